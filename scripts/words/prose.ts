@@ -7,17 +7,20 @@ export interface Prose {
   readonly isComment: boolean;
 }
 
-/** The comments of a program, or the paragraphs of a page, without code in them. */
+/** The comments of a program, with the texts that operators read, or the paragraphs of a page, without code in them. */
 export function proseOf(file: string, text: string): readonly Prose[] {
   if (file.endsWith(".md")) return paragraphsOf(text);
-  if (/\.tsx?$/.test(file)) return commentsOf(file, text);
+  if (/\.tsx?$/.test(file)) {
+    const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+    return [...commentsOf(source), ...(file.startsWith("src/") ? textsOf(source) : [])];
+  }
   return joined(text, /^[ \t]*#(?!!)[ \t]?(.*)$/gm);
 }
 
 /** Doc comments as one each; lines of `//` below one another as one. */
-function commentsOf(file: string, text: string): readonly Prose[] {
+function commentsOf(source: ts.SourceFile): readonly Prose[] {
+  const { text } = source;
   const found = new Map<number, ts.CommentRange>();
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const visit = (node: ts.Node): void => {
     const { pos, end } = node;
     for (const range of [
@@ -46,6 +49,23 @@ function commentsOf(file: string, text: string): readonly Prose[] {
       for (const [index] of Array.from(text.slice(pos, end)).entries()) offsets.push(pos + index);
     return lined(text, offsets, true);
   });
+}
+
+/** Strings of at least three words, outside of sh. */
+function textsOf(source: ts.SourceFile): readonly Prose[] {
+  const found: Prose[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isTaggedTemplateExpression(node) && node.tag.getText(source) === "sh") return;
+    if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) {
+      const start = node.getStart(source) + 1;
+      const offsets = Array.from({ length: node.end - 1 - start }, (_, at) => start + at);
+      const prose = lined(source.text, offsets, false);
+      if (prose.text.trim().split(/\s+/).length >= 3) found.push(prose);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
 }
 
 function isInText(source: ts.SourceFile, pos: number): boolean {
@@ -106,6 +126,7 @@ function lined(text: string, offsets: readonly number[], isComment: boolean): Pr
   const clear = raw
     .replaceAll(/^[ \t]*(?:\/\*\*?|\*\/|\*|\/\/+|#+|[-|>]|\d+\.)/gm, (mark) => " ".repeat(mark.length))
     .replaceAll(/\*\/$/g, "  ")
+    .replaceAll(/\\n|\$\{[^}]*\}/g, (code) => (code === "\\n" ? "  " : "x".repeat(code.length)))
     .replaceAll(/`[^`]*`|“[^”]*”|"[^"\n]*"|<kbd>[^<]*<\/kbd>/g, (code) => "x".repeat(code.length))
     .replaceAll("\n", " ");
   return { text: clear, offsets, isComment };

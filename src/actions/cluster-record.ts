@@ -18,7 +18,7 @@ const Args = z.strictObject({
       controllerCert: z.string().optional().describe("Of a controller: that of its API"),
       subCaCert: z.string().optional().describe("Of a controller: that of its sub-CA"),
     })
-    .describe("What pki.issueNode gave"),
+    .describe("The outputs of pki.issueNode for this node"),
   timeout: z.number().positive().max(600).default(60).describe("Seconds until a controller must have answered"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),
 });

@@ -26,7 +26,7 @@ const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   issued: z
     .object({ controllerCert: z.string().optional().describe("The controller's certificate and its issuers', PEM") })
-    .describe("What pki.issueNode gave; of it controllerCert, whose key is registered"),
+    .describe("The outputs of pki.issueNode; the key of controllerCert is registered"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port on which the controller will answer"),
   foundAgain: z
     .boolean()

@@ -50,14 +50,14 @@ const args = z
       .describe("An object, a list of objects, or a text with YAML documents."),
     file: z.string().min(1).optional().describe("A file of the project with YAML documents."),
     template: z.string().min(1).optional().describe("A template below templates/ that makes YAML documents."),
-    vars: z.record(z.string(), z.unknown()).default({}).describe("What the template sees, and nothing else."),
+    vars: z.record(z.string(), z.unknown()).default({}).describe("The only names that the template sees."),
     absent: z.boolean().default(false).describe("Deletes the objects and waits until they are gone."),
     propagation: z
       .enum(["Background", "Foreground", "Orphan"])
       .default("Background")
       .describe("How objects that depend on a deleted one go."),
     force: z.boolean().default(false).describe("Takes fields over that another field manager set otherwise."),
-    wait: Wait.optional().describe("What is waited for once each object is as given."),
+    wait: Wait.optional().describe("The condition to wait for once each object is as given."),
   })
   .refine(
     ({ manifest, file, template }) => [manifest, file, template].filter((each) => each !== undefined).length === 1,
@@ -251,7 +251,7 @@ function manifestsOf({ manifest, file, template, vars }: Args, { project, trust 
   const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
   if (template !== undefined) {
     const text = openTemplates(foldersOf("templates", places)).render(template, vars);
-    const name = `what templates/${template} made`;
+    const name = `the output of templates/${template} made`;
     if (!(text instanceof Secret)) return readManifests(name, text);
     // The place of the secret among its values is unknown here.
     return readManifests(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));

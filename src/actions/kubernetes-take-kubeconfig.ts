@@ -14,8 +14,8 @@ const Args = z.strictObject({
   ),
   content: Text.describe("The node's kubeconfig; kcore takes only CA and credentials from it."),
   server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine."),
-  cluster: AuthorityName.default("kubernetes").describe("What the cluster is called in the file."),
-  user: CertificateName.default("kubernetes-admin").describe("What the user is called in the file."),
+  cluster: AuthorityName.default("kubernetes").describe("The cluster's name in the file."),
+  user: CertificateName.default("kubernetes-admin").describe("The user's name in the file."),
 });
 
 /**

@@ -20,7 +20,7 @@ const FOLDER = "nixos";
 const LARGEST = 16 << 20;
 
 const args = z.strictObject({
-  live: z.record(z.string(), z.string()).describe("What os.live found of the machine: the facts of its step."),
+  live: z.record(z.string(), z.string()).describe("The machine's facts, as the step os.live found them."),
 });
 type Args = z.output<typeof args>;
 

@@ -4,7 +4,7 @@ import { createForeignCa, foreignFolder, readForeignCa, readForeignCaIfAny } fro
 import { AuthorityName, CertificateName } from "./authority.ts";
 
 const Args = z.strictObject({
-  name: AuthorityName.describe("What it is called on this machine"),
+  name: AuthorityName.describe("The authority's name on the bastion"),
   commonName: CertificateName.optional().describe("The common name in its certificate; else its name"),
   days: z.int().min(1).max(36_500).default(3650).describe("How long it lasts"),
 });

@@ -8,7 +8,7 @@ import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 
 const Args = z.strictObject({
   authority: AuthorityName.describe("The CA, as pki.createAuthority made it"),
-  key: GeneratedKey.describe("What a step key.generated registered, with challenge and certificate"),
+  key: GeneratedKey.describe("The output that a step key.generated registered, with challenge and certificate"),
   challenge: Challenge,
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   commonName: CertificateName.describe("The common name: for Kubernetes the user, such as system:node:NAME"),
@@ -21,7 +21,7 @@ const Args = z.strictObject({
     .array(z.enum(["server", "client"]))
     .min(1)
     .default(["client"])
-    .describe("What it is for: to serve (server), to ask others (client)"),
+    .describe("The purpose: to serve (server), to ask others (client)"),
   days: z.int().min(1).max(3650).default(365).describe("How long it lasts; it is renewed in the last third"),
 });
 type Args = z.output<typeof Args>;

@@ -61,8 +61,8 @@ function refusal(node: string, error: unknown): unknown {
   if (!problem || !/^HOST_KEY_|^AUTH_/.test(problem.code)) return error;
   const { message, detail } = problem;
   const hint = problem.code.startsWith("HOST_KEY_")
-    ? "the key was made when the system was installed; who shows another one may be after the disk's key. At the console: kcore disk recovery-key NODE"
-    : "the initrd lets in whom the live system let in when it was installed, and nobody any more when it goes on booting";
+    ? "the key was made when the system was installed; a machine with another one may be an attacker's. At the console: kcore disk recovery-key NODE"
+    : "the initrd lets in whom the live system let in when it was installed, and no user any more when it goes on booting";
   return new KcoreError(
     {
       code: "UNLOCK_FAILED",

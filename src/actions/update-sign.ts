@@ -22,7 +22,7 @@ export const updateSign = defineAction({
   args: z.strictObject({
     update: z.string().describe("The update's name."),
     owner: z.string().describe("The owner, from which nodes take orders then."),
-    spec: z.record(z.string(), z.unknown()).describe("What it says: the spec of a ClusterUpdate."),
+    spec: z.record(z.string(), z.unknown()).describe("The spec of a ClusterUpdate."),
     bundle: z
       .record(z.string(), z.unknown())
       .optional()

@@ -28,8 +28,8 @@ export const updateVerdict = defineAction({
     const goesBack = onGateFailure || failed.length === 0 || !isGate;
     warn(
       goesBack
-        ? "the update failed: what this run brought is taken back, in reverse order"
-        : "a gate failed: what this run brought stays (rollback.onHealthGateFailure)",
+        ? "the update failed: the changes of this run are taken back, in reverse order"
+        : "a gate failed: the changes of this run stay (rollback.onHealthGateFailure)",
     );
     return Promise.resolve({ changed: false, outputs: { goesBack } });
   },

@@ -33,7 +33,7 @@ export const wait = defineAction({
   args: z
     .strictObject({
       for: Duration.optional().describe("How long: 30s, 5m."),
-      tcp: TcpAddress.optional().describe("Which address:port must accept a connection from the bastion."),
+      tcp: TcpAddress.optional().describe("The address:port that must accept a connection from the bastion."),
     })
     .refine((args) => (args.for === undefined) !== (args.tcp === undefined), "needs either “for” or “tcp”"),
   async run({ for: seconds, tcp }, context) {

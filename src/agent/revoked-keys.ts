@@ -17,7 +17,7 @@ export async function openRevokedKeys(file: string, log: Log) {
   const db = durableJson(file, Kept, { version: "", keys: [] });
   await db.read().catch((error: unknown) => {
     db.data.version = unreadable;
-    log.error("the revoked keys cannot be read; nobody outside is answered until a controller tells them", {
+    log.error("the revoked keys cannot be read; remote requests get no answer until a controller sends them", {
       file,
       ...describeError(error),
     });

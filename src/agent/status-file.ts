@@ -52,7 +52,7 @@ export async function writeAgentStatus(file: string, agent: AgentStatus): Promis
 class Changed extends Error {}
 
 async function refuseIfChanged(file: string, before: string, attempt: number): Promise<void> {
-  if (attempt < 5 && (await versionOf(file)) !== before) throw new Changed("somebody wrote meanwhile");
+  if (attempt < 5 && (await versionOf(file)) !== before) throw new Changed("another process wrote meanwhile");
 }
 
 /** The present contents of `status.json`: the agent's part and those of runs; empty when it cannot be read. */

@@ -84,7 +84,7 @@ export async function serveStatus({
   } catch (error) {
     const message = `the agent cannot listen on ${formatEndpoint(listen)}: ${(error as Error).message}`;
     throw new KcoreError(
-      { code: "LISTEN_FAILED", message, hint: `who has it: ss -ltnp 'sport = :${listen.port}'` },
+      { code: "LISTEN_FAILED", message, hint: `the process that has it: ss -ltnp 'sport = :${listen.port}'` },
       { cause: error },
     );
   }

@@ -96,7 +96,7 @@ export async function fetchBundle(
     await receive(client, { write, hash, held, sha256, size }, options);
     if (hash.digest("hex") !== sha256) {
       await file.truncate(0);
-      throw invalid(`what controller ${formatEndpoint(client.endpoint)} gave is not the bundle ${sha256}`);
+      throw invalid(`the data of controller ${formatEndpoint(client.endpoint)} are not the bundle ${sha256}`);
     }
   } finally {
     await file.close();

@@ -47,7 +47,7 @@ export const commandTable: readonly CommandEntry[] = [
     (await import("./web/web-command.ts")).webCommand(),
   ),
   entry("disk", "Recovery keys of encrypted disks", async () => (await import("./disk/disk-command.ts")).diskCommand()),
-  entry("audit", "The tamper-evident audit log: who changed what", async () =>
+  entry("audit", "The tamper-evident audit log of runs and changes", async () =>
     (await import("./audit/audit-command.ts")).auditCommand(),
   ),
   entry("create", "Create a cluster's certificate authority", async () =>

@@ -200,7 +200,7 @@ function watchMembership(
     published = present;
     controllers.publish().catch((error: unknown) => {
       published = undefined;
-      log.warn("what the others should know of this controller could not be written", describeError(error));
+      log.warn("this controller's own record for the others could not be written", describeError(error));
       again(retryMs);
     });
   };
@@ -235,7 +235,7 @@ function watchMembership(
       }
       if (isMember() || isOutTold) return;
       isOutTold = true;
-      log.error("this controller is no member of its cluster any more; it answers nobody", {
+      log.error("this controller is no member of its cluster any more; it answers no request", {
         hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
       });
     },

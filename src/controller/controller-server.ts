@@ -151,7 +151,7 @@ async function listen(server: Server, endpoint: Endpoint): Promise<number> {
       {
         code: "LISTEN_FAILED",
         message: `the controller cannot listen on ${formatEndpoint(endpoint)}: ${reason}`,
-        hint: `who has it: ss -ltnp 'sport = :${endpoint.port}'`,
+        hint: `the process that has it: ss -ltnp 'sport = :${endpoint.port}'`,
       },
       { cause: error },
     );

@@ -59,7 +59,7 @@ export async function openState(options: ControllerOptions) {
     log: (level, message, fields) => log[level](message, fields),
   });
   const unpinned = sponsors.filter((address) => keyAt(address) === undefined);
-  const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
+  const onItsWord = "the controller there is trusted by the CA's signature alone: joinKeys does not name the key";
   if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
   // `broken`: no write can be acknowledged any more.

@@ -129,7 +129,7 @@ async function checkOf(
       code: "CONFIRM_DENIED",
       message:
         `--alone goes on with the cluster “${name}” as ${from} knows it: ${members.length} controllers (${names.join(", ")}), ` +
-        `${nodes.length} nodes, last changed at ${last}. What another controller has and this one has not is lost. ` +
+        `${nodes.length} nodes, last changed at ${last}. Changes that only another controller has are lost. ` +
         (cluster === undefined
           ? "Nothing was changed"
           : `“${visible(cluster)}” is not its name, so nothing was changed`),
@@ -224,7 +224,7 @@ function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
     `lost here: ${lostRecords} records; of what they wrote can be read:`,
     ...(shown.length > 0 ? shown : ["  nothing"]),
     ...(more > 0 ? [`  and ${more} more`] : []),
-    `all of it stands in ${lostFile}; what another controller has of it comes back when this one has started`,
+    `all of it is kept in ${lostFile}; the parts that another controller has come back when this one has started`,
   ];
 }
 
@@ -239,7 +239,7 @@ function whenReady(alone: boolean): readonly string[] {
 const startHint = "next: systemctl start kcore-controller";
 
 function notesOf({ aside, notes }: Replaced): readonly string[] {
-  return [...notes, `what was there lies in ${aside}`];
+  return [...notes, `the former state is kept in ${aside}`];
 }
 
 interface Place extends Replacement {

@@ -62,9 +62,9 @@ export function createMetrics(
   gauge("kcore_tombstones", "Deletions that are kept until every controller has them.", [], (it) =>
     it.set(replica.status().tombstones),
   );
-  gauge("kcore_conflicts", "Conflicts that nobody closed.", [], (it) => it.set(replica.conflicts().length));
+  gauge("kcore_conflicts", "Open conflicts.", [], (it) => it.set(replica.conflicts().length));
   gauge("kcore_connections", "Open connections.", [], (it) => it.set(connections()));
-  gauge("kcore_alarms", "What wants an operator's eye, by code.", ["code"], (it) => {
+  gauge("kcore_alarms", "Warnings for an operator, by code.", ["code"], (it) => {
     for (const { code } of replica.status().alarms) it.inc({ code });
   });
   gauge("kcore_certificate_seconds_left", "Until it expires.", ["certificate"], (it) => {

@@ -25,7 +25,7 @@ export function differences(
     );
   });
   if (found.length === 0 && !isDeepStrictEqual(ownedBy(live), ownedBy(next)))
-    return [`which of its fields are ${manager}'s`];
+    return [`the fields that are ${manager}'s`];
   return found.length > LINES ? [...found.slice(0, LINES), `and ${found.length - LINES} more fields`] : found;
 }
 

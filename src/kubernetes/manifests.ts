@@ -15,7 +15,7 @@ export const Manifest = z
       .string()
       .regex(/^([a-z0-9][a-z0-9.-]*\/)?[a-z0-9]+$/, "must be GROUP/VERSION, or v1")
       .describe("Group and version: v1, apps/v1."),
-    kind: z.string().min(1).describe("What it is: ConfigMap, Deployment."),
+    kind: z.string().min(1).describe("The kind of the object: ConfigMap, Deployment."),
     metadata: z
       .looseObject({
         name: PathPart.describe("Its name."),

@@ -65,7 +65,7 @@ export function unreachable(server: string, error: unknown): KcoreError {
     return new KcoreError(
       {
         code: "KUBERNETES_UNTRUSTED",
-        message: `what answers at ${server} is not trusted: ${reason}`,
+        message: `the server at ${server} is not trusted: ${reason}`,
         hint: "compare certificate-authority and tls-server-name of the kubeconfig with the cluster's; the address may belong to another one",
       },
       { cause: error, exitCode: exitCodes.failed },

@@ -70,7 +70,7 @@ async function refuseLeftovers(place: Place): Promise<void> {
       code: "LAB_LEFTOVERS",
       message: `lab “${place.name}” could not be taken down wholly`,
       detail: left.join("\n"),
-      hint: "run “kcore lab down” again; what stays then is held by a process outside the lab",
+      hint: "run “kcore lab down” again; files that stay then are held by a process outside the lab",
     },
     { exitCode: exitCodes.failed },
   );

@@ -235,7 +235,7 @@ async function makeZfsLayer(
     throw new KcoreError(
       {
         code: "LAB_COMMAND_FAILED",
-        message: `what ZFS is built from cannot be had for the virtual machines' kernel ${kernel}`,
+        message: `the packages to build ZFS cannot be had for the virtual machines' kernel ${kernel}`,
         detail: cause instanceof KcoreError ? cause.message : String(cause),
         hint: "Debian may have a newer kernel by now: remove images/vm-* below the lab's folder, and it is taken",
       },

@@ -52,7 +52,7 @@ function checkActivation({ target, activation: { mode, rebootPolicy } }: UpdateS
   if (!isRuntime && mode === "test" && rebootPolicy === "always")
     refuse(
       ["activation", "rebootPolicy"],
-      "what is only tested is gone after a reboot",
+      "a version that is only tested is gone after a reboot",
       "mode: switch, or rebootPolicy: never",
     );
 }

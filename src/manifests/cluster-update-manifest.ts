@@ -114,7 +114,7 @@ function valueHint(path: readonly PropertyKey[], { hint }: Problem, { node, sche
 function keyHint(key: string, path: readonly PropertyKey[], schema: z.ZodType): string | undefined {
   const here = path.join(".");
   if (here === "spec" && key === "forProvider")
-    return "Crossplane's form is not read: what stands below forProvider belongs below spec, its version and flake below spec.target";
+    return "Crossplane's form is not read: the keys below forProvider belong below spec, its version and flake below spec.target";
   const places = ["spec", ...keysAt(schema, ["spec"]).map((name) => `spec.${name}`)];
   const place = places.find((one) => one !== here && keysAt(schema, one.split(".")).includes(camelCase(key)));
   return place === undefined ? undefined : `“${camelCase(key)}” belongs below “${place}”`;

@@ -7,7 +7,7 @@ export const Text = z.string().min(1);
 /** The keys that every manifest begins with. */
 export const envelope = {
   apiVersion: Text.optional().describe("Not looked at."),
-  kind: Text.describe("What it is: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
+  kind: Text.describe("The kind: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
 };
 
 /** The forerunner's files write `""` for an absent value. */
@@ -67,7 +67,7 @@ export const ClusterUpdateSchema = z.strictObject({
     .strictObject({
       name: UpdateName.describe("The update's name: at most 63 letters, digits, “.”, “_” and “-”."),
     })
-    .describe("What it is called: { name: release-1 }."),
+    .describe("The name: { name: release-1 }."),
   spec: z
     .strictObject({
       target: z
@@ -87,13 +87,13 @@ export const ClusterUpdateSchema = z.strictObject({
             .optional()
             .describe("The nixosConfigurations.NAME of every node; else each node's host name."),
         })
-        .describe("What nodes shall run: flakeRef and flakeRev of NixOS systems, or kcore by its version or bundle."),
+        .describe("The version that nodes shall run: flakeRef and flakeRev of NixOS systems, or kcore by its version or bundle."),
       selector: z
         .strictObject({
           ...Selector.shape,
           labels: Labels.describe("KEY=VALUE in a list, or a map; all of them must match."),
         })
-        .describe("Which nodes: each key that is given narrows. { allNodes: true }, { nodeIds: [n1, n2] }, …"),
+        .describe("The nodes: each given key narrows. { allNodes: true }, { nodeIds: [n1, n2] }, …"),
       strategy: z
         .strictObject({
           type: word(Strategy.shape.type.unwrap()).describe("In which order, how many at a time."),
@@ -124,15 +124,15 @@ export const ClusterUpdateSchema = z.strictObject({
         })
         .prefault({})
         .describe("How it comes into use."),
-      approvalPolicy: word(UpdateSpec.shape.approvalPolicy.unwrap()).describe("Who lets it begin; manual unless said."),
-      rollback: rollback.optional().describe("What becomes of it when a node fails."),
+      approvalPolicy: word(UpdateSpec.shape.approvalPolicy.unwrap()).describe("The approval that it needs; manual unless given."),
+      rollback: rollback.optional().describe("The reaction to a failed node."),
       rollbackPolicy: rollback.optional().describe("The same as rollback."),
       automaticRollback: z.boolean().optional().describe("The same as automatic of rollback."),
       healthGates: UpdateSpec.shape.healthGates,
       timeouts: UpdateSpec.shape.timeouts,
       window: UpdateSpec.shape.window,
     })
-    .describe("What is rolled out, where, and how: target, selector, strategy, …"),
+    .describe("The version, the nodes and the way: target, selector, strategy, …"),
 });
 
 /** The spec of a manifest in any dialect. */

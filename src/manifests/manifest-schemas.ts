@@ -7,7 +7,7 @@ import { ClusterUpdateSchema, envelope, Text } from "./cluster-update-schema.ts"
 /** `kind: Cluster`: a context with its CA, as `kcore create cluster` makes it. */
 export const ClusterSchema = z.strictObject({
   ...envelope,
-  metadata: z.strictObject({ name: Text.describe("The context's name.") }).describe("What it is called."),
+  metadata: z.strictObject({ name: Text.describe("The context's name.") }).describe("The name."),
   spec: z
     .strictObject({
       controller: Text.optional().describe("An endpoint of the cluster, HOST:PORT."),
@@ -29,21 +29,21 @@ export const NodeInstallSchema = z.strictObject({
   metadata: z
     .strictObject({ name: Text.optional().describe("The host name, or the id if it is a UUID.") })
     .prefault({})
-    .describe("What it is called."),
+    .describe("The name."),
   spec: z
     .strictObject({
       node: Text.describe("The machine itself, HOST:PORT; port 9091 stands for the roster's SSH port, or 22."),
       osDisk: Text.describe("The disk of the operating system."),
       osInstalled: z.boolean().default(false).describe("The operating system is there already."),
       encryptOs: z.boolean().optional().describe("LUKS2 under its root filesystem."),
-      osUnlock: Text.optional().describe("What unlocks it at boot, besides the console: ssh."),
-      os: InstallerName.optional().describe("What a live system gets: debian, nixos, or NAME of a state system/NAME."),
+      osUnlock: Text.optional().describe("The way to unlock it at boot, besides the console: ssh."),
+      os: InstallerName.optional().describe("The system that a live machine gets: debian, nixos, or NAME of a state system/NAME."),
       dataDisks: z.array(Text).default([]).describe("Disks for volumes; they must be blank or ours."),
-      dataDiskMode: Backend.optional().describe("What data disks become; the same as storageBackend."),
-      storageBackend: Backend.optional().describe("What data disks become: file systems, a volume group or a pool."),
+      dataDiskMode: Backend.optional().describe("The use of data disks; the same as storageBackend."),
+      storageBackend: Backend.optional().describe("The use of data disks: file systems, a volume group or a pool."),
       lvmVgName: Text.optional().describe("The volume group's name, for lvm."),
       encryptDisks: z.boolean().optional().describe("LUKS2 under each data disk's filesystem, volume group or pool."),
-      diskUnlock: z.enum(["keyFile", "tpm2"]).optional().describe("What opens encrypted data disks at boot."),
+      diskUnlock: z.enum(["keyFile", "tpm2"]).optional().describe("The way to open encrypted data disks at boot."),
       lvmLvPrefix: Text.optional().describe("Prefix of logical volumes, for lvm."),
       zfsPoolName: Text.optional().describe("The pool's name, for zfs."),
       zfsDatasetPrefix: Text.optional().describe("Prefix of datasets, for zfs."),
@@ -71,7 +71,7 @@ export const NodeManifestSchema = z.strictObject({
       labels: words.optional().describe("Labels; node-role.kubernetes.io/ROLE gives a role."),
       annotations: words.optional().describe("metalk8s.scality.com/ssh-* say how it is reached."),
     })
-    .describe("What it is called."),
+    .describe("The name."),
   spec: z
     .strictObject({
       ...NodeSchema.shape,
@@ -79,7 +79,7 @@ export const NodeManifestSchema = z.strictObject({
       dcId: EntryName.optional().describe("The same as dc."),
     })
     .prefault({})
-    .describe("What the roster says of a node."),
+    .describe("The roster entry of a node."),
 });
 
 /** `kind: DiskLayout`: the layout of a node's disks, in kcore's words or in disko's. */
@@ -93,7 +93,7 @@ export const DiskLayoutSchema = z.strictObject({
         .refine((name) => name !== "default", "is a name that is kept")
         .describe("The layout's name."),
     })
-    .describe("What it is called."),
+    .describe("The name."),
   spec: z
     .strictObject({
       nodeId: Text.describe("A node of the roster, by name or id."),
@@ -101,7 +101,7 @@ export const DiskLayoutSchema = z.strictObject({
       layoutNix: Text.optional().describe("The layout in Nix, as disko has it."),
       layoutNixFile: Text.optional().describe("A file beside the manifest with the layout in Nix."),
     })
-    .describe("Which layout, of which node."),
+    .describe("The layout, and its node."),
 });
 
 /** The schema of each kind. */

@@ -98,7 +98,7 @@ function kindOf(document: SourceNode, problems: Problems): Kind | undefined {
   if (document.kind !== "map" || written === undefined) {
     problems.add({
       code: "YAML_KEY_MISSING",
-      message: "a manifest says what it is: “kind” is missing",
+      message: "a manifest needs its “kind”",
       at: document.kind === "map" ? ([...document.entries.values()][0]?.keyAt ?? document.at) : document.at,
       hint: `kind: ${kinds.join(" or ")}`,
     });

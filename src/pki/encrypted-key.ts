@@ -31,7 +31,7 @@ export function checkPassphrase(passphrase: string): void {
   throw new KcoreError({
     code: "PKI_PASSPHRASE_WEAK",
     message: `the passphrase for the cluster's CA keys has fewer than ${shortestPassphrase} characters`,
-    hint: "whoever holds the CA keys and guesses it owns every node: several random words are good",
+    hint: "an attacker who holds the CA keys and guesses it owns every node: several random words are good",
   });
 }
 

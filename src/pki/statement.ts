@@ -52,7 +52,7 @@ function bastionCaOf(signer: string, rootPem: string): X509Certificate {
   if (ca === undefined || found.length > 1)
     throw unsigned("it does not come with exactly one certificate of who signed it");
   if (ca.raw.equals(firstCertificate(rootPem).raw)) throw unsigned("the root signed it, which signs CAs alone");
-  if (!isOfBastion(ca, rootPem)) throw unsigned("who signed it is not the bastion's CA");
+  if (!isOfBastion(ca, rootPem)) throw unsigned("its signer is not the bastion's CA");
   return ca;
 }
 

@@ -77,7 +77,7 @@ export const Gate = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$/, "must be a name of letters, digits, “.”, “_” and “-”")
-    .describe("What it is called in errors."),
+    .describe("The name in errors."),
   http: z
     .strictObject({
       url: z
@@ -116,15 +116,15 @@ export const UpdateSpec = z.strictObject({
     })
     .prefault({})
     .describe("How it comes into use."),
-  approvalPolicy: z.enum(["manual", "auto-non-disruptive", "auto"]).default("manual").describe("Who lets it begin."),
+  approvalPolicy: z.enum(["manual", "auto-non-disruptive", "auto"]).default("manual").describe("The approval that it needs: manual or automatic."),
   rollback: z
     .strictObject({
       automatic: z.boolean().default(false).describe("Is everything taken back when a node fails?"),
       onHealthGateFailure: z.boolean().default(true).describe("Also when it was a gate that failed."),
     })
     .prefault({})
-    .describe("What becomes of it when a node fails."),
-  healthGates: z.array(Gate).max(32).default([]).describe("What must hold on each node besides kcore's own checks."),
+    .describe("The reaction to a failed node."),
+  healthGates: z.array(Gate).max(32).default([]).describe("Conditions that must hold on each node besides kcore's own checks."),
   timeouts: z
     .strictObject({
       prepareSeconds: Seconds.default(3_600).describe("To fetch or build it."),
@@ -132,7 +132,7 @@ export const UpdateSpec = z.strictObject({
         "To bring it into use and reach a controller again, or it goes back.",
       ),
       rebootSeconds: Seconds.default(900).describe("To boot."),
-      verifySeconds: Seconds.default(300).describe("To be well; what the bastion does then has its own time."),
+      verifySeconds: Seconds.default(300).describe("Time limit to become ready; the bastion's hooks have their own time limits."),
     })
     .prefault({})
     .describe("How long each part may take, in seconds."),

@@ -133,7 +133,7 @@ async function make(
 ): Promise<SystemImage> {
   if (!existsSync(keyring))
     throw failed(
-      `${keyring} is not here: without it nobody can tell whose packages a mirror sends`,
+      `${keyring} is not here: without it the packages of a mirror cannot be verified`,
       "apt-get install debian-archive-keyring",
     );
   await mkdir(cache, { recursive: true, mode: 0o700 });

@@ -103,7 +103,7 @@ export function refuseReplayed({ signedAt }: Statement, { held, spent, brings }:
   if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
     throw new UpdateFailure(
       "refused",
-      `what was signed at ${signedAt} failed on this node, or was taken back: apply it --again, so that it is signed anew`,
+      `the update signed at ${signedAt} failed on this node, or was taken back: apply it --again, so that it is signed anew`,
     );
   if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
     throw new UpdateFailure(

@@ -163,7 +163,7 @@ async function reasonsOf(
     ...(activation.rebootPolicy === "always" ? ["activation.rebootPolicy is always"] : []),
   ];
   const loader = await bootOnceOf(ports);
-  const warning = "the boot loader boots nothing once: what does not boot needs hands";
+  const warning = "the boot loader cannot boot a generation once: a system that does not boot needs an operator at the machine";
   return [...asked, ...changes, ...(loader === undefined ? [warning] : [])];
 }
 

@@ -37,7 +37,7 @@ export async function rollbackTargetOf(
       ? rollbackTarget.lasting
       : rollbackTarget;
   }
-  if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
+  if (now.id === target.id) throw new UpdateFailure("rollback", "the version before this update is not known");
   // A statement signed after the last one that held here has not held itself, so the node has nothing of it.
   const last = held[brings];
   if (last === undefined || Date.parse(signedAt) > Date.parse(last)) {
@@ -47,6 +47,6 @@ export async function rollbackTargetOf(
   const runs = now.version === "" ? now.id : now.version;
   throw new UpdateFailure(
     "rollback",
-    `the node runs ${runs}, which came after this update: what it ran before is not known any more`,
+    `the node runs ${runs}, which came after this update: the version before it is not known any more`,
   );
 }

@@ -54,7 +54,7 @@ const pairs: readonly Pair[] = [
     done: [changed],
   },
   {
-    title: "a package without lists that nobody fetches",
+    title: "a package without lists that nothing fetches",
     before: "apt-get -q -y purge tree; rm -rf /var/lib/apt/lists/*",
     steps: `
   - { id: package, package.installed: { name: tree } }`,

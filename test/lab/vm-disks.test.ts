@@ -125,7 +125,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(other.problem?.code, told(other)).to.equal("LVM_VOLUME_DIFFERS");
   });
 
-  it("what is somebody else's is refused and stays as it is (F-18)", async () => {
+  it("what was not made by kcore is refused and stays as it is (F-18)", async () => {
     const third = { disk: { serial: serial(2) }, partition: "lvm" };
     await machine.line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
     // Another owner's volume group, on our partition and with our name.

@@ -76,7 +76,7 @@ const holding: readonly Occupied[] = [
   },
 ];
 
-describe("a disk that is somebody else's (F-18)", function () {
+describe("a disk that was not made by kcore (F-18)", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["64M", "64M"] }, "vmoccupied");
   before(() => {

@@ -166,7 +166,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     shell(`test ! -e ${mark}; zpool destroy half; wipefs -qa ${link(5)}-part1`);
   });
 
-  it("what is somebody else's is refused and stays as it is (F-18)", async () => {
+  it("what was not made by kcore is refused and stays as it is (F-18)", async () => {
     shell(
       `blkdiscard -z ${link(5)}-part1; zpool create theirs ${link(5)}-part1 && echo theirs >/theirs/file && zpool sync`,
     );

@@ -25,7 +25,7 @@ export interface GatheredLines {
 /** The lines that facts.sh prints in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
 export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredLines {
   const [library = ""] = shippedText("step").split("# ---- the engine");
-  const text = [library, "k_i=facts k_unsure=", factsText()].join("\n");
+  const text = [library, "k_key=facts k_unsure=", factsText()].join("\n");
   const flat: Record<string, string> = {};
   let processes = Number.NaN;
   for (const line of runInNamespaces(shell, text, gathering).split("\n")) {

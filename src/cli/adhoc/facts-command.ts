@@ -28,7 +28,7 @@ export function factsCommand(): Command {
     .argument("[path...]", "only these: os.id, memory, disks.0.bytes (docs/facts.md lists them)");
   addRunOptions(command, { full: false })
     .option("--diff", "only what differs between nodes: the target and, one each, all words that are nodes")
-    .option("--kept", "what they told last, without connecting, and when that was")
+    .option("--kept", "their last kept facts, without connecting, with their age")
     .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table"))
     .addHelpText(
       "after",

@@ -6,7 +6,7 @@ import type { VerifyFlags } from "./verify.ts";
 
 /** `kcore audit show|verify`. */
 export function auditCommand(): Command {
-  const audit = new Command("audit").description("The tamper-evident audit log: who changed what").addHelpText(
+  const audit = new Command("audit").description("The tamper-evident audit log of runs and changes").addHelpText(
     "after",
     `
 Every run of this project, and every change that a controller was asked for, is an entry that carries the SHA-256 of the one before it.

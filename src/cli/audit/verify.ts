@@ -114,7 +114,7 @@ class RunRecords {
     const header = await readHeader(folder).catch((error: unknown) => {
       if (!(error instanceof KcoreError)) throw error;
     });
-    if (!header) return `the record of run ${run} cannot be read, and nobody pruned it: ${folder.header}`;
+    if (!header) return `the record of run ${run} cannot be read, although it was not pruned: ${folder.header}`;
     // A resume writes its revision into the header before it begins.
     const hasEnded = this.#last.get(run)?.["type"] === "run.finished";
     const isSame = header.who === who && (!hasEnded || header.revision === revision);
@@ -126,7 +126,7 @@ class RunRecords {
     const { events } = runFolder(this.#project ?? "", run);
     const present = await digestOf(events, record.bytes).catch((error: NodeJS.ErrnoException) => error.code ?? "");
     if (typeof present === "string")
-      return `the record of run ${run} cannot be read (${present}), and nobody pruned it`;
+      return `the record of run ${run} cannot be read (${present}), although it was not pruned`;
     if (present.sha256 !== record.sha256) return `the record of run ${run} was changed: ${events}`;
     if (this.#last.get(run) !== (entry as unknown) || (await stat(events)).size === record.bytes) return undefined;
     // A resume may have begun since the trail was read.
@@ -177,9 +177,10 @@ export async function openNotedHeads(): Promise<NotedHeads> {
   }
 }
 
-/** Saves the heads of whole trails for the next check. */
+/** Saves the heads of whole trails for the next check. It reads the file again, since another check may have ended meanwhile. */
 export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
+  await noted.read();
   Object.assign(noted.data, Object.fromEntries(heads));
   await noted.write();
 }

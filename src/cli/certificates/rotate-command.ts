@@ -36,7 +36,7 @@ Examples:
 Examples:
   kcore rotate sub-ca
 
-Each controller makes its new key itself. What an old sub-CA signed stays valid until it expires or is revoked.
+Each controller makes its new key itself. Certificates of an old sub-CA stay valid until it expires or is revoked.
 A controller that cannot be reached is listed, and the command exits 1: run it again when it is back.`,
     )
     .action(rotateSubCa);
@@ -51,7 +51,7 @@ Examples:
 Whatever is left of them; nothing is restarted. Controllers and nodes make new keys themselves; a controller's old key is
 revoked as soon as the new one is in use. A node that is away renews when it is back. While a controller cannot be
 reached, no controller gets a new key, for it would not hear of it; it is listed, and the command exits 1: run it again
-when it is back, or remove it. What is done is seen in kcore get nodes and
+when it is back, or remove it. See the progress in kcore get nodes and
 kcore get controllers (CERT-EXPIRY).`,
     )
     .action(rotateCerts);

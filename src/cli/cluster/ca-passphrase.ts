@@ -25,6 +25,6 @@ export async function newCaPassphrase(file: string | undefined): Promise<string>
 }
 
 const unanswered = {
-  message: "nobody is there to type the passphrase of the CA's keys",
+  message: "there is no terminal to type the passphrase of the CA's keys at",
   hint: "give --passphrase-file FILE or KCORE_CA_PASSPHRASE",
 };

@@ -138,7 +138,7 @@ async function remove(word: string, { reason, yes = false, ...flags }: RemoveFla
       message: `${titleOf(found)} is the only controller`,
       hint: "deploy another one first",
     });
-  await confirm(`Remove controller ${titleOf(found)}? What only it has is lost`, { yes });
+  await confirm(`Remove controller ${titleOf(found)}? Writes that only it has are lost`, { yes });
   const body = reason === undefined ? {} : { reason };
   await askController(other, cluster, (client) => client.call("removeController", body, { id: controllerId }));
   await forget(found, cluster);

@@ -67,8 +67,8 @@ Examples:
 DISK is what a grant named: a disk's serial number, WWN, link in by-id or by-path, a logical volume VG/LV, an array md/NAME. Before kcore
 wipes anything that was granted, it saves here what it is about to destroy: of the disk and of each partition the first 4 MiB and the
 last MiB, and LUKS headers whole. These come back: partition tables, LUKS headers with their key slots, LVM's metadata, the labels of
-md and ZFS. Contents of files do not: what was written since, a mkfs that discards or the making of a new container, has destroyed
-them where it wrote. A disk in use is refused; one that holds data needs a --grant; what lies there now is saved first, too.`,
+md and ZFS. Contents of files do not come back where later writes, a mkfs that discards,
+or a new container overwrote them. A disk in use is refused; one that holds data needs a --grant; the present tables are saved first, too.`,
     )
     .action(async (node: string, name: string | undefined, flags: RestoreFlags) => {
       process.exitCode = await (await import("./restore-table.ts")).restoreTable(node, name, flags);

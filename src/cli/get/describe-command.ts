@@ -16,7 +16,7 @@ export function describeCommand(): Command {
       "\nExamples:\n  kcore describe node n1\n  kcore get node n1 -o yaml     the same for programs",
     );
   addClusterOptions(describe.command("node <node>"))
-    .description("What is known of a node, who approved it, its disks, its certificates, its open conflicts")
+    .description("Show a node: its properties, its approval, its disks, its certificates, its open conflicts")
     .addHelpText("after", "\nExamples:\n  kcore describe node n1")
     .action(describeNode);
   return describe;

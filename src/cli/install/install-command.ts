@@ -34,17 +34,17 @@ export function addNodeInstall(node: Command): void {
     )
     .option(
       "--os <name>",
-      "what it gets: debian, nixos, or NAME of a project with states/system/NAME.yaml (default: debian)",
+      "the system: debian, nixos, or NAME of a project with states/system/NAME.yaml (default: debian)",
     )
     .option("--os-installed", "the operating system is there already")
     .option("--encrypt-os", "LUKS2 under its root filesystem, with a recovery key that unlocks it at each boot")
-    .option("--os-unlock <how>", "what unlocks it, besides that key at the console: ssh, the default")
+    .option("--os-unlock <how>", "the way to unlock it, besides that key at the console: ssh, the default")
     .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
-    .addOption(backend("--data-disk-mode <mode>", "what is made on data disks (default: filesystem)"))
+    .addOption(backend("--data-disk-mode <mode>", "the use of data disks (default: filesystem)"))
     .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
     .option("--encrypt-disks", "LUKS2 under each data disk's filesystem, volume group or pool, with a recovery key")
     .addOption(
-      new Option("--disk-unlock <how>", "what opens them at boot (default: keyFile)").choices(["keyFile", "tpm2"]),
+      new Option("--disk-unlock <how>", "the way to open them at boot (default: keyFile)").choices(["keyFile", "tpm2"]),
     )
     .option("--lvm-vg-name <name>", "volume group, for the backend lvm")
     .option("--lvm-lv-prefix <prefix>", "of logical volumes, for the backend lvm")
@@ -60,7 +60,7 @@ export function addNodeInstall(node: Command): void {
     .option("--set <name=value>", "a parameter of deploy_node, such as os_kernel or memory (repeatable)", collect)
     .option(
       "--dry-run",
-      "write the roster entry, which pins the disks, and show what would change; touch nothing there",
+      "write the roster entry, which pins the disks, and show changes that it would make; touch nothing there",
     )
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("--wait", "wait for a node that another run holds instead of refusing")

@@ -104,7 +104,7 @@ async function confirmKey(shown: string, insecure: boolean, hostKey: string | un
   if (!canPrompt())
     throw new KcoreError({
       code: "QUESTION_UNANSWERED",
-      message: `${shown}, and nobody is there to compare it`,
+      message: `${shown}, and no operator is there to compare it`,
       hint: given,
     });
   process.stderr.write(`${shown}\n`);

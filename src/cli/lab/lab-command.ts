@@ -78,7 +78,7 @@ Examples:
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
     .option("--vm [count]", "also nodes v1 … that are virtual machines (one, if no number is given)", count)
     .option("--live", "the virtual machines run a live system, to install one on their first disk")
-    .addOption(new Option("--with <what>", "what the virtual machines have besides").choices(["zfs"]))
+    .addOption(new Option("--with <what>", "packages that the virtual machines get besides").choices(["zfs"]))
     .option("--tpm", "the virtual machines have a TPM 2.0")
     .option("--disks <sizes>", "data disks of each node", "2G 2G")
     .option("--root <size>", "root file system of each container (default: 8G)")
@@ -113,7 +113,7 @@ Examples:
       process.exitCode = code;
     });
   for (const [command, what, does] of [
-    ["power-cut", "End a node as a power cut does: what it had not synced is lost", "powerCut"],
+    ["power-cut", "End a node as a power cut does: unsynced writes are lost", "powerCut"],
     ["start", "Start a node again", "start"],
     ["cut", "Take a node off the network", "cut"],
     ["heal", "Put a node back on the network", "heal"],
@@ -133,7 +133,7 @@ Examples:
     );
   add(
     "console <node>",
-    "What a node's console showed, or root's shell on a virtual one's second line",
+    "Show a node's console, or open root's shell on a virtual one's second line",
     "console n1",
     "console v1 --shell",
   )

@@ -56,7 +56,7 @@ async function run(name: string | undefined, { project, output, search, examples
 async function list(known: KnownModules, output: Flags["output"]): Promise<void> {
   const found = (await known.all()).map(({ name, summary }) => ({ name, summary }));
   const rows = found.map(({ name, summary }) => [name, summary]);
-  printRows(found, output, ["MODULE", "WHAT IT KEEPS IN ORDER"], rows);
+  printRows(found, output, ["MODULE", "SUMMARY"], rows);
 }
 
 async function find(catalogue: KnownModules, words: readonly string[], output: Flags["output"]): Promise<void> {
@@ -71,7 +71,7 @@ async function find(catalogue: KnownModules, words: readonly string[], output: F
   printRows(
     found,
     output,
-    ["MODULE", "WHAT IT KEEPS IN ORDER", "FOUND IN"],
+    ["MODULE", "SUMMARY", "FOUND IN"],
     rows,
     `no module speaks of ${words.join(" ")}: ${hint}`,
   );

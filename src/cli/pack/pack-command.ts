@@ -70,7 +70,7 @@ function refuseExisting(project: string, name: string): void {
   if (existsSync(join(project, packsFolder, name)))
     throw usageError(
       `packs/${name} is there already, and pinned nowhere`,
-      "what lies there would be lost: move it away first",
+      "the changes there would be lost: move it away first",
     );
 }
 

@@ -163,7 +163,7 @@ const emptyRoster = `${heading}nodes: {}\n`;
 
 /** Three controllers: if one is lost, two still hold the state. Special workloads get a node that others avoid. */
 function exampleRoster(newId: () => string): string {
-  return `${heading}# An example, with addresses that nobody has: put your own in their place, or take the nodes out.
+  return `${heading}# An example, with addresses reserved for documentation: put your own in their place, or take the nodes out.
 groups:
   controllers: { roles: [controller] }
   workers: { roles: [worker] }

@@ -44,7 +44,7 @@ Examples:
   ansible-inventory -i aws_ec2.yml --list | kcore roster import --from ansible -
   terraform output -json | kcore roster import -`,
     )
-    .addOption(new Option("--from <format>", "what the files are; else their content tells").choices(formats))
+    .addOption(new Option("--from <format>", "the format of the files; else their content tells").choices(formats))
     .option("--file <file>", "the file to write, in roster/; else named as the first file")
     .addOption(
       new Option("--user <name>", "log in by this name where the files' own cannot be imported").argParser(loginName),

@@ -126,7 +126,7 @@ async function isWanted(
   if (given !== undefined) return found === given;
   if (yes) return true;
   return isConfirmed("  Is this the machine's key?", {
-    message: "nobody is there to compare the host key's fingerprint",
+    message: "no operator is there to compare the host key's fingerprint",
     hint: "run it in a terminal, or give --host-key SHA256:…, or --yes on a network you trust",
   });
 }

@@ -74,7 +74,7 @@ Examples:
     .action(async (flags: StatsFlags) => (await import("./stats.ts")).showStats(flags));
   add(
     "show <id>",
-    "Show a run on one screen: who, what changed where, what failed and why, what to do next",
+    "Show a run on one screen: operator, changes, failures with their reasons, next commands",
     "show last",
     "show last --events",
     "show 20261121-061500-a1b2 --html run.html",

@@ -16,7 +16,7 @@ export function schemaCommand(): Command {
       "JSON Schema of the files that you write, with which editors complete and check them (docs/checking.md)",
     )
     .addArgument(
-      new Argument("[kind]", "what kind of file; all of them, into a folder, unless given").choices(schemaKinds),
+      new Argument("[kind]", "the kind of file; all of them, into a folder, unless given").choices(schemaKinds),
     )
     .option("--out <path>", "write it to this file; without a kind, all of them to this folder, as KIND.schema.json")
     .addHelpText(
@@ -34,7 +34,7 @@ async function run(kind: SchemaKind | undefined, { out }: Flags): Promise<void> 
   if (kind === undefined) {
     if (out === undefined)
       throw usageError(
-        "which schema is wanted, or where all of them go, is missing",
+        "name a schema, or the folder for all of them",
         `kcore schema ${schemaKinds.join("|")}, or kcore schema --out FOLDER`,
       );
     const files = schemaKinds.map(async (one) => [`${one}.schema.json`, await schemaText(one)] as const);

@@ -43,9 +43,9 @@ function rosterSchema(): JsonSchema & { readonly definitions: object } {
     properties: {
       defaults: {
         ...orNothing(SharedSchema),
-        description: "What all nodes of the file have, unless they say otherwise.",
+        description: "Defaults of all nodes of the file.",
       },
-      groups: byName("group", "What nodes have that name it in their groups."),
+      groups: byName("group", "Values of the nodes that name it in their groups."),
       nodes: byName("node", "The machines, by name."),
       jumps: byName("jump", "Hosts that are only jumped over."),
     },
@@ -63,7 +63,7 @@ function manifestSchema(): JsonSchema {
     type: "object",
     properties: {
       kind: {
-        description: "What it is.",
+        description: "The kind.",
         anyOf: [{ enum: kinds.map(([kind]) => kind) }, ...kinds.map(([kind]) => spellings(kind))],
       },
     },

@@ -26,9 +26,9 @@ export function stateSchema(modules: readonly ModuleDefinition[]): JsonSchema & 
   return {
     type: "object",
     properties: {
-      description: { type: "string", description: "What it keeps in order, in one sentence." },
+      description: { type: "string", description: "The thing that it keeps in order, in one sentence." },
       params: paramsSchema,
-      steps: { type: "array", description: "What shall hold, in this order.", items: stepSchema(modules) },
+      steps: { type: "array", description: "The steps, in this order.", items: stepSchema(modules) },
     },
     required: ["steps"],
     additionalProperties: false,

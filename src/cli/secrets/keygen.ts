@@ -17,7 +17,7 @@ export interface KeygenFlags {
 }
 
 const unanswered = {
-  message: "nobody gave a passphrase for the new identity",
+  message: "no passphrase was given for the new identity",
   hint: "run it in a terminal, or without --passphrase",
 };
 
@@ -44,7 +44,7 @@ export async function makeIdentity({
     throw new KcoreError(
       {
         code: "SECRET_IDENTITY",
-        message: `${file} is there already; what is sealed to it could never be opened without it`,
+        message: `${file} is there already; values sealed to it could never be opened without it`,
         hint: "kcore secrets recipients add NAME takes the one that is there; --file FILE makes another one",
       },
       { cause },
@@ -53,6 +53,6 @@ export async function makeIdentity({
   printResult({ file, recipient }, output, () => `${recipient}\n`);
   if (output === "text") {
     process.stderr.write(`the identity is in ${file}; keep a copy where only you can read it\n`);
-    process.stderr.write("next, by somebody who may: kcore secrets recipients add NAME RECIPIENT\n");
+    process.stderr.write("next, by an operator who may: kcore secrets recipients add NAME RECIPIENT\n");
   }
 }

@@ -71,7 +71,7 @@ function folderInMemory(): string {
   const found = [runtime, "/dev/shm"].find((folder) => folder !== undefined && isInMemory(folder));
   if (found !== undefined) return found;
   process.stderr.write(
-    `no folder in memory can be used here: what is edited lies on the disk for a while, in ${tmpdir()}\n`,
+    `no folder in memory can be used here: the edited text lies on the disk for a while, in ${tmpdir()}\n`,
   );
   return tmpdir();
 }

@@ -11,13 +11,13 @@ import { askSecret } from "../terminal/confirm.ts";
 import type { ListFlags } from "./list.ts";
 import { projectSecrets, sealedFiles, textIfThere, writeText } from "./project-secrets.ts";
 
-const NEW_FILE = "# Who can open this project's secrets: kcore secrets recipients, docs/secrets.md\n";
+const NEW_FILE = "# The recipients of this project's secrets: kcore secrets recipients, docs/secrets.md\n";
 
 /** `kcore secrets recipients list`. */
 export async function listRecipients({ project: given, output }: ListFlags): Promise<void> {
   const recipients = (await projectSecrets(given).recipients()).map(({ name, key }) => ({ name, recipient: key }));
   const rows = recipients.map(({ name, recipient }) => [name, recipient]);
-  printRows(recipients, output, ["NAME", "RECIPIENT"], rows, "nobody yet: kcore secrets recipients add NAME RECIPIENT");
+  printRows(recipients, output, ["NAME", "RECIPIENT"], rows, "none yet: kcore secrets recipients add NAME RECIPIENT");
 }
 
 /** `kcore secrets recipients add NAME [RECIPIENT]`. @throws KcoreError SECRET_RECIPIENTS, SECRET_IDENTITY */

@@ -69,6 +69,6 @@ function warnOfFormer(files: readonly SourceNode[], recipients: readonly Recipie
     .filter(({ node }) => headerOf(String(node.value)).fingerprints.some((one) => !present.has(one))).length;
   if (count > 0)
     process.stderr.write(
-      `${count} ${count === 1 ? "value was" : "values were"} sealed to somebody who is no recipient any more, and who still knows ${count === 1 ? "it" : "them"}: change the secrets themselves where they are used, then kcore secrets set\n`,
+      `${count} ${count === 1 ? "value was" : "values were"} sealed to a former recipient, who still knows ${count === 1 ? "it" : "them"}: change the secrets themselves where they are used, then kcore secrets set\n`,
     );
 }

@@ -44,7 +44,7 @@ Examples:
     .addHelpText(
       "after",
       `
-Each secret stands there as “secret:VALUE”; what you write so becomes one. The editor is $VISUAL, $EDITOR or vi, on a copy
+Each secret stands there as “secret:VALUE”; a text that you write so becomes one. The editor is $VISUAL, $EDITOR or vi, on a copy
 in memory that only you can read.
 
 Examples:

@@ -49,7 +49,7 @@ export async function isConfirmed(question: string, unanswered: Unanswered): Pro
  */
 export async function confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
   const unanswered = {
-    message: `nobody is there to answer: ${question}`,
+    message: `no terminal to answer at: ${question}`,
     hint: "run it in a terminal, or give --yes",
   };
   if (yes || (await isConfirmed(question, unanswered))) return;
@@ -63,7 +63,7 @@ export async function confirm(question: string, { yes = false }: { readonly yes?
 export async function passwordOf(whom: string, file: string | undefined): Promise<string> {
   if (file !== undefined) return readPassphraseFile(file, "password");
   const hint = "--password-file FILE";
-  const message = `the password of ${whom} is wanted, and nobody is there to give it`;
+  const message = `the password of ${whom} is wanted, and there is no terminal to give it at`;
   const answer = await requireAnswer(`Password of ${whom}`, { message, hint }, { secret: true });
   if (answer !== "") return answer;
   throw new KcoreError({ code: "QUESTION_UNANSWERED", message: `no password of ${whom} was given`, hint });

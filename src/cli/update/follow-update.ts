@@ -46,7 +46,7 @@ export async function followOne(
       return await openHookRunner({ ...flags, cluster, name, project: findProject(flags.project), say });
     } catch (error) {
       if (isForHooks || !(error instanceof KcoreError)) throw error;
-      say(`nobody here attends to ${hooks.join(", ")}: ${error.message}`);
+      say(`no hook runner attends to ${hooks.join(", ")}: ${error.message}`);
       return undefined;
     }
   };

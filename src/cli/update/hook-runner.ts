@@ -116,7 +116,7 @@ function signedSpec({ cluster, name }: HookRunnerOptions, { signed }: UpdateView
   const { rootPem, cluster: own } = cluster;
   const said = Statement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
   if (said.success && said.data.name === name) return said.data.spec;
-  throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `what was signed is not the update “${name}”` });
+  throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `the signed update is not “${name}”` });
 }
 
 /** The signed maxUnavailable bounds the hooks at a time. Controllers alone see to it that work is back before the next drain. */

@@ -97,7 +97,7 @@ const verbs: readonly Verb[] = [
     parts: ["name", "file", "watch", "passphrase", "output"],
     about: "Show an update and how far each of its nodes is",
     examples: ["get release-0-4-0", "get release-0-4-0 -w", "get -f rollout.yaml -o json"],
-    more: "With -w it ends with the rollout: 0 if it succeeded, or was taken back because somebody asked for that; else 1.",
+    more: "With -w it ends with the rollout: 0 if it succeeded, or was taken back at a request; else 1.",
     run: async (name, flags: LookFlags) => (await changes()).showUpdate(name, flags),
   },
   {

@@ -32,12 +32,12 @@ function addPlanOptions(command: Command): Command {
 /** The options of a run that may change something. */
 export function addChangeOptions(command: Command): Command {
   return command
-    .option("--dry-run", "show what would change; change nothing")
+    .option("--dry-run", "show changes that it would make; change nothing")
     .addOption(grantOption())
     .addOption(
       new Option(
         "--feed <who>",
-        "who sends large contents: the bastion (the default), or nodes that have them already, for a thin line",
+        "the sender of large contents: the bastion (the default), or nodes that have them already, for a thin line",
       ).choices(["bastion", "nodes"]),
     )
     .option("--yes", "answer every confirmation with yes")

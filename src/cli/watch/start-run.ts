@@ -26,7 +26,7 @@ export async function startRun(
   const { detach = false, report = [], failOnChange = false } = flags;
   if (failOnChange && (!request.dryRun || detach))
     throw usageError(
-      `--fail-on-change tells what a dry run ended with${detach ? ", and with --detach nobody waits for that" : ""}`,
+      `--fail-on-change tells what a dry run ended with${detach ? ", and with --detach no process waits for that" : ""}`,
       detach ? "leave --detach out" : "--dry-run --fail-on-change",
     );
   if (flags.refreshFacts) {

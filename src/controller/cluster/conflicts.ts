@@ -94,15 +94,15 @@ export async function takeLoser(
   const { key, loser } = asItStands(conflict, rejects);
   if (isSecret(key)) {
     const hint = `write the one that is right, then: kcore conflict ack ${id}`;
-    throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: what lost is not given out`, hint);
+    throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: the losing value is not given out`, hint);
   }
   const kind = mergeKindOf(key);
   if (kind !== "lww" && kind !== "approval") {
-    throw new Refused(409, "CONFLICT_FINAL", `${key}: what won stands`, `kcore conflict ack ${id}`);
+    throw new Refused(409, "CONFLICT_FINAL", `${key}: the winning value stands`, `kcore conflict ack ${id}`);
   }
   if (loser.text === null ? kind === "approval" : !isKnown(key, loser.text)) {
     const hint = `kcore conflict ack ${id}, or take it with the version that wrote it`;
-    throw new Refused(409, "CONFLICT_FINAL", `what lost of ${key} is nothing that this version can write`, hint);
+    throw new Refused(409, "CONFLICT_FINAL", `the losing value of ${key} is in a form that this version cannot write`, hint);
   }
   const lost = loser.text === null ? undefined : valueOf(loser.text);
   const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;

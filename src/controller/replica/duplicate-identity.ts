@@ -79,7 +79,7 @@ export class DuplicateIdentity {
 export function describeDuplicate(id: string, one: string, other: string): string {
   return (
     `two processes run as controller ${id} with its key: at ${one} and at ${other}. Stop the one that should not be ` +
-    "(systemctl disable --now kcore-controller); what only it has taken is lost unless it is the one that goes on. " +
+    "(systemctl disable --now kcore-controller); writes that only it accepted are lost unless it is the one that goes on. " +
     "To make a controller of its own of it: kcore controller join --fresh, and deploy it with an id of its own"
   );
 }

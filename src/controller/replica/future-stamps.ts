@@ -42,7 +42,7 @@ export class FutureStamps {
     const ahead = ms - this.#clock.wall();
     this.#origins.set(origin, ahead);
     this.#byPeer.set(peer, (this.#byPeer.get(peer) ?? new Set()).add(origin));
-    const text = `${origin} stamped ${ahead} ms ahead of this clock; what it wrote waits`;
+    const text = `${origin} stamped ${ahead} ms ahead of this clock; its writes wait`;
     this.#alarms.raise("CLOCK_SKEW", origin, text);
   }
 

@@ -103,5 +103,5 @@ export class Refusals {
 }
 
 function wayToBeKnown(member: string): string {
-  return `If ${member} was restored from an older backup: stop that one, kcore controller join --fresh on its machine. If this one was removed: the same on this machine`;
+  return `If ${member} was restored from an older backup: stop it, and run kcore controller join --fresh on its machine. If this one was removed: the same on this machine`;
 }

@@ -219,7 +219,7 @@ export class Requests {
     // The caller may have lost its rights while the body arrived, so they are checked again (S-11).
     access.check(name, caller, id);
     if (method.verb !== "GET" && this.#callers.lag.mayBeStale(began)) {
-      const why = "this controller stood still; what was asked of it meanwhile is not carried out";
+      const why = "this controller stood still; requests that came meanwhile are not carried out";
       throw new Refused(503, "CONTROLLER_READ_ONLY", why, "ask again");
     }
     if (method.form === "list") {

@@ -23,7 +23,7 @@ export function unwritable(folder: string, cause: unknown): KcoreError {
       hint:
         (cause as NodeJS.ErrnoException).code === "EROFS"
           ? "dmesg tells why it became so; mount it for writing again, checked if the kernel gave it up"
-          : "free space on that file system; what was not acknowledged is not kept, and writing goes on by itself",
+          : "free space on that file system; writes that were not acknowledged are not kept, and writing goes on by itself",
     },
     { cause },
   );

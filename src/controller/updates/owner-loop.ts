@@ -40,7 +40,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
         while (!isStopped && (await decideOne(parts, name))) continue;
       } catch (error) {
         const why = describeError(error);
-        log.warn("an update cannot go on: what comes next could not be written", { update: name, ...why });
+        log.warn("an update cannot go on: its next step could not be written", { update: name, ...why });
         changed.add(name);
       }
     }

@@ -141,7 +141,7 @@ function reasonOf({ url }: RemoteContent, error: unknown): string {
 function differs(content: RemoteContent, found: string): KcoreError {
   return new KcoreError({
     code: "DOWNLOAD_DIFFERS",
-    message: `what ${urlInMessages(content)} gives has another SHA-256`,
+    message: `the content of ${urlInMessages(content)} has another SHA-256`,
     detail: `wanted ${content.sha256}\nfound  ${found}`,
     hint: "compare both with what its publisher gives",
   });

@@ -75,7 +75,7 @@ async function unlockFile(
   for (let tries = 1; tries <= 3; tries++) {
     const passphrase = await ask(askedAgain(`Passphrase of the identity ${file}`, tries > 1));
     if (passphrase === undefined || passphrase === "")
-      throw refused(`nobody gave the passphrase of the identity file ${file}`, "kcore asks for it at a terminal");
+      throw refused(`no passphrase was given for the identity file ${file}`, "kcore asks for it at a terminal");
     const text = await unlock(bytes, passphrase);
     if (text !== undefined) return text;
   }

@@ -50,6 +50,6 @@ async function openOne(
       : `the sealed value is not for the identities in ${file}`,
     hint: isMeant
       ? "take it from git as it was, or give it anew: kcore secrets set FILE PATH"
-      : "somebody who can open it adds you: kcore secrets recipients add NAME RECIPIENT, and then kcore secrets rotate",
+      : "a recipient who can open it adds you: kcore secrets recipients add NAME RECIPIENT, and then kcore secrets rotate",
   });
 }

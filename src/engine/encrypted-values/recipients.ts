@@ -68,7 +68,7 @@ export function requireRecipients(recipients: readonly Recipient[]): readonly Re
   if (recipients.length > 0) return recipients;
   throw new KcoreError({
     code: "SECRET_RECIPIENTS",
-    message: `nobody could open what is sealed: ${RECIPIENTS} names nobody, or is not there`,
+    message: `sealed values could not be opened: ${RECIPIENTS} names no recipient, or is not there`,
     hint: "kcore secrets keygen, and then: kcore secrets recipients add NAME RECIPIENT",
   });
 }

@@ -160,7 +160,7 @@ const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => s
   "in back quotes": () => "write $(…) instead of back quotes",
   "in an arithmetic expansion": (it) => `set a variable to it first: n=${it}`,
   "in a here-document": (it) => `print it: printf '%s\\n' ${it}`,
-  "in a comment": () => "leave it out: what has two lines would end the comment",
+  "in a comment": () => "leave it out: a text of two lines would end the comment",
   "right behind a backslash": (it) => `put the backslash into quotes: '\\'${it}`,
   "right behind a $": (it) => `put the $ into quotes: '$'${it}`,
   "behind $'": () => "shells read $'…' differently: write printf",

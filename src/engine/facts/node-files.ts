@@ -36,7 +36,7 @@ export function keepNodeFile(
     makeFolderSync(dirname(file));
     replaceFileSync(file, `${JSON.stringify({ version: 1, ...kept })}\n`);
   } catch (error) {
-    const what = kind === "facts" ? "the facts" : "what is managed";
+    const what = kind === "facts" ? "the facts" : "the list of managed things";
     process.stderr.write(`${what} of ${kept.node} could not be kept: ${(error as Error).message}\n`);
   }
 }

@@ -88,5 +88,5 @@ export function layoutParams(
 /** The record of an applied layout: by the disks' lasting names, so that it is the same at each apply. */
 function recordOf(name: string, node: string, layout: Layout, pins: ReadonlyMap<string, DiskId>): string {
   const disks = layout.disks.map(({ name: called, gpt }) => ({ name: called, ...pins.get(called), gpt }));
-  return `# made by kcore apply -f: what was applied last\n${printYaml({ kind: "DiskLayout", name, nodeId: node, diskLayout: { ...layout, disks } })}`;
+  return `# made by kcore apply -f: the layout that was applied last\n${printYaml({ kind: "DiskLayout", name, nodeId: node, diskLayout: { ...layout, disks } })}`;
 }

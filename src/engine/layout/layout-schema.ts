@@ -14,14 +14,14 @@ const flat = {
   pool: PoolName.optional().describe("The pool of a zfs."),
 };
 const Inner = z.strictObject({
-  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]).describe("What it is."),
+  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]).describe("The kind."),
   ...flat,
 });
 export const ContentSchema = z.strictObject({
-  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]).describe("What it is."),
+  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]).describe("The kind."),
   ...flat,
   allowDiscards: z.boolean().optional().describe("A luks lets discards through to the disk."),
-  content: Inner.optional().describe("What lies in a luks."),
+  content: Inner.optional().describe("The content of a luks."),
 });
 export type Content = z.output<typeof ContentSchema>;
 export type InnerContent = z.output<typeof Inner>;
@@ -31,11 +31,11 @@ const Identifier = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a name 
 const PartitionSchema = z.strictObject({
   name: Identifier.pipe(PartitionName).describe("Its name in the table."),
   size: z.union([z.string(), z.number()]).describe("16G, or 100% for what the others leave."),
-  content: ContentSchema.optional().describe("What lies in it."),
+  content: ContentSchema.optional().describe("Its content."),
 });
 
 const DiskSchema = z.strictObject({
-  name: Identifier.describe("What it is called here."),
+  name: Identifier.describe("Its name in this layout."),
   device: Text.optional().describe("Any name of it below /dev; or serial."),
   serial: Text.optional().describe("Its serial number."),
   gpt: z
@@ -57,7 +57,7 @@ export const LayoutSchema = z.strictObject({
     .array(
       z.strictObject({
         name: PoolName.describe("Its name."),
-        mode: z.enum(modes).default("stripe").describe("What its disks are to each other."),
+        mode: z.enum(modes).default("stripe").describe("The level of the array."),
         rootProperties: Properties([...ofEncryption, "mountpoint"])
           .default({ compression: "lz4" })
           .describe("Properties of its root dataset."),

@@ -24,7 +24,7 @@ const args = z
     clean: z
       .boolean()
       .default(false)
-      .describe("What others put into the folder may go when another archive takes its place."),
+      .describe("Other files in the folder may go when another archive takes its place."),
   })
   .refine(({ source, archive }) => (source === undefined) !== (archive === undefined), "give one of source and archive")
   .refine(({ archive, sha256 }) => archive !== undefined || sha256 === undefined, "sha256 is for archive")
@@ -104,7 +104,7 @@ parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
 (
   k_enter ${path} ${owner}
   # Removes all remains of a killed shell: k_aside removes files alone.
-  for old in ./.kcore-"$k_i"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
+  for old in ./.kcore-"$k_key"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
   k_aside
   (
     ${unpackHere({ format, from, name, strip })}

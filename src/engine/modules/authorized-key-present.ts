@@ -10,7 +10,7 @@ import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 const args = z
   .strictObject({
-    user: AccountName.describe("Whose keys they are."),
+    user: AccountName.describe("The user who may log in with the keys."),
     keys: z
       .union([PublicKeyLine.transform((key) => [key]), z.array(PublicKeyLine)])
       .describe("Public keys, one or a list: lines as in a .pub file."),
@@ -217,10 +217,10 @@ if [ "$uid" = 0 ]; then
   keep_path "$file"
 else
   trial_number || exit 1
-  number=$k_n
-  printf '%s\n' "$file" >"$k_t/$number.keys" || exit 1
+  number=$k_number
+  printf '%s\n' "$file" >"$k_trial/$number.keys" || exit 1
   if open_file "$file"; then
-    cat <&9 >>"$k_t/$number.keys" || exit 1
+    cat <&9 >>"$k_trial/$number.keys" || exit 1
     on_revert ${`su -s /bin/sh ${user} -c 'umask 077; IFS= read -r f && cat >"$f.kcore" && mv -f "$f.kcore" "$f"' <./`}"$number.keys"
   else
     on_revert ${`su -s /bin/sh ${user} -c 'IFS= read -r f && rm -f "$f"' <./`}"$number.keys"

@@ -13,7 +13,7 @@ const args = z
     name: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "must be letters, digits, “.”, “_” and “-”")
-      .describe("What the CA is called on the node: its file's name, without .crt."),
+      .describe("The CA's name on the node: its file's name, without .crt."),
     certificate: z.string().optional().describe("The CA's certificate in PEM."),
     source: z.string().optional().describe("Instead of certificate: a file of the project with it."),
     state: z.enum(["present", "absent"]).default("present").describe("Whether the node shall trust it."),
@@ -138,7 +138,7 @@ function certificateOf({ name, certificate, source }: Args, { readFile }: StepCo
   const invalid = (what: string): KcoreError =>
     new KcoreError({
       code: "CERTIFICATE_INVALID",
-      message: `what is given for the CA ${name} ${what}`,
+      message: `the content given for the CA ${name} ${what}`,
       hint: "give the CA's own certificate in PEM: -----BEGIN CERTIFICATE-----",
     });
   const [first, ...more] = given?.match(/-----BEGIN [\s\S]*?-----END [A-Z ]+-----/g) ?? [];

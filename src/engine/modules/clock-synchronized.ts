@@ -40,7 +40,7 @@ export const clockSynchronized = defineModule({
     service: z
       .enum(["auto", "timesyncd", "chrony"])
       .default("auto")
-      .describe("Which service; auto: chrony where it is installed, else systemd-timesyncd."),
+      .describe("The service; auto: chrony where it is installed, else systemd-timesyncd."),
     wait: Duration.default(60).describe(
       "How long it may take until the clock is synchronized; 0: that is not looked at.",
     ),

@@ -31,7 +31,7 @@ export const commandRun = defineModule({
       cmd: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh."),
       argv: shellWords(z.array(Visible).min(1)).optional().describe("The program and its arguments, without a shell."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
+      stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
       changed: Changed,
       check: Check,

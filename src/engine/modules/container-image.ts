@@ -34,7 +34,7 @@ export const containerImage = defineModule({
       runtime: z
         .enum(["auto", "podman", "docker", "k3s", "ctr"])
         .default("auto")
-        .describe("Whose image it is; auto: the first of these that is there."),
+        .describe("The container runtime; auto: the first of these that is there."),
       namespace: z
         .string()
         .regex(/^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$/, "must be a namespace of containerd")
@@ -86,7 +86,7 @@ fi`,
       guard:
         isWanted && (archive !== undefined || pull === "never")
           ? archive === undefined
-            ? sh`refuse IMAGE_FAILED ${`${name} is not on the node, and pull: never lets nobody fetch it`}`
+            ? sh`refuse IMAGE_FAILED ${`${name} is not on the node, and pull: never forbids to fetch it`}`
             : sh`unsure || [ -f ${archive} ] || refuse IMAGE_FAILED ${`${archive} is not on the node, or is no file`}`
           : sh`:`,
       apply: sh`${withRuntime(image)}

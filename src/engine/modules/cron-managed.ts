@@ -40,11 +40,11 @@ export const cronManaged = defineModule({
         .string()
         .regex(/^[a-z_][a-z0-9_-]{0,31}\$?$/, "must be a user's name")
         .default("root")
-        .describe("Who runs it."),
+        .describe("The user who runs it."),
       environment: z
         .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), Value)
         .default({})
-        .describe("Variables, MAILTO and PATH among them; everybody on the node can read them."),
+        .describe("Variables, MAILTO and PATH among them; every user of the node can read them."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the job shall be there."),
     })
     .refine(

@@ -15,7 +15,7 @@ const args = z
     owner: UserName.optional().describe("Owner; else kept, root for a new one."),
     group: UserName.optional().describe("Group; else kept, root for a new one."),
     makeDirs: z.boolean().default(true).describe("Make the folders above it too (0755, root)."),
-    recurse: z.array(Attribute).default([]).describe("What holds for everything in it too: owner, group, mode."),
+    recurse: z.array(Attribute).default([]).describe("Attributes that everything in it gets, too: owner, group, mode."),
     fileMode: FileMode.optional().describe("Mode of the files in it, with recurse: [mode]."),
   })
   .superRefine((given, context) => {

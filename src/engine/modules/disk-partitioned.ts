@@ -33,7 +33,7 @@ const Partition = z
     type: z
       .enum(Object.keys(types) as (keyof typeof types)[])
       .default("linux")
-      .describe("What it is for: linux, esp, lvm, raid, swap, zfs, luks, bios (GRUB's own) or root."),
+      .describe("The purpose: linux, esp, lvm, raid, swap, zfs, luks, bios (GRUB's own) or root."),
   })
   .meta({
     examples: [

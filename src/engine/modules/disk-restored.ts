@@ -48,7 +48,7 @@ const args = z
         (list) => list.every(({ offset }, at) => at === 0 || offset >= endOf(list[at - 1])),
         "pieces lie in the order of their offsets and do not overlap",
       )
-      .describe("What stands in it, in its order."),
+      .describe("Its contents, in their order."),
   })
   .refine(
     ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),
@@ -99,7 +99,7 @@ device=$disk name=$disk_name`
     }
 describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
-  refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and what was saved had "${size}`;
+  refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and the saved disk had "${size}`;
     const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
 ${refuseUnfitDevice({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
@@ -208,7 +208,7 @@ users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
 [ -n "$users" ] || ${open}
 [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users"
 granted ${`${name}:restore`} ||
-  refuse DISK_NOT_SAVED "what lies on $describe now has to be saved before anything is put back: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}
+  refuse DISK_NOT_SAVED "the present tables of $describe have to be saved before any are restored: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}
 # kcore's own table, and its unused partitions, are no data.
 if [ -n ${ours} ] && [ "$(blkid -p -o value -s PTUUID "$device" 2>/dev/null | tr 'A-F' 'a-f')" = ${ours} ]; then
   found=$(signatures_of "$device" | grep -v -e ' holds gpt at ' -e ' holds PMBR at ')

@@ -23,7 +23,7 @@ export const fileAbsent = defineModule({
   alsoKnownAs: ["file", "file.tidied", "files.file", "rm", "delete", "remove"],
   args: z.strictObject({
     path: AbsolutePath.refine((path) => !vital.has(path), "is a system folder; it is never removed").describe(
-      "What must not be there.",
+      "The path that must not exist.",
     ),
     recurse: z.boolean().default(false).describe("Remove a folder with everything in it."),
   }),

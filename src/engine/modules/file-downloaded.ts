@@ -56,7 +56,7 @@ export const fileDownloaded = defineModule({
     via: z
       .enum(["node", "bastion"])
       .default("node")
-      .describe("Who fetches it: the node, or the bastion, which sends it to nodes that lack it."),
+      .describe("The machine that fetches it: the node, or the bastion, which sends it to nodes that lack it."),
     caFile: AbsolutePath.optional().describe("The CA to trust, a file on the machine that fetches."),
     proxy: HttpUrl.optional().describe(
       "A proxy; else what the environment of the machine that fetches names (http_proxy, https_proxy).",

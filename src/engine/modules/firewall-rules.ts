@@ -40,7 +40,7 @@ const Allow = z
   .strictObject({
     protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp").describe("Its protocol; any: all of them."),
     ports: listOf(Port).describe("Ports or ranges of it; all if not told."),
-    from: listOf(Source).describe("Addresses or networks; everybody if not told."),
+    from: listOf(Source).describe("Addresses or networks; all if not given."),
     interfaces: listOf(Interface).describe("Interfaces that it comes in by; all if not told."),
     comment: Comment.optional().describe("A remark that nft shows with the rule."),
   })
@@ -109,12 +109,12 @@ export const firewallRules = defineModule({
         .regex(/^[a-z][a-z0-9_]{0,31}$/, "must be a short name of small letters")
         .default("kcore")
         .describe("The table's name; its family is inet."),
-      input: z.enum(["drop", "accept"]).default("drop").describe("What becomes of what no rule lets in."),
+      input: z.enum(["drop", "accept"]).default("drop").describe("The fate of packets that no rule lets in."),
       icmp: z.boolean().default(true).describe("Let in ICMP and ICMPv6: pings, and errors that nothing is known of."),
       allow: z
         .array(Allow)
         .default([])
-        .describe("What is let in: `protocol` (tcp), `ports`, `from` (addresses, networks), `interfaces`, `comment`."),
+        .describe("The accepted packets: `protocol` (tcp), `ports`, `from` (addresses, networks), `interfaces`, `comment`."),
       rules: Rules.describe("More rules of the chain, behind those of `allow`, as nft(8) reads them."),
       more: Rules.describe("More of the table as nft(8) reads it: sets, other chains."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the table shall be there."),
@@ -156,8 +156,8 @@ fact enabled "\${UnitFileState:-absent}"`;
       effects,
       tools: [{ command: "nft", package: "nftables" }, systemctl],
       keep: sh`keep_unit ${unit} keep
-${keep}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
-on_revert "nft -f '$k_t/"${table}".nft'"`,
+${keep}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_trial/"${table}.nft || exit 1
+on_revert "nft -f '$k_trial/"${table}".nft'"`,
       timeout: 120,
       quiet: true,
     } as const;

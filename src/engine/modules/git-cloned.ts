@@ -33,7 +33,7 @@ const args = z
       .string()
       .regex(/^[!-~]+$/, "must be one word")
       .optional()
-      .describe("For https: who asks; git unless given."),
+      .describe("For https: the user name; git unless given."),
     password: z
       .instanceof(Secret, { error: "must be secret" })
       .optional()
@@ -161,7 +161,7 @@ fi
 parent_of ${path} 0
 (
   k_enter ${path}
-  for old in ./.kcore-"$k_i"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t); done
+  for old in ./.kcore-"$k_key"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t); done
   k_aside
   (git init -q ./t && cd ./t && git remote add origin ${url} && bring && sync) && mv -T ./t ../${path.slice(path.lastIndexOf("/") + 1)}
   status=$?

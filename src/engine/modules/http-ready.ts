@@ -20,7 +20,7 @@ export const httpReady = defineModule({
   alsoKnownAs: ["uri", "http.wait_for_successful_query", "wait_for", "curl", "url"],
   args: z
     .strictObject({
-      url: HttpUrl.describe("What to ask for."),
+      url: HttpUrl.describe("The URL to request."),
       status: z
         .union([Status.transform((status) => [status]), z.array(Status).min(1)])
         .default([200])

@@ -39,7 +39,7 @@ const Limit = z
       .refine((domain) => domain !== ":" && !/^[@%]:$/.test(domain), "must name an id")
       .describe("A user, @group, * for all but root, or a range of ids."),
     type: z.enum(["soft", "hard", "-"]).default("-").describe("soft, hard, or -: both."),
-    item: z.enum(items).describe("What is limited, such as nofile or nproc."),
+    item: z.enum(items).describe("The limited resource, such as nofile or nproc."),
     value: z
       .union([z.int().min(-20), z.literal("unlimited")])
       .transform(String)
@@ -104,7 +104,7 @@ most=$(cat ${most} 2>/dev/null)
 ${shLines(
   files.map(
     ({ domain, value }) =>
-      sh`[ -z "$most" ] || [ "$most" -ge ${value} ] || refuse LIMIT_TOO_HIGH ${`${domain} is to have ${value} open files, with which PAM lets nobody in: fs.nr_open of this node is `}"$most (sysctl.set raises it)"`,
+      sh`[ -z "$most" ] || [ "$most" -ge ${value} ] || refuse LIMIT_TOO_HIGH ${`${domain} is to have ${value} open files, with which PAM refuses every login: fs.nr_open of this node is `}"$most (sysctl.set raises it)"`,
   ),
 )}`;
   return withProbe(step, probe, [{ is: "path", path: most }]);

@@ -47,7 +47,7 @@ const args = z
       .enum(["keyFile", "tpm2"])
       .default("keyFile")
       .describe(
-        "What opens it at boot: a key file on the node, or the machine's TPM 2.0, and then no key lies on the node.",
+        "The way to open it at boot: a key file on the node, or the machine's TPM 2.0, and then no key lies on the node.",
       ),
     pcrs: z
       .array(z.int().min(0).max(23))

@@ -31,7 +31,7 @@ const args = z
       .union([Source, Device])
       .optional()
       .describe(
-        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; what filesystem.formatted was given: disk and partition, vg and lv, or array, and encrypted; or tmpfs, overlay, HOST:/PATH (nfs), //HOST/SHARE (cifs), and a folder with the option bind.",
+        "UUID=, LABEL=, PARTUUID= or PARTLABEL=; the same keys as of filesystem.formatted: disk and partition, vg and lv, or array, and encrypted; or tmpfs, overlay, HOST:/PATH (nfs), //HOST/SHARE (cifs), and a folder with the option bind.",
       ),
     fstype: z
       .string()
@@ -41,7 +41,7 @@ const args = z
     options: z
       .array(z.string().regex(/^[!-+\--~]+$/, "must be one option without blanks or commas; a blank is \\040"))
       .default([])
-      .describe("Mount options, such as noatime; what is not named has mount's default."),
+      .describe("Mount options, such as noatime; others have mount's default."),
     nofail: z.boolean().optional().describe("Boot goes on without it; true unless path is /."),
     passno: z
       .int()
@@ -50,7 +50,7 @@ const args = z
       .optional()
       .describe("Order of checks at boot; 2, for / 1, for xfs, btrfs and vfat 0."),
     dump: z.int().min(0).max(1).default(0).describe("The fifth field of fstab."),
-    persist: z.enum(["fstab", "unit"]).default("fstab").describe("What mounts it at boot: fstab, or a systemd unit."),
+    persist: z.enum(["fstab", "unit"]).default("fstab").describe("The place of the entry for the boot: fstab, or a systemd unit."),
     state: z
       .enum(["mounted", "present", "absent"])
       .default("mounted")
@@ -343,7 +343,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   parent_of ${path} 1
   safe_parents ${path}
   mkdir -p ${path} || exit 1
-  [ -z "$(ls -A ${path})" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
+  [ -z "$(ls -A ${path})" ] || note ${`files in the folder ${path} itself are hidden by the mount`}
   ${now} || exit 1
 else
   # A remount names every flag, since mount would keep those that are not named.

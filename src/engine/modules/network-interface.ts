@@ -39,7 +39,7 @@ const args = z
     name: InterfaceName.describe(
       "The interface, as `ip link` shows it; for a VLAN, bond or bridge, what it shall be called.",
     ),
-    backend: z.enum(backends).default("auto").describe("What configures networks on the node; auto: what runs there."),
+    backend: z.enum(backends).default("auto").describe("The network service of the node; auto: the one that runs."),
     addresses: z.array(Network).default([]).describe("Its addresses, each with the length of its network."),
     dhcp: z
       .enum(["none", "ipv4", "ipv6", "both"])

@@ -55,7 +55,7 @@ const args = z
       )
       .optional()
       .describe(
-        "Instead of path: what it shall not be at, such as kcore-0.2.0: it goes back to the generation before.",
+        "Instead of path: a version that it must not be at, such as kcore-0.2.0: it goes back to the generation before.",
       ),
     source: z
       .array(Exported)
@@ -63,7 +63,7 @@ const args = z
       .max(10_000)
       .optional()
       .describe(
-        "Where the bastion has it and each path that it needs, for nodes that lack some; what others need before these.",
+        "Where the bastion has it and each path that it needs, for nodes that lack some; a path comes after those that it needs.",
       ),
     narHash: z
       .string()

@@ -39,7 +39,7 @@ const args = z.strictObject({
         .describe("The machine: nixosConfigurations.NAME."),
       files: z.array(FlakeFile).min(1).describe("All files of the flake."),
     })
-    .describe("What the action nixos.config made.")
+    .describe("The output of the action nixos.config.")
     .meta({ examples: [{ name: "n1", files: [exampleFile] }] }),
   user: UserName.default("root").describe("Whom kcore logs in as."),
   nixpkgs: z

@@ -29,7 +29,7 @@ const args = z.strictObject({
   boot: PartitionName.default("boot").describe(
     "With encrypted: the partition of /boot, which is not, formatted as ext4.",
   ),
-  image: Image.describe("What the action system.image made: a Debian tree as a tar compressed by gzip."),
+  image: Image.describe("The output of the action system.image: a Debian tree as a tar compressed by gzip."),
   hostname: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, "must be a host's name")
@@ -168,7 +168,7 @@ device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse 
 # The container holds an unfinished system, or nothing.
 [ "$(blkid -p -o value -s LABEL "$container")" = ${unfinished} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
 [ -s ${`${luksFolder}/${uuid}.recovery`} ] ||
-  refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so nobody could unlock it: luks.escrowed gives it one`}`;
+  refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so no operator could unlock it: luks.escrowed gives it one`}`;
 }
 
 /** Labels the container as finished, so that no live system makes it again, and removes its keys from the live system. */

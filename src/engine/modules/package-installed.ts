@@ -52,7 +52,7 @@ export const packageInstalled = defineModule({
         .union([PackageName.transform((name) => [name]), z.array(PackageName).min(1)])
         .optional()
         .describe("Instead of name: one or more packages."),
-      state: z.enum(["present", "latest", "absent"]).default("present").describe("What shall hold for all of them."),
+      state: z.enum(["present", "latest", "absent"]).default("present").describe("The wanted state of all of them."),
       updateCache: z.boolean().default(false).describe("Fetch the lists of packages before a change."),
       recommends: z.boolean().default(false).describe("Install what apt only recommends, too."),
       purge: z.boolean().default(false).describe("With state: absent, remove configuration files too (apt)."),

@@ -26,7 +26,7 @@ export const packageUpgraded = defineModule({
       mode: z
         .enum(["safe", "full"])
         .default("safe")
-        .describe("safe: what could only come by removing others is kept back; full: apt-get dist-upgrade."),
+        .describe("safe: upgrades that would remove packages are kept back; full: apt-get dist-upgrade."),
       removals: z.boolean().default(false).describe("With mode: full, packages may be removed for it."),
       listsMaxAge: Duration.default(86_400).describe(
         "How old the lists of packages may be; older ones are fetched first.",

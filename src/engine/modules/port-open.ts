@@ -20,7 +20,7 @@ export const portOpen = defineModule({
   args: z.strictObject({
     port: z.number().int().min(1).max(65_535).describe("The TCP port."),
     host: HostName.default("127.0.0.1").describe("The host, as the node sees it."),
-    state: z.enum(["open", "closed"]).default("open").describe("What to wait for."),
+    state: z.enum(["open", "closed"]).default("open").describe("The state to wait for."),
   }),
   refusals: ["TOOL_MISSING"],
   step: ({ port, host, state }) => {

@@ -24,7 +24,7 @@ const args = z.strictObject({
       /^(\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}|[a-z][a-z0-9+-]*:[^"\\\p{C}]+)$/u,
       "must be a store path, or a flake at a commit",
     )
-    .describe("What the update brings: the store path of the runtime, or the flake of the NixOS system at its commit."),
+    .describe("The new version: the store path of the runtime, or the flake of the NixOS system at its commit."),
   signed: z
     .strictObject({
       order: z.string().describe("The fields of an order that the bastion signed, as JSON."),
@@ -50,7 +50,7 @@ const args = z.strictObject({
     .default(false)
     .describe("Is the target enough where no boot keeps it? As with activation.mode test."),
   system: AbsolutePath.default("/run/current-system").describe(
-    "Of a NixOS system, the link to what counts: what is in use, or the profile, for what the next boot begins with.",
+    "Of a NixOS system, the link to compare: the system in use, or the profile, which the next boot begins with.",
   ),
 });
 type Args = z.output<typeof args>;

@@ -47,7 +47,7 @@ export const scriptRun = defineModule({
         .describe("The program that runs it, with its own options."),
       args: z.array(Visible).default([]).describe("The script's arguments."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: Text.optional().describe("What it reads; may be secret. Else it reads /dev/null."),
+      stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
       changed: Changed,
       check: Check,

@@ -37,7 +37,7 @@ export const serviceRunning = defineModule({
       .describe("Whether it starts at boot; keep: not managed."),
     unmask: z.boolean().default(false).describe("Take a mask off it."),
     verifyFor: Duration.default(0).describe("How long it must stay up after a start or restart."),
-    onChange: z.enum(["restart", "reload"]).default("restart").describe("What a change of what it watches does."),
+    onChange: z.enum(["restart", "reload"]).default("restart").describe("The reaction to a change of a watched step."),
     runsFrom: AbsolutePath.optional().describe(
       "Its main process must be a program below this folder, or is restarted.",
     ),

@@ -44,12 +44,12 @@ export const sudoersManaged = defineModule({
         )
         .min(1)
         .optional()
-        .describe("What they may run, each by its whole path; ALL: anything."),
+        .describe("The programs that they may run, each by its whole path; ALL: any."),
       runAs: z
         .array(z.union([z.literal("ALL"), Account]))
         .min(1)
         .optional()
-        .describe("As whom; root if not told, ALL: as anybody."),
+        .describe("The user to run them as; root if not given, ALL: any user."),
       noPassword: z.boolean().optional().describe("Without being asked for a password."),
       content: z.string().optional().describe("The file's text, instead of all these."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),

@@ -29,7 +29,7 @@ const args = z
     state: z
       .enum(["present", "absent"])
       .default("present")
-      .describe("absent: the file is not there; what runs keeps its value until it boots."),
+      .describe("absent: the file is not there; the running kernel keeps its value until the next boot."),
   })
   .refine(
     ({ name, value, values, state }) =>

@@ -26,7 +26,7 @@ const args = z
     command: z
       .union([shellText(Line), shellWords(z.array(z.string().regex(/^[^\0\n]*$/, "must be one line")).min(1))])
       .optional()
-      .describe("What it runs: a command line for /bin/sh, or a program by its whole path and its arguments."),
+      .describe("The job: a command line for /bin/sh, or a program by its whole path and its arguments."),
     service: UnitName.optional().describe("The unit that it starts instead, which is there already."),
     onCalendar: z
       .union([Line.transform((one) => [one]), z.array(Line).min(1)])
@@ -39,12 +39,12 @@ const args = z
       .default(false)
       .describe("Make up for a turn of onCalendar that was missed while the node was off."),
     randomizedDelay: Span.optional().describe("Up to so much later, by chance."),
-    user: UserName.optional().describe("Who runs the command; root if not told."),
+    user: UserName.optional().describe("The user who runs the command; root if not given."),
     environment: z
       .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), z.string().regex(/^[^\0\n]*$/))
       .default({})
-      .describe("Variables of the command; everybody on the node can read them."),
-    description: Line.optional().describe("What systemd shows of it."),
+      .describe("Variables of the command; every user of the node can read them."),
+    description: Line.optional().describe("The description that systemd shows."),
     state: z.enum(["present", "absent"]).default("present").describe("Whether the timer shall be there."),
   })
   .superRefine((given, context) => {
@@ -126,7 +126,7 @@ if [ "$owner" = ours ]; then fact service ours; else fact service "not ours"; fi
 fact enabled "\${UnitFileState:-absent}"
 fact active "$ActiveState"`,
         guard: sh`${guard}at=$(systemctl show -p FragmentPath -- ${unit}) && at=\${at#*=} || exit 1
-[ -z "$at" ] || [ -e ${timer.path} ] || refuse FILE_IN_THE_WAY "$at is somebody else's: ${`service.stopped for ${unit}`} keeps it from running"`,
+[ -z "$at" ] || [ -e ${timer.path} ] || refuse FILE_IN_THE_WAY "$at was not made by kcore: ${`service.stopped for ${unit}`} keeps it from running"`,
         foresee,
         apply: sh`${ours}
 [ ! -e ${timer.path} ] || systemctl disable --now -- ${unit} || exit 1
@@ -158,7 +158,7 @@ fact active "$ActiveState"`,
           ? sh`${ours}
 if [ "$owner" != ours ]; then
   at=$(systemctl show -p FragmentPath -- ${`${name}.service`}) && at=\${at#*=} || exit 1
-  [ -z "$at" ] || refuse FILE_IN_THE_WAY "$at is somebody else's: give "${`service: ${name}`}" instead of command, or another name"
+  [ -z "$at" ] || refuse FILE_IN_THE_WAY "$at was not made by kcore: give "${`service: ${name}`}" instead of command, or another name"
 fi`
           : sh`:`
       }`,

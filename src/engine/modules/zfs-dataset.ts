@@ -17,7 +17,7 @@ const args = z
     mountpoint: z
       .union([z.literal("none"), AbsolutePath])
       .optional()
-      .describe("Where it is mounted, now and at every boot; none: nowhere (default: what it inherits)."),
+      .describe("Where it is mounted, now and at every boot; none: nowhere (default: the inherited one)."),
     size: Size.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
       .optional()
       .describe("Makes it a volume, /dev/zvol/POOL/NAME, at least of this size, instead of a filesystem."),
@@ -82,7 +82,7 @@ ${
     ? sh`if [ "$(property mounted)" != yes ]; then
   parent_of ${path} 1
   safe_parents ${path}
-  [ -z "$(ls -A ${path} 2>/dev/null)" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
+  [ -z "$(ls -A ${path} 2>/dev/null)" ] || note ${`files in the folder ${path} itself are hidden by the mount`}
 fi`
     : sh``
 }

@@ -41,14 +41,14 @@ export interface WaveSource {
 
 /** The schema of a file's top. */
 export const OrchestrationShape = z.strictObject({
-  description: z.string().optional().describe("What it does, in one sentence."),
+  description: z.string().optional().describe("The purpose, in one sentence."),
   params: z.unknown().optional().describe("The parameters that it declares, by name."),
   waves: z
     .array(z.looseObject({ on: z.unknown() }))
     .min(1)
     .optional()
     .describe("In which groups the target's nodes go through the stages."),
-  stages: z.array(z.unknown()).min(1).describe("What is done, in this order."),
+  stages: z.array(z.unknown()).min(1).describe("The stages, in this order."),
   onFailure: z.array(z.unknown()).min(1).optional().describe("Stages that follow, once, when the run failed."),
 });
 
@@ -201,7 +201,7 @@ function circle(names: readonly string[], at: SourcePosition | undefined): Probl
     code: "STAGE_INCLUDE_CYCLE",
     message: `orchestrations include each other: ${names.join(" → ")}`,
     ...(at && { at }),
-    hint: "remove one include; what both need can stand in a third file",
+    hint: "remove one include; stages that both need can stand in a third file",
   };
 }
 

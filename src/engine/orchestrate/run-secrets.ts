@@ -1,4 +1,3 @@
-import { KcoreError } from "#errors/problem.ts";
 import { askedAgain } from "#errors/three-tries.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
@@ -8,23 +7,17 @@ import type { RunDependencies } from "./run-types.ts";
 export class RunSecrets {
   readonly #deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret" | "opensCa">;
   readonly #known = new Map<string, Promise<string | undefined>>();
+  #passphrase: Promise<string> | undefined;
 
   constructor(deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret" | "opensCa">) {
     this.#deps = deps;
   }
 
   /** The passphrase of the cluster CA's keys; an operator has three tries. @throws KcoreError QUESTION_UNANSWERED, INTERRUPTED */
-  async clusterPassphrase(): Promise<string> {
-    const given = await this.#once("cluster", () => {
-      if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
-      return this.#askForCa();
-    });
-    if (given !== undefined) return given;
-    throw new KcoreError({
-      code: "INTERRUPTED",
-      message: "nobody gave the passphrase of the cluster CA’s keys",
-      hint: "give it by --passphrase-file or KCORE_CA_PASSPHRASE",
-    });
+  clusterPassphrase(): Promise<string> {
+    const { passphrase } = this.#deps;
+    this.#passphrase ??= passphrase === undefined ? this.#askForCa() : Promise.resolve(passphrase);
+    return this.#passphrase;
   }
 
   /** The node's sudo password, from the roster or an operator; undefined without an answer. @throws KcoreError if the reference is bad */

@@ -61,7 +61,7 @@ const common = {
   id: id.describe(
     "Letters, digits, “-” and “_”, a letter first; unique in the file. “@2” behind it: its wave, in a file without waves.",
   ),
-  title: z.string().optional().describe("What views show; the id unless given."),
+  title: z.string().optional().describe("The title in views; the id unless given."),
   when: z.unknown().optional().describe("True or false; for each node if the stage has nodes."),
   forEach: z
     .unknown()

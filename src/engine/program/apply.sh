@@ -15,7 +15,7 @@ k_apply() {
   i=${k_todo# }
   i=${i%% *}
   k_load
-  k_lease
+  k_await_bastion
   [ -z "$k_stop" ] || return 1
   k_flush
   k_tick
@@ -42,31 +42,31 @@ k_reap() {
   k_begun= k_told=' '
   # Status 13: the batch ran to its end, and reported which step failed.
   [ "$k_rc" != 13 ] || k_rc=0
-  while read -r i k_o2 k_x; do
-    if [ "$k_o2" = begun ]; then
+  while read -r i k_outcome k_exit; do
+    if [ "$k_outcome" = begun ]; then
       k_begun="$k_begun $i"
     else
       k_told="$k_told$i "
-      if [ "$k_o2" = ok ]; then k_load && k_ok; else k_end_step "$k_o2" "$k_x"; fi
+      if [ "$k_outcome" = ok ]; then k_load && k_ok; else k_end_step "$k_outcome" "$k_exit"; fi
     fi
   done <"$K_RUN/batch"
   # If the batch shell died between two steps, the step it was working on has failed.
   k_next=
-  for k_k in $k_begun; do case $k_told in *" $k_k "*) ;; *) k_next=$k_k ;; esac; done
+  for k_key in $k_begun; do case $k_told in *" $k_key "*) ;; *) k_next=$k_key ;; esac; done
   if [ -z "$k_next$k_failed" ] && [ "$k_rc" != 0 ]; then
-    for k_k in $k_todo; do
-      case $k_told in *" $k_k "*) ;; *) k_next=$k_k && k_begun="$k_begun $k_k" && break ;; esac
+    for k_key in $k_todo; do
+      case $k_told in *" $k_key "*) ;; *) k_next=$k_key && k_begun="$k_begun $k_key" && break ;; esac
     done
   fi
   # Output from before the kill belongs to the failed step.
   [ -z "$k_next" ] || [ ! -s "$K_RUN/out/batch" ] || { cat "$K_RUN/out/batch" >>"$K_RUN/out/$k_next.e.0" && : >"$K_RUN/out/batch"; }
-  for k_k in $k_begun; do
-    case $k_told in *" $k_k "*) continue ;; esac
-    i=$k_k
-    k_o2=interrupted
-    [ "$i" != "$k_next" ] || { k_o2=failed && [ ! -e "$K_RUN/late" ] || k_rc=timeout; }
-    k_end_step "$k_o2" "$k_rc"
+  for k_key in $k_begun; do
+    case $k_told in *" $k_key "*) continue ;; esac
+    i=$k_key
+    k_outcome=interrupted
+    [ "$i" != "$k_next" ] || { k_outcome=failed && [ ! -e "$K_RUN/late" ] || k_rc=timeout; }
+    k_end_step "$k_outcome" "$k_rc"
   done
-  [ -n "$k_seen" ] || k_o2=changed
+  [ -n "$k_seen" ] || k_outcome=changed
   [ -n "$K_DRY" ] || k_status running
 }

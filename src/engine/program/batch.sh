@@ -10,22 +10,22 @@
 # earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
 # begun`, later `KEY OUTCOME STATUS`.
 
-# b_load N: sets b_t (type), k_i (key) and the other variables from the words of step N.
+# b_load N: sets b_type, k_key and the other variables from the words of step N.
 b_load() {
   eval "set -- \$b_line_$1"
-  b_t=$1 b_w=$2 k_i=$3 b_secs=$4 b_owes=$5 b_path=$6
+  b_type=$1 b_wave=$2 k_key=$3 b_secs=$4 b_owes=$5 b_path=$6
   b_dir=${b_path%/*} b_user=- b_group=- b_make=0 b_bits=0
-  case $b_t in
+  case $b_type in
     d | f) b_mode=$7 b_user=$8 b_group=$9 b_make=${10} b_sum=${11:-} b_bits=${12:-0} ;;
     l) b_target=$7 b_force=$8 b_make=$9 ;;
     a) b_recurse=$7 ;;
   esac
 }
 
-# b_octal HEX: b_o = the permissions in a mode as stat's %f prints it, four octal digits.
+# b_octal HEX: b_octal = the permissions in a mode as stat's %f prints it, four octal digits.
 b_octal() {
-  b_o=$((0x$1))
-  b_o=$((b_o >> 9 & 7))$((b_o >> 6 & 7))$((b_o >> 3 & 7))$((b_o & 7))
+  b_octal=$((0x$1))
+  b_octal=$((b_octal >> 9 & 7))$((b_octal >> 6 & 7))$((b_octal >> 3 & 7))$((b_octal & 7))
 }
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
@@ -34,38 +34,38 @@ b_octal() {
 # = 1 for a step in order.
 b_inspect() {
   b_paths= b_sums= b_links=
-  for b_n in "$@"; do
-    b_load "$b_n"
+  for b_step in "$@"; do
+    b_load "$b_step"
     b_paths="$b_paths $b_path"
-    [ "$b_t" != l ] || [ ! -L "$b_path" ] || b_links="$b_links $b_path"
+    [ "$b_type" != l ] || [ ! -L "$b_path" ] || b_links="$b_links $b_path"
     # No hash of a FIFO: reading it would wait for ever.
-    [ "$b_t" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
-    eval "path_$b_n=\$b_path seen_$b_n= hash_$b_n="
+    [ "$b_type" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
+    eval "path_$b_step=\$b_path seen_$b_step= hash_$b_step="
   done
-  b_x=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths 2>/dev/null)
+  b_lines=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths 2>/dev/null)
   # stat ends with 1 when a path is absent. A stat that could not run at all would look as if every path were absent.
   [ $? -le 1 ] || exit 98
-  b_keep seen "$b_x" "$@"
+  b_keep seen "$b_lines" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
   b_targets=$K_NL
   [ -z "$b_links" ] || b_read_links $b_links
-  for b_n in "$@"; do
-    b_load "$b_n"
-    eval "b_have=\$seen_$b_n b_hash=\$hash_$b_n"
+  for b_step in "$@"; do
+    b_load "$b_step"
+    eval "b_have=\$seen_$b_step b_hash=\$hash_$b_step"
     b_compare
-    eval "facts_$b_n=\$b_facts have_$b_n=\"\$b_kind \$b_have\" good_$b_n=\$b_good"
+    eval "facts_$b_step=\$b_facts have_$b_step=\"\$b_kind \$b_have\" good_$b_step=\$b_good"
   done
 }
 
 # b_read_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could forge
 # lines of other paths. If the lines do not fit, each link is read by itself.
 b_read_links() {
-  b_x=$(stat -c %N -- "$@" 2>/dev/null)$K_NL
-  b_rest=$b_x
-  for b_y in "$@"; do
+  b_lines=$(stat -c %N -- "$@" 2>/dev/null)$K_NL
+  b_rest=$b_lines
+  for b_link in "$@"; do
     case $b_rest in *"$K_NL"*) b_rest=${b_rest#*"$K_NL"} ;; *) b_rest=- && break ;; esac
   done
-  [ -n "$b_rest" ] || b_targets=$K_NL$b_x
+  [ -n "$b_rest" ] || b_targets=$K_NL$b_lines
 }
 
 # b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path. Lines come in the order of the
@@ -75,11 +75,11 @@ b_keep() {
   shift 2
   set -f
   IFS=$K_NL
-  for b_x in $b_lines; do
+  for b_line in $b_lines; do
     IFS=' '
-    while [ $# -gt 0 ] && eval "[ \"\$path_$1\" != \"\${b_x##* }\" ]"; do shift; done
+    while [ $# -gt 0 ] && eval "[ \"\$path_$1\" != \"\${b_line##* }\" ]"; do shift; done
     [ $# -gt 0 ] || break
-    eval "${b_what}_$1=\$b_x"
+    eval "${b_what}_$1=\$b_line"
     shift
   done
   unset IFS
@@ -97,27 +97,27 @@ b_compare() {
     *) b_kind=special ;;
   esac
   b_facts="kind=$b_kind"
-  case $b_t:$b_kind in
+  case $b_type:$b_kind in
     a:absent) b_good=1 ;;
     l:symlink)
       case $b_targets in
-        *"$K_NL'$b_path' -> '$b_target'$K_NL"*) b_x=$b_target ;;
-        *) b_x=$(readlink -- "$b_path") ;;
+        *"$K_NL'$b_path' -> '$b_target'$K_NL"*) b_to=$b_target ;;
+        *) b_to=$(readlink -- "$b_path") ;;
       esac
-      [ "$b_x" != "$b_target" ] || b_good=1
-      k_esc "$b_x"
-      b_facts="$b_facts${K_NL}target=$k_e"
+      [ "$b_to" != "$b_target" ] || b_good=1
+      k_esc "$b_to"
+      b_facts="$b_facts${K_NL}target=$k_escaped"
       ;;
     d:directory | f:file)
       # Names may hold blanks, so they are cut out between four numbers and the path.
-      b_x=${b_have% *}
-      b_x=${b_x#* * * * }
+      b_owners=${b_have% *}
+      b_owners=${b_owners#* * * * }
       b_octal "${b_have%% *}"
-      b_facts="$b_facts${K_NL}mode=$b_o${K_NL}owner=${b_x%%:*}${K_NL}group=${b_x#*:}"
+      b_facts="$b_facts${K_NL}mode=$b_octal${K_NL}owner=${b_owners%%:*}${K_NL}group=${b_owners#*:}"
       case $b_mode in ?) case $b_have in "$b_mode"*) b_good=1 ;; esac ;; *) case $b_have in "$b_mode "*) b_good=1 ;; esac ;; esac
-      [ "$b_user" = - ] || [ "$b_user" = "${b_x%%:*}" ] || b_good=
-      [ "$b_group" = - ] || [ "$b_group" = "${b_x#*:}" ] || b_good=
-      [ "$b_t" = f ] || return 0
+      [ "$b_user" = - ] || [ "$b_user" = "${b_owners%%:*}" ] || b_good=
+      [ "$b_group" = - ] || [ "$b_group" = "${b_owners#*:}" ] || b_good=
+      [ "$b_type" = f ] || return 0
       b_hash=${b_hash%% *}
       b_facts="$b_facts${K_NL}content=sha256:$b_hash"
       [ "$b_hash" = "$b_sum" ] || b_good=
@@ -129,19 +129,19 @@ b_compare() {
 b_report() {
   eval "b_rest=\$facts_$2"
   while [ -n "$b_rest" ]; do
-    b_out="$b_out$k_nonce $1 $k_i ${b_rest%%"$K_NL"*}$K_NL"
+    b_out="$b_out$k_nonce $1 $k_key ${b_rest%%"$K_NL"*}$K_NL"
     case $b_rest in *"$K_NL"*) b_rest=${b_rest#*"$K_NL"} ;; *) b_rest= ;; esac
   done
 }
 
 # b_show: adds the file's content to b_out, for the diff; at most 64 KiB.
 b_show() {
-  b_x=
+  b_shown=
   case $b_kind:$b_size in
     file:0) ;;
-    file:*) b_x=$({ if b_is_plain; then head -c 65536 "$b_path"; else open_file "$b_path" && head -c 65536 <&9; fi; } | tr -d '\000' | sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n') ;;
+    file:*) b_shown=$({ if b_is_plain; then head -c 65536 "$b_path"; else open_file "$b_path" && head -c 65536 <&9; fi; } | tr -d '\000' | sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n') ;;
   esac
-  b_out="$b_out$k_nonce show $k_i $b_x$K_NL"
+  b_out="$b_out$k_nonce show $k_key $b_shown$K_NL"
 }
 
 # ---- one step's turn -------------------------------------------------------------------------------------------------
@@ -153,12 +153,12 @@ b_begin() {
   eval "set -- $1 \$have_$1"
   b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
   # Written over the old bytes: a reader takes the first line alone, and emptying the file first costs ext4 a flush.
-  echo "$$ $k_born $b_secs $k_i" 1<>"$K_RUN/current"
+  echo "$$ $k_born $b_secs $k_key" 1<>"$K_RUN/current"
   b_hear || return 1
-  echo "$k_i begun" >>"$K_RUN/batch" || return 1
-  b_out="$k_nonce start $k_i$K_NL"
+  echo "$k_key begun" >>"$K_RUN/batch" || return 1
+  b_out="$k_nonce start $k_key$K_NL"
   b_report have "$1"
-  case $b_t:$b_bits in f:[13]) b_show ;; esac
+  case $b_type:$b_bits in f:[13]) b_show ;; esac
   printf %s "$b_out" >&5 || return 1
   b_is_clear || b_try b_guard || return
   [ -z "$K_DRY" ] || return 0
@@ -170,12 +170,12 @@ b_begin() {
       b_rest=${b_rest#*,}
     done
   fi
-  printf '%s apply %s apply\n' "$k_nonce" "$k_i" >&5
+  printf '%s apply %s apply\n' "$k_nonce" "$k_key" >&5
 }
 
 # b_hear: attributes output from now on to the loaded step.
 b_hear() {
-  b_heard && b_speaker=$k_i
+  b_heard && b_speaker=$k_key
 }
 
 # b_heard: moves the shared output file to the step that wrote it. Most steps print nothing, so all share one file.
@@ -196,14 +196,14 @@ b_ended() {
 # b_is_clear: true if nothing can be in the way of the loaded step.
 b_is_clear() {
   case $b_path in /etc/*) [ ! -e /nix/store ] && [ ! -e /etc/static ] || return 1 ;; esac
-  case $b_t:$b_kind in
+  case $b_type:$b_kind in
     ?:absent | d:directory | [fla]:symlink | [fa]:file | a:special) return 0 ;;
     *) return 1 ;;
   esac
 }
 
 b_guard() {
-  case $b_t in
+  case $b_type in
     d) guard_directory "$b_path" ;;
     f) guard_file "$b_path" ;;
     l) guard_symlink "$b_path" "$b_force" ;;
@@ -221,8 +221,8 @@ b_try() {
 
 # b_fail STATUS: reports the loaded step as failed.
 b_fail() {
-  b_failed=$k_i
-  printf '%s rc %s %s\n' "$k_nonce" "$k_i" "$1" >&5
+  b_failed=$k_key
+  printf '%s rc %s %s\n' "$k_nonce" "$k_key" "$1" >&5
 }
 
 # ---- folders above (requirement S-6) ---------------------------------------------------------------------------------
@@ -230,14 +230,14 @@ b_fail() {
 # b_above N...: one stat of all folders above these steps, and of this process, which shows our own user.
 b_above() {
   b_dirs=' ' b_safe= b_mates=$*
-  for b_a in "$@"; do
-    b_load "$b_a"
-    b_x=$b_dir
-    while [ -n "$b_x" ]; do
+  for b_mate in "$@"; do
+    b_load "$b_mate"
+    b_up=$b_dir
+    while [ -n "$b_up" ]; do
       # The folders above this one are in the list already.
-      case $b_dirs in *" $b_x "*) break ;; esac
-      b_dirs="$b_dirs$b_x "
-      b_x=${b_x%/*}
+      case $b_dirs in *" $b_up "*) break ;; esac
+      b_dirs="$b_dirs$b_up "
+      b_up=${b_up%/*}
     done
   done
   b_folders=$K_NL$(stat -c '%u %g %a %f %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
@@ -251,7 +251,7 @@ b_parents() {
     b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
     # A new stat of the folders above, for the other steps of the wave that lie beneath the new folder.
     b_above $b_mates
-    b_load "$b_n"
+    b_load "$b_step"
   fi
   b_is_plain
   return 0
@@ -260,21 +260,21 @@ b_parents() {
 b_is_plain() {
   b_plain=
   case "$b_safe " in *" ${b_dir:-/} "*) b_plain=1 && return ;; esac
-  b_x=$b_dir
+  b_up=$b_dir
   while :; do
-    case $b_folders in *" ${b_x:-/}$K_NL"*) ;; *) return 1 ;; esac
-    b_y=${b_folders%%" ${b_x:-/}$K_NL"*}
-    set -- ${b_y##*"$K_NL"}
+    case $b_folders in *" ${b_up:-/}$K_NL"*) ;; *) return 1 ;; esac
+    b_before=${b_folders%%" ${b_up:-/}$K_NL"*}
+    set -- ${b_before##*"$K_NL"}
     case $4:$1:$3 in
       4???:0:*[2367]? | 4???:0:*[2367])
         # A sticky folder is safe only above the step's own folder.
-        case $b_x:$3 in "$b_dir":*) return 1 ;; *:[1357]???) ;; *) return 1 ;; esac
+        case $b_up:$3 in "$b_dir":*) return 1 ;; *:[1357]???) ;; *) return 1 ;; esac
         ;;
       4???:0:*) ;;
       *) return 1 ;;
     esac
-    [ -n "$b_x" ] || break
-    b_x=${b_x%/*}
+    [ -n "$b_up" ] || break
+    b_up=${b_up%/*}
   done
   b_safe="$b_safe ${b_dir:-/}" b_plain=1
 }
@@ -283,10 +283,10 @@ b_is_plain() {
 b_is_ours() {
   case $1 in root:root | 0:0) ;; *) return 1 ;; esac
   case $b_folders in *" ${b_dir:-/}$K_NL"*) ;; *) return 1 ;; esac
-  b_x=${b_folders%%" /proc/$$$K_NL"*}
-  case ${b_x##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
-  b_x=${b_folders%%" ${b_dir:-/}$K_NL"*}
-  set -- ${b_x##*"$K_NL"}
+  b_before=${b_folders%%" /proc/$$$K_NL"*}
+  case ${b_before##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
+  b_before=${b_folders%%" ${b_dir:-/}$K_NL"*}
+  set -- ${b_before##*"$K_NL"}
   # A setgid folder passes its group on to new files.
   case $3 in [2367]???) return 1 ;; esac
 }
@@ -298,65 +298,66 @@ b_wave() {
   [ $# -gt 0 ] && [ -z "$b_failed$b_halted" ] || return 0
   b_above "$@"
   b_staged= b_modes=
-  for b_n in "$@"; do
-    eval "b_x=\$good_$b_n"
-    if [ -n "$b_x" ]; then
-      b_load "$b_n"
-      echo "$k_i ok 0" >>"$K_RUN/batch"
+  for b_step in "$@"; do
+    eval "b_is_good=\$good_$b_step"
+    if [ -n "$b_is_good" ]; then
+      b_load "$b_step"
+      echo "$k_key ok 0" >>"$K_RUN/batch"
       continue
     fi
     if ! b_may_go || b_waits; then b_halted=1 && break; fi
-    b_begin "$b_n" && b_apply
+    b_begin "$b_step" && b_apply
     b_status=$?
     [ "$b_status" = 0 ] || { b_fail $b_status; break; }
   done
   [ -n "$b_staged" ] || return 0
   b_take_time
-  if [ "$b_t" = d ]; then b_make; else b_put; fi
+  if [ "$b_type" = d ]; then b_make; else b_put; fi
 }
 
-# b_waits: true if the folder `b_n` may lie, by another name, beneath one of this wave that has to be made first. Then
+# b_waits: true if the folder `b_step` may lie, by another name, beneath one of this wave that has to be made first. Then
 # its turn comes again.
 b_waits() {
   [ -n "$b_staged" ] || return 1
-  b_load "$b_n"
-  [ "$b_t" = d ] && [ ! -d "${b_dir:-/}" ] || return 1
-  b_x=$b_dir
-  while [ -n "$b_x" ] && [ ! -d "$b_x" ]; do b_x=${b_x%/*}; done
-  [ "$(cd -P "${b_x:-/}" && pwd -P)" != "${b_x:-/}" ]
+  b_load "$b_step"
+  [ "$b_type" = d ] && [ ! -d "${b_dir:-/}" ] || return 1
+  b_up=$b_dir
+  while [ -n "$b_up" ] && [ ! -d "$b_up" ]; do b_up=${b_up%/*}; done
+  [ "$(cd -P "${b_up:-/}" && pwd -P)" != "${b_up:-/}" ]
 }
 
 # b_may_go: true while the run is not stopped and a bastion watches; else no further step begins.
 b_may_go() {
-  [ ! -e "$K_RUN/stop" ] && { read -r b_x <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_x" 2>/dev/null
+  [ ! -e "$K_RUN/stop" ] && { read -r b_bastion <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_bastion" 2>/dev/null
 }
 
 b_apply() {
   if [ -n "$K_DRY" ]; then
     b_foresee || return
-    echo "$k_i would 11" >>"$K_RUN/batch"
+    echo "$k_key would 11" >>"$K_RUN/batch"
     return
   fi
-  case $b_t in
-    d) b_plan && b_staged="$b_staged $b_n" && return ;;
-    f) b_stage && b_staged="$b_staged $b_n" && return ;;
+  case $b_type in
+    d) b_plan && b_staged="$b_staged $b_step" && return ;;
+    f) b_stage && b_staged="$b_staged $b_step" && return ;;
     l) b_link ;;
     a) b_remove ;;
-  esac && b_done="$b_done $b_n"
+  esac && b_done="$b_done $b_step"
 }
 
-# b_wanted MODE: sets b_m, b_u and b_g to the loaded step's mode, owner and group. Defaults: MODE, root and root.
+# b_wanted MODE: sets b_perm, b_to_user and b_to_group to the loaded step's mode, owner and group. Defaults: MODE, root
+# and root.
 b_wanted() {
-  b_m=$1 b_u=$b_user b_g=$b_group
-  case $b_mode in ?) ;; *) b_octal "$b_mode" && b_m=$b_o ;; esac
-  [ "$b_u" != - ] || b_u=root
-  [ "$b_g" != - ] || b_g=root
+  b_perm=$1 b_to_user=$b_user b_to_group=$b_group
+  case $b_mode in ?) ;; *) b_octal "$b_mode" && b_perm=$b_octal ;; esac
+  [ "$b_to_user" != - ] || b_to_user=root
+  [ "$b_to_group" != - ] || b_to_group=root
 }
 
 # b_flush_later PATH...: adds the paths to those that the sync at the end flushes.
 b_flush_later() {
-  for b_x in "$@"; do
-    case "$b_flush " in *" $b_x "*) ;; *) b_flush="$b_flush $b_x" ;; esac
+  for b_place in "$@"; do
+    case "$b_flush " in *" $b_place "*) ;; *) b_flush="$b_flush $b_place" ;; esac
   done
 }
 
@@ -364,14 +365,14 @@ b_flush_later() {
 b_plan() {
   b_parents || return
   b_wanted 0755
-  if [ "$b_kind" = absent ] && [ -n "$b_plain" ] && b_is_ours "$b_u:$b_g"; then b_want_mode; else b_m=-; fi
+  if [ "$b_kind" = absent ] && [ -n "$b_plain" ] && b_is_ours "$b_to_user:$b_to_group"; then b_want_mode; else b_perm=-; fi
   [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}" "$b_path"
-  eval "mode_$b_n=\$b_m kind_$b_n=\$b_kind"
+  eval "mode_$b_step=\$b_perm kind_$b_step=\$b_kind"
 }
 
-# b_want_mode: adds the mode b_m to b_modes.
+# b_want_mode: adds the mode b_perm to b_modes.
 b_want_mode() {
-  case "$b_modes " in *" $b_m "*) ;; *) b_modes="$b_modes $b_m" ;; esac
+  case "$b_modes " in *" $b_perm "*) ;; *) b_modes="$b_modes $b_perm" ;; esac
 }
 
 # b_make: makes the folders of a wave, by one mkdir a mode. If one mkdir fails, each folder is tried by itself, to find
@@ -379,41 +380,41 @@ b_want_mode() {
 b_make() {
   for b_mo in $b_modes; do
     set --
-    for b_n in $b_staged; do
-      eval "[ \"\$mode_$b_n\" != $b_mo ] || set -- \"\$@\" \"\$path_$b_n\""
+    for b_step in $b_staged; do
+      eval "[ \"\$mode_$b_step\" != $b_mo ] || set -- \"\$@\" \"\$path_$b_step\""
     done
     mkdir -m "$b_mo" "$@" 2>/dev/null
   done
   b_rest=
-  for b_n in $b_staged; do
-    eval "b_m=\$mode_$b_n b_kind=\$kind_$b_n"
-    b_load "$b_n"
+  for b_step in $b_staged; do
+    eval "b_perm=\$mode_$b_step b_kind=\$kind_$b_step"
+    b_load "$b_step"
     b_hear
     if [ -z "$b_rest" ] && b_folder; then
-      b_done="$b_done $b_n"
+      b_done="$b_done $b_step"
       continue
     fi
     # Folders after the failed one are undone: the common mkdir made only absent folders, below folders that root alone
     # can write to.
-    [ -z "$b_rest" ] || [ "$b_m" = - ] || rmdir "$b_path" 2>/dev/null
+    [ -z "$b_rest" ] || [ "$b_perm" = - ] || rmdir "$b_path" 2>/dev/null
     b_give_up
   done
 }
 
 # b_folder: makes the loaded folder unless the common mkdir has made it, or mends it.
 b_folder() {
-  if [ "$b_m" != - ]; then
-    [ -d "$b_path" ] || mkdir -m "$b_m" "$b_path"
+  if [ "$b_perm" != - ]; then
+    [ -d "$b_path" ] || mkdir -m "$b_perm" "$b_path"
     return
   fi
   b_wanted -
-  b_try keep_folder "$b_path" "$b_m" "$b_user" "$b_group"
+  b_try keep_folder "$b_path" "$b_perm" "$b_user" "$b_group"
 }
 
 # b_aside: b_tmp = a new name in the folder of the loaded step. Remains of a killed shell there are removed.
 b_aside() {
-  for b_x in "$b_dir/.kcore-$k_i-"*; do [ ! -e "$b_x" ] && [ ! -L "$b_x" ] || rm -rf "$b_x"; done
-  b_tmp=$b_dir/.kcore-$k_i-$k_unique
+  for b_old in "$b_dir/.kcore-$k_key-"*; do [ ! -e "$b_old" ] && [ ! -L "$b_old" ] || rm -rf "$b_old"; done
+  b_tmp=$b_dir/.kcore-$k_key-$k_unique
 }
 
 # b_write: prints the content of the loaded step. Small contents come as an assignment, which the shell itself writes.
@@ -437,21 +438,21 @@ b_stage() {
   if [ "$b_kind" = file ]; then
     # An attribute that the step does not manage stays as it is.
     b_octal "$b_found"
-    case $b_mode in ?) b_m=$b_o ;; esac
-    [ "$b_user" != - ] || b_u=$b_found_user
-    [ "$b_group" != - ] || b_g=$b_found_group
+    case $b_mode in ?) b_perm=$b_octal ;; esac
+    [ "$b_user" != - ] || b_to_user=$b_found_user
+    [ "$b_group" != - ] || b_to_group=$b_found_group
   fi
   b_parents || return
   if [ -z "$b_plain" ]; then
     # In another user's folder no temporary file may wait for the common flush.
-    eval "mode_$b_n=- tmp_$b_n="
+    eval "mode_$b_step=- tmp_$b_step="
     return
   fi
   b_aside
   b_said=
   if b_write >"$b_tmp" &&
-    { b_is_ours "$b_u:$b_g" || { chown -h "$b_u:$b_g" "$b_tmp" && chmod "$b_m" "$b_tmp" && b_m=-; }; }; then
-    eval "mode_$b_n=\$b_m tmp_$b_n=\$b_tmp"
+    { b_is_ours "$b_to_user:$b_to_group" || { chown -h "$b_to_user:$b_to_group" "$b_tmp" && chmod "$b_perm" "$b_tmp" && b_perm=-; }; }; then
+    eval "mode_$b_step=\$b_perm tmp_$b_step=\$b_tmp"
     b_want_mode
     b_flush_later "${b_dir:-/}"
     return
@@ -465,7 +466,7 @@ b_stage() {
 # b_give_up [FILE]: gives up the loaded step, and removes FILE, which was made for it. The first such step of a wave has
 # failed; later ones are interrupted, and their paths untouched.
 b_give_up() {
-  if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
+  if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_key interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
   [ $# = 0 ] || rm -f "$1"
 }
@@ -476,22 +477,22 @@ b_put() {
   b_tmps=
   for b_mo in $b_modes; do
     set --
-    for b_n in $b_staged; do
-      eval "[ \"\$mode_$b_n\" != $b_mo ] || set -- \"\$@\" \"\$tmp_$b_n\""
+    for b_step in $b_staged; do
+      eval "[ \"\$mode_$b_step\" != $b_mo ] || set -- \"\$@\" \"\$tmp_$b_step\""
     done
     [ "$b_mo" = - ] || chmod "$b_mo" "$@" 2>/dev/null || b_one_by_one chmod
     b_tmps="$b_tmps $*"
   done
   [ -z "$b_tmps" ] || sync $b_tmps 2>/dev/null || b_one_by_one sync
   b_rest=
-  for b_n in $b_staged; do
-    eval "b_tmp=\$tmp_$b_n"
-    b_load "$b_n"
+  for b_step in $b_staged; do
+    eval "b_tmp=\$tmp_$b_step"
+    b_load "$b_step"
     b_hear
     if [ -n "$b_rest" ] || ! if [ -n "$b_tmp" ]; then mv -fT "$b_tmp" "$b_path"; else b_try b_put_alone; fi; then
       b_give_up "$b_tmp"
     else
-      b_done="$b_done $b_n"
+      b_done="$b_done $b_step"
     fi
   done
 }
@@ -506,20 +507,20 @@ b_put_alone() {
       b_write >|"$b_from" || return
       ;;
   esac
-  put_file "$b_from" "$b_path" "$b_m" "$b_user" "$b_group"
+  put_file "$b_from" "$b_path" "$b_perm" "$b_user" "$b_group"
 }
 
 # b_one_by_one chmod|sync: only the files before the first failure stay among the staged.
 b_one_by_one() {
   b_good= b_rest=
-  for b_n in $b_staged; do
-    eval "b_tmp=\$tmp_$b_n b_m=\$mode_$b_n"
-    b_load "$b_n"
+  for b_step in $b_staged; do
+    eval "b_tmp=\$tmp_$b_step b_perm=\$mode_$b_step"
+    b_load "$b_step"
     b_hear
-    if [ -n "$b_rest" ] || ! case $1:$b_m:$b_tmp in chmod:-:* | *:) ;; chmod:*) chmod "$b_m" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
+    if [ -n "$b_rest" ] || ! case $1:$b_perm:$b_tmp in chmod:-:* | *:) ;; chmod:*) chmod "$b_perm" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
       b_give_up "$b_tmp"
     else
-      b_good="$b_good $b_n"
+      b_good="$b_good $b_step"
     fi
   done
   b_staged=$b_good
@@ -527,7 +528,7 @@ b_one_by_one() {
 
 # b_take_time: gives the next common commands the time limit of all steps of the batch together.
 b_take_time() {
-  echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" 1<>"$K_RUN/current"
+  echo "$$ $k_born $b_all_secs ${b_failed:-$k_key}+" 1<>"$K_RUN/current"
 }
 
 b_link() {
@@ -571,13 +572,13 @@ b_prove() {
   # A folder that a later step removed cannot be flushed.
   [ -z "$b_flush" ] || sync $b_flush || sync
   b_inspect $b_done
-  for b_n in $b_done; do
-    b_load "$b_n"
+  for b_step in $b_done; do
+    b_load "$b_step"
     b_out=
-    b_report now "$b_n"
-    printf '%s' "$b_out$k_nonce rc $k_i 0$K_NL" >&5 || return 1
-    eval "b_x=\$good_$b_n"
-    if [ -n "$b_x" ]; then echo "$k_i changed 10"; else echo "$k_i failed 15"; fi >>"$K_RUN/batch"
+    b_report now "$b_step"
+    printf '%s' "$b_out$k_nonce rc $k_key 0$K_NL" >&5 || return 1
+    eval "b_is_good=\$good_$b_step"
+    if [ -n "$b_is_good" ]; then echo "$k_key changed 10"; else echo "$k_key failed 15"; fi >>"$K_RUN/batch"
   done
 }
 
@@ -586,25 +587,25 @@ b_main() {
   set -C
   k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0 b_speaker=
   IFS=$K_NL
-  for b_x in $b_data; do
+  for b_words in $b_data; do
     b_count=$((b_count + 1)) b_all="$b_all $b_count"
-    eval "b_line_$b_count=\$b_x"
+    eval "b_line_$b_count=\$b_words"
   done
   unset IFS
-  for b_k in $b_all; do
-    b_load "$b_k"
+  for b_next in $b_all; do
+    b_load "$b_next"
     b_all_secs=$((b_all_secs + b_secs))
   done
   b_inspect $b_all
   b_list= b_at=
-  for b_k in $b_all; do
-    b_load "$b_k"
-    if [ "$b_w" != "$b_at" ]; then
-      b_at=$b_w
+  for b_next in $b_all; do
+    b_load "$b_next"
+    if [ "$b_wave" != "$b_at" ]; then
+      b_at=$b_wave
       b_wave $b_list
       b_list=
     fi
-    b_list="$b_list $b_k"
+    b_list="$b_list $b_next"
   done
   b_wave $b_list
   [ -z "$b_speaker" ] || b_heard

@@ -114,7 +114,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
 
   const lines = [
     assign({
-      k_i: stepKey(plan.id),
+      k_key: stepKey(plan.id),
       k_as: plan.runAs ?? "",
       k_always: step.always ? "1" : "",
       k_ends: step.ends ?? "",
@@ -188,9 +188,9 @@ function tried(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
   const { risk, step } = plan;
   if (risk === undefined || text === undefined || !step.keep) return text;
   return sh`trial_open ${timeoutOf(plan) + confirmWithin(plan)} || exit 1
-[ -e "$k_t/$k_i" ] || {
+[ -e "$k_trial/$k_key" ] || {
 ${step.keep}
-: >"$k_t/$k_i" && sync
+: >"$k_trial/$k_key" && sync
 } || exit 1
 ${text}`;
 }

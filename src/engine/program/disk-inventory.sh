@@ -1,27 +1,27 @@
 # The block devices of a node (POSIX sh and awk over /sys and /run/udev; blkid where it is needed): part of facts.sh for its lists, and by itself
 # `disk_inventory` for layouts and installations (disk-inventory.ts). Builtins list the devices: few processes, however many disks there are.
 
-k_first() { k_v= && { IFS= read -r k_v <"$1" || [ -n "$k_v" ]; } 2>/dev/null && [ -n "$k_v" ]; }
+k_first() { k_value= && { IFS= read -r k_value <"$1" || [ -n "$k_value" ]; } 2>/dev/null && [ -n "$k_value" ]; }
 k_has() { command -v "$1" >/dev/null 2>&1; }
 
 # k_block_devices [-p]: lines for the rules of k_disks_awk. With -p blkid reads each device, since udev may remember former contents.
 k_block_devices() {
   k_all=
-  for k_d in /sys/block/*; do
-    k_n=${k_d##*/}
-    case $k_n in ram* | zram* | sr* | fd* | '*') continue ;; esac
+  for k_dir in /sys/block/*; do
+    k_name=${k_dir##*/}
+    case $k_name in ram* | zram* | sr* | fd* | '*') continue ;; esac
     # In a container /sys has the host's devices; a node's own exist in /dev (a slash in a name is an exclamation mark
     # in /sys).
-    k_x=$k_n
-    while case $k_x in *!*) ;; *) false ;; esac do k_x=${k_x%%!*}/${k_x#*!}; done
-    [ -b "/dev/$k_x" ] && k_first "$k_d/size" && [ "$k_v" != 0 ] || continue
-    echo "disk $k_n"
-    k_all="$k_all /dev/$k_x"
-    for k_p in "$k_d/$k_n"*/partition; do
-      [ -e "$k_p" ] || continue
-      k_p=${k_p%/partition} k_p=${k_p##*/}
-      echo "part $k_p $k_n"
-      k_all="$k_all /dev/${k_x%"${k_x##*/}"}${k_p##*!}"
+    k_path=$k_name
+    while case $k_path in *!*) ;; *) false ;; esac do k_path=${k_path%%!*}/${k_path#*!}; done
+    [ -b "/dev/$k_path" ] && k_first "$k_dir/size" && [ "$k_value" != 0 ] || continue
+    echo "disk $k_name"
+    k_all="$k_all /dev/$k_path"
+    for k_part in "$k_dir/$k_name"*/partition; do
+      [ -e "$k_part" ] || continue
+      k_part=${k_part%/partition} k_part=${k_part##*/}
+      echo "part $k_part $k_name"
+      k_all="$k_all /dev/${k_path%"${k_path##*/}"}${k_part##*!}"
     done
   done
   # udev's database needs no program and no right to read disks, so blkid is asked only without it.
@@ -32,7 +32,7 @@ k_block_devices() {
       blkid $k_all
     else
       # With -p blkid ends at the first blank device.
-      for k_x in $k_all; do blkid -p "$k_x" 2>&1; done
+      for k_path in $k_all; do blkid -p "$k_path" 2>&1; done
     fi
   }
 }
@@ -86,8 +86,8 @@ disk_inventory() {
   {
     k_block_devices -p 2>/dev/null
     echo held
-    for k_d in /sys/class/block/*/holders/*; do
-      [ ! -e "$k_d" ] || { k_n=${k_d%/holders/*} && echo "${k_n##*/} ${k_d##*/}"; }
+    for k_holder in /sys/class/block/*/holders/*; do
+      [ ! -e "$k_holder" ] || { k_device=${k_holder%/holders/*} && echo "${k_device##*/} ${k_holder##*/}"; }
     done
     echo mounts
     cat /proc/self/mountinfo /proc/swaps
@@ -129,9 +129,9 @@ disk_inventory() {
         for (j = 1; j <= parts; j++) if (pdisk[j] == disk[i]) { read(pname[j], disk[i]); tell(pname[j], "part", disk[i]) }
       }
     }' || return 1
-  find /dev -type l 2>/dev/null | while read -r k_x; do
-    if k_d=$(readlink -f "$k_x") && [ -b "$k_d" ]; then echo "link $k_x ${k_d#/dev/}"; fi
+  find /dev -type l 2>/dev/null | while read -r k_link; do
+    if k_device=$(readlink -f "$k_link") && [ -b "$k_device" ]; then echo "link $k_link ${k_device#/dev/}"; fi
   done
-  ! k_first /etc/kcore/disk-management-mode && [ ! -e /etc/kcore/disk-management-mode ] || echo "mode $k_v"
+  ! k_first /etc/kcore/disk-management-mode && [ ! -e /etc/kcore/disk-management-mode ] || echo "mode $k_value"
   echo end
 }

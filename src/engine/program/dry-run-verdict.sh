@@ -6,23 +6,23 @@
 # stays. With KEYs, the step depends on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the
 # earlier step's key. The verdict `early` comes before the step's probe.
 k_doubt() {
-  eval "k_x=\${a_$i:-}"
+  eval "k_after=\${a_$i:-}"
   k_if=
-  for k_w in $k_x; do
-    case $#:" $* " in 1:* | *" ${k_w#??} "*) ;; *) continue ;; esac
-    eval "k_y=\${o_${k_w#??}:-}"
-    case $k_y in would* | unknown | *-if) ;; *) continue ;; esac
-    case $k_y:${k_w%"${k_w#??}"}$1 in
+  for k_earlier in $k_after; do
+    case $#:" $* " in 1:* | *" ${k_earlier#??} "*) ;; *) continue ;; esac
+    eval "k_its_outcome=\${o_${k_earlier#??}:-}"
+    case $k_its_outcome in would* | unknown | *-if) ;; *) continue ;; esac
+    case $k_its_outcome:${k_earlier%"${k_earlier#??}"}$1 in
       *:2?ok | *:2?skipped | would:?2would | unknown:?2would | *:??interrupted) ;;
       *-if:??early | *:[12]?early | *:?[12]early) ;;
       *:1?ok | *:?1would | *-if:??ok | *-if:??skipped | *-if:??would)
         # At most three of them are reported.
-        case $k_if in *' '*' '*' '*) ;; *) k_if="$k_if ${k_w#??}" ;; esac
+        case $k_if in *' '*' '*' '*) ;; *) k_if="$k_if ${k_earlier#??}" ;; esac
         ;;
       *)
         k_flush
         eval "o_$i=unknown"
-        k_event "end $i unknown 14 after ${k_w#??}"
+        k_event "end $i unknown 14 after ${k_earlier#??}"
         return 0
         ;;
     esac

@@ -2,7 +2,7 @@
 # (src/engine/facts/catalogue.ts, docs/facts.md) names them. Each is a `fact NAME VALUE`; a list has a row a line, with tab-separated columns in
 # the catalogue's order. Unknown facts are left out, or empty. Follows disk-inventory.sh. Builtins read most files: few processes.
 
-k_fact() { ! k_first "$2" || fact "$1" "$k_v"; }
+k_fact() { ! k_first "$2" || fact "$1" "$k_value"; }
 # k_is NAME: sets the fact to true or false by the exit status before it.
 k_is() { if [ $? = 0 ]; then fact "$1" true; else fact "$1" false; fi; }
 
@@ -30,49 +30,49 @@ elif [ -d /run/runit ]; then
 else
   fact init other
 fi
-for k_x in apt-get dnf yum zypper pacman apk opkg; do
-  if k_has "$k_x"; then fact packageManager "${k_x%-get}" && break; fi
+for k_tool in apt-get dnf yum zypper pacman apk opkg; do
+  if k_has "$k_tool"; then fact packageManager "${k_tool%-get}" && break; fi
 done
 [ -e /etc/NIXOS ]
 k_is nixos
 [ -d /nix/store ]
 k_is nix
 if k_first /sys/fs/selinux/enforce; then
-  case $k_v in 1) fact security.selinux enforcing ;; *) fact security.selinux permissive ;; esac
+  case $k_value in 1) fact security.selinux enforcing ;; *) fact security.selinux permissive ;; esac
 else
   fact security.selinux disabled
 fi
-k_first /sys/module/apparmor/parameters/enabled && [ "$k_v" = Y ]
+k_first /sys/module/apparmor/parameters/enabled && [ "$k_value" = Y ]
 k_is security.apparmor
 if [ -d /sys/firmware/efi ]; then fact firmware efi; else fact firmware other; fi
 k_fact hardware.serial /sys/class/dmi/id/product_serial
 
 k_in=
 if k_first /run/systemd/container || k_first /run/host/container-manager; then
-  k_in=$k_v
+  k_in=$k_value
 elif [ -e /.dockerenv ]; then
   k_in=docker
 elif [ -e /run/.containerenv ]; then
   k_in=podman
 elif k_first /proc/1/environ; then
-  case $k_v in *container=lxc*) k_in=lxc ;; esac
+  case $k_value in *container=lxc*) k_in=lxc ;; esac
 fi
 
-IFS=' ' read -r k_v k_x </proc/uptime && fact uptimeSeconds "${k_v%.*}"
-k_v=$(date '+%s %z')
-fact clock.epochSeconds "${k_v% *}"
-fact clock.utcOffset "${k_v#* }"
-k_v=
-[ ! -L /etc/localtime ] || k_v=$(readlink /etc/localtime)
-case $k_v in
-  *zoneinfo/*) fact clock.timeZone "${k_v##*zoneinfo/}" ;;
+IFS=' ' read -r k_value _ </proc/uptime && fact uptimeSeconds "${k_value%.*}"
+k_value=$(date '+%s %z')
+fact clock.epochSeconds "${k_value% *}"
+fact clock.utcOffset "${k_value#* }"
+k_value=
+[ ! -L /etc/localtime ] || k_value=$(readlink /etc/localtime)
+case $k_value in
+  *zoneinfo/*) fact clock.timeZone "${k_value##*zoneinfo/}" ;;
   *) k_fact clock.timeZone /etc/timezone || : ;;
 esac
 
 # The lines that awk makes facts of: the names of devices, and the output of programs.
 k_devices() {
-  for k_d in /sys/class/net/*; do
-    [ ! -d "$k_d" ] || if [ -e "$k_d/device" ]; then echo "net ${k_d##*/} true"; else echo "net ${k_d##*/} false"; fi
+  for k_net in /sys/class/net/*; do
+    [ ! -d "$k_net" ] || if [ -e "$k_net/device" ]; then echo "net ${k_net##*/} true"; else echo "net ${k_net##*/} false"; fi
   done
   k_block_devices
   echo df

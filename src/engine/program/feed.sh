@@ -62,7 +62,7 @@ k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that conten
 k_write() { # NAME TYPE KEY
   k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return
   k_new=.ssh/kcore-feed-$k_id
-  for k_x in 1 2 3; do
+  for k_try in 1 2 3; do
     k_seen=$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)
     # Marks on lines of other feeds count: those lines may be removed before this one.
     k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" 2>/dev/null | head -n 1) k_gap=
@@ -112,8 +112,8 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a conten
   ) &
   k_ssh=$! k_looks=0
   trap 'kill "$k_ssh" 2>/dev/null; exit' HUP TERM PIPE
-  while { IFS= read -r k_s <"/proc/$k_ssh/stat"; } 2>/dev/null; do
-    case ${k_s##*) } in Z*) break ;; esac
+  while { IFS= read -r k_stat <"/proc/$k_ssh/stat"; } 2>/dev/null; do
+    case ${k_stat##*) } in Z*) break ;; esac
     k_nap
     k_looks=$((k_looks + 1))
     [ $((k_looks % 5)) != 0 ] || k_say "$1 at $(stat -c %s "$k_part")"
@@ -146,11 +146,11 @@ case $HOME in *\'*) exit 1 ;; esac
 mkdir "$k_dir" || exit 1
 k_jobs=
 k_leave() {
-  for k_x in $k_jobs; do
+  for k_job in $k_jobs; do
     # The number of a process that ended long ago may belong to another one by now.
-    { IFS= read -r k_s <"/proc/$k_x/stat"; } 2>/dev/null || continue
-    set -- ${k_s##*) }
-    [ "$2" != $$ ] || kill "$k_x"
+    { IFS= read -r k_stat <"/proc/$k_job/stat"; } 2>/dev/null || continue
+    set -- ${k_stat##*) }
+    [ "$2" != $$ ] || kill "$k_job"
   done
   # Large contents go first: on a full disk there is no room for a new file of keys. If that file cannot be written, the
   # next run undoes it.
@@ -159,9 +159,9 @@ k_leave() {
 }
 trap k_leave EXIT
 trap 'exit 1' HUP TERM PIPE INT
-IFS= read -r k_s <"/proc/$$/stat"
+IFS= read -r k_stat <"/proc/$$/stat"
 IFS= read -r k_boot </proc/sys/kernel/random/boot_id
-set -- ${k_s##*) }
+set -- ${k_stat##*) }
 {
   k_print "k_id=$k_id k_keys=$k_keys HOME='$HOME'"
   k_print "($k_undo) && rm -rf '$k_dir'"
@@ -182,7 +182,7 @@ while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do
       ;;
     fetch)
       # Our key follows, up to an empty line.
-      while IFS= read -r k_x && [ -n "$k_x" ]; do k_print "$k_x"; done >"$k_dir/key.$k_1"
+      while IFS= read -r k_line && [ -n "$k_line" ]; do k_print "$k_line"; done >"$k_dir/key.$k_1"
       if command -v ssh >/dev/null 2>&1; then
         (trap - EXIT && k_fetch "$k_1" "$k_2" "$k_3" "$k_4" "$k_5" "$k_6" "$k_7" "$k_8" "$k_9") &
         k_jobs="$k_jobs $!"
@@ -190,7 +190,7 @@ while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do
         k_say "$k_1 no it has no ssh client"
       fi
       ;;
-    admit) if (k_admit "$k_2" "$k_3" "$k_4") 2>/dev/null; then k_say "$k_1 yes"; else k_say "$k_1 no it lets nobody in"; fi ;;
+    admit) if (k_admit "$k_2" "$k_3" "$k_4") 2>/dev/null; then k_say "$k_1 yes"; else k_say "$k_1 no it refuses every connection"; fi ;;
     dismiss) k_take_back ;;
     drop) rm -f "$k_dir/has.$k_1" ;;
     bye) exit ;;

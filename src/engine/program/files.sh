@@ -76,14 +76,14 @@ k_enter() {
   [ -n "$k_theirs" ] || return 0
   k_here
   [ -n "$k_linked" ] || [ "$(readlink /proc/self/cwd)" != "${k_cur:-/}" ] || return 0
-  case $k_x in *" 0 "*) ;; *" $k_owner "* | *" $k_owner") return 0 ;; esac
+  case $k_stated in *" 0 "*) ;; *" $k_owner "* | *" $k_owner") return 0 ;; esac
   k_swapped
 }
 
 # k_here: k_at = device and number of the current folder.
 k_here() {
-  k_x=$(stat -c '%d:%i %u %U' .) || exit 1
-  k_at=${k_x%% *}
+  k_stated=$(stat -c '%d:%i %u %U' .) || exit 1
+  k_at=${k_stated%% *}
 }
 
 k_swapped() {
@@ -94,9 +94,9 @@ k_swapped() {
 k_below() {
   cd -P -- "$1" || exit 1
   [ -n "$k_at" ] || return 0
-  k_x=$(stat -c %d:%i . ..) || exit 1
-  [ "${k_x#*"$K_NL"}" = "$k_at" ] || k_swapped
-  k_at=${k_x%%"$K_NL"*}
+  k_stated=$(stat -c %d:%i . ..) || exit 1
+  [ "${k_stated#*"$K_NL"}" = "$k_at" ] || k_swapped
+  k_at=${k_stated%%"$K_NL"*}
 }
 
 # k_private NAME: enters a subfolder, if it is ours and only we can change names in it. No other user can move such a
@@ -104,18 +104,18 @@ k_below() {
 k_private() {
   cd -P "$1" || return 1
   [ -n "$k_at" ] || return 0
-  k_x=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
+  k_stated=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
   # A mount point keeps its name.
-  case $k_x in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
+  case $k_stated in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
   set -f
-  set -- $k_x
+  set -- $k_stated
   set +f
   case $2:$3:$5 in "${10}":4?c0:"$k_at") ;; *) return 1 ;; esac
 }
 
 # k_aside: enters a new folder of our own in the current one. Remains of a killed shell are removed first.
 k_aside() {
-  for k_new in ./.kcore-"$k_i"-*; do
+  for k_new in ./.kcore-"$k_key"-*; do
     if [ -d "$k_new" ] && [ ! -L "$k_new" ]; then
       (k_private "$k_new" && k_empty)
       rmdir "$k_new" 2>/dev/null
@@ -123,7 +123,7 @@ k_aside() {
       rm -f "$k_new"
     fi
   done
-  k_new=$(mktemp -d "./.kcore-$k_i-XXXXXX") || exit 1
+  k_new=$(mktemp -d "./.kcore-$k_key-XXXXXX") || exit 1
   # A kill may leave the folder empty beside a file that is in order by then; the next runner removes it.
   [ -n "$k_as" ] || printf '%s\n' "$k_cur/${k_new#./}" >>"$K_STATE/aside" || exit 1
   k_private "$k_new" || k_swapped
@@ -151,9 +151,9 @@ k_back() {
 # k_one_name: refuses where a user could hard-link another user's file here, and so have root change it.
 k_one_name() {
   [ -n "$k_at" ] && [ -z "$k_as" ] || return 0
-  k_x=
-  { read -r k_x </proc/sys/fs/protected_hardlinks; } 2>/dev/null
-  [ "$k_x" = 1 ] ||
+  k_protected=
+  { read -r k_protected </proc/sys/fs/protected_hardlinks; } 2>/dev/null
+  [ "$k_protected" = 1 ] ||
     refuse FILE_PARENT_UNSAFE "other users can make links to files that are not theirs here: set the sysctl fs.protected_hardlinks to 1"
 }
 
@@ -161,11 +161,11 @@ k_one_name() {
 # the first digit of stat's %f. One stat decides: a link is never taken for its target.
 k_stands() {
   k_new_one
-  k_x=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
-  case $k_x in "$2"*) ;; *) return 1 ;; esac
-  k_x=${k_x#* }
-  k_mode=${k_x%% *} k_x=${k_x#* }
-  k_own=${k_x% *} k_grp=${k_x#* }
+  k_stated=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
+  case $k_stated in "$2"*) ;; *) return 1 ;; esac
+  k_stated=${k_stated#* }
+  k_mode=${k_stated%% *} k_stated=${k_stated#* }
+  k_own=${k_stated% *} k_grp=${k_stated#* }
 }
 
 k_new_one() {
@@ -195,7 +195,7 @@ k_is_shared() {
 # nothing_done: for an apply that refuses before any change. It removes the owed reactions ($k_new) that only this apply
 # caused.
 nothing_done() {
-  for k_o in $k_new; do rm -f "$K_STATE/owed/$k_o"; done
+  for k_watcher in $k_new; do rm -f "$K_STATE/owed/$k_watcher"; done
 }
 
 # kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
@@ -315,11 +315,11 @@ put_file() {
     umask 077
     set -C
     : >./f || exit 1
-    k_x=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
+    k_said=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
       chown "$k_own:$k_grp" ./f && chmod "$k_mode" ./f && mv -fT ./f "../${2##*/}"
     k_status=$?
     # A full disk has room for the reason only when the copy is removed.
-    [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_x" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
+    [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_said" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
     k_back $k_status
   )
 }
@@ -340,8 +340,8 @@ own_file() {
 # open_file PATH: opens the file itself as fd 9, never the target of a link that takes its place meanwhile.
 open_file() {
   cd -P -- "${1%/*}/" && [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] && command exec 9<"./${1##*/}" || return 1
-  k_x=$(readlink /proc/self/cwd)
-  [ "$(readlink /proc/self/fd/9 9<&9)" = "${k_x%/}/${1##*/}" ]
+  k_folder=$(readlink /proc/self/cwd)
+  [ "$(readlink /proc/self/fd/9 9<&9)" = "${k_folder%/}/${1##*/}" ]
 }
 
 # keep_folder PATH MODE OWNER GROUP: makes the folder, or changes each attribute that is not "-" (0755, root and root

@@ -44,8 +44,8 @@ k_unsafe() {
   k_fatal "STATE_UNSAFE $k_dir $1"
 }
 k_lacks=
-for k_x in setsid env sha256sum stat readlink mv dd mkfifo ln rm mkdir head tail tr sed grep cat sleep date chown chmod sync; do
-  command -v "$k_x" >/dev/null 2>&1 || k_lacks="$k_lacks $k_x"
+for k_tool in setsid env sha256sum stat readlink mv dd mkfifo ln rm mkdir head tail tr sed grep cat sleep date chown chmod sync; do
+  command -v "$k_tool" >/dev/null 2>&1 || k_lacks="$k_lacks $k_tool"
 done
 [ -z "$k_lacks" ] || k_fatal "BASELINE_MISSING$k_lacks"
 { read -r k_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || k_fatal "BASELINE_MISSING /proc"
@@ -57,8 +57,8 @@ K_RUN=$K_STATE/runs/$K_RUNID
 # One stat for all: this process (uid and time), the state folder and its contents, and the folders above it. A user who
 # can write to a folder above could swap the state folder, unless the sticky bit prevents that.
 set -- "/proc/$$" "$K_STATE"
-for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
-  if [ -e "$k_x" ] || [ -L "$k_x" ]; then set -- "$@" "$k_x"; fi
+for k_path in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
+  if [ -e "$k_path" ] || [ -L "$k_path" ]; then set -- "$@" "$k_path"; fi
 done
 k_dir=$K_STATE
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ] && [ ! -L "$k_dir" ]; do :; done
@@ -69,14 +69,14 @@ while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
 k_uid= k_count=0
 set -f
 IFS=$K_NL
-for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
+for k_line in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
   k_count=$((k_count + 1))
-  k_owner=${k_x%%:*} k_x=${k_x#*:}
-  k_mode=${k_x%%:*} k_x=${k_x#*:}
-  k_dir=${k_x#*:}
+  k_owner=${k_line%%:*} k_line=${k_line#*:}
+  k_mode=${k_line%%:*} k_line=${k_line#*:}
+  k_dir=${k_line#*:}
   if [ -z "$k_uid" ]; then
     k_uid=$k_owner
-    k_say "hello 1 $k_uid $k_boot ${k_machine:--} ${k_x%%:*}"
+    k_say "hello 1 $k_uid $k_boot ${k_machine:--} ${k_line%%:*}"
     continue
   fi
   k_who="belongs to uid $k_owner"
@@ -109,19 +109,19 @@ set +f
 
 # k_lives PID BIRTH BOOT: true if that very process lives, and not a later one with its number.
 k_lives() {
-  [ "$3" = "$k_boot" ] && { IFS= read -r k_s <"/proc/$1/stat"; } 2>/dev/null || return 1
+  [ "$3" = "$k_boot" ] && { IFS= read -r k_stat <"/proc/$1/stat"; } 2>/dev/null || return 1
   k_birth=$2
-  set -- ${k_s##*) }
+  set -- ${k_stat##*) }
   [ "${20}" = "$k_birth" ] && [ "$1" != Z ]
 }
 
 # k_runs RUN_ID: true if the runner of that run in this boot lives, by the locks; k_pid is empty if there was none.
 k_runs() {
   k_pid=
-  for k_l in "$K_STATE"/lock/*; do
-    k_y=$(readlink "$k_l")
-    case $k_y in *:"$k_boot:$1":*) ;; *) continue ;; esac
-    k_pid=${k_y%%:*} k_born=${k_y#*:}
+  for k_link in "$K_STATE"/lock/*; do
+    k_holder=$(readlink "$k_link")
+    case $k_holder in *:"$k_boot:$1":*) ;; *) continue ;; esac
+    k_pid=${k_holder%%:*} k_born=${k_holder#*:}
     ! k_lives "$k_pid" "${k_born%%:*}" "$k_boot" || return 0
   done
   return 1
@@ -130,15 +130,15 @@ k_runs() {
 # k_clear_out RUN_FOLDER: removes kept output. A dead runner's reader may wait for the other end of its FIFO: opening
 # that end lets the reader end. One half of a killed follower may wait, too: it checks whether its other half lives.
 k_clear_out() {
-  for k_f in "$1"/out/*.fifo; do [ ! -p "$k_f" ] || : 1<>"$k_f"; done
-  for k_f in "$1"/followers/*/poke; do [ ! -p "$k_f" ] || echo . 1<>"$k_f"; done
+  for k_pipe in "$1"/out/*.fifo; do [ ! -p "$k_pipe" ] || : 1<>"$k_pipe"; done
+  for k_pipe in "$1"/followers/*/poke; do [ ! -p "$k_pipe" ] || echo . 1<>"$k_pipe"; done
   rm -rf "$1/out"
 }
 
 # k_over RUN_ID: true if that run's follower, which left the mark, is dead, and so are its runner and the runner's step.
 k_over() {
-  { read -r k_pid k_born k_b <"$K_STATE/runs/$1/mark"; } 2>/dev/null || return 1
-  if k_lives "$k_pid" "$k_born" "$k_b" || k_runs "$1"; then return 1; fi
+  { read -r k_pid k_born k_its_boot <"$K_STATE/runs/$1/mark"; } 2>/dev/null || return 1
+  if k_lives "$k_pid" "$k_born" "$k_its_boot" || k_runs "$1"; then return 1; fi
   [ -n "$k_pid" ] || return 0
   k_pid=
   { read -r k_pid k_born <"$K_STATE/runs/$1/current"; } 2>/dev/null
@@ -149,35 +149,35 @@ k_me=$K_RUN/followers/$$ k_first=1
 [ ! -d "$K_RUN" ] || k_first=
 [ ! -e "$k_me" ] || rm -rf "$k_me"
 set --
-for k_x in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
-  [ -d "$k_x" ] || set -- "$@" "$k_x"
+for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
+  [ -d "$k_path" ] || set -- "$@" "$k_path"
 done
 # Another run may have made the first two folders a moment ago.
 mkdir "$@" 2>/dev/null
 # The first file in the folder shows that a follower lives, so that this run may be about to take the lock.
-IFS= read -r k_s <"/proc/$$/stat"
-set -- ${k_s##*) }
+IFS= read -r k_stat <"/proc/$$/stat"
+set -- ${k_stat##*) }
 { echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 
 # Clear the remains of dead runs: their secrets and blobs at once. A run that ended regularly has left its journal
 # alone.
-for k_x in "$K_STATE"/runs/*/mark; do
-  k_x=${k_x%/mark}
-  if [ "$k_x" = "$K_RUN" ] || [ ! -d "$k_x" ] || ! k_over "${k_x##*/}"; then continue; fi
+for k_path in "$K_STATE"/runs/*/mark; do
+  k_path=${k_path%/mark}
+  if [ "$k_path" = "$K_RUN" ] || [ ! -d "$k_path" ] || ! k_over "${k_path##*/}"; then continue; fi
   # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
-  k_clear_out "$k_x"
+  k_clear_out "$k_path"
   # Changes outside of the run's folder are undone (feed.sh).
-  [ ! -f "$k_x/undo" ] || (. "$k_x/undo") || continue
-  rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
+  [ ! -f "$k_path/undo" ] || (. "$k_path/undo") || continue
+  rm -rf "${k_path:?}"/[!jm]* && rm -f "$k_path/mark"
 done
 # Of more than thirty run folders, only the newest twenty and those of unfinished runs (with a mark) stay.
 set -- "$K_STATE"/runs/*
 if [ $# -gt 30 ]; then
   k_count=0
   set --
-  for k_x in $(ls -t "$K_STATE/runs"); do
+  for k_old in $(ls -t "$K_STATE/runs"); do
     k_count=$((k_count + 1))
-    [ "$k_count" -le 20 ] || [ -s "$K_STATE/runs/$k_x/mark" ] || set -- "$@" "${K_STATE:?}/runs/$k_x"
+    [ "$k_count" -le 20 ] || [ -s "$K_STATE/runs/$k_old/mark" ] || set -- "$@" "${K_STATE:?}/runs/$k_old"
   done
   rm -rf "$@"
 fi
@@ -205,7 +205,7 @@ k_leave() {
   [ ! -d "$k_me" ] || rm -rf "$k_me"
   # A shell that is being forked at this moment forgets the signal.
   echo . >&6
-  { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && true >"$K_RUN/attached"
+  { read -r k_attached <"$K_RUN/attached"; } 2>/dev/null && [ "$k_attached" = $$ ] && true >"$K_RUN/attached"
   k_wake
 }
 k_streamer=
@@ -257,14 +257,14 @@ k_launch() {
 # k_send KEY: sends the new output of this step. Complete pieces come first, in their order (runner.sh, k_reader); the
 # bastion has all or nothing of a piece. Then come the chunks of each stream.
 k_send() {
-  k_o=$K_RUN/out/$1
+  k_base=$K_RUN/out/$1
   {
-    while read -r k_x; do
-      case $k_seen in *" $1.$k_x:"*) ;; *) k_piece "$k_o.$k_x" ;; esac
-    done <"$k_o.order"
+    while read -r k_number; do
+      case $k_seen in *" $1.$k_number:"*) ;; *) k_piece "$k_base.$k_number" ;; esac
+    done <"$k_base.order"
   } 2>/dev/null
-  for k_f in "$k_o".o.[0-9]* "$k_o".e.[0-9]*; do
-    case $k_f in *?0000[01]?) ;; *) k_piece "$k_f" ;; esac
+  for k_file in "$k_base".o.[0-9]* "$k_base".e.[0-9]*; do
+    case $k_file in *?0000[01]?) ;; *) k_piece "$k_file" ;; esac
   done
 }
 
@@ -292,7 +292,7 @@ k_piece() {
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
-    *"$k_nonce end "*) k_x=${1#*"$k_nonce end "} && k_send "${k_x%% *}" ;;
+    *"$k_nonce end "*) k_rest=${1#*"$k_nonce end "} && k_send "${k_rest%% *}" ;;
     *"$k_nonce bye "*) [ -z "$k_open" ] || k_send "$k_open" ;;
   esac
   case $1 in
@@ -314,7 +314,7 @@ k_stream() {
   k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
   # An earlier follower may have reported the start of the running step.
-  [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null
+  [ "$k_offset" = 0 ] || { read -r _ _ _ k_open <"$K_RUN/current"; } 2>/dev/null
   [ "$k_offset" = 0 ] || dd bs="$k_offset" count=1 iflag=fullblock <&4 >/dev/null 2>&1
   while :; do
     k_many=0
@@ -346,7 +346,7 @@ k_stream() {
     # The bastion now has all events from before this follower.
     [ -n "$k_told" ] || { k_told=1 && k_say told; }
     [ -z "$k_last" ] || return 0
-    read -r k_x <&6
+    read -r _ <&6
     # The receiving half has ended; or another follower has cleared up, and the last word is still to be told.
     [ -d "$k_me" ] && kill -0 $$ 2>/dev/null || k_last=1
   done
@@ -371,7 +371,7 @@ k_tell() {
 # k_whole NAME: checks the line with the nonce after a piece of stdin that was read by its length. If the connection broke
 # or another program reads our stdin, this line is not in its place: nothing of the piece may run.
 k_whole() {
-  IFS= read -r k_x && [ "$k_x" = "$k_nonce" ] || k_fatal "DAMAGED $1"
+  IFS= read -r k_mark && [ "$k_mark" = "$k_nonce" ] || k_fatal "DAMAGED $1"
 }
 
 # k_room: makes the folders for incoming blobs and for the output of steps that use them.
@@ -400,9 +400,9 @@ k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
 
 k_kill() { # sends k_sig to the group of the running step, if its process is still the same; fails when the runner is done
   [ -e "$K_RUN/ctl" ] || return 1
-  { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
-  { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
-  set -- ${k_s##*) }
+  { read -r k_pid k_born _ <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
+  { IFS= read -r k_stat <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
+  set -- ${k_stat##*) }
   # A step that is being forked at this moment has no group yet: that is no reason to give up on it.
   [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid" || :
 }
@@ -436,9 +436,9 @@ k_listen() {
         k_gone
         ;;
       runner) # BYTES: the runner's text, and its first segment in it
-        k_x=$K_RUN/runner
-        [ -z "$k_alive" ] || k_x=/dev/null
-        if k_take "$k_x" "$2" && [ -z "$k_alive" ]; then k_launch; fi
+        k_to=$K_RUN/runner
+        [ -z "$k_alive" ] || k_to=/dev/null
+        if k_take "$k_to" "$2" && [ -z "$k_alive" ]; then k_launch; fi
         k_on || rm -f "$K_RUN/runner"
         ;;
       seg) # NUMBER BYTES
@@ -469,7 +469,7 @@ k_listen() {
         [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
         ;;
       confirm) # KEY: the connection is newer than the change of that step on trial (trial-runner.sh, k_trial)
-        { read -r k_x <"$K_STATE/trial/asked" && [ "$k_x" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
+        { read -r k_asked <"$K_STATE/trial/asked" && [ "$k_asked" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
         ;;
       stop) k_tell stop '' ;;
       abort)

@@ -38,7 +38,7 @@ foresee_owner() {
 # foresee_account FILE DATABASE NAME: true if a user or group of that name will exist.
 foresee_account() {
   case " $k_made " in *" $3 "*) return 0 ;; esac
-  while IFS=: read -r k_x k_y; do [ "$k_x" != "$3" ] || return 0; done <"$1"
+  while IFS=: read -r k_account _; do [ "$k_account" != "$3" ] || return 0; done <"$1"
   # Accounts of a directory service, where the node can ask one.
   getent "$2" "$3" >/dev/null 2>&1
 }
@@ -47,15 +47,15 @@ foresee_account() {
 # enough.
 b_foresee() {
   if [ -d "${b_dir:-/}" ] && b_is_plain; then
-    case $b_t:$b_user:$b_group in [la]:* | ?:-:- | ?:root:- | ?:-:root | ?:root:root) return 0 ;; esac
+    case $b_type:$b_user:$b_group in [la]:* | ?:-:- | ?:root:- | ?:-:root | ?:root:root) return 0 ;; esac
   fi
-  case "$b_foreseen " in *" ${b_dir:-/}:$b_t:$b_user:$b_group "*) return 0 ;; esac
-  case $b_t in
+  case "$b_foreseen " in *" ${b_dir:-/}:$b_type:$b_user:$b_group "*) return 0 ;; esac
+  case $b_type in
     d) b_try foresee_place "$b_path" 4 "$b_make" "$b_user" "$b_group" ;;
     f) b_try foresee_place "$b_path" 8 "$b_make" "$b_user" "$b_group" ;;
     l) b_try foresee_place "$b_path" - "$b_make" - - ;;
     a) b_try foresee_place "$b_path" - 0 - - ;;
   esac || return
   # The verdict on an absent path holds for all absent ones beside it. An existing one may belong to another user.
-  [ "$b_kind" != absent ] || b_foreseen="$b_foreseen ${b_dir:-/}:$b_t:$b_user:$b_group"
+  [ "$b_kind" != absent ] || b_foreseen="$b_foreseen ${b_dir:-/}:$b_type:$b_user:$b_group"
 }

@@ -8,8 +8,8 @@ unset CDPATH ENV IFS
 k_facts() {
   # Facts come as lines “F NAME=VALUE” at descriptor 3, of the shell (step.sh) and of awk.
   (eval "$1") 3>&1 </dev/null >/dev/null 2>&1 |
-    while IFS= read -r k_x; do
-      case $k_x in 'F '*) printf "%s fact facts %s\n" "$k_nonce" "${k_x#F }" ;; esac
+    while IFS= read -r k_line; do
+      case $k_line in 'F '*) printf "%s fact facts %s\n" "$k_nonce" "${k_line#F }" ;; esac
     done
 }
 
@@ -22,7 +22,7 @@ k_exec() {
   }
   exec 3<&0
   # Passed in the environment, because every user of the node can read arguments.
-  k_n=$k_nonce k_t=$1 setsid /bin/sh -c 'exec 3<&-; n=$k_n t=$k_t; unset k_n k_t LC_ALL; export LANG=C.UTF-8; echo "$n" raw $$; echo "$n" >&2; eval "$t"' <&3 &
+  k_raw_nonce=$k_nonce k_raw_text=$1 setsid /bin/sh -c 'exec 3<&-; n=$k_raw_nonce t=$k_raw_text; unset k_raw_nonce k_raw_text LC_ALL; export LANG=C.UTF-8; echo "$n" raw $$; echo "$n" >&2; eval "$t"' <&3 &
   exec </dev/null 3<&-
   wait $!
 }
@@ -30,7 +30,7 @@ k_exec() {
 # k_end PID: ends that group, after a while by KILL.
 k_end() {
   kill -TERM "-$1" || return 0
-  for k_x in 1 2 3 4 5; do
+  for k_try in 1 2 3 4 5; do
     sleep 1
     kill -0 "-$1" || return 0
   done

@@ -7,24 +7,24 @@
 # $k_more = 1: it is not the last one.
 k_blobs() {
   [ -z "$k_looks" ] || exit 20
-  for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
-  k_f=$K_RUN/blobs/$k_i k_asked=$K_RUN/blobs/$k_i.now
+  for k_blob in $k_late; do [ -e "$K_RUN/blobs/$k_blob" ] || exit 20; done
+  k_list=$K_RUN/blobs/$k_key k_asked=$K_RUN/blobs/$k_key.now
   [ -d "$K_RUN/blobs" ] || mkdir "$K_RUN/blobs" || exit 13
-  if [ ! -e "$k_f.all" ]; then
-    k_text asks >"$k_f.new"
+  if [ ! -e "$k_list.all" ]; then
+    k_text asks >"$k_list.new"
     k_status=$?
     k_read '' || exit 13
-    [ "$k_status" = 0 ] && mv -f "$k_f.new" "$k_f.all" || exit 13
+    [ "$k_status" = 0 ] && mv -f "$k_list.new" "$k_list.all" || exit 13
   fi
   while k_portion; do
-    for k_o in $k_owes; do : >"$K_STATE/owed/$k_o" || exit 13; done
-    printf '%s apply %s apply\n' "$k_nonce" "$k_i" >&5
+    for k_watcher in $k_owes; do : >"$K_STATE/owed/$k_watcher" || exit 13; done
+    printf '%s apply %s apply\n' "$k_nonce" "$k_key" >&5
     k_text apply
     k_status=$?
     k_read '' || k_status=99
-    printf '%s rc %s %s\n' "$k_nonce" "$k_i" "${k_code:-$k_status}" >&5
+    printf '%s rc %s %s\n' "$k_nonce" "$k_key" "${k_code:-$k_status}" >&5
     [ "$k_status" = 0 ] || exit 13
-    tail -n +$((k_n + 1)) "$k_f.all" >"$k_f.new" && mv -f "$k_f.new" "$k_f.all" || exit 13
+    tail -n +$((k_count + 1)) "$k_list.all" >"$k_list.new" && mv -f "$k_list.new" "$k_list.all" || exit 13
     (cd "$K_RUN/blobs" && rm -f $(sed 's/ .*//' "$k_asked"))
   done
 }
@@ -32,17 +32,17 @@ k_blobs() {
 # k_portion: prepares the next portion; false for the last one, also an empty one, which k_change applies. A portion has at
 # most a thousand blobs of 64 MiB together, or one larger blob.
 k_portion() {
-  k_n=0 k_kb=0 k_names= k_more=
-  while read -r k_b k_size k_x; do
+  k_count=0 k_kb=0 k_names= k_more=
+  while read -r k_blob k_size _; do
     k_kb=$((k_kb + k_size / 1024))
-    if [ "$k_n" != 0 ] && { [ "$k_kb" -gt 65536 ] || [ "$k_n" = 1000 ]; }; then k_more=1 && break; fi
-    k_n=$((k_n + 1))
-    [ -e "$K_RUN/blobs/$k_b" ] || k_names="$k_names $k_b"
-  done <"$k_f.all"
+    if [ "$k_count" != 0 ] && { [ "$k_kb" -gt 65536 ] || [ "$k_count" = 1000 ]; }; then k_more=1 && break; fi
+    k_count=$((k_count + 1))
+    [ -e "$K_RUN/blobs/$k_blob" ] || k_names="$k_names $k_blob"
+  done <"$k_list.all"
   if [ -n "$k_names" ]; then
-    printf '%s\n' "$k_names" >"$k_f" || exit 13
+    printf '%s\n' "$k_names" >"$k_list" || exit 13
     exit 20
   fi
-  head -n "$k_n" "$k_f.all" >"$k_asked" || exit 13
+  head -n "$k_count" "$k_list.all" >"$k_asked" || exit 13
   [ -n "$k_more" ]
 }

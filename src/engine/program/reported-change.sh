@@ -1,20 +1,21 @@
-# For a step that always runs and reports itself whether it changed anything (POSIX sh; dash, bash, BusyBox, mksh): a command
-# with `changed`. Follows step.sh, whose k_show it replaces, and precedes the texts of the step.
+# For a step with `always` and `tells`: its command decides whether it changed anything (POSIX sh; dash, bash, BusyBox,
+# mksh). Follows step.sh, whose k_show it replaces, and precedes the texts of the step.
 
-# k_show: there is no text to show; from here on the step's own report decides how it ends. k_mine = watchers to whom
-# nothing is owed yet.
+# k_show: shows nothing. step.sh calls it before apply, so it arranges that k_correct_status has the last word on the
+# exit status. k_newly_owed = watchers to whom nothing is owed yet.
 k_show() {
-  k_mine=
-  for k_o in $k_owes; do [ -e "$K_STATE/owed/$k_o" ] || k_mine="$k_mine $k_o"; done
-  trap k_told EXIT
+  k_newly_owed=
+  for k_watcher in $k_owes; do [ -e "$K_STATE/owed/$k_watcher" ] || k_newly_owed="$k_newly_owed $k_watcher"; done
+  trap k_correct_status EXIT
 }
 
-# k_told: ends the step as unknown in a dry run; as in order, without a reaction, if `same` follows its command's exit code.
-k_told() {
+# k_correct_status: in a dry run “would change” (11) becomes “unknown” (14), since only the command can tell. If k_code
+# ends in `same`, “changed” (10) becomes “in order” (0), and the reactions that this attempt owed are removed.
+k_correct_status() {
   case $?:$k_code in
     11:*) exit 14 ;;
     10:*same)
-      for k_o in $k_mine; do rm -f "$K_STATE/owed/$k_o"; done
+      for k_watcher in $k_newly_owed; do rm -f "$K_STATE/owed/$k_watcher"; done
       exit 0
       ;;
   esac

@@ -6,10 +6,10 @@
 k_tools() {
   i=$1
   shift
-  for k_x in "$@"; do
-    if [ -n "$k_stop$k_failed$k_unsure" ] || command -v "${k_x%%=*}" >/dev/null 2>&1; then continue; fi
+  for k_tool in "$@"; do
+    if [ -n "$k_stop$k_failed$k_unsure" ] || command -v "${k_tool%%=*}" >/dev/null 2>&1; then continue; fi
     k_event "start $i"
-    k_event "refused $i TOOL_MISSING ${k_x%%=*} is not on the node; the package ${k_x#*=} has it"
+    k_event "refused $i TOOL_MISSING ${k_tool%%=*} is not on the node; the package ${k_tool#*=} has it"
     k_end_step failed 13
   done
 }
@@ -35,27 +35,27 @@ k_watch() {
   k_io= k_kb=0 k_disk=
   set -- "$k_cpid"
   while [ $# -gt 0 ]; do
-    while read -r k_x k_y; do
-      case $k_x in
+    while read -r k_counter k_bytes; do
+      case $k_counter in
         [rw]char:)
-          k_io="$k_io $k_y"
+          k_io="$k_io $k_bytes"
           # In kB: some shells count to 2^31.
-          case $k_y in ????*) k_kb=$((k_kb + ${k_y%???})) ;; esac
+          case $k_bytes in ????*) k_kb=$((k_kb + ${k_bytes%???})) ;; esac
           ;;
       esac
     done <"/proc/$1/io"
-    k_y=
-    read -r k_y <"/proc/$1/stat"
-    case ${k_y##*") "} in D*) k_disk=1 ;; esac
-    for k_x in "/proc/$1/task"/*/children; do
-      k_y=
-      read -r k_y <"$k_x"
-      set -- "$@" $k_y
+    k_stat=
+    read -r k_stat <"/proc/$1/stat"
+    case ${k_stat##*") "} in D*) k_disk=1 ;; esac
+    for k_file in "/proc/$1/task"/*/children; do
+      k_children=
+      read -r k_children <"$k_file"
+      set -- "$@" $k_children
     done
     shift
   done 2>/dev/null
-  [ -z "$k_disk" ] || while read -r k_x k_y; do
-    [ "$k_x" != nr_written ] || { k_io="$k_io $k_y" && break; }
+  [ -z "$k_disk" ] || while read -r k_counter k_bytes; do
+    [ "$k_counter" != nr_written ] || { k_io="$k_io $k_bytes" && break; }
   done </proc/vmstat
   if [ "$k_io" != "$k_moved" ]; then
     k_moved=$k_io k_still=0
@@ -68,14 +68,14 @@ k_watch() {
 k_milestone() {
   k_json "$ms"
   # Recorded once, even if several steps bring it.
-  case ,${k_milestones:-}, in *",\"$k_e\","*) return 0 ;; esac
-  k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
+  case ,${k_milestones:-}, in *",\"$k_escaped\","*) return 0 ;; esac
+  k_milestones="${k_milestones:+$k_milestones,}\"$k_escaped\""
   if [ -z "$K_DRY" ]; then
     k_earlier
     case ,$k_reached, in
-      *",\"$k_e\","*) ;;
+      *",\"$k_escaped\","*) ;;
       *)
-        k_reached="${k_reached:+$k_reached,}\"$k_e\""
+        k_reached="${k_reached:+$k_reached,}\"$k_escaped\""
         k_print "$k_reached" >"$K_STATE/.milestones.new" && mv -fT "$K_STATE/.milestones.new" "$K_STATE/milestones"
         ;;
     esac
@@ -85,13 +85,13 @@ k_milestone() {
   [ -n "$K_DRY" ] || k_status "$ms"
 }
 
-# k_quote TEXT: k_e = TEXT as one word of sh.
+# k_quote TEXT: k_escaped = TEXT as one word of sh.
 k_quote() {
-  k_e= k_rest=$1
+  k_escaped= k_rest=$1
   while :; do
     case $k_rest in
-      *\'*) k_e=$k_e${k_rest%%\'*}"'\\''" k_rest=${k_rest#*\'} ;;
-      *) k_e="'$k_e$k_rest'" && return 0 ;;
+      *\'*) k_escaped=$k_escaped${k_rest%%\'*}"'\\''" k_rest=${k_rest#*\'} ;;
+      *) k_escaped="'$k_escaped$k_rest'" && return 0 ;;
     esac
   done
 }
@@ -99,7 +99,7 @@ k_quote() {
 # k_facts TEXT: gathers the node's facts, in a shell of its own like a step.
 k_facts() {
   k_flush
-  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_i=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" "$1" |
+  printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_key=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" "$1" |
     setsid /bin/sh 8>&- >/dev/null 2>&1
   k_event "facts-end"
 }

@@ -19,7 +19,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_o2= k_second= k_short= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_outcome= k_second= k_short= k_given=$k_seg
 # k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
 # arguments.
 if [ -n "${KSH_VERSION-}" ]; then
@@ -27,7 +27,7 @@ if [ -n "${KSH_VERSION-}" ]; then
 else
   k_print() { printf '%s\n' "$1"; }
 fi
-for k_x in $k_changed; do eval "o_$k_x=changed"; done
+for k_key in $k_changed; do eval "o_$k_key=changed"; done
 
 # k_event TYPE ARG...: appends an event to the journal. A step whose progress cannot be written must not continue. If the
 # reserved room is used up too, the runner exits; the bastion cannot start a new one.
@@ -48,7 +48,7 @@ k_full() {
 
 # k_poke: wakes all followers. Opening a FIFO for reading and writing never blocks, also without a reader.
 k_poke() {
-  for k_p in "$K_RUN"/followers/*/poke; do [ ! -p "$k_p" ] || echo . 1<>"$k_p"; done
+  for k_pipe in "$K_RUN"/followers/*/poke; do [ ! -p "$k_pipe" ] || echo . 1<>"$k_pipe"; done
 }
 
 k_wake() {
@@ -105,10 +105,10 @@ k_unlock() {
   set -C
   ! { true >"$K_STATE/lock/$((k_mine + 1))"; } 2>/dev/null || k_mine=$((k_mine + 1))
   set +C
-  for k_l in "$K_STATE"/lock/*; do
-    k_n=${k_l##*/}
-    case $k_n in '' | *[!0-9]*) continue ;; esac
-    [ "$k_n" -ge "$k_mine" ] || set -- "$@" "$k_l"
+  for k_link in "$K_STATE"/lock/*; do
+    k_generation=${k_link##*/}
+    case $k_generation in '' | *[!0-9]*) continue ;; esac
+    [ "$k_generation" -ge "$k_mine" ] || set -- "$@" "$k_link"
   done
   rm -rf "$@"
 }
@@ -126,6 +126,7 @@ k_tick() {
       k_beat=
       { read -r k_beat <"$K_RUN/beat"; } 2>/dev/null
       [ "$k_beat" = "$k_last" ] || k_silent=-1 k_last=$k_beat
+      # A follower without a beat for a 20th of the lease (30 s) is gone.
       [ $((k_silent += 1)) -lt $((${K_LEASE:-600} / 20)) ] || [ ! -s "$K_RUN/attached" ] || rm -f "$K_RUN/attached"
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
@@ -137,8 +138,8 @@ k_tick() {
         case $k_limit in */*) k_watch ;; esac
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
           echo "${k_over:-timeout}" >>"$K_RUN/late"
-          [ "$k_secs" -lt $((k_limit + 5)) ] && k_x=TERM || k_x=KILL
-          kill "-$k_x" "-$k_cpid"
+          [ "$k_secs" -lt $((k_limit + 5)) ] && k_signal=TERM || k_signal=KILL
+          kill "-$k_signal" "-$k_cpid"
         fi
         k_poke
       fi
@@ -153,23 +154,23 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease).
-# The clock counts, because the ticks of a long step all wait in the FIFO. A follower whose connection was closed leaves
-# `attached` empty. Then a living bastion is back within seconds, except in a trial, which closes the connection on
-# purpose.
+# k_wait: sleeps until the FIFO wakes the runner, and decides how long a runner without a follower lives (the lease): ten
+# minutes (K_LEASE), by the clock, because the ticks of a long step all wait in the FIFO. A follower whose connection was
+# closed leaves `attached` empty: then a 40th (15 s) is enough, since a living bastion is back within seconds. A change on
+# trial closes the connection on purpose, so it has the whole lease.
 k_wait() {
   k_tick
-  IFS= read -r k_x <&8
+  IFS= read -r _ <&8
   # The run's folder was deleted, for example with a reinstalled state folder: there is nothing to come back to.
   [ -d "$K_RUN" ] || { kill "$k_ticker" && exit 1; }
   if k_attached; then
     k_alone=
   else
-    read -r k_up k_x </proc/uptime
-    k_up=${k_up%%.*} k_x=${K_LEASE:-600}
+    read -r k_up _ </proc/uptime
+    k_up=${k_up%%.*} k_lease=${K_LEASE:-600}
     [ -n "$k_alone" ] || { k_alone=$k_up && k_event detached; }
-    [ ! -e "$K_RUN/attached" ] || [ -s "$K_RUN/attached" ] || [ -e "$K_STATE/trial" ] || k_x=$((k_x / 40))
-    [ $((k_up - k_alone)) -lt "$k_x" ] || k_end abandoned
+    [ ! -e "$K_RUN/attached" ] || [ -s "$K_RUN/attached" ] || [ -e "$K_STATE/trial" ] || k_lease=$((k_lease / 40))
+    [ $((k_up - k_alone)) -lt "$k_lease" ] || k_end abandoned
   fi
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_leaves
@@ -179,11 +180,11 @@ k_wait() {
 # k_tell).
 k_leaves() {
   if [ -L "$K_RUN/fin" ]; then k_end "$(readlink "$K_RUN/fin")"; fi
-  [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
+  [ ! -e "$K_RUN/fin" ] || { read -r k_bye <"$K_RUN/fin" && k_end "$k_bye"; }
 }
 
-# k_lease: no new step starts without a bastion that watches.
-k_lease() {
+# k_await_bastion: no new step starts without a bastion that watches.
+k_await_bastion() {
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_attached || k_tick
   until k_attached || [ -n "$k_stop" ]; do k_wait; done
@@ -193,11 +194,11 @@ k_lease() {
 # k_need BLOB...: asks for blobs and waits for them; fails when the run is stopped meanwhile.
 k_need() {
   k_miss=
-  for k_b in "$@"; do [ -e "$K_RUN/blobs/$k_b" ] || k_miss="$k_miss $k_b"; done
+  for k_blob in "$@"; do [ -e "$K_RUN/blobs/$k_blob" ] || k_miss="$k_miss $k_blob"; done
   [ -n "$k_miss" ] || return 0
   k_event "need$k_miss"
-  for k_b in $k_miss; do
-    until [ -e "$K_RUN/blobs/$k_b" ]; do
+  for k_blob in $k_miss; do
+    until [ -e "$K_RUN/blobs/$k_blob" ]; do
       k_wait
       [ -z "$k_stop" ] || return 1
     done
@@ -218,14 +219,14 @@ k_end() {
 
 # ---- status file and milestones --------------------------------------------------------------------------------------
 
-# k_json TEXT: k_e = TEXT for a JSON string, with blanks for control characters.
+# k_json TEXT: k_escaped = TEXT for a JSON string, with blanks for control characters.
 k_json() {
-  k_e=
+  k_escaped=
   k_rest=$1
   while [ -n "$k_rest" ]; do
-    k_c=${k_rest%"${k_rest#?}"}
+    k_char=${k_rest%"${k_rest#?}"}
     k_rest=${k_rest#?}
-    case $k_c in '"' | '\') k_e=$k_e\\$k_c ;; [[:cntrl:]]) k_e="$k_e " ;; *) k_e=$k_e$k_c ;; esac
+    case $k_char in '"' | '\') k_escaped=$k_escaped\\$k_char ;; [[:cntrl:]]) k_escaped="$k_escaped " ;; *) k_escaped=$k_escaped$k_char ;; esac
   done
 }
 
@@ -238,13 +239,13 @@ k_earlier() {
 # runs stay.
 k_status() {
   k_earlier && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
-  read -r k_x k_y </proc/uptime
-  [ "$k_second" = "${k_x%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-  k_second=${k_x%%.*}
-  k_json "${k_title:-}" && k_t=$k_e
-  k_json "${k_error:-}" && k_er=$k_e
-  k_json "$K_NODE" && k_no=$k_e
-  k_print "{\"node\":\"$k_no\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_t\",\"milestones\":[$k_reached],\"error\":\"$k_er\",\"updated\":\"$k_now\"${k_agent:+,\"agent\":$k_agent}}" >"$K_STATE/.status.new" &&
+  read -r k_up _ </proc/uptime
+  [ "$k_second" = "${k_up%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+  k_second=${k_up%%.*}
+  k_json "${k_title:-}" && k_title_json=$k_escaped
+  k_json "${k_error:-}" && k_error_json=$k_escaped
+  k_json "$K_NODE" && k_node_json=$k_escaped
+  k_print "{\"node\":\"$k_node_json\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_title_json\",\"milestones\":[$k_reached],\"error\":\"$k_error_json\",\"updated\":\"$k_now\"${k_agent:+,\"agent\":$k_agent}}" >"$K_STATE/.status.new" &&
     mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
   k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
 }
@@ -257,14 +258,14 @@ k_status() {
 k_sight() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
   k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes=
-  for k_k in "$@"; do
-    eval "k_d=\$d_$k_k\$q_$k_k"
-    k_sight_data $k_d
+  for k_key in "$@"; do
+    eval "k_words=\$d_$k_key\$q_$k_key"
+    k_sight_data $k_words
   done
-  k_ev=$K_NL k_x="m %f %n"
-  [ -z "$k_names" ] || k_x="$k_x${K_NL}u %U %n${K_NL}g %G %n"
-  [ -z "$k_links" ] || k_x="$k_x${K_NL}l %N"
-  [ -z "$k_stats$k_more" ] || k_ev=$k_ev$(stat -c "$k_x" -- $k_stats $k_more 2>/dev/null)$K_NL
+  k_ev=$K_NL k_format="m %f %n"
+  [ -z "$k_names" ] || k_format="$k_format${K_NL}u %U %n${K_NL}g %G %n"
+  [ -z "$k_links" ] || k_format="$k_format${K_NL}l %N"
+  [ -z "$k_stats$k_more" ] || k_ev=$k_ev$(stat -c "$k_format" -- $k_stats $k_more 2>/dev/null)$K_NL
   if [ -z "$k_more" ]; then
     [ "$k_ev" = "$k_there" ] || k_proved=
   else
@@ -272,9 +273,9 @@ k_sight() {
   fi
   case $k_links:$k_more:$k_proved in 1::1 | :*) ;; *) k_sight_links $k_stats $k_more ;; esac
   [ -n "$k_sums$k_moresums" ] || return 0
-  k_x=$(sha256sum -- $k_sums $k_moresums 2>/dev/null)$K_NL
-  case $k_x in "$k_hashes"*) ;; *) k_proved= ;; esac
-  k_ev=$k_ev$k_x
+  k_lines=$(sha256sum -- $k_sums $k_moresums 2>/dev/null)$K_NL
+  case $k_lines in "$k_hashes"*) ;; *) k_proved= ;; esac
+  k_ev=$k_ev$k_lines
 }
 
 # k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: adds one step to the look; k_there and k_hashes are the expected
@@ -282,13 +283,13 @@ k_sight() {
 k_sight_data() {
   case $1 in [ae]) return 0 ;; esac
   if ! k_is "$6"; then k_proved= && return 0; fi
-  k_x=
+  k_file=
   if [ "$1" = f ]; then
-    if [ -f "$6" ]; then k_x=$6; else k_proved=; fi
+    if [ -f "$6" ]; then k_file=$6; else k_proved=; fi
   fi
-  if ! k_foreseen "$@"; then k_more="$k_more $6" k_moresums="$k_moresums${k_x:+ $k_x}" && return 0; fi
+  if ! k_foreseen "$@"; then k_more="$k_more $6" k_moresums="$k_moresums${k_file:+ $k_file}" && return 0; fi
   k_stats="$k_stats $6"
-  [ -z "$k_x" ] || k_sums="$k_sums $6" k_hashes="$k_hashes${11}  $6$K_NL"
+  [ -z "$k_file" ] || k_sums="$k_sums $6" k_hashes="$k_hashes${11}  $6$K_NL"
   case $1:$k_names in
     l:) k_there="${k_there}m a1ff $6${K_NL}l '$6' -> '$7'$K_NL" && return 0 ;;
     *:) k_there="${k_there}m $7 $6$K_NL" ;;
@@ -310,12 +311,12 @@ k_is() {
 # k_sight_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could
 # forge lines of other paths. So each path must have its exact number of lines, or none of them counts.
 k_sight_links() {
-  k_rest=${k_ev#?} k_y=2
-  [ -z "$k_names" ] || k_y=4
-  for k_p in "$@"; do
-    k_n=$k_y
-    while [ "$k_n" -gt 0 ]; do
-      case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} k_n=$((k_n - 1)) ;; *) k_rest=- k_n=0 ;; esac
+  k_rest=${k_ev#?} k_each=2
+  [ -z "$k_names" ] || k_each=4
+  for k_link in "$@"; do
+    k_count=$k_each
+    while [ "$k_count" -gt 0 ]; do
+      case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} k_count=$((k_count - 1)) ;; *) k_rest=- k_count=0 ;; esac
     done
   done
   [ -z "$k_rest" ] || k_ev=$K_NL k_proved=
@@ -339,7 +340,7 @@ k_holds() {
 }
 
 k_flush() {
-  [ -z "$k_oks" ] || { k_x=$k_oks k_oks= && k_event "quick$k_x"; }
+  [ -z "$k_oks" ] || { k_quick=$k_oks k_oks= && k_event "quick$k_quick"; }
 }
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -350,19 +351,19 @@ k_flush() {
 k_reader() {
   (
     exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
-    k_o=$K_RUN/out/$i.$1 k_n=$((k_turn * 1000000)) k_m=0 k_x="bs=65536 count=1"
-    while k_f=$k_o.$k_n && dd $k_x of="$k_f" 2>/dev/null && [ -s "$k_f" ]; do
-      echo "$1.$k_n" >>"$K_RUN/out/$i.order"
-      [ $((k_m += 1)) -lt 20 ] || k_x="bs=4096 count=256"
-      if [ "$k_m" -gt $((22 + live)) ]; then
-        k_f=$k_o.$((k_n - live - 1)) k_lost=0
-        { read -r k_lost <"$k_o.lost"; } 2>/dev/null
-        echo $((k_lost + $(stat -c %s "$k_f"))) >"$k_o.lost"
-        rm -f "$k_f"
+    k_base=$K_RUN/out/$i.$1 k_piece=$((k_turn * 1000000)) k_count=0 k_size="bs=65536 count=1"
+    while k_file=$k_base.$k_piece && dd $k_size of="$k_file" 2>/dev/null && [ -s "$k_file" ]; do
+      echo "$1.$k_piece" >>"$K_RUN/out/$i.order"
+      [ $((k_count += 1)) -lt 20 ] || k_size="bs=4096 count=256"
+      if [ "$k_count" -gt $((22 + live)) ]; then
+        k_file=$k_base.$((k_piece - live - 1)) k_lost=0
+        { read -r k_lost <"$k_base.lost"; } 2>/dev/null
+        echo $((k_lost + $(stat -c %s "$k_file"))) >"$k_base.lost"
+        rm -f "$k_file"
       fi
-      k_n=$((k_n + 1))
+      k_piece=$((k_piece + 1))
     done
-    : >"$k_o.done"
+    : >"$k_base.done"
     k_poke
     k_wake
   ) <&"$2" >/dev/null 2>&1 &
@@ -384,19 +385,19 @@ k_child() {
     # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
     # died. The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its
     # SIGPIPE.
-    k_o=$K_RUN/out/$i
-    mkfifo "$k_o.o.fifo" "$k_o.e.fifo"
-    exec 6<>"$k_o.o.fifo" 7<>"$k_o.e.fifo"
-    exec 3<"$k_o.o.fifo" 4<"$k_o.e.fifo"
-    rm -f "$k_o.o.fifo" "$k_o.e.fifo"
+    k_out=$K_RUN/out/$i
+    mkfifo "$k_out.o.fifo" "$k_out.e.fifo"
+    exec 6<>"$k_out.o.fifo" 7<>"$k_out.e.fifo"
+    exec 3<"$k_out.o.fifo" 4<"$k_out.e.fifo"
+    rm -f "$k_out.o.fifo" "$k_out.e.fifo"
     k_reader o 3
     k_reader e 4
-    k_o=/proc/self/fd/6 k_er2=/proc/self/fd/7
+    k_out=/proc/self/fd/6 k_err=/proc/self/fd/7
   elif [ -n "$k_looks" ]; then
-    k_o=/dev/null k_er2=/dev/null
+    k_out=/dev/null k_err=/dev/null
   else
     k_out
-    k_o=$K_RUN/out/$i.o.0 k_er2=$K_RUN/out/$i.e.0
+    k_out=$K_RUN/out/$i.o.0 k_err=$K_RUN/out/$i.e.0
   fi
   k_time=
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
@@ -404,12 +405,12 @@ k_child() {
   k_lib=
   k_sk=
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
-  [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_e"; }
-  for k_x in "IFS= read -r k_s </proc/\$\$/stat; set -- \${k_s##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
+  [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_escaped"; }
+  for k_line in "IFS= read -r k_stat </proc/\$\$/stat; set -- \${k_stat##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
     "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
     "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=${k_booted-$K_BOOT_ID}" \
     "$k_granted" "$k_lib" \
-    "$k_sk" "$tx"; do k_print "$k_x"; done | setsid /bin/sh >"$k_o" 2>"$k_er2" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+    "$k_sk" "$tx"; do k_print "$k_line"; done | setsid /bin/sh >"$k_out" 2>"$k_err" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
@@ -421,17 +422,17 @@ k_child() {
   if [ -n "$live" ]; then
     # The readers end within milliseconds, unless a daemon that the step left behind holds its output open. Three seconds by
     # the clock: the ticks of a long step all wait in the FIFO.
-    k_n=
+    k_until=
     until [ -e "$K_RUN/out/$i.o.done" ] && [ -e "$K_RUN/out/$i.e.done" ]; do
-      read -r k_x k_y </proc/uptime
-      [ "${k_x%%.*}" -lt "${k_n:=$((${k_x%%.*} + 4))}" ] || break
-      IFS= read -r k_x <&8
+      read -r k_up _ </proc/uptime
+      [ "${k_up%%.*}" -lt "${k_until:=$((${k_up%%.*} + 4))}" ] || break
+      IFS= read -r _ <&8
     done
   fi
   # A step that failed on a full disk may have lost its own message about it.
   case $k_rc in 0 | 1[0124] | 20) ;; *) { printf %16384s . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full ;; esac
-  for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
-    case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
+  for k_path in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
+    case $k_path in */found | *'*') ;; *) rm -rf "$k_path" ;; esac
   done
 }
 
@@ -487,8 +488,8 @@ k_go() {
     fi
     k_keys=$i
     while [ $# -gt 0 ]; do
-      eval "k_x=\$d_$1 k_y=\$nb_$1"
-      [ -n "$k_x" ] && [ -z "$k_y" ] || break
+      eval "k_words=\$d_$1 k_opens=\$nb_$1"
+      [ -n "$k_words" ] && [ -z "$k_opens" ] || break
       k_keys="$k_keys $1"
       shift
     done
@@ -503,8 +504,8 @@ k_go() {
 k_ask() {
   k_provable= k_wanted=
   for i in "$@"; do
-    eval "k_x=\$d_$i\$q_$i"
-    [ -z "$k_x" ] || k_provable="$k_provable $i"
+    eval "k_words=\$d_$i\$q_$i"
+    [ -z "$k_words" ] || k_provable="$k_provable $i"
   done
   [ -z "$k_provable" ] || k_sight $k_provable
   [ -z "$k_stop$k_failed" ] || return 0
@@ -513,8 +514,8 @@ k_ask() {
     if [ -n "$d" ]; then
       k_holds $d || k_want $K_BATCH $d
     elif [ -z "$q" ] || ! k_holds $q; then
-      for k_b in $early $late; do
-        case " $big " in *" $k_b "*) ;; *) [ -n "$K_DRY" ] || k_wanted="$k_wanted $k_b" ;; esac
+      for k_blob in $early $late; do
+        case " $big " in *" $k_blob "*) ;; *) [ -n "$K_DRY" ] || k_wanted="$k_wanted $k_blob" ;; esac
       done
     fi
   done
@@ -540,7 +541,7 @@ k_trial() {
 # k_ok: reports the loaded step as in order by the evidence.
 k_ok() {
   ! k_doubt ok || return 0
-  k_oks="$k_oks $i" k_o2=ok
+  k_oks="$k_oks $i" k_outcome=ok
   eval "o_$i=ok"
   [ -z "$ms" ] || k_milestone
 }
@@ -577,16 +578,16 @@ k_batch() {
 # k_end_step OUTCOME STATUS: records the end of the step `i`, for the journal and for later steps.
 k_end_step() {
   eval "title=\$title_$i ms=\$ms_$i"
-  k_o2=$1
-  if [ "$k_o2" = failed ] && [ -e "$K_RUN/aborted" ]; then k_o2=interrupted; fi
-  ! k_doubt "$k_o2" || return 0
-  case $k_o2 in changed | interrupted | failed) k_seen= ;; would) k_unsure=1 ;; esac
-  [ "$k_o2$k_failed" != failed ] || k_failed=$i k_error="failed at $title"
-  eval "o_$i=$k_o2"
+  k_outcome=$1
+  if [ "$k_outcome" = failed ] && [ -e "$K_RUN/aborted" ]; then k_outcome=interrupted; fi
+  ! k_doubt "$k_outcome" || return 0
+  case $k_outcome in changed | interrupted | failed) k_seen= ;; would) k_unsure=1 ;; esac
+  [ "$k_outcome$k_failed" != failed ] || k_failed=$i k_error="failed at $title"
+  eval "o_$i=$k_outcome"
   k_flush
-  k_event "end $i $k_o2 $2"
+  k_event "end $i $k_outcome $2"
   k_title=$title
-  case $k_o2 in
+  case $k_outcome in
     # A milestone is not reached by a step that would change or is unknown.
     ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
   esac
@@ -604,9 +605,9 @@ k_step() {
     return
   fi
   k_due= k_why=
-  for k_w in $rs $ch; do
-    eval "k_x=\${o_$k_w:-}"
-    case $k_x in changed | would*) k_due=1 k_why="changed $k_w" ;; esac
+  for k_watched in $rs $ch; do
+    eval "k_its_outcome=\${o_$k_watched:-}"
+    case $k_its_outcome in changed | would*) k_due=1 k_why="changed $k_watched" ;; esac
   done
   if [ -z "$k_due" ] && [ -e "$K_STATE/owed/$i" ]; then k_due=1 k_why=owed; fi
   if [ -n "$ch" ] && [ -z "$k_due" ]; then
@@ -622,7 +623,7 @@ k_step() {
     k_ok
     return
   fi
-  k_lease
+  k_await_bastion
   [ -z "$k_stop" ] || return 0
   k_flush
   k_event "start $i $k_why"
@@ -630,7 +631,7 @@ k_step() {
   k_need $early || return 0
   # Most steps are in order and print nothing, so a first pass only probes, without readers for output. Right after a
   # change that is unlikely.
-  [ "$k_o2" != changed ] || look=
+  [ "$k_outcome" != changed ] || look=
   k_live=$live k_looks=$look
   [ -z "$look" ] || live=
   k_child
@@ -647,12 +648,12 @@ k_step() {
     k_child
   done
   [ -z "$rg" ] || k_stdout
-  case $k_rc in 0) k_x=ok ;; 10) k_x=changed ;; 11) k_x=would ;; 12) k_x=skipped ;; 14) k_x=unknown ;; *) k_x=failed ;; esac
-  { read -r k_rc <"$K_RUN/late"; } 2>/dev/null && k_x=failed
+  case $k_rc in 0) k_verdict=ok ;; 10) k_verdict=changed ;; 11) k_verdict=would ;; 12) k_verdict=skipped ;; 14) k_verdict=unknown ;; *) k_verdict=failed ;; esac
+  { read -r k_rc <"$K_RUN/late"; } 2>/dev/null && k_verdict=failed
   k_trial
-  case $K_DRY:$k_due$k_x in :1ok | :1changed) rm -f "$K_STATE/owed/$i" ;; esac
-  k_end_step $k_x "$k_rc"
-  [ -n "$K_DRY" ] || [ "$k_o2" = ok ] || k_status running
+  case $K_DRY:$k_due$k_verdict in :1ok | :1changed) rm -f "$K_STATE/owed/$i" ;; esac
+  k_end_step $k_verdict "$k_rc"
+  [ -n "$K_DRY" ] || [ "$k_outcome" = ok ] || k_status running
 }
 
 # ---- main ------------------------------------------------------------------------------------------------------------
@@ -661,10 +662,10 @@ k_unsure= k_alone=
 K_NL='
 '
 k_lock || exit 3
-k_x=${k_me#*:}
-echo "$$ ${k_x%%:*}" >"$K_RUN/pid"
+k_rest=${k_me#*:}
+echo "$$ ${k_rest%%:*}" >"$K_RUN/pid"
 # Empty folders that a killed step left in folders of other users (files.sh, k_aside).
-[ ! -s "$K_STATE/aside" ] || { while IFS= read -r k_x; do rmdir "$k_x"; done <"$K_STATE/aside" 2>/dev/null; : >"$K_STATE/aside"; }
+[ ! -s "$K_STATE/aside" ] || { while IFS= read -r k_path; do rmdir "$k_path"; done <"$K_STATE/aside" 2>/dev/null; : >"$K_STATE/aside"; }
 [ ! -e "$K_RUN/current" ] || : >"$K_RUN/current"
 while :; do
   until [ "$k_seg" = "$k_given" ] || [ -e "$K_RUN/seg.$k_seg" ]; do k_wait; done

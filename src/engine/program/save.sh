@@ -51,9 +51,9 @@ s_find() {
   esac
 }
 s_link() { # PATH...: the kernel's name of each that is a block device: two arrays may have one name
-  for s_x in "$@"; do
-    s_x=$(readlink -f "$s_x") && [ -b "$s_x" ] || continue
-    printf '%s\n' "${s_x#/dev/}" | tr / '!'
+  for s_path in "$@"; do
+    s_path=$(readlink -f "$s_path") && [ -b "$s_path" ] || continue
+    printf '%s\n' "${s_path#/dev/}" | tr / '!'
   done
 }
 
@@ -72,22 +72,22 @@ s_text() {
   "$@" 2>/dev/null </dev/null | head -c 262144 >"$K_TMP/text"
   [ -s "$K_TMP/text" ] || return 0
   gzip -c "$K_TMP/text" >"$K_TMP/gz" || return 0
-  s_x=$(stat -c %s "$K_TMP/gz")
-  s_say "text $s_number $s_x $s_what"
-  s_bytes_of "$s_x" "$K_TMP/gz"
+  s_size=$(stat -c %s "$K_TMP/gz")
+  s_say "text $s_number $s_size $s_what"
+  s_bytes_of "$s_size" "$K_TMP/gz"
 }
 
 # With -p blkid ends at the first blank device.
-s_blkid() { for s_x in "$@"; do blkid -p "$s_x"; done; }
+s_blkid() { for s_path in "$@"; do blkid -p "$s_path"; done; }
 
 # s_groups: prints LVM's metadata of the groups that have a volume on these devices, as text.
 s_groups() {
   command -v pvs >/dev/null 2>&1 || return 0
-  for s_g in $(pvs --noheadings -o pv_name,vg_name 2>/dev/null | while read -r s_pv s_vg; do
-    for s_d in "$@"; do [ "$s_d" != "$(readlink -f "$s_pv")" ] || echo "$s_vg"; done
+  for s_group in $(pvs --noheadings -o pv_name,vg_name 2>/dev/null | while read -r s_pv s_vg; do
+    for s_path in "$@"; do [ "$s_path" != "$(readlink -f "$s_pv")" ] || echo "$s_vg"; done
   done | sort -u); do
     rm -f "$K_TMP/group"
-    vgcfgbackup -f "$K_TMP/group" "$s_g" >/dev/null 2>&1 && s_text "vgcfgbackup $s_g" cat "$K_TMP/group"
+    vgcfgbackup -f "$K_TMP/group" "$s_group" >/dev/null 2>&1 && s_text "vgcfgbackup $s_group" cat "$K_TMP/group"
   done
 }
 
@@ -101,13 +101,13 @@ s_save() {
   s_size=$((s_size * 512))
   s_say "save $s_number $s_size $s_name"
   s_devices=$s_dev
-  for s_p in $(partitions_of "$s_name"); do s_devices="$s_devices $(device_of "$s_p")"; done
+  for s_part in $(partitions_of "$s_name"); do s_devices="$s_devices $(device_of "$s_part")"; done
   printf '%s\n' "$known_ids" | sed -n "s/^$s_name //p" >"$K_TMP/ids"
   while read -r s_kind s_value; do s_say "id $s_number $s_kind $s_value"; done <"$K_TMP/ids"
-  for s_x in /dev/disk/by-id/* /dev/disk/by-path/*; do
-    [ "$(readlink -f "$s_x")" = "$s_dev" ] || continue
-    case $s_x in */by-id/*) s_kind=byId ;; *) s_kind=busPath ;; esac
-    s_say "id $s_number $s_kind ${s_x##*/}"
+  for s_path in /dev/disk/by-id/* /dev/disk/by-path/*; do
+    [ "$(readlink -f "$s_path")" = "$s_dev" ] || continue
+    case $s_path in */by-id/*) s_kind=byId ;; *) s_kind=busPath ;; esac
+    s_say "id $s_number $s_kind ${s_path##*/}"
   done
   s_text lsblk lsblk -b -o NAME,SIZE,TYPE,FSTYPE,LABEL,UUID,PARTLABEL,PARTUUID,MODEL,SERIAL,WWN "$s_dev"
   s_text sfdisk sfdisk -d "$s_dev"
@@ -120,9 +120,9 @@ s_save() {
   while read -r s_offset s_length; do
     read_piece "$s_dev" "$s_offset" "$s_length" >"$K_TMP/raw" && [ "$(stat -c %s "$K_TMP/raw")" = "$s_length" ] || { s_why="$s_dev cannot be read at byte $s_offset: $(tail -n 1 "$K_TMP/said")" && return 1; }
     s_sum=$(sha256sum <"$K_TMP/raw") && gzip -1 -c "$K_TMP/raw" >"$K_TMP/gz" || { s_why="no room in $K_TMP" && return 1; }
-    s_x=$(stat -c %s "$K_TMP/gz")
-    s_say "piece $s_number $s_offset $s_length ${s_sum%% *} $s_x"
-    s_bytes_of "$s_x" "$K_TMP/gz"
+    s_size=$(stat -c %s "$K_TMP/gz")
+    s_say "piece $s_number $s_offset $s_length ${s_sum%% *} $s_size"
+    s_bytes_of "$s_size" "$K_TMP/gz"
     s_count=$((s_count + 1))
   done <"$K_TMP/pieces"
   s_say "saved $s_number $s_count"

@@ -2,7 +2,7 @@
 # of the step into `setsid sh`: none of them is ever in argv or in the environment. Texts of modules may call the first
 # part; the second part, from k_text on, is the engine's.
 #
-# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (key of the step), k_nonce, the texts kt_*, fd 5 (the
+# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_key (key of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
 
 K_NL='
@@ -29,21 +29,21 @@ if [ -n "${KSH_VERSION-}" ]; then
   }
 fi
 
-# k_esc VALUE: k_e = VALUE on one line (back slash and line break escaped), the form in which facts travel.
+# k_esc VALUE: k_escaped = VALUE on one line (back slash and line break escaped), the form in which facts travel.
 k_esc() {
-  k_e=$1
-  case $k_e in *\\* | *"$K_NL"*) ;; *) return 0 ;; esac
-  k_rest=$k_e k_e=
+  k_escaped=$1
+  case $k_escaped in *\\* | *"$K_NL"*) ;; *) return 0 ;; esac
+  k_rest=$k_escaped k_escaped=
   while :; do
     case $k_rest in
       *\\* | *"$K_NL"*)
         k_head=${k_rest%%\\*}
         case $k_head in
-          *"$K_NL"*) k_head=${k_head%%"$K_NL"*} k_e=$k_e$k_head'\n' k_rest=${k_rest#*"$K_NL"} ;;
-          *) k_e=$k_e$k_head'\\' k_rest=${k_rest#*\\} ;;
+          *"$K_NL"*) k_head=${k_head%%"$K_NL"*} k_escaped=$k_escaped$k_head'\n' k_rest=${k_rest#*"$K_NL"} ;;
+          *) k_escaped=$k_escaped$k_head'\\' k_rest=${k_rest#*\\} ;;
         esac
         ;;
-      *) k_e=$k_e$k_rest && return 0 ;;
+      *) k_escaped=$k_escaped$k_rest && return 0 ;;
     esac
   done
 }
@@ -52,13 +52,13 @@ k_esc() {
 fact() {
   k_esc "$2"
   # A fact lost to a full disk would look like a difference, so the step fails.
-  printf 'F %s=%s\n' "$1" "$k_e" >&3 || exit 98
+  printf 'F %s=%s\n' "$1" "$k_escaped" >&3 || exit 98
 }
 
 # refuse CODE TEXT: ends this text; the step fails with problem CODE. The first line of TEXT is its message.
 refuse() {
   k_esc "$2"
-  printf 'R %s %s\n' "$1" "$k_e" >&3
+  printf 'R %s %s\n' "$1" "$k_escaped" >&3
   exit 99
 }
 
@@ -66,18 +66,18 @@ refuse() {
 note() {
   k_esc "$1"
   # A step that runs as another user has no journal: its notes are output.
-  { printf '%s note %s %s\n' "$k_nonce" "$k_i" "$k_e" >&5; } 2>/dev/null || printf '%s\n' "$1"
+  { printf '%s note %s %s\n' "$k_nonce" "$k_key" "$k_escaped" >&5; } 2>/dev/null || printf '%s\n' "$1"
 }
 
 # wiping GRANT: reports that the granted wipe begins here; GRANT is its fingerprint, or the whole grant.
 wiping() {
-  [ -z "$1" ] || printf '%s wiping %s %s\n' "$k_nonce" "$k_i" "$1" >&5
+  [ -z "$1" ] || printf '%s wiping %s %s\n' "$k_nonce" "$k_key" "$1" >&5
 }
 
 # had NAME: prints the fact's value from before apply.
 had() {
   case $k_have in
-    *"$K_NL$1="*) k_v=${k_have#*"$K_NL$1="} && printf '%s\n' "${k_v%%"$K_NL"*}" ;;
+    *"$K_NL$1="*) k_value=${k_have#*"$K_NL$1="} && printf '%s\n' "${k_value%%"$K_NL"*}" ;;
     *) return 1 ;;
   esac
 }
@@ -107,7 +107,7 @@ k_text() {
   else
     # su gets the texts on stdin; the user it becomes can read nothing of the run's folder. The step gets a temporary
     # folder of its own, because any user can make names in /tmp.
-    printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as=$k_as K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" "exec </dev/null 5>&-" "$k_env" "$k_text" |
+    printf '%s\n' "$K_LIB" "k_key=$k_key k_nonce= k_as=$k_as K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" "exec </dev/null 5>&-" "$k_env" "$k_text" |
       k_have=$k_have su -s /bin/sh "$k_as" -c 'umask 022; K_TMP=$(mktemp -d) && (eval "$(cat)"); s=$?; rm -rf "$K_TMP"; exit $s' 3>"$k_found" 5>&-
   fi
 }
@@ -118,9 +118,9 @@ k_read() {
   k_facts=$K_NL k_code=
   while IFS= read -r k_line; do
     case $k_line in
-      'F '*) k_facts=$k_facts${k_line#F }$K_NL && [ -z "$1" ] || printf '%s %s %s %s\n' "$k_nonce" "$1" "$k_i" "${k_line#F }" >&5 ;;
+      'F '*) k_facts=$k_facts${k_line#F }$K_NL && [ -z "$1" ] || printf '%s %s %s %s\n' "$k_nonce" "$1" "$k_key" "${k_line#F }" >&5 ;;
       'C '*) k_code=${k_line#C } ;;
-      'R '*) printf '%s refused %s %s\n' "$k_nonce" "$k_i" "${k_line#R }" >&5 && return 99 ;;
+      'R '*) printf '%s refused %s %s\n' "$k_nonce" "$k_key" "${k_line#R }" >&5 && return 99 ;;
     esac
   done <"$k_found"
 }
@@ -139,10 +139,10 @@ k_inspect() {
   # The step keys `creates` and `unless`: if one holds, the step is in order without its probe.
   if [ -n "$k_creates" ] && { [ -e "$k_creates" ] || [ -L "$k_creates" ]; }; then return 0; fi
   if [ -n "$kt_unless" ]; then k_text unless >/dev/null 2>&1 && return 0; fi
-  for k_x in $k_tools; do
-    have "${k_x%%=*}" && continue
+  for k_tool in $k_tools; do
+    have "${k_tool%%=*}" && continue
     [ -z "$k_unsure" ] || return 2
-    printf '%s refused %s TOOL_MISSING %s\n' "$k_nonce" "$k_i" "${k_x%%=*} is not on the node; the package ${k_x#*=} has it" >&5
+    printf '%s refused %s TOOL_MISSING %s\n' "$k_nonce" "$k_key" "${k_tool%%=*} is not on the node; the package ${k_tool#*=} has it" >&5
     return 99
   done
   [ -z "$k_always" ] || return 1
@@ -155,7 +155,7 @@ k_inspect() {
 
 k_show() {
   [ -n "$kt_show" ] || return 0
-  printf '%s show %s ' "$k_nonce" "$k_i" >&5
+  printf '%s show %s ' "$k_nonce" "$k_key" >&5
   (eval "$kt_show") 3>"$k_found" 2>/dev/null </dev/null | head -c 65536 | tr -d '\000' |
     sed -e 's/\\/\\\\/g' -e 's/$/\\n/' | tr -d '\n' >&5
   echo >&5
@@ -165,7 +165,7 @@ k_show() {
 k_blobs() {
   # This pass only looks. A step that is not in order runs again, with readers for its output.
   [ -z "$k_looks" ] || exit 20
-  for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
+  for k_blob in $k_late; do [ -e "$K_RUN/blobs/$k_blob" ] || exit 20; done
 }
 
 # k_change TEXT: runs the guard, then apply or react. Before them a reaction is owed to every step that watches this
@@ -181,15 +181,15 @@ k_change() {
   k_blobs
   [ -z "$k_owes" ] || [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || exit 13
   k_new=
-  for k_o in $k_owes; do
-    [ -e "$K_STATE/owed/$k_o" ] || k_new="$k_new $k_o"
-    : >"$K_STATE/owed/$k_o" || exit 13
+  for k_watcher in $k_owes; do
+    [ -e "$K_STATE/owed/$k_watcher" ] || k_new="$k_new $k_watcher"
+    : >"$K_STATE/owed/$k_watcher" || exit 13
   done
-  printf '%s apply %s %s\n' "$k_nonce" "$k_i" "$1" >&5
+  printf '%s apply %s %s\n' "$k_nonce" "$k_key" "$1" >&5
   k_text "$1"
   k_status=$?
   k_read '' || k_status=99
-  printf '%s rc %s %s\n' "$k_nonce" "$k_i" "${k_code:-$k_status}" >&5
+  printf '%s rc %s %s\n' "$k_nonce" "$k_key" "${k_code:-$k_status}" >&5
   return $k_status
 }
 
@@ -199,10 +199,10 @@ k_change() {
 #
 # k_others: true while another process of this shell's group lives.
 k_others() {
-  for k_x in /proc/[0-9]*/stat; do
-    { IFS= read -r k_s <"$k_x"; } 2>/dev/null || continue
-    [ "${k_s%% *}" != $$ ] || continue
-    set -- ${k_s##*) }
+  for k_file in /proc/[0-9]*/stat; do
+    { IFS= read -r k_stat <"$k_file"; } 2>/dev/null || continue
+    [ "${k_stat%% *}" != $$ ] || continue
+    set -- ${k_stat##*) }
     case $1:$3 in [ZX]:*) ;; *:$$) return 0 ;; esac
   done
   return 1
@@ -230,7 +230,7 @@ k_main() {
     k_result=$?
     # A further attempt follows for a wait that does not hold yet, or an apply that failed; never in a dry run.
     case $k_result:$K_DRY in 1[3567]:) [ "$k_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
-    printf '%s retry %s %s\n' "$k_nonce" "$k_i" "$k_left" >&5
+    printf '%s retry %s %s\n' "$k_nonce" "$k_key" "$k_left" >&5
     sleep "$k_interval"
   done
 }

@@ -5,25 +5,25 @@
 # trial_open SECONDS: starts the guard. Without a confirmation the node reverts the changes after at most so many
 # seconds.
 trial_open() {
-  k_t=$K_STATE/trial
-  [ ! -d "$k_t" ] || trial_before
-  read -r k_now k_x </proc/uptime
+  k_trial=$K_STATE/trial
+  [ ! -d "$k_trial" ] || trial_before
+  read -r k_now _ </proc/uptime
   k_at=$((${k_now%%.*} + $1))
-  if [ -d "$k_t" ]; then
-    echo "$k_at" >"$k_t/deadline.new" && mv -f "$k_t/deadline.new" "$k_t/deadline"
+  if [ -d "$k_trial" ]; then
+    echo "$k_at" >"$k_trial/deadline.new" && mv -f "$k_trial/deadline.new" "$k_trial/deadline"
     return
   fi
   k_new=$K_STATE/trial.new
   rm -rf "$k_new"
   mkdir -m 700 "$k_new" && printf '%s\n' "$K_REVERT" >"$k_new/guard" && echo "${K_RUN##*/}" >"$k_new/run" && echo "$k_at" >"$k_new/deadline" &&
-    echo 1000 >"$k_new/count" && mv -T "$k_new" "$k_t" || return 1
+    echo 1000 >"$k_new/count" && mv -T "$k_new" "$k_trial" || return 1
   trial_at_boot || note "a power cut before this is confirmed is not undone: systemd has to do that at boot"
   sync
   if [ -d /run/systemd/system ] && have systemd-run; then
     # In a unit of its own: the step may change the very service whose group this shell is in.
-    systemd-run --quiet --collect --unit="kcore-trial-$$" /bin/sh "$k_t/guard" watch
+    systemd-run --quiet --collect --unit="kcore-trial-$$" /bin/sh "$k_trial/guard" watch
   else
-    setsid /bin/sh "$k_t/guard" watch </dev/null >/dev/null 2>&1 3>&- 5>&- &
+    setsid /bin/sh "$k_trial/guard" watch </dev/null >/dev/null 2>&1 3>&- 5>&- &
   fi
 }
 
@@ -31,38 +31,38 @@ trial_open() {
 trial_at_boot() {
   [ -d /run/systemd/system ] && have systemd-run || return 1
   k_unit=kcore-trial$(printf %s "$K_STATE" | tr / -).service
-  k_x=/etc/systemd/system
-  printf '%s\n' '[Unit]' 'Description=Goes back to what was before a change of kcore that nobody confirmed' \
-    DefaultDependencies=no "RequiresMountsFor=$k_t /etc" After=local-fs.target Wants=network-pre.target \
-    'Before=network-pre.target sysinit.target' "ConditionPathExists=$k_t/guard" \
-    '[Service]' Type=oneshot "ExecStart=/bin/sh $k_t/guard boot" >"$k_x/$k_unit" || return 1
-  mkdir -p "$k_x/sysinit.target.wants" && ln -sf "../$k_unit" "$k_x/sysinit.target.wants/" && echo "$k_unit" >"$k_t/boots"
+  k_units=/etc/systemd/system
+  printf '%s\n' '[Unit]' 'Description=Reverts a change of kcore that was not confirmed' \
+    DefaultDependencies=no "RequiresMountsFor=$k_trial /etc" After=local-fs.target Wants=network-pre.target \
+    'Before=network-pre.target sysinit.target' "ConditionPathExists=$k_trial/guard" \
+    '[Service]' Type=oneshot "ExecStart=/bin/sh $k_trial/guard boot" >"$k_units/$k_unit" || return 1
+  mkdir -p "$k_units/sysinit.target.wants" && ln -sf "../$k_unit" "$k_units/sysinit.target.wants/" && echo "$k_unit" >"$k_trial/boots"
 } 2>/dev/null
 
 # trial_before: a trial exists already. Ours continues while there is time; another run's trial, which no bastion will
 # confirm, is reverted now.
 trial_before() {
-  k_x= k_at=0
-  { read -r k_x <"$k_t/run" && read -r k_at <"$k_t/deadline"; } 2>/dev/null
+  k_its_run= k_at=0
+  { read -r k_its_run <"$k_trial/run" && read -r k_at <"$k_trial/deadline"; } 2>/dev/null
   read -r k_now k_rest </proc/uptime
   k_own=
-  [ "$k_x" != "${K_RUN##*/}" ] || k_own=1
-  if [ -n "$k_own" ] && [ ! -L "$k_t/decision" ] && [ $((${k_now%%.*} + 2)) -lt "$k_at" ]; then return 0; fi
-  /bin/sh "$k_t/guard" now
-  k_n=0
-  until [ -e "$k_t/over" ] || [ "$(readlink "$k_t/decision")" = confirmed ]; do
-    [ $((k_n += 1)) -lt 60 ] || refuse CONNECTIVITY_REVERTED "the node is still going back from an earlier change ($k_t)"
+  [ "$k_its_run" != "${K_RUN##*/}" ] || k_own=1
+  if [ -n "$k_own" ] && [ ! -L "$k_trial/decision" ] && [ $((${k_now%%.*} + 2)) -lt "$k_at" ]; then return 0; fi
+  /bin/sh "$k_trial/guard" now
+  k_tries=0
+  until [ -e "$k_trial/over" ] || [ "$(readlink "$k_trial/decision")" = confirmed ]; do
+    [ $((k_tries += 1)) -lt 60 ] || refuse CONNECTIVITY_REVERTED "the node is still going back from an earlier change ($k_trial)"
     sleep 1
   done
-  k_x=$(readlink "$k_t/decision")
+  k_decision=$(readlink "$k_trial/decision")
   k_tried
-  [ "$k_own$k_x" != 1reverted ] ||
-    refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
+  [ "$k_own$k_decision" != 1reverted ] ||
+    refuse CONNECTIVITY_REVERTED "this run's change was not confirmed in time, or the node booted before that: it is reverted"
 }
 
-# trial_number: k_n = the next number, by which the revert orders its records.
+# trial_number: k_number = the next number, by which the revert orders its records.
 trial_number() {
-  read -r k_n <"$k_t/count" && k_n=$((k_n + 1)) && echo "$k_n" >"$k_t/count"
+  read -r k_number <"$k_trial/count" && k_number=$((k_number + 1)) && echo "$k_number" >"$k_trial/count"
 }
 
 # keep_path PATH: records the path for the revert: a file, a link, a folder without its contents, or its absence.
@@ -73,21 +73,21 @@ keep_path() {
     [ -z "$k_theirs" ] || refuse FILE_PARENT_UNSAFE "$1 lies where another user can make names: it cannot be changed on trial"
     kind_of "$1"
     case $kind in
-      file | symlink) cp -a "$1" "$k_t/$k_n.kept" || exit 1 ;;
-      directory) stat -c '%u:%g %a' "$1" >"$k_t/$k_n.folder" || exit 1 ;;
+      file | symlink) cp -a "$1" "$k_trial/$k_number.kept" || exit 1 ;;
+      directory) stat -c '%u:%g %a' "$1" >"$k_trial/$k_number.folder" || exit 1 ;;
       special) refuse FILE_IN_THE_WAY "$1 is a device: it cannot be changed on trial" ;;
     esac
   fi
-  printf '%s\n' "$1" >"$k_t/$k_n.path" || exit 1
+  printf '%s\n' "$1" >"$k_trial/$k_number.path" || exit 1
 }
 
 # keep_unit UNIT HOW: records whether the unit is active and enabled, for the revert. HOW brings an active unit to the
 # restored files: systemctl restart, reload-or-restart or start; keep restores only whether it is enabled.
 keep_unit() {
-  trial_number && printf '%s\n' "$1" "$(systemctl is-active "$1")" "$(systemctl is-enabled "$1" 2>/dev/null)" "$2" >"$k_t/$k_n.unit" || exit 1
+  trial_number && printf '%s\n' "$1" "$(systemctl is-active "$1")" "$(systemctl is-enabled "$1" 2>/dev/null)" "$2" >"$k_trial/$k_number.unit" || exit 1
 }
 
 # on_revert COMMAND: at the revert, sh runs the command in the step's environment, after the earlier records.
 on_revert() {
-  trial_number && printf '%s\n' "$k_env" "$1" >"$k_t/$k_n.command" || exit 1
+  trial_number && printf '%s\n' "$k_env" "$1" >"$k_trial/$k_number.command" || exit 1
 }

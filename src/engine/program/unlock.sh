@@ -9,7 +9,7 @@ k_holder() {
   k_holds=$(readlink "$K_STATE/lock/$k_top") && k_held "$k_holds" || return 1
   K_RUN=$K_STATE/runs/${k_rest%%:*} k_pid= k_group=
   [ "$k_by" = step ] || k_pid=$k_hpid
-  { read -r k_group k_gborn k_x <"$K_RUN/current"; } 2>/dev/null
+  { read -r k_group k_gborn _ <"$K_RUN/current"; } 2>/dev/null
   # Another process may have the number of a step that ended.
   if k_birth "$k_group" && [ "$k_born" != "$k_gborn" ]; then k_group=; fi
 }
@@ -26,13 +26,13 @@ k_unlock() {
   echo "$k_nonce holder $k_holds"
   k_run=${K_RUN##*/}
   [ -z "$3" ] && case $2 in '' | "$k_run") ;; *) false ;; esac || return 0
-  for k_x in stop aborted; do { true >"$K_RUN/$k_x"; } 2>/dev/null; done
+  for k_file in stop aborted; do { true >"$K_RUN/$k_file"; } 2>/dev/null; done
   { echo interrupted >"$K_RUN/fin"; } 2>/dev/null || ln -sfn interrupted "$K_RUN/fin"
-  for k_x in 1 2 3 4 5 6 7 8 9 10; do
+  for k_try in 1 2 3 4 5 6 7 8 9 10; do
     [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"
-    [ -z "$k_group" ] || case $k_x in [1-5]) kill -TERM "-$k_group" ;; *) kill -KILL "-$k_group" ;; esac
+    [ -z "$k_group" ] || case $k_try in [1-5]) kill -TERM "-$k_group" ;; *) kill -KILL "-$k_group" ;; esac
     # A runner that does not react is killed, so that it starts no further step.
-    [ "$k_x" -lt 9 ] || [ -z "$k_pid" ] || kill -KILL "$k_pid"
+    [ "$k_try" -lt 9 ] || [ -z "$k_pid" ] || kill -KILL "$k_pid"
     sleep 1
     if ! k_holder || [ "$k_holds" != "$k_first" ]; then
       echo "$k_nonce freed"

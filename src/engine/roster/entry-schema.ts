@@ -22,7 +22,7 @@ const Taint = z.union([
     .strictObject({
       key: z.string().min(1).describe("Its key."),
       value: z.string().default("").describe("Its value."),
-      effect: Effect.describe("What it does to work that does not tolerate it."),
+      effect: Effect.describe("The effect on work that does not tolerate it."),
     })
     .meta({ examples: [{ key: "dedicated", value: "storage", effect: "NoSchedule" }] }),
 ]);
@@ -32,7 +32,7 @@ const Disk = z
     ...diskFields,
     use: z
       .enum(["volumes", "os", "ignore"])
-      .describe("What it is for: volumes, the operating system, or nothing of kcore's."),
+      .describe("The purpose: volumes, the operating system, or nothing of kcore's."),
   })
   .refine(isOneDisk, namesOneDisk)
   .meta({ examples: [{ serial: "S3Z8NB0K", use: "volumes" }] });

@@ -167,7 +167,7 @@ function urlIn(shown: string, text: string): string {
   throw new KcoreError({
     code: "ROSTER_SOURCE",
     message: `${shown} does not hold one address`,
-    hint: "one line: https://cmdb.example.org/kcore; what needs a login is a program, roster/NAME.sh",
+    hint: "one line: https://cmdb.example.org/kcore; a source that needs a login is a program, roster/NAME.sh",
   });
 }
 

@@ -28,7 +28,7 @@ export class OutputCap {
     if (size >= this.#limit) {
       if (this.#hasWarned) return undefined;
       this.#hasWarned = true;
-      const text = `the run's record has ${formatBinary(size)}: what steps print is not recorded from now on`;
+      const text = `the run's record has ${formatBinary(size)}: output of steps is not recorded from now on`;
       return { type: "warning", text, cutsOutput: true };
     }
     const node = event.type === "step.output" ? event.node : (event.item ?? "");
@@ -37,7 +37,7 @@ export class OutputCap {
     const after = before + event.text.length + ("bytes" in event ? (event.bytes?.length ?? 0) : 0);
     this.#printed.set(node, after);
     if (after <= this.#limitOfNode) return event;
-    const text = `${node || "the bastion"} printed ${formatBinary(this.#limitOfNode)}: what its steps print is not recorded from now on`;
+    const text = `${node || "the bastion"} printed ${formatBinary(this.#limitOfNode)}: output of its steps is not recorded from now on`;
     return { type: "warning", ...(node !== "" && { node }), text, cutsOutput: true };
   }
 }

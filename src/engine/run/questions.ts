@@ -39,14 +39,14 @@ export class Questions {
     const { emit, mayBeAnswered, stopped, patience } = this.#options;
     if (stopped.aborted) throw interrupted(fields.text);
     const question: Question = { id: `q${++this.#count}`, ...fields };
-    if (!mayBeAnswered()) throw unanswered(question, "nobody is there to answer");
+    if (!mayBeAnswered()) throw unanswered(question, "no operator is there to answer");
     emit({ type: "question.asked", question });
     const limit = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
     try {
       return await new Promise<string>((resolve, reject) => {
         this.#open.set(question.id, { question, resolve });
         limit.addEventListener("abort", () =>
-          reject(stopped.aborted ? interrupted(question.text) : unanswered(question, "nobody answered in time")),
+          reject(stopped.aborted ? interrupted(question.text) : unanswered(question, "no operator answered in time")),
         );
       });
     } finally {

@@ -51,7 +51,7 @@ export function limitExceeded(node: string, what: string): KcoreError {
   return new KcoreError(
     {
       code: "NODE_LIMIT_EXCEEDED",
-      message: `${node} sent ${what}, so nobody listens to it any more`,
+      message: `${node} sent ${what}, so kcore listens to it no more`,
       hint: `kcore's own programs do not: look what runs on ${node}, and who logged in there`,
     },
     { exitCode: exitCodes.failed },

@@ -120,7 +120,7 @@ export function followerFailed(node: string, rest: string): Problem {
   const [code = "", ...words] = rest.split(" ");
   const text = words.join(" ");
   // A forced command that echoes its input has sent kcore's own line back, with the rest of the line after the code.
-  if (code.includes(";")) return shellUnusable(node, "what reads there sends back what kcore sends");
+  if (code.includes(";")) return shellUnusable(node, "the program there sends back all that kcore sends");
   switch (code) {
     case "ASTRAY":
       return {

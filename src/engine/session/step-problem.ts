@@ -42,7 +42,7 @@ export function problemOf(record: StepRecord, rc: string): Problem {
       message: `${title} moved nothing for ${silent} s, after ${formatBytes(Number(kilobytes) * 1000)}`,
       ...at,
       ...detail,
-      hint: "what it was waiting for did not come: a mirror that does not answer, a disk that hangs, a question that nobody sees",
+      hint: "the cause may be a mirror that does not answer, a disk that hangs, or a question without a terminal",
     };
   if (rc === "15")
     return {

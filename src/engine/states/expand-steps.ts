@@ -315,7 +315,7 @@ class Expander {
       (key) => requisites[key].length > 0 && found[key].length === 0,
     );
     const ids = { ...found, require: [...around.require.filter((id) => !this.#skipped.has(id)), ...found.require] };
-    return unmet === undefined ? { ids } : { ids, skip: `${unmet}: what it names was left out` };
+    return unmet === undefined ? { ids } : { ids, skip: `${unmet}: a step that it names was left out` };
   }
 
   /** The ids for requisites. Unknown names of other states become problems here; `checkRequisites` reported unknown names of this file. */

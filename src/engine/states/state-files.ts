@@ -35,7 +35,7 @@ export function readFiles(folders: readonly Folder[], fetch: Fetch = fetchNothin
 }
 
 function fetchNothing({ label }: RemoteContent): Promise<never> {
-  return Promise.reject(new Error(`nobody fetches ${label} here`));
+  return Promise.reject(new Error(`nothing fetches ${label} here`));
 }
 
 function blobOfFile(folders: readonly Folder[], name: string): Blob {

@@ -52,7 +52,7 @@ export const ValueKeys = z.strictObject({
   risk: z
     .literal("connectivity")
     .optional()
-    .describe("What it changes is on trial until a new connection confirms it."),
+    .describe("Its changes are on trial until a new connection confirms them."),
   confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h")
     .optional()
     .describe("How long a new connection has to confirm it, from 5s to 1h; 30s unless given."),

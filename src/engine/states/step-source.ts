@@ -156,7 +156,7 @@ export const WrittenKeys = z.looseObject({
     .regex(/^\P{Cc}+$/u, "must be one line")
     .refine((id) => !id.includes("{{"), "must be written out: it holds no expression")
     .optional()
-    .describe("What it does, in a few words; unique in the file."),
+    .describe("The purpose in a few words; unique in the file."),
   require: Names.optional().describe("Names earlier steps: if one of them failed, this one does not run."),
   onChanges: Names.optional().describe("Runs only if one of the named steps changed something."),
   restartOn: Names.optional().describe(

@@ -170,7 +170,7 @@ function refuseTrial(
   if (!step.keep)
     throw problem(
       `this use of ${module.name} cannot be taken back, so it cannot have a risk`,
-      "what can: files, links, units, services, and commands and scripts with revert:",
+      "steps that can: files, links, units, services, and commands and scripts with revert:",
     );
   if (runAs !== undefined) throw problem("a step with a risk runs as root", "leave runAs out");
   if (requisites.onChanges.length + requisites.onFailure.length > 0)

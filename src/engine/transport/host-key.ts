@@ -74,7 +74,7 @@ export function hostKeyProblem(
     case "changed":
       return hostFailure({
         code: "HOST_KEY_CHANGED",
-        message: `the host key of ${where} has CHANGED: someone may be listening in, or it was reinstalled`,
+        message: `the host key of ${where} has CHANGED: an attacker may be listening in, or it was reinstalled`,
         hint: `if it was reinstalled, and the new key is what its console shows: kcore roster trust --replace ${name}`,
         detail: [
           `it presents  ${shown}`,

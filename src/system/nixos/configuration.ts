@@ -38,7 +38,7 @@ export function configurationText(machine: LiveMachine): string {
   const [hostName = "", ...domain] = machine.name.split(".");
   const { partitions } = machine;
   return moduleText("...", [
-    "What was found of the hardware, and what kcore needs of this machine.",
+    "The hardware that was found, and the settings that kcore needs on this machine.",
     ["imports", [new NixCode("./hardware-configuration.nix"), new NixCode("./kcore.nix")]],
     ["networking.hostName", hostName],
     ...(domain.length === 0 ? [] : [["networking.domain", domain.join(".")] as const]),
@@ -48,7 +48,7 @@ export function configurationText(machine: LiveMachine): string {
     ["systemd.network.wait-online.anyInterface", true],
     ...machine.cards.map((card) => ["systemd.network.networks", networkOf(card), `10-kcore-${card.name}`] as const),
     ["services.resolved.enable", true],
-    "Who may log in now may log in then. The host keys are those of the live system; NixOS makes none where there are some.",
+    "The users who may log in now may log in then. The host keys are those of the live system; NixOS makes none where there are some.",
     ["services.openssh.enable", true],
     ["services.openssh.hostKeys", machine.hostKeys.map((path) => ({ type: typeOf(path), path }))],
     ["services.openssh.settings", { PermitRootLogin: "prohibit-password", PasswordAuthentication: false }],

@@ -91,7 +91,7 @@ export function runKeys(
       : []),
     ...(node
       ? [
-          { keys: glyphs.enter, short: "full screen", long: "what the step says over the whole terminal, and back" },
+          { keys: glyphs.enter, short: "full screen", long: "the step's output over the whole terminal, and back" },
           { keys: "n p", short: "node", long: "the next or the previous node" },
           { keys: "PgUp PgDn", short: "scroll", long: "scroll what the step says (also J, K by a line)" },
           ...search,
@@ -119,7 +119,7 @@ export function runKeys(
         ]),
     { keys: "s", short: "stages", long: "all stages, with what the bastion does" },
     ...(node ? [] : [{ keys: "w", long: "all warnings" }]),
-    { keys: "d", long: "in a dry run: what would change, with its diffs" },
+    { keys: "d", long: "in a dry run: the changes that it would make, with diffs" },
     { keys: "Tab", long: "from an open question to the view and back" },
     ...(replay ? [] : [{ keys: "Ctrl-C", long: "stop: no new step starts; again: abort; again: leave at once" }]),
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back, the run goes on" },

@@ -30,7 +30,7 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
     warnings: () => allWarnings(model, theme, width),
     foresight: () => foresightLines(model, theme, width),
   }[ui.overlay ?? "help"]();
-  const title = { help: "keys", stages: "stages", warnings: "warnings", foresight: "what would change" }[
+  const title = { help: "keys", stages: "stages", warnings: "warnings", foresight: "changes that it would make" }[
     ui.overlay ?? "help"
   ];
   const { top, lines } = scrolled([span(title, "accent")], content, { top: ui.overlayTop, room, width }, theme.glyphs);

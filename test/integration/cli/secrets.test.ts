@@ -166,7 +166,7 @@ steps:
 
     expect(secrets(["recipients", "remove", "alice"], { who: "bob" }).stdout).to.contain("alice still knows");
     const rotated = secrets(["rotate", "-o", "json"], { who: "bob" });
-    expect(rotated.stderr).to.contain("1 value was sealed to somebody who is no recipient any more");
+    expect(rotated.stderr).to.contain("1 value was sealed to a former recipient");
     expect(JSON.parse(rotated.stdout)).to.deep.equal([{ file: ROSTER, secrets: 1 }]);
     expect(show("alice").code).to.equal(2);
     expect(text("recipients.yaml")).to.match(/^# .*\nbob: "?age1\w+"?\n$/);

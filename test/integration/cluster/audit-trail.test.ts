@@ -86,7 +86,7 @@ describe("the audit trails from the command line (S-27)", () => {
         (text: string) => writeFileSync(record, text.replace('"done"', '"fail"')),
         `the record of run ${id} was changed: ${record}`,
       ],
-      [record, () => rmSync(record), "nobody pruned it"],
+      [record, () => rmSync(record), "although it was not pruned"],
       [record, () => appendFileSync(record, "{}\n"), `the record of run ${id} goes on behind its end: ${record}`],
       [
         header,

@@ -78,7 +78,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     await kube().create(maps, { metadata: { name: "found" }, data: { a: "1" } });
     expect(await plan(mapOf("found", { a: "1" }))).to.deep.equal({
       changed: true,
-      notes: ["would change ConfigMap default/found", "  which of its fields are kcore's"],
+      notes: ["would change ConfigMap default/found", "  the fields that are kcore's"],
     });
     await run(mapOf("found", { a: "1" }));
     expect((await run(mapOf("found", { a: "1" }))).changed).to.equal(false);

@@ -47,7 +47,7 @@ describe("docs/runner.md", () => {
     const journal = [
       ...[runner, extras, trial, verdict, apply].flatMap((text) => words(text, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g)),
       ...[extras, step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
-      ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
+      ...words(batch, /\$k_nonce ([a-z]+) \$k_key/g),
       // k_read reads facts, and gets the type as an argument.
       ...words(step, /\bk_inspect ([a-z]+)/g),
       "fact",

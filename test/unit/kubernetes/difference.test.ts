@@ -59,7 +59,7 @@ describe("what an apply would change", () => {
     const live = object({}, owned("kcore", { "f:data": {} }, "1"));
     expect(differences(live, object({}, owned("kcore", { "f:data": {} }, "2")), nothing)).to.deep.equal([]);
     expect(differences(live, object({}, owned("kcore", {}, "1")), nothing)).to.deep.equal([
-      "which of its fields are kcore's",
+      "the fields that are kcore's",
     ]);
     expect(differences(object({}, owned("a", {}, "1")), object({}, owned("b", {}, "1")), nothing)).to.deep.equal([]);
   });

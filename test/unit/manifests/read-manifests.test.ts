@@ -100,7 +100,7 @@ describe("manifests", () => {
     expect(problems(text)).to.deep.equal([
       "MANIFEST_KIND_UNKNOWN 1:7: no kind “Nodes” is known",
       "YAML_KEY_UNKNOWN 5:9: no key “controler” is known in “spec”",
-      "YAML_KEY_MISSING 7:1: a manifest says what it is: “kind” is missing",
+      "YAML_KEY_MISSING 7:1: a manifest needs its “kind”",
     ]);
     expect(hints.slice(0, 2)).to.deep.equal(["did you mean “Node”?", "did you mean “controller”?"]);
     expect(problems(expansion.replace("ssh-host", "ssh-hots"))).to.deep.equal([

@@ -136,7 +136,7 @@ describe("the updater, of NixOS systems", () => {
     const world = worldWith(kernel, "none");
     await update(world, {}, ["prepare"]);
     expect(world.report()?.rebootReasons?.at(-1)).to.equal(
-      "the boot loader boots nothing once: what does not boot needs hands",
+      "the boot loader cannot boot a generation once: a system that does not boot needs an operator at the machine",
     );
     await update(world, {}, ["activate"]);
     expect([world.report()?.state, world.switches, world.state.booted]).to.deep.equal([

@@ -11,7 +11,7 @@ export function guessFormat(file: string, text: string): Format {
   if (found !== undefined) return found;
   throw new KcoreError({
     code: "ROSTER_IMPORT",
-    message: `what ${file} is cannot be told from its content`,
+    message: `the format of ${file} cannot be told from its content`,
     hint: `say it: --from ${formats.join(" | ")}`,
   });
 }

@@ -96,7 +96,7 @@ ${format === "zip" ? sh`! grep -q BusyBox "$K_TMP/err" || refuse TOOL_MISSING "z
   refuse ARCHIVE_INVALID ${`${name} cannot be read as ${format}`}"$K_NL$(cat "$K_TMP/err")"
 }
 ${judge}
-[ -z "$bad" ] || refuse ARCHIVE_UNSAFE ${`${name} is not unpacked: it holds what would leave its folder, or be more than files`}"$K_NL$bad"
+[ -z "$bad" ] || refuse ARCHIVE_UNSAFE ${`${name} is not unpacked: it holds entries that would leave its folder, or are more than files`}"$K_NL$bad"
 mkdir -m 755 ./t && ${tree} || refuse ARCHIVE_INVALID ${`${name} cannot be unpacked`}"$K_NL$(cat "$K_TMP/err")"
 tree=./t level=0
 cd ./t || exit 1

@@ -60,7 +60,7 @@ export const Check = z
         unlessUnit: UnitNames.optional().describe("Units whose listening is fine."),
         unlessOwner: Words.optional().describe("Programs whose listening is fine, by their name."),
       })
-      .describe("Nobody else listens on a TCP port.")
+      .describe("No other process listens on a TCP port.")
       .meta({
         examples: [
           { port: 9090, unlessUnit: "kcore-controller" },

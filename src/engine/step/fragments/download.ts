@@ -112,7 +112,7 @@ while :; do
   [ "$status" = 0 ] || ${failed(download, sh`$(sed 's/^curl: ([0-9]*) //' "$K_TMP/err")`)}
   rm -f "$part"
   nothing_done
-  refuse DOWNLOAD_DIFFERS ${`what ${url instanceof Secret ? "the URL" : url} gives has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  \${sum%% *}"
+  refuse DOWNLOAD_DIFFERS ${`the content of ${url instanceof Secret ? "the URL" : url} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  \${sum%% *}"
 done`;
 }
 

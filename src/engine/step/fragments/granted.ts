@@ -8,14 +8,14 @@ import { areaFunctions } from "./areas.ts";
  * next line the reason.
  */
 export const granted = sh`granted() {
-  for k_g in "$@"; do
-    case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_g$K_NL"*) [ -z "$k_g" ] || return 0 ;; esac
+  for k_grant in "$@"; do
+    case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_grant$K_NL"*) [ -z "$k_grant" ] || return 0 ;; esac
   done
-  for k_g in "$@"; do
+  for k_grant in "$@"; do
     case $K_NL\${K_UNSAVED-} in
-      *"$K_NL$k_g$K_NL"*)
-        k_why=\${K_UNSAVED#*"$k_g$K_NL"}
-        refuse DISK_NOT_SAVED "\${k_g%:*} was granted, but is left as it is: its table could not be saved on the bastion first: \${k_why%%"$K_NL"*}"
+      *"$K_NL$k_grant$K_NL"*)
+        k_why=\${K_UNSAVED#*"$k_grant$K_NL"}
+        refuse DISK_NOT_SAVED "\${k_grant%:*} was granted, but is left as it is: its table could not be saved on the bastion first: \${k_why%%"$K_NL"*}"
         ;;
     esac
   done

@@ -22,7 +22,7 @@ export function judgeAccess(user: string, authorizedKeys?: readonly string[]): S
 cards=$(way_out)
 [ -n "$cards" ] || refuse LIVE_UNSUITED "no network card of this machine has an address of its own (bonds, VLANs and bridges are not carried over)$K_NL$(ip -o addr 2>&1)"
 keys_of ${user} ${keyLines(authorizedKeys ?? [])} | grep -q . ||
-  refuse LIVE_UNSUITED ${`nobody could log in to the installed system: ${user} has no authorized keys here${authorizedKeys ? ", and the step names none" : ""}`}`;
+  refuse LIVE_UNSUITED ${`no user could log in to the installed system: ${user} has no authorized keys here${authorizedKeys ? ", and the step names none" : ""}`}`;
 }
 
 export function keyLines(keys: readonly string[]): string {

@@ -24,7 +24,7 @@ export function containerOf(source: PartitionOf, context: StepContext): string {
 export function judgeUnlock(access: Access): Sh {
   return sh`${unlockFunctions}
 initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
-  refuse LIVE_UNSUITED 'nobody could unlock the installed system: none of the authorized keys stands without options of its own'
+  refuse LIVE_UNSUITED 'no operator could unlock the installed system: none of the authorized keys stands without options of its own'
 [ -n "$(initrd_network)" ] || refuse LIVE_UNSUITED "the initrd could not be reached: no network card of this machine has an IPv4 address, which unlocking needs$K_NL$(ip -o addr 2>&1)"`;
 }
 
@@ -61,7 +61,7 @@ initrd_network() {
 /** Configures the new system, mounted at `$t`, to open its own container, and to be unlocked remotely. */
 export function settleUnlock(uuid: string, { user, authorizedKeys }: Access): Sh {
   const mapping = mappingName(uuid);
-  return sh`note "what unlocks it"
+  return sh`note "the means to unlock it"
 for part in share/initramfs-tools/hooks/cryptroot share/initramfs-tools/hooks/dropbear bin/dropbearconvert; do
   [ -e "$t/usr/$part" ] ||
     refuse TOOL_MISSING "the image has no /usr/$part: a system with an encrypted root needs cryptsetup-initramfs and dropbear-initramfs"

@@ -67,7 +67,7 @@ else ${needUsermod}; fi || exit 1`;
 export function keepPassword(name: string): Sh {
   return sh`${findChpasswd}
 ${readHash(name)}
-trial_number && printf '%s:%s\n' ${name} "$hash" >"$k_t/$k_n.hash" && on_revert "$chpasswd -e <./$k_n.hash" || exit 1`;
+trial_number && printf '%s:%s\n' ${name} "$hash" >"$k_trial/$k_number.hash" && on_revert "$chpasswd -e <./$k_number.hash" || exit 1`;
 }
 
 function readHash(name: string): Sh {

@@ -168,7 +168,7 @@ await() {
     elif [ "$waited" -ge 10 ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then
       refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
     fi
-    [ "$waited" -lt "$2" ] || refuse UPDATE_FAILED "the updater did not say within $2 s what came of it"
+    [ "$waited" -lt "$2" ] || refuse UPDATE_FAILED "the updater did not report a result within $2 s"
     sleep 1
     waited=$((waited + 1))
   done

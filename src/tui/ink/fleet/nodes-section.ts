@@ -116,7 +116,7 @@ export const nodesSection: Section<FleetNode> = {
         ),
         ["runs", (detail?.runs ?? []).map((run) => runFact(run, now))],
         [
-          "what it is",
+          "properties",
           [
             ["id", node.id],
             ["datacenter", node.dc],

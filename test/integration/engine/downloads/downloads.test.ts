@@ -92,7 +92,7 @@ describe("downloads of the bastion", () => {
   it("refuses other bytes, a cut, what is not there, and nobody who listens", async () => {
     const other = blobOf("a").sha256;
     expect(await refused(open(), content("/file", { sha256: other }))).to.equal(
-      `DOWNLOAD_DIFFERS what URL/file gives has another SHA-256 wanted ${other}\nfound  ${sha256}`,
+      `DOWNLOAD_DIFFERS the content of URL/file has another SHA-256 wanted ${other}\nfound  ${sha256}`,
     );
     expect(await refused(open(), content("/cut"))).to.equal(
       "DOWNLOAD_FAILED the bastion cannot fetch URL/cut: the connection was cut before its end",

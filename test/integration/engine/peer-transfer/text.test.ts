@@ -277,7 +277,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       if (link !== ".ssh") mkdirSync(join(home, ".ssh"));
       symlinkSync(link === ".ssh" ? join(real, "ssh") : join(real, "keys"), join(home, link));
       const one = talk(state, home, { over: noSshd });
-      expect(await one.ask(`admit N ${name} ${line}`)).to.equal("no it lets nobody in");
+      expect(await one.ask(`admit N ${name} ${line}`)).to.equal("no it refuses every connection");
       expect([readdirSync(join(real, "ssh")), readFileSync(join(real, "keys"), "utf8")]).to.deep.equal([[], ""]);
     }
   });
@@ -422,7 +422,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     it("lets nobody in, and leaves nothing", async () => {
       fill();
       const one = talk(node("source"), home, { over: noSshd });
-      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("no it lets nobody in");
+      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("no it refuses every connection");
       one.say("bye\n");
       await one.ended();
       expect(readdirSync(home)).to.deep.equal(["filler"]);

@@ -141,7 +141,7 @@ describe("a whole session, whatever /bin/sh is", () => {
       if (!existsSync(shell)) return this.skip();
       const lines = many.flatMap((line) => (line === "line 100" ? [line, long] : [line]));
       writeFileSync(join(folder, "lines"), `${lines.join("\n")}\n`);
-      const tells = commandStep(sh`sed "s/^/$k_nonce note $k_i /" ${join(folder, "lines")} >&5`);
+      const tells = commandStep(sh`sed "s/^/$k_nonce note $k_key /" ${join(folder, "lines")} >&5`);
       const used = childCpuClock();
       const run = await performOn(join(folder, "state"), [draftOf("tells", tells)], { connect: withShell(shell) });
       expect(run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []))).to.deep.equal(lines);

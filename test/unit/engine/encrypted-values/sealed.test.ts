@@ -212,7 +212,7 @@ describe("a sealed value", () => {
     it("that is missing or empty seals nothing", async () => {
       const none = await inProject({}, (project) => readRecipients(project));
       expect(problemsIn(() => requireRecipients(none))).to.deep.equal([
-        "nobody could open what is sealed: recipients.yaml names nobody, or is not there [SECRET_RECIPIENTS] | kcore secrets keygen, and then: kcore secrets recipients add NAME RECIPIENT",
+        "sealed values could not be opened: recipients.yaml names no recipient, or is not there [SECRET_RECIPIENTS] | kcore secrets keygen, and then: kcore secrets recipients add NAME RECIPIENT",
       ]);
     });
 

@@ -64,7 +64,7 @@ describe("an orchestration that includes others", () => {
   it("tells a circle at the include that closes it", () => {
     const including = (name: string): string => `stages: [{ include: ${name} }]\n`;
     expect(problemsOf({ x: including("y"), y: including("z"), z: including("y") })).to.deep.equal([
-      "orchestrate/z.yaml:1:21+1 orchestrations include each other: y → z → y [STAGE_INCLUDE_CYCLE] | remove one include; what both need can stand in a third file",
+      "orchestrate/z.yaml:1:21+1 orchestrations include each other: y → z → y [STAGE_INCLUDE_CYCLE] | remove one include; stages that both need can stand in a third file",
     ]);
     expect(problemsOf({ x: including("x") })).to.have.length(1);
   });

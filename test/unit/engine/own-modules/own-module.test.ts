@@ -164,14 +164,14 @@ describe("a module of a project's own", () => {
       "an expression in a comment",
       greeting.replace("it's as it is", "it's {{args.path}}"),
       [
-        ":20:41+13 this expression stands in a comment, where its own quotes mean nothing [MODULE_INVALID] | leave it out: what has two lines would end the comment",
+        ":20:41+13 this expression stands in a comment, where its own quotes mean nothing [MODULE_INVALID] | leave it out: a text of two lines would end the comment",
       ],
     ],
     [
       "no probe and no want",
       "summary: x\n",
       [
-        ":1:1+10 the module wants nothing [MODULE_INVALID] | want: { NAME: what the probe shall find }",
+        ":1:1+10 the module wants nothing [MODULE_INVALID] | want: { NAME: the value that the probe shall find }",
         ':1:1+10 the module has no probe [MODULE_INVALID] | probe: fact NAME "what there is"',
       ],
     ],

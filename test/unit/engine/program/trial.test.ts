@@ -53,7 +53,7 @@ describe("what a change on trial keeps", () => {
         const lines = [
           shippedText("step"),
           `${library}\neval "$K_FILES"`,
-          `K_STATE=${quote(at("state"))} K_RUN=$K_STATE/runs/${id} k_nonce=n k_i=s`,
+          `K_STATE=${quote(at("state"))} K_RUN=$K_STATE/runs/${id} k_nonce=n k_key=s`,
           `(trial_open 3600 && ${keep} && { ${change}; }) 3>${quote(found)} 5>/dev/null`,
         ];
         const ended = run("-c", lines.join("\n"));
@@ -149,7 +149,7 @@ describe("what a change on trial keeps", () => {
             writeFileSync(trial("deadline"), "0\n");
             if (decision === "reverted") for (const name of ["going-back", "over"]) mkdirSync(trial(name));
             // One name after another; the guard wakes after each, and once more when all are gone.
-            const watched = `wake() { cd "$k_t" 2>/dev/null && ${shell} -c "$guard" "$k_t/guard" watch; cd /; }
+            const watched = `wake() { cd "$k_trial" 2>/dev/null && ${shell} -c "$guard" "$k_trial/guard" watch; cd /; }
 rm() {
   for name; do
     case $name in -*) continue ;; esac
@@ -159,7 +159,7 @@ rm() {
     else command rm -f "$name"; wake; fi
   done
 }
-k_t=${quote(trial())} guard=$(cat "$k_t/guard")
+k_trial=${quote(trial())} guard=$(cat "$k_trial/guard")
 k_tried`;
             run("-c", [shippedText("trial-runner"), watched].join("\n"));
             expect([existsSync(trial()), readFileSync(file, "utf8")]).to.deep.equal([false, "new\n"]);

@@ -12,7 +12,7 @@ describe("the cap on recorded output", () => {
     const cap = new OutputCap(3_000_000);
     expect(cap.pass(output, 3_145_728)).to.deep.equal({
       type: "warning",
-      text: "the run's record has 3 MiB: what steps print is not recorded from now on",
+      text: "the run's record has 3 MiB: output of steps is not recorded from now on",
       cutsOutput: true,
     });
     expect(cap.pass(output, 3_145_728)).to.equal(undefined);
@@ -26,7 +26,7 @@ describe("the cap on recorded output", () => {
     expect(cap.pass(much, 1_500_000)).to.deep.equal({
       type: "warning",
       node: "n1",
-      text: "n1 printed 2 MiB: what its steps print is not recorded from now on",
+      text: "n1 printed 2 MiB: output of its steps is not recorded from now on",
       cutsOutput: true,
     });
     expect(cap.pass(output, 3_000_000)).to.equal(undefined);

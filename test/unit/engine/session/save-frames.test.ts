@@ -85,7 +85,7 @@ describe("what a node tells to be saved", () => {
   });
 
   it("is not kept when a checksum is not that of the bytes", async () =>
-    expect(await unsaved(told({ sha256: "0".repeat(64) }))).to.match(/bytes at 64512 is not what the node read/));
+    expect(await unsaved(told({ sha256: "0".repeat(64) }))).to.match(/bytes at 64512 differs from what the node read/));
 
   it("is not kept when it ends too early, wherever that is", async () => {
     const frames = told();

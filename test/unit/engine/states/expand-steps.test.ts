@@ -237,7 +237,7 @@ steps:
     expect(list.map((draft) => `${draft.id} ${draft.render(nothing).kind}`)).to.deep.equal(
       "s/a skipped, s/b step, s/c skipped, s/d skipped".split(", "),
     );
-    const reason = "onFailure: what it names was left out";
+    const reason = "onFailure: a step that it names was left out";
     expect(list[2]?.render(nothing)).to.deep.equal({ kind: "skipped", id: "s/c", title: "c", reason });
   });
 
@@ -338,7 +338,7 @@ describe("problems of a node's steps", () => {
     expect(planOf(drafted?.render(nothing)).environment).to.deep.equal({ A_1: "80", b: "vx:80", KUBECONFIG: "/k" });
     expect((await problems(text('A: "{{params.t}}"'))).join()).to.contain("must not be secret");
     expect((await problems(text("LC_ALL: C"))).join()).to.contain("give LANG");
-    for (const name of ["K_TMP", "k_i", "kt_probe", "kS_1", "IFS", "UID", "PPID", "A-B", "1A", '""', "A B"])
+    for (const name of ["K_TMP", "k_key", "kt_probe", "kS_1", "IFS", "UID", "PPID", "A-B", "1A", '""', "A B"])
       expect((await problems(text(`${name}: x`))).length, name).to.equal(1);
   });
 
