@@ -40,7 +40,7 @@ describe("the check of words", () => {
     "code and quotations": ["a.ts", "/** The user `nobody`, and the message “what is it”. */\n"],
     "a heading of a page": ["README.md", "## What a run survives\n"],
     "code of a page": ["README.md", "Run it:\n\n```console\n$ whoever\n```\n"],
-    "“what” as an object on a page": ["README.md", "The plan shows changes that it would make.\n"],
+    "“what” as an object on a page": ["README.md", "The plan shows what would change.\n"],
   };
   for (const [name, [file, text]] of Object.entries(plain))
     it(`passes ${name}`, () => expect(found(file, text)).to.deep.equal([]));

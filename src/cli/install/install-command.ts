@@ -60,7 +60,7 @@ export function addNodeInstall(node: Command): void {
     .option("--set <name=value>", "a parameter of deploy_node, such as os_kernel or memory (repeatable)", collect)
     .option(
       "--dry-run",
-      "write the roster entry, which pins the disks, and show changes that it would make; touch nothing there",
+      "write the roster entry, which pins the disks, and show what would change; touch nothing there",
     )
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("--wait", "wait for a node that another run holds instead of refusing")

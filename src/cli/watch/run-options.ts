@@ -32,7 +32,7 @@ function addPlanOptions(command: Command): Command {
 /** The options of a run that may change something. */
 export function addChangeOptions(command: Command): Command {
   return command
-    .option("--dry-run", "show changes that it would make; change nothing")
+    .option("--dry-run", "show what would change; change nothing")
     .addOption(grantOption())
     .addOption(
       new Option(

@@ -60,7 +60,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
     </h1>
     ${cause && html`<p class="cause">${cause}</p>`}
     <p class="lead">${leadOf(model, isGoing)}</p>
-    ${dryRun && html`<p class="banner"><b>Dry run.</b> Nothing was changed: this is changes that it would make.</p>`}
+    ${dryRun && html`<p class="banner"><b>Dry run.</b> Nothing was changed: this is what would change.</p>`}
     <dl class="facts">${drawFactRows(facts)}</dl>
   </header>`;
 }

@@ -60,7 +60,7 @@ describe("What a dry run foresees", () => {
     expect(unknown[0]).to.include({ reason: "after install" });
   });
 
-  it("O4: tells the condition beside changes that it would make, in every view of it", () => {
+  it("O4: tells the condition beside what would change, in every view of it", () => {
     const reason = "unless packages brings it";
     const model = run(step("n1", { changes: [mode], reason }));
     const about = { id: "r", state: "done", who: "me", command: "c", created: 0, logOf: () => undefined };

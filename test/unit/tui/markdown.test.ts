@@ -33,7 +33,7 @@ describe("a run as Markdown", () => {
     }
   });
 
-  it("says of a dry run changes that it would make, with its diff, and what cannot be told", () => {
+  it("says of a dry run what would change, with its diff, and what cannot be told", () => {
     expect(drawMarkdown(planned)).to.contain(`#### Would change
 
 - \` site: page (file.managed) \` on \` w1 \`

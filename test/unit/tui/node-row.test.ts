@@ -18,7 +18,7 @@ describe("the rows of a run", () => {
     expect(rowsOf(recordedRun("done")).get("n1")).to.include({ state: "done", changed: 3, failed: 0, progress: 1 });
   });
 
-  it("count changes that it would make in a dry run", () =>
+  it("count what would change in a dry run", () =>
     expect(rowsOf(recordedRun("dry-run")).get("n1")?.changed).to.equal(1));
 
   it("have one for the bastion when it acts for no single node", () => {

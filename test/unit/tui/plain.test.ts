@@ -52,7 +52,7 @@ describe("the plain view", () => {
     expect(lines).to.include("✖ n2  unreachable: n2 (192.0.2.12:22) does not answer within 10 s [HOST_UNREACHABLE]");
   });
 
-  it("says changes that it would make in a dry run", () => {
+  it("says what would change in a dry run", () => {
     const lines = draw("dry-run");
     expect(lines[0]).to.contain("(dry run: nothing is changed)");
     expect(lines).to.include("✔ n1  issue file  would change").and.to.include("› n1    mode: 0600 → 0644");

@@ -252,7 +252,7 @@ describe("a node's session, on this machine", () => {
     ]);
   });
 
-  it("tells a milestone only when it is reached: in a dry run not of changes that it would make or is unknown", async () => {
+  it("tells a milestone only when it is reached: in a dry run not of what would change or is unknown", async () => {
     const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
     const drafts = [
       draftOf("here", { want: { a: "1" }, probe: sh`fact a 1` }, { milestone: "here" }),
