@@ -4,7 +4,6 @@ import { z } from "zod";
 import { formatBytes } from "#base/units.ts";
 import type { BundleSource } from "#api/bundle-transfer.ts";
 import { replaceFile } from "#base/file.ts";
-import { cleanLine } from "#engine/events/clean.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -15,6 +14,7 @@ import { kcoreHome } from "../process/kcore-home.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { formatResult } from "../terminal/format-result.ts";
+import { formatTitled } from "../terminal/format-table.ts";
 import { kcoreVersion } from "../process/version.ts";
 
 export interface BundleWanted {
@@ -187,7 +187,5 @@ function print(bundle: Bundle, file: string, output: BundleFlags["output"]): voi
 /** The properties of a bundle, one a line. */
 export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
   const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${formatBytes(size)})`, file };
-  return Object.entries(rows)
-    .map(([name, value]) => `${cleanLine(`${name.padEnd(10)}${value}`)}\n`)
-    .join("");
+  return formatTitled(Object.entries(rows), 10);
 }
