@@ -3,19 +3,19 @@ import { valueText } from "../fleet-labels.ts";
 import type { FleetConflict, FleetEdit } from "../ink/fleet/snapshot.ts";
 import { ageColumn, type Column } from "./column.ts";
 
-/** A table of `kcore get` cuts a value after so many characters. */
+/** A table cuts a value after so many characters. */
 const longest = 48;
 
 export const conflictColumns: readonly Column<FleetConflict>[] = [
-  { title: "ID", cell: ({ id }) => id, role: "muted" },
+  { title: "ID", cell: ({ id }) => id, role: "muted", room: { width: 10, grow: 1, max: 24, drop: 0 } },
   {
     title: "KEY",
     cell: ({ kind, key }) => (kind === "name" ? "(host name)" : key),
-    onScreen: ({ kind, key }) => (kind === "name" ? `host name ${key}` : key),
+    room: { width: 18, grow: 3, max: 60, drop: 0 },
   },
-  { title: "WINNER", cell: ({ winner }) => cut(winner.value), onScreen: ({ winner }) => winner.value },
-  { title: "LOSER", cell: losers, onScreen: ({ loser }) => loser.value, role: "muted" },
-  ageColumn("AGE", ({ at }) => at),
+  { title: "WINNER", cell: ({ winner }) => cut(winner.value), room: { width: 12, grow: 2, drop: 0 } },
+  { title: "LOSER", cell: losers, role: "muted", room: { width: 12, grow: 2, drop: 0 } },
+  ageColumn("AGE", ({ at }) => at, { room: { width: 5, drop: 1 } }),
   { title: "WINNER-FROM", wide: true, cell: ({ winner }) => winner.origin },
   { title: "LOSER-FROM", wide: true, cell: ({ loser }) => loser.origin },
 ];

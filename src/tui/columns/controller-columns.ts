@@ -1,5 +1,6 @@
 import { formatLatency } from "#base/units.ts";
 import type { FleetController, FleetPeer } from "../ink/fleet/snapshot.ts";
+import type { Room } from "../ink/table.ts";
 import type { Role } from "../ink/theme.ts";
 import { ageColumn, countColumn, expiryColumn, type Column } from "./column.ts";
 
@@ -18,31 +19,43 @@ export const linkColumns: readonly Column<LinkFigures>[] = [
     title: "IN-STEP",
     cell: ({ inStep }) => (inStep === undefined ? "-" : yesOrNo(inStep)),
     role: ({ inStep }) => (inStep === undefined ? "muted" : inStep ? "ok" : "warning"),
+    room: { short: "STEP", width: 4, drop: 1 },
   },
-  countColumn("TO-SEND", ({ behind }) => behind),
-  countColumn("TO-GET", ({ ahead }) => ahead),
-  { title: "RTT", cell: ({ rttMs }) => formatLatency(rttMs), role: "muted" },
-  { title: "CLOCK", cell: ({ clockOffsetMs }) => formatLatency(clockOffsetMs), role: "muted" },
+  countColumn("TO-SEND", ({ behind }) => behind, { short: "SEND", width: 5, drop: 2 }),
+  countColumn("TO-GET", ({ ahead }) => ahead, { short: "GET", width: 5, drop: 2 }),
+  latencyColumn("RTT", ({ rttMs }) => rttMs, { width: 6, drop: 5 }),
+  latencyColumn("CLOCK", ({ clockOffsetMs }) => clockOffsetMs, { width: 7, drop: 7 }),
 ];
+
+function latencyColumn(title: string, ms: (link: LinkFigures) => number | undefined, room: Room): Column<LinkFigures> {
+  return { title, cell: (link) => formatLatency(ms(link)), role: "muted", room: { ...room, align: "right" } };
+}
 
 export const contactColumn: Column<Pick<FleetController, "state" | "lastContact">> = ageColumn(
   "CONTACT",
   ({ state, lastContact }) => (state === "self" ? "" : lastContact),
+  { room: { short: "SEEN", width: 5, drop: 6 } },
 );
 
 export const controllerColumns: readonly Column<ControllerRow>[] = [
-  { title: "CONTROLLER", live: true, cell: controllerName },
+  { title: "CONTROLLER", live: true, cell: controllerName, room: { width: 16, grow: 1, max: 36, drop: 0 } },
   { title: "ID", cell: ({ controllerId }) => controllerId },
   { title: "ADDRESS", cell: ({ address }) => address },
-  { title: "DC", cell: ({ dc }) => dc },
-  { title: "STATE", cell: ({ state }) => state, role: ({ state }) => stateRole(state) },
-  { title: "VERSION", cell: ({ version }) => version, role: "muted" },
+  { title: "DC", cell: ({ dc }) => dc, room: { width: 5, grow: 1, max: 14, drop: 4 } },
+  { title: "STATE", cell: ({ state }) => state, role: ({ state }) => stateRole(state), room: { width: 10, drop: 0 } },
+  { title: "VERSION", cell: ({ version }) => version, role: "muted", room: { width: 8, grow: 1, max: 16, drop: 10 } },
   ageColumn("AGE", ({ registered }) => registered),
   contactColumn,
   ...linkColumns.map((column): Column<ControllerRow> => ({ ...column, live: true })),
-  expiryColumn("CERT-EXPIRY", ({ certificateExpires }) => certificateExpires),
-  expiryColumn("SUB-CA-EXPIRY", ({ subCa }) => subCa?.notAfter),
-  { title: "ALARM", live: true, cell: (row) => alarmsOf(row)[0] ?? "", role: "warning" },
+  expiryColumn("CERT-EXPIRY", ({ certificateExpires }) => certificateExpires, { short: "CERT", width: 7, drop: 8 }),
+  expiryColumn("SUB-CA-EXPIRY", ({ subCa }) => subCa?.notAfter, { short: "SUB-CA", width: 7, drop: 9 }),
+  {
+    title: "ALARM",
+    live: true,
+    cell: (row) => alarmsOf(row)[0] ?? "",
+    role: "warning",
+    room: { width: 14, grow: 4, drop: 3 },
+  },
   {
     title: "MANUAL-APPROVAL",
     wide: true,

@@ -12,23 +12,22 @@ const diskTight = 0.85;
 export const diskFull = 0.95;
 
 export const nodeColumns: readonly Column<FleetNode>[] = [
-  { title: "NAME", cell: ({ hostname }) => hostname },
-  { title: "STATUS", cell: statusWord, role: statusRole },
+  { title: "NAME", cell: ({ hostname }) => hostname, room: { width: 12, grow: 3, max: 36, drop: 0 } },
+  { title: "STATUS", cell: statusWord, role: statusRole, room: { width: 8, drop: 0 } },
   { title: "APPROVAL", cell: approvalWord },
-  { title: "ROLES", cell: ({ roles }) => roles.join(",") },
-  { title: "DC", cell: ({ dc }) => dc },
-  { title: "ADDRESS", cell: ({ address }) => address, role: "muted" },
-  { title: "VERSION", cell: ({ version }) => version, role: "muted" },
+  { title: "ROLES", cell: ({ roles }) => roles.join(","), room: { width: 10, grow: 1, max: 24, drop: 9 } },
+  { title: "DC", cell: ({ dc }) => dc, room: { width: 5, grow: 1, max: 14, drop: 4 } },
+  { title: "ADDRESS", cell: ({ address }) => address, role: "muted", room: { width: 15, grow: 1, max: 24, drop: 11 } },
+  { title: "VERSION", cell: ({ version }) => version, role: "muted", room: { width: 8, grow: 1, max: 16, drop: 10 } },
   ageColumn("AGE", ({ registered }) => registered),
-  ageColumn("SEEN", ({ lastSeen }) => lastSeen, {
-    role: ({ lastSeen }, now) => (lastSeen !== "" && now - Date.parse(lastSeen) > missedMs ? "warning" : "muted"),
-  }),
+  ageColumn("SEEN", ({ lastSeen }) => lastSeen, { role: seenRole, room: { width: 4, drop: 1 } }),
   {
     title: "LOAD",
     live: true,
     cell: loadText,
     role: ({ cpu, usage }) => (cpu > 0 && (usage?.load ?? 0) > cpu ? "warning" : "plain"),
     graph: ({ trend }) => trend?.load ?? [],
+    room: { width: 11, align: "right", drop: 5 },
   },
   {
     title: "MEM",
@@ -36,17 +35,40 @@ export const nodeColumns: readonly Column<FleetNode>[] = [
     cell: (node) => percent(memoryShare(node)),
     role: (node) => ((memoryShare(node) ?? 0) >= 0.9 ? "warning" : "plain"),
     graph: ({ trend }) => trend?.memory ?? [],
+    room: { width: 11, align: "right", drop: 6 },
   },
-  { title: "DISK", live: true, cell: ({ usage }) => percent(diskShare(usage)), role: diskRole },
-  expiryColumn("CERT-EXPIRY", ({ certificateExpires }) => certificateExpires),
-  { title: "CONFLICTS", cell: conflictCount, role: (node) => (conflictCount(node) === "0" ? "muted" : "warning") },
+  {
+    title: "DISK",
+    live: true,
+    cell: ({ usage }) => percent(diskShare(usage)),
+    role: diskRole,
+    room: { width: 4, align: "right", drop: 3 },
+  },
+  expiryColumn("CERT-EXPIRY", ({ certificateExpires }) => certificateExpires, { short: "CERT", width: 7, drop: 2 }),
+  {
+    title: "CONFLICTS",
+    cell: conflictCount,
+    role: (node) => (conflictCount(node) === "0" ? "muted" : "warning"),
+    room: { short: "CONFL", width: 6, align: "right", drop: 7 },
+  },
   { title: "CPU", wide: true, cell: ({ cpu }) => (cpu === 0 ? "" : String(cpu)) },
   { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : formatBinary(memory)) },
   { title: "LABELS", wide: true, cell: ({ labels }) => labelPairs(labels).join(",") },
   { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(taintText).join(",") },
   { title: "ID", wide: true, cell: ({ id }) => id },
-  { title: "REASON", wide: true, cell: ({ reason = "" }) => reason, onScreen: reasonOnScreen, role: "muted" },
+  {
+    title: "REASON",
+    wide: true,
+    cell: ({ reason = "" }) => reason,
+    onScreen: reasonOnScreen,
+    role: "muted",
+    room: { width: 18, grow: 4, drop: 8 },
+  },
 ];
+
+function seenRole({ lastSeen }: FleetNode, now: number): Role {
+  return lastSeen !== "" && now - Date.parse(lastSeen) > missedMs ? "warning" : "muted";
+}
 
 export function statusRole({ status }: Pick<FleetNode, "status">): Role {
   const roles = { ready: "ok", "not-ready": "failed", pending: "warning", rejected: "muted", unknown: "muted" } as const;

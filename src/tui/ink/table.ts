@@ -4,6 +4,8 @@ import type { Glyphs } from "./theme.ts";
 
 /** The room of a column on the terminal. */
 export interface Room {
+  /** The heading, where the title is too wide. */
+  readonly short?: string;
   /** Columns of the terminal that it takes at least. */
   readonly width: number;
   /** The column's share of the spare width; absent: the column does not grow. */

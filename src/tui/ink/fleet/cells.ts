@@ -2,7 +2,6 @@ import { padColumns } from "#base/text.ts";
 import { until } from "#base/units.ts";
 import type { Column } from "../../columns/column.ts";
 import { concernOfExpiry, roleOf, type Concern } from "../../columns/concern.ts";
-import type { Room } from "../table.ts";
 import { span, wrapWords, type Line, type Span } from "../text.ts";
 import type { Glyphs, Theme } from "../theme.ts";
 import type { DetailPage, DrawOptions, Fact } from "./section.ts";
@@ -19,12 +18,12 @@ const graphWidth = 6;
 
 /** A column's cell on the dashboard: its text in its colour, with its graph. */
 export function drawCell<Row>(
-  { cell, onScreen = cell, role, graph: sharesOf }: Column<Row>,
+  { cell, onScreen = cell, role, graph: sharesOf, room }: Column<Row>,
   row: Row,
-  { theme, now, align }: DrawOptions & Pick<Room, "align">,
+  { theme, now }: DrawOptions,
 ): Line {
   const text = onScreen(row, now);
-  if (text === "") return align === "right" ? [span("-", "muted")] : [];
+  if (text === "") return room?.align === "right" ? [span("-", "muted")] : [];
   const shares = sharesOf?.(row) ?? [];
   const value = typeof role === "function" ? role(row, now) : role;
   if (shares.length === 0) return [span(text, value)];

@@ -39,18 +39,10 @@ export const certificatesSection: Section<CertificateRow> = {
   concern: ({ notAfter }, at) => concernOfExpiry(notAfter, at),
   orders: [
     { name: "expiry", by: ({ notAfter }) => notAfter },
-    { name: "holder", by: ({ holder }) => holder },
+    { name: "holder", by: ({ holder = "" }) => holder },
     { name: "role", by: ({ role }) => role },
   ],
   columns: certificateColumns,
-  shown: {
-    HOLDER: { width: 14, grow: 3, max: 40, drop: 0 },
-    ROLE: { width: 10, drop: 1 },
-    EXPIRY: { width: 7, align: "right", drop: 0 },
-    AGE: { width: 5, align: "right", drop: 3 },
-    SERIAL: { width: 12, grow: 2, max: 40, drop: 4 },
-    ISSUER: { width: 12, grow: 2, max: 40, drop: 5 },
-  },
   open: (row, _snapshot, { now }) => ({
     title: `certificate of ${row.holder}`,
     facts: [

@@ -19,13 +19,6 @@ export const conflictsSection: Section<FleetConflict> = {
     { name: "age", by: ({ at }) => at },
   ],
   columns: conflictColumns,
-  shown: {
-    KEY: { width: 18, grow: 3, max: 60, drop: 0 },
-    WINNER: { width: 12, grow: 2, drop: 0 },
-    LOSER: { width: 12, grow: 2, drop: 0 },
-    AGE: { width: 5, align: "right", drop: 1 },
-    ID: { width: 10, grow: 1, max: 24, drop: 2 },
-  },
   open: (conflict, _snapshot, { theme, now }) => ({
     title: `conflict ${conflict.id}`,
     facts: [

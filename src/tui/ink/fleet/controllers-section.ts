@@ -48,21 +48,6 @@ export const controllersSection: Section<ControllerRow> = {
     { name: "version", by: ({ version }) => version },
   ],
   columns: controllerColumns,
-  shown: {
-    CONTROLLER: { width: 16, grow: 1, max: 36, drop: 0 },
-    STATE: { width: 10, drop: 0 },
-    "IN-STEP": { short: "STEP", width: 4, drop: 1 },
-    DC: { width: 5, grow: 1, max: 14, drop: 4 },
-    "TO-SEND": { short: "SEND", width: 5, align: "right", drop: 2 },
-    "TO-GET": { short: "GET", width: 5, align: "right", drop: 2 },
-    RTT: { width: 6, align: "right", drop: 5 },
-    CLOCK: { width: 7, align: "right", drop: 7 },
-    CONTACT: { short: "SEEN", width: 5, align: "right", drop: 6 },
-    "CERT-EXPIRY": { short: "CERT", width: 7, align: "right", drop: 8 },
-    "SUB-CA-EXPIRY": { short: "SUB-CA", width: 7, align: "right", drop: 9 },
-    VERSION: { width: 8, grow: 1, max: 16, drop: 10 },
-    ALARM: { width: 14, grow: 4, drop: 3 },
-  },
   open: (row, _snapshot, { theme, now }) => {
     const { replication, link, subCa, state } = row;
     return {

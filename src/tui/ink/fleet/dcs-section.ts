@@ -55,27 +55,23 @@ export const dcsSection: Section<Datacenter> = {
     { name: "not ready", by: (dc) => -count(dc, "not-ready") },
   ],
   columns: [
-    { title: "DC", cell: ({ name }) => name },
-    { title: "NODES", cell: ({ nodes }) => String(nodes.length) },
-    { title: "READY", cell: (dc) => String(count(dc, "ready")) },
-    countColumn("NOTREADY", (dc) => count(dc, "not-ready")),
-    countColumn("PENDING", (dc) => count(dc, "pending")),
-    { title: "OTHER", cell: (dc) => String(count(dc, "rejected", "unknown")) },
+    { title: "DC", cell: ({ name }) => name, room: { width: 10, grow: 1, max: 36, drop: 0 } },
+    { title: "NODES", cell: ({ nodes }) => String(nodes.length), room: { width: 6, align: "right", drop: 0 } },
+    { title: "READY", cell: (dc) => String(count(dc, "ready")), room: { width: 6, align: "right", drop: 0 } },
+    countColumn("NOTREADY", (dc) => count(dc, "not-ready"), { width: 8, drop: 1 }),
+    countColumn("PENDING", (dc) => count(dc, "pending"), { width: 7, drop: 2 }),
+    {
+      title: "OTHER",
+      cell: (dc) => String(count(dc, "rejected", "unknown")),
+      room: { width: 5, align: "right", drop: 4 },
+    },
     {
       title: "CONTROLLERS",
       cell: (dc) => (dc.controllers.length === 0 ? "0" : `${answering(dc)}/${dc.controllers.length}`),
       role: (dc) => (answering(dc) < dc.controllers.length ? "failed" : "plain"),
+      room: { width: 11, align: "right", drop: 3 },
     },
   ],
-  shown: {
-    DC: { width: 10, grow: 1, max: 36, drop: 0 },
-    NODES: { width: 6, align: "right", drop: 0 },
-    READY: { width: 6, align: "right", drop: 0 },
-    NOTREADY: { width: 8, align: "right", drop: 1 },
-    PENDING: { width: 7, align: "right", drop: 2 },
-    OTHER: { width: 5, align: "right", drop: 4 },
-    CONTROLLERS: { width: 11, align: "right", drop: 3 },
-  },
   open: (dc) => ({
     title: dc.name,
     facts: [

@@ -59,21 +59,6 @@ export const nodesSection: Section<FleetNode> = {
     { name: "disk", by: ({ usage }) => -(diskShare(usage) ?? 0) },
   ],
   columns: nodeColumns,
-  shown: {
-    NAME: { width: 12, grow: 3, max: 36, drop: 0 },
-    STATUS: { width: 8, drop: 0 },
-    DC: { width: 5, grow: 1, max: 14, drop: 4 },
-    ROLES: { width: 10, grow: 1, max: 24, drop: 9 },
-    VERSION: { width: 8, grow: 1, max: 16, drop: 10 },
-    SEEN: { width: 4, align: "right", drop: 1 },
-    LOAD: { width: 11, align: "right", drop: 5 },
-    MEM: { width: 11, align: "right", drop: 6 },
-    DISK: { width: 4, align: "right", drop: 3 },
-    "CERT-EXPIRY": { short: "CERT", width: 7, align: "right", drop: 2 },
-    CONFLICTS: { short: "CONFL", width: 6, align: "right", drop: 7 },
-    ADDRESS: { width: 15, grow: 1, max: 24, drop: 11 },
-    REASON: { width: 18, grow: 4, drop: 8 },
-  },
   open: (node, snapshot, { theme, now }) => {
     const detail = snapshot.detail?.id === node.id ? snapshot.detail : undefined;
     const reason = reasonOf(node);

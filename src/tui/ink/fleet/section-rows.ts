@@ -133,18 +133,14 @@ function orderName<Row>({ orders }: Section<Row>, sort: number): string {
   return sort === 0 ? "concern" : (orders[sort - 1]?.name ?? "");
 }
 
-/** The shown columns of a section, each with its heading on a terminal; the first has the shape of each row's concern. */
-function columnsOf<Row>(
-  { columns, shown, concern }: Section<Row>,
-  options: DrawOptions,
-): readonly ScreenColumn<Row>[] {
+/** The columns of a section that have room, with their headings on a terminal. A shape for each row's concern stands before them. */
+function columnsOf<Row>({ columns, concern }: Section<Row>, options: DrawOptions): readonly ScreenColumn<Row>[] {
   const { theme, now } = options;
   return [
     { title: "", width: 1, drop: 0, cell: (row) => [concernMark(concern(row, now), theme)] },
-    ...Object.entries(shown).map(([title, { short = title, ...room }]): ScreenColumn<Row> => {
-      const column = columns.find((one) => one.title === title);
-      if (!column) throw new Error(`there is no column ${title}`);
-      return { ...room, title: short, cell: (row) => drawCell(column, row, { ...options, ...room }) };
+    ...columns.flatMap((column): readonly ScreenColumn<Row>[] => {
+      const { title, room } = column;
+      return room ? [{ title: room.short ?? title, ...room, cell: (row) => drawCell(column, row, options) }] : [];
     }),
   ];
 }
@@ -212,14 +208,14 @@ export function fleetPage(
 }
 
 function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
-  const { name, title, none, key, shown } = section;
+  const { name, title, none, key } = section;
   const columns = columnsOf(section, options);
   const rows = choose(section, prepare(section, snapshot), freshFleetUi);
   return {
     name,
     title,
     none,
-    headings: ["", ...Object.keys(shown)],
+    headings: ["", ...section.columns.flatMap((column) => (column.room ? [column.title] : []))],
     rows: rows.map((row) => ({ key: key(row), cells: columns.map(({ cell }) => cell(row, 200)) })),
   };
 }

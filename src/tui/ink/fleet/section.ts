@@ -1,6 +1,5 @@
 import type { Column } from "../../columns/column.ts";
 import type { Concern } from "../../columns/concern.ts";
-import type { Room } from "../table.ts";
 import type { Role, Theme } from "../theme.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import type { SectionName } from "./fleet-ui.ts";
@@ -26,8 +25,6 @@ export interface Section<Row> {
   /** The orders by `s`, after the first one, which is by concern. */
   readonly orders: readonly Order<Row>[];
   readonly columns: readonly Column<Row>[];
-  /** The titles of the shown columns in their order, each with its room; `short` is the heading on a terminal. */
-  readonly shown: Readonly<Record<string, Room & { readonly short?: string }>>;
   /** A row's own page. */
   readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions) => DetailPage;
   /** The command that comes next for the row, to be copied. */

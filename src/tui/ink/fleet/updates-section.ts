@@ -41,21 +41,13 @@ export const updatesSection: Section<FleetUpdate> = {
     { name: "age", by: ({ since }) => since },
   ],
   columns: [
-    { title: "NAME", cell: ({ name }) => name },
-    { title: "PHASE", cell: ({ phase }) => phase },
-    { title: "DONE", cell: doneByDc },
-    { title: "UNDER-WAY", cell: namesOf },
-    { title: "WAITS-FOR", cell: ({ waits = "" }) => waits, role: "muted" },
-    ageColumn("CHANGED", ({ since }) => since),
+    { title: "NAME", cell: ({ name }) => name, room: { width: 14, grow: 1, max: 30, drop: 0 } },
+    { title: "PHASE", cell: ({ phase }) => phase, room: { width: 12, drop: 0 } },
+    { title: "DONE", cell: doneByDc, room: { width: 16, grow: 1, max: 40, drop: 1 } },
+    { title: "UNDER-WAY", cell: namesOf, room: { width: 10, grow: 2, max: 60, drop: 2 } },
+    { title: "WAITS-FOR", cell: ({ waits = "" }) => waits, role: "muted", room: { width: 10, grow: 2, drop: 3 } },
+    ageColumn("CHANGED", ({ since }) => since, { room: { width: 7, drop: 4 } }),
   ],
-  shown: {
-    NAME: { width: 14, grow: 1, max: 30, drop: 0 },
-    PHASE: { width: 12, drop: 0 },
-    DONE: { width: 16, grow: 1, max: 40, drop: 1 },
-    "UNDER-WAY": { width: 10, grow: 2, max: 60, drop: 2 },
-    "WAITS-FOR": { width: 10, grow: 2, drop: 3 },
-    CHANGED: { width: 7, align: "right", drop: 4 },
-  },
   open: (update, _snapshot, { now }) => ({
     title: update.name,
     facts: [
