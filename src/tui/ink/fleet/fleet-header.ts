@@ -5,7 +5,7 @@ import { alarmsOf, controllerName } from "../../columns/controller-columns.ts";
 import { controllerRows } from "./controllers-section.ts";
 import type { FleetUi } from "./fleet-ui.ts";
 import { sectionNames } from "./fleet-ui.ts";
-import { listers } from "./listing.ts";
+import { listers } from "./section-rows.ts";
 import type { FleetLink, FleetSnapshot } from "./snapshot.ts";
 
 export interface FleetProps {
