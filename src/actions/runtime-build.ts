@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { z } from "zod";
+import { toldTasks } from "#base/tasks.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { remadeBy } from "#engine/step/blob.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -22,11 +23,12 @@ export const runtimeBuild = defineAction({
 async function build({ home, note }: ActionContext): Promise<ActionResult> {
   const root = shippedRoot();
   const cache = await cacheFolder(root, home);
-  const runtime = await buildRuntime({ root, cache, note });
+  const tasks = toldTasks(note);
+  const runtime = await buildRuntime({ root, cache, tasks });
   const { storePath, narHash, file, sha256, size, version, node, arch } = runtime;
   remadeBy(file, async () => {
     await rm(file, { force: true });
-    await buildRuntime({ root, cache, note });
+    await buildRuntime({ root, cache, tasks });
   });
   const source = [{ path: storePath, file, sha256, size }];
   const outputs = { storePath, narHash, source, version, node, arch };

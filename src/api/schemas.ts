@@ -222,6 +222,7 @@ export const ConflictList = z.object({
   /** Nodes that share a host name: found when asked, not stored. */
   names: z.array(z.object({ hostname: z.string(), nodes: z.array(z.string()), keptBy: z.string() })).default([]),
 });
+export type ConflictList = z.infer<typeof ConflictList>;
 
 /** The keys that a controller wrote last, the oldest write first. Values are left out: they may be secret. */
 export const WriteList = z.object({

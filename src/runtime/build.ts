@@ -8,6 +8,7 @@ import { z } from "zod";
 import { durableJson, readCached } from "#base/durable-file.ts";
 import { replaceFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
+import { runTask, type RunTasks } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { interpreterOf, stripProgram } from "./elf.ts";
@@ -37,7 +38,8 @@ export interface RuntimeOptions {
   readonly root: string;
   /** The folder of built runtimes. */
   readonly cache: string;
-  readonly note: (text: string) => void;
+  /** Runs the build if there has to be one. */
+  readonly tasks: RunTasks;
 }
 
 /** Raise it when the same inputs shall give another runtime. */
@@ -60,12 +62,17 @@ export async function cacheFolder(root: string, home: string): Promise<string> {
  * Node without debug data, the libraries and the loader that it needs, and kcore's node program. Same inputs, same bytes.
  * @throws KcoreError RUNTIME_UNAVAILABLE when the pinned Node or the node program is missing
  */
-export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promise<Runtime> {
+export async function buildRuntime({ root, cache, tasks }: RuntimeOptions): Promise<Runtime> {
   const parts = await findParts(root);
   const manifest = join(cache, `${await cacheKey(parts)}.json`);
   const known = await readManifest(manifest);
   if (known) return known;
-  note(`building the runtime for nodes, once for kcore ${parts.version} (Node ${parts.nodeVersion})`);
+  const title = `building the runtime for nodes, once for kcore ${parts.version} (Node ${parts.nodeVersion})`;
+  const end = ({ storePath, size }: Runtime): string => `built ${basename(storePath)}: ${formatBytes(size)} to send`;
+  return runTask(tasks, title, () => makeRuntime(parts, cache, manifest), end);
+}
+
+async function makeRuntime(parts: Parts, cache: string, manifest: string): Promise<Runtime> {
   const tree = await treeOf(parts);
   const nar = createHash("sha256");
   for (const bytes of archive(tree)) nar.update(bytes);
@@ -87,7 +94,6 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
   await replaceFile(file, exported);
   await durableJson(manifest, Runtime, runtime).write();
   await prune(cache);
-  note(`built ${basename(storePath)}: ${formatBytes(exported.length)} to send`);
   return runtime;
 }
 

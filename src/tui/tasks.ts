@@ -1,6 +1,7 @@
 import { Listr, ListrLogger, ListrLogLevels, PRESET_TIMER, ProcessOutput } from "listr2";
-import type { RunTasks, Task } from "#base/tasks.ts";
-import { formatDuration } from "#base/units.ts";
+import type { ListrDefaultRenderer, ListrSimpleRenderer, ListrTask } from "listr2";
+import type { Progress, RunTasks, SayProgress, Task } from "#base/tasks.ts";
+import { formatBytes, formatDuration, formatSending } from "#base/units.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes } from "#errors/problem.ts";
 
@@ -15,6 +16,8 @@ export interface TaskOptions {
 /** Milliseconds between two lines of a long task without a screen. */
 const heartbeat = 10_000;
 
+type Listed = ListrTask<object, ListrDefaultRenderer, ListrSimpleRenderer>;
+
 /** Shows work of the bastion by listr2: tasks with progress and time on a screen, lines elsewhere. */
 export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): RunTasks {
   const asItIs = () => (text?: string) => text ?? "";
@@ -24,13 +27,18 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
     const errors: unknown[] = [];
     const output = new ProcessOutput(out, out);
     const logger = new ListrLogger({ useIcons: true, toStderr: [], processOutput: output });
-    const work = async ({ title, work: begin }: Task, shown: { title?: string; output?: string }): Promise<void> => {
+    const work = async (
+      title: string,
+      begin: (say: SayProgress) => Promise<unknown>,
+      shown: { title?: string; output?: string },
+    ): Promise<void> => {
       const start = performance.now();
       let said = "";
       const tell = () => (shown.output = `${title} … ${said}${formatDuration(performance.now() - start)}`);
-      const say = (progress: string): void => {
-        said = `${cleanLine(progress)}, `;
-        if (isScreen) shown.output = cleanLine(progress);
+      const say = (progress: Progress): void => {
+        const text = formatProgress(progress);
+        said = `${text}, `;
+        if (isScreen) shown.output = text;
       };
       const beat = isScreen ? undefined : setInterval(tell, heartbeat);
       try {
@@ -43,8 +51,15 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
         clearInterval(beat);
       }
     };
+    const listed = (task: Task): Listed => ({
+      title: cleanLine(task.title),
+      task: (_, shown) =>
+        "steps" in task
+          ? shown.newListr(task.steps.map(listed), { concurrent: false, exitOnError: true })
+          : work(task.title, task.work, shown),
+    });
     const list = new Listr<object, "default", "simple">(
-      tasks.map((task) => ({ title: cleanLine(task.title), task: (_, shown) => work(task, shown) })),
+      tasks.map(listed),
       {
         concurrent: true,
         exitOnError: false,
@@ -69,4 +84,10 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
     }
     if (errors.length > 0) throw errors[0];
   };
+}
+
+function formatProgress(progress: Progress): string {
+  if (typeof progress === "string") return cleanLine(progress);
+  const { bytes, total } = progress;
+  return total === undefined ? formatBytes(bytes) : formatSending({ sent: bytes, total });
 }

@@ -1,5 +1,5 @@
 import { html, Html } from "#tui/html/html.ts";
-import { fleetPage, fleetTables, type FleetTable } from "#tui/ink/fleet/listing.ts";
+import { fleetPage, fleetTables, type FleetTable } from "#tui/ink/fleet/section-rows.ts";
 import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import type { Line } from "#tui/ink/text.ts";
 import { createTheme } from "#tui/ink/theme.ts";

@@ -24,6 +24,8 @@ export function fleetNode(index: number, changes: Partial<FleetNode> = {}): Flee
     dc: index % 3 === 0 ? "DC2" : "DC1",
     roles: ["worker"],
     labels: { tier: index % 2 === 0 ? "hdd" : "ssd" },
+    taints: [],
+    key: "",
     cpu: 8,
     memory: 16 * 2 ** 30,
     version: "0.1.0",
@@ -53,6 +55,7 @@ function controller(index: number, changes: Partial<FleetController> = {}): Flee
     lastContact: index === 0 ? "" : ago(1),
     certificateExpires: ago(-80 * day),
     subCa: { serial: `5ub${index}`, notAfter: ago(-900 * day) },
+    key: "",
     ...changes,
   };
 }
@@ -115,6 +118,7 @@ export function smallFleet(): FleetSnapshot {
       .flatMap(({ id, certificateExpires }, index) => [
         {
           serial: `0${index}a`,
+          spki: "",
           role: "node",
           id,
           issuer: "prod sub-CA",
@@ -125,6 +129,7 @@ export function smallFleet(): FleetSnapshot {
         } as const,
         {
           serial: `0${index}b`,
+          spki: "",
           role: "node",
           id,
           issuer: "prod sub-CA",

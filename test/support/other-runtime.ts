@@ -1,6 +1,7 @@
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writeBundleFile } from "../../src/cli/update/bundles.ts";
+import { runTasks } from "#base/tasks.ts";
 import { buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";
 import type { Bundle } from "#rollout/spec.ts";
 
@@ -40,7 +41,7 @@ export async function makeOtherRuntime(folder: string, { version, first = "" }: 
     `${changed.slice(0, imports)}${first}\n${changed.slice(imports)}`,
   );
   await writeFile(join(root, "package.json"), JSON.stringify({ ...manifest, version }));
-  return buildRuntime({ root, cache: await cacheFolder(root, folder), note: () => undefined });
+  return buildRuntime({ root, cache: await cacheFolder(root, folder), tasks: runTasks });
 }
 
 /** Completes the runtime of `makeOtherRuntime` to a whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */

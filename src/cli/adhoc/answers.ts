@@ -1,3 +1,4 @@
+import { padColumns, widthOf } from "#base/text.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { describeEvent } from "#tui/describe-event.ts";
@@ -47,7 +48,7 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   let [width, isAlone, isCut] = [0, false, false];
   const streams = { out, err };
   const say = (text: string) => err.tell(`${text}\n`);
-  const lineOf = (node: string, line: string) => `${node.padEnd(width)}  ${line}\n`;
+  const lineOf = (node: string, line: string) => `${padColumns(node, width)}  ${line}\n`;
 
   const show = (event: Output) => {
     const { node, stream, text, skipped } = event;
@@ -73,7 +74,7 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   return {
     draw: (event) => {
       if (event.type === "run.started") {
-        width = Math.max(...event.nodes.map((node) => node.length), 0);
+        width = Math.max(...event.nodes.map(widthOf), 0);
         isAlone = event.nodes.length === 1 && !group;
       }
       if (event.type === "warning" && event.cutsOutput) isCut = true;

@@ -70,7 +70,7 @@ function isSame({ before, after }: DiskPlan): boolean {
 function drawRow(title: string, slices: readonly Slice[], { columns, color = false, ascii = false }: Canvas): string[] {
   const paint = painter(color);
   const room = Math.min(columns, 120) - margin;
-  const head = `  ${title.padEnd(margin - 2)}`;
+  const head = padColumns(`  ${title}`, margin);
   // Each box has its left side, the last one its right side too.
   if (room < narrowest || slices.length * 7 + 1 > room)
     return slices.map((slice, index) => {

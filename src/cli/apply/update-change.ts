@@ -6,13 +6,14 @@ import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/draw-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
 import { prepareUpdate, problemsOf, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { type ApplyFlags, differencesOf, type Change } from "./change.ts";
 
 /** Plans a `ClusterUpdate`: an update as by `kcore update cluster apply`. @throws KcoreError as prepareUpdate */
 export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<Change> {
-  const { bundle, passphraseFile } = flags;
+  const { bundle, passphraseFile, result } = flags;
   const cluster = await openCluster(flags);
-  const prepared = await prepareUpdate(cluster, manifest, omitUndefined({ bundle }));
+  const prepared = await prepareUpdate(cluster, manifest, { tasks: shownTasks(result), ...omitUndefined({ bundle }) });
   const { plan, draft, present } = prepared;
   const refusals = plan.result === "unchanged" ? [] : problemsOf(plan);
   return {

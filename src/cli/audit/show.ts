@@ -3,7 +3,8 @@ import { parseEntry, type Entry } from "#audit/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
-import { drawTable, type Column } from "../terminal/format-table.ts";
+import type { Column } from "#tui/columns/column.ts";
+import { drawTable } from "../terminal/format-table.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
 import { printResult } from "../terminal/format-result.ts";
 

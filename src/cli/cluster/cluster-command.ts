@@ -5,12 +5,14 @@ import { KcoreError } from "#errors/problem.ts";
 import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/context-backup.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { replaceFile } from "#base/file.ts";
+import { runTask } from "#base/tasks.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
 import { requireNew, unwritten } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { currentOf } from "./create-command.ts";
 import { printResult } from "../terminal/format-result.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 
 interface BackupFlags extends CommonFlags {
   readonly passphraseFile?: string;
@@ -54,26 +56,33 @@ async function backup(file: string, { context, passphraseFile, output }: BackupF
   const { lock, unlock } = await import("#engine/encrypted-values/age.ts");
   const present = await loadContext(contextHome(), context);
   await requireNew(file);
+  const { name } = present;
   const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
     const gathered = await gatherContext(present, passphrase);
     const text = JSON.stringify(gathered);
-    await replaceFile(file, await lock(text, passphrase), { before: () => requireNew(file) }).catch(
-      (cause: unknown) => {
+    const write = async (): Promise<void> => {
+      const locked = await lock(text, passphrase);
+      await replaceFile(file, locked, { before: () => requireNew(file) }).catch((cause: unknown) => {
         throw unwritten(file, cause);
-      },
-    );
-    if ((await unlock(await readFile(file), passphrase)) !== text) {
+      });
+    };
+    const verify = async (): Promise<void> => {
+      if ((await unlock(await readFile(file), passphrase)) === text) return;
       await rm(file);
       throw new KcoreError({
         code: "BACKUP_DAMAGED",
         message: `${file} did not hold what was written to it, and was removed`,
         hint: "name a file on another disk",
       });
-    }
+    };
+    const steps = [
+      { title: "encrypting and writing it", work: write },
+      { title: "reading it back", work: verify },
+    ];
+    await shownTasks(output)([{ title: `backing up the cluster “${name}”`, steps }]);
     return Object.keys(gathered.files);
   });
   await noteBackup(present.folder);
-  const { name } = present;
   printResult(
     { file, context: name, files, verified: true },
     output,
@@ -87,15 +96,16 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
   const { unlock } = await import("#engine/encrypted-values/age.ts");
-  const open = async (passphrase: string): Promise<string> => {
-    const opened = await unlock(bytes, passphrase);
-    if (opened !== undefined) return opened;
-    throw new KcoreError({
-      code: "PKI_PASSPHRASE_WRONG",
-      message: `the passphrase does not open ${file}`,
-      hint: "it is that of the CA's keys when the backup was made; if it is right, the file was changed",
+  const open = (passphrase: string): Promise<string> =>
+    runTask(shownTasks(output), `opening ${file}`, async () => {
+      const opened = await unlock(bytes, passphrase);
+      if (opened !== undefined) return opened;
+      throw new KcoreError({
+        code: "PKI_PASSPHRASE_WRONG",
+        message: `the passphrase does not open ${file}`,
+        hint: "it is that of the CA's keys when the backup was made; if it is right, the file was changed",
+      });
     });
-  };
   const text = isLocked(bytes) ? await withCaPassphrase(passphraseFile, open) : "";
   const found = parseBackup(text, file);
   const { folder, current } = await placeBackup(contextHome(), found, Date.now());

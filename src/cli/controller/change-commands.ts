@@ -4,9 +4,11 @@ import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { replaceFile } from "#base/file.ts";
+import { runTask, type SayProgress } from "#base/tasks.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type Reachable } from "./all-controllers.ts";
 import { confirm } from "../terminal/confirm.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { requireNew } from "../project/write-asked.ts";
@@ -108,11 +110,24 @@ function say(lines: readonly string[]): void {
 }
 
 async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }): Promise<void> {
-  const { ask } = await openCluster(flags);
+  const { ask, context } = await openCluster(flags);
   await requireNew(out);
   // The backup of a controller that is lost midway is discarded: the next controller is read from its beginning.
-  await ask(async (client) => replaceFile(out, await client.open("backup", {}), { before: () => requireNew(out) }));
+  await runTask(shownTasks(), `copying the state of the cluster “${context}”`, (say) =>
+    ask(async (client) =>
+      replaceFile(out, counted(await client.open("backup", {}), say), { before: () => requireNew(out) }),
+    ),
+  );
   process.stdout.write(`${out}: ${(await stat(out)).size} bytes, for you alone; it holds no private key\n`);
+}
+
+/** Passes the chunks on, and says how many bytes have passed. */
+async function* counted(chunks: AsyncIterable<Uint8Array>, say: SayProgress): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    say({ bytes: (bytes += chunk.length) });
+    yield chunk;
+  }
 }
 
 async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {

@@ -6,6 +6,7 @@ import { approvalWord, certificateWord, labelPairs, statusWord, taintText } from
 import { findNode } from "../node/find-node.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
+import { formatTitled, type TitledValue } from "../terminal/format-table.ts";
 
 /** `kcore describe node`. */
 export function describeCommand(): Command {
@@ -28,16 +29,11 @@ async function describeNode(word: string, flags: ClusterFlags): Promise<void> {
   process.stdout.write(draw(node, Date.now()));
 }
 
-type Lines = readonly (readonly [title: string, text: string | undefined])[];
-
 function draw(node: NodeDetail, now: number): string {
-  const width = 22;
-  const line = ([title, text]: Lines[number]): string =>
-    text === undefined || text === "" ? "" : `${`${title}:`.padEnd(width)}${cleanLine(text)}\n`;
   const block = (title: string, rows: readonly string[]): string =>
     rows.length === 0 ? "" : `${title}:\n${rows.map((row) => `  ${cleanLine(row)}\n`).join("")}`;
   return [
-    ...mainLines(node, now).map(line),
+    formatTitled(mainLines(node, now), 22),
     block("Disks", disksOf(node)),
     block(
       "Interfaces",
@@ -60,39 +56,39 @@ function draw(node: NodeDetail, now: number): string {
   ].join("");
 }
 
-function mainLines(node: NodeDetail, now: number): Lines {
+function mainLines(node: NodeDetail, now: number): readonly TitledValue[] {
   const { approvalBy, approvalReason, expected, usage, nameConflict } = node;
   const decided = [approvalWord(node), approvalBy && `by ${approvalBy}`, approvalReason && `(${approvalReason})`];
   return [
-    ["Name", node.hostname],
-    ["Id", node.id],
-    ["Status", [statusWord(node), node.reason && `(${node.reason})`].filter(Boolean).join(" ")],
-    ["Approval", decided.filter(Boolean).join(" ")],
-    ["Datacenter", node.dc],
-    ["Roles", node.roles.join(", ")],
-    ["Labels", labelPairs(node.labels).join(",")],
-    ["Taints", node.taints.map(taintText).join(", ")],
-    ["Address", node.address],
-    ["Version", node.version],
-    ["Registered", node.registered && `${node.registered} (${since(node.registered, now)} ago)`],
-    ["Last heartbeat", node.lastSeen && `${node.lastSeen} (${since(node.lastSeen, now)} ago)`],
+    ["Name:", node.hostname],
+    ["Id:", node.id],
+    ["Status:", [statusWord(node), node.reason && `(${node.reason})`].filter(Boolean).join(" ")],
+    ["Approval:", decided.filter(Boolean).join(" ")],
+    ["Datacenter:", node.dc],
+    ["Roles:", node.roles.join(", ")],
+    ["Labels:", labelPairs(node.labels).join(",")],
+    ["Taints:", node.taints.map(taintText).join(", ")],
+    ["Address:", node.address],
+    ["Version:", node.version],
+    ["Registered:", node.registered && `${node.registered} (${since(node.registered, now)} ago)`],
+    ["Last heartbeat:", node.lastSeen && `${node.lastSeen} (${since(node.lastSeen, now)} ago)`],
     [
-      "Certificate expires",
+      "Certificate expires:",
       node.certificateExpires && `${node.certificateExpires} (${until(node.certificateExpires, now)})`,
     ],
-    ["Public key", node.key && `sha256:${node.key}`],
+    ["Public key:", node.key && `sha256:${node.key}`],
     [
-      "Expected",
+      "Expected:",
       expected && `${expected.name}, ${expected.roles.join("+") || "no role"}, ${expected.dc} (${expected.source})`,
     ],
-    ["CPU", node.cpu > 0 ? `${node.cpu} cores` : ""],
-    ["Memory", node.memory > 0 ? memoryOf(node) : ""],
-    ["Load", usage?.load?.toFixed(2)],
+    ["CPU:", node.cpu > 0 ? `${node.cpu} cores` : ""],
+    ["Memory:", node.memory > 0 ? memoryOf(node) : ""],
+    ["Load:", usage?.load?.toFixed(2)],
     // kcore builds no overlay network: the roster can only exclude one.
-    ["VXLAN", node.net?.disableVxlan === true ? "not wanted" : ""],
-    ["Storage", storageOf(node)],
+    ["VXLAN:", node.net?.disableVxlan === true ? "not wanted" : ""],
+    ["Storage:", storageOf(node)],
     [
-      "Name used twice",
+      "Name used twice:",
       nameConflict &&
         `also by ${nameConflict.with.join(", ")}; ${nameConflict.keepsName ? "this one keeps it" : "the other keeps it"}`,
     ],

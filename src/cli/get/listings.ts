@@ -1,11 +1,12 @@
-import { since, until, formatBinary } from "#base/units.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { ControllerView } from "#api/controller-schemas.ts";
-import type { CertificateView, ConflictView, NodeView } from "#api/schemas.ts";
-import { certificateWord, valueText, approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-labels.ts";
+import type { CertificateView, ConflictList, ConflictView, NodeView } from "#api/schemas.ts";
+import { certificateColumns } from "#tui/columns/certificate-columns.ts";
+import { conflictColumns, conflictOfEdits, conflictOfName } from "#tui/columns/conflict-columns.ts";
+import { controllerColumns } from "#tui/columns/controller-columns.ts";
+import { nodeColumns } from "#tui/columns/node-columns.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
 import type { Listing } from "./show-listing.ts";
-import type { Column } from "../terminal/format-table.ts";
 import { usageError } from "#errors/problem.ts";
 
 /** Lists the named nodes, or all, as far as the flags select them; sorted by name. */
@@ -31,20 +32,7 @@ export const controllerListing: Listing<ControllerView> = {
     return controllers.toSorted((a, b) => compare(a.dc, b.dc) || compare(a.address, b.address));
   },
   key: ({ controllerId }) => controllerId,
-  columns: [
-    { title: "ID", cell: ({ controllerId }) => controllerId },
-    { title: "ADDRESS", cell: ({ address }) => address },
-    { title: "DC", cell: ({ dc }) => dc },
-    { title: "STATE", cell: ({ state }) => state },
-    { title: "VERSION", cell: ({ version }) => version },
-    { title: "AGE", cell: ({ registered }, now) => since(registered, now) },
-    { title: "CONTACT", cell: ({ lastContact, state }, now) => (state === "self" ? "-" : since(lastContact, now)) },
-    { title: "CERT-EXPIRY", cell: ({ certificateExpires = "" }, now) => until(certificateExpires, now) },
-    { title: "SUB-CA-EXPIRY", cell: ({ subCa }, now) => until(subCa?.notAfter ?? "", now) },
-    { title: "MANUAL-APPROVAL", wide: true, cell: ({ requireManualApproval }) => yesOrNo(requireManualApproval) },
-    { title: "SUB-CA", wide: true, cell: ({ subCa }) => subCa?.serial ?? "" },
-    { title: "KEY", wide: true, cell: ({ key }) => key },
-  ],
+  columns: controllerColumns,
   none: "no controllers",
   registers: ["controller/"],
 };
@@ -52,18 +40,7 @@ export const controllerListing: Listing<ControllerView> = {
 /** Two concurrent edits of one thing, or one name that several nodes have. */
 export type ConflictRow =
   | ({ readonly type: "edit" } & ConflictView)
-  | {
-      readonly type: "name";
-      readonly id: string;
-      readonly hostname: string;
-      readonly nodes: readonly string[];
-      readonly keptBy: string;
-    };
-
-/** The newest loser, and the number of others. */
-function losersOf({ loser, others = [] }: ConflictView): string {
-  return shortValue(loser.value) + (others.length > 0 ? ` (+${others.length})` : "");
-}
+  | ({ readonly type: "name"; readonly id: string } & ConflictList["names"][number]);
 
 export const conflictListing: Listing<ConflictRow> = {
   fetch: async (client) => {
@@ -74,18 +51,11 @@ export const conflictListing: Listing<ConflictRow> = {
     ];
   },
   key: ({ id }) => id,
-  columns: [
-    { title: "ID", cell: ({ id }) => id },
-    { title: "KEY", cell: (row) => (row.type === "edit" ? row.key : "(host name)") },
-    { title: "WINNER", cell: (row) => (row.type === "edit" ? shortValue(row.winner.value) : row.keptBy) },
-    {
-      title: "LOSER",
-      cell: (row) => (row.type === "edit" ? losersOf(row) : row.nodes.filter((id) => id !== row.keptBy).join(",")),
-    },
-    { title: "AGE", cell: (row, now) => since(row.type === "edit" ? row.at : "", now) },
-    { title: "WINNER-FROM", wide: true, cell: (row) => (row.type === "edit" ? row.winner.origin : "") },
-    { title: "LOSER-FROM", wide: true, cell: (row) => (row.type === "edit" ? row.loser.origin : "") },
-  ],
+  columns: conflictColumns.map((column) => ({
+    ...(column.wide && { wide: true }),
+    title: column.title,
+    cell: (row, now) => column.cell(row.type === "edit" ? conflictOfEdits(row) : conflictOfName(row), now),
+  })),
   none: "no conflicts",
   registers: ["conflict/", "node/"],
 };
@@ -113,17 +83,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
         .toSorted((a, b) => compare(a.role, b.role) || compare(a.id, b.id) || compare(b.issued, a.issued));
     },
     key: ({ serial }) => serial,
-    columns: [
-      { title: "SERIAL", cell: ({ serial }) => serial },
-      { title: "ROLE", cell: ({ role }) => role },
-      { title: "ID", cell: ({ id }) => id },
-      { title: "STATUS", cell: certificateWord },
-      { title: "AGE", cell: ({ issued }, now) => since(issued, now) },
-      { title: "EXPIRY", cell: ({ notAfter }, now) => until(notAfter, now) },
-      { title: "ISSUER", wide: true, cell: ({ issuer }) => issuer },
-      { title: "SPKI", wide: true, cell: ({ spki }) => spki },
-      { title: "REVOKED", wide: true, cell: ({ revoked }) => (revoked ? `${revoked.reason} (${revoked.by})` : "") },
-    ],
+    columns: certificateColumns,
     none: "no certificates",
     registers: ["cert/", "revoked/", "node/", "controller/"],
   };
@@ -135,44 +95,8 @@ async function holderOf(word: string, certificates: readonly CertificateView[], 
   return (await findNode(client, word)).id;
 }
 
-/** A value on one line, cut where it would not fit into a table. */
-function shortValue(value: unknown): string {
-  const text = valueText(value);
-  return text.length > 48 ? `${text.slice(0, 47)}…` : text;
-}
-
-function yesOrNo(value: boolean | undefined): string {
-  return value === undefined ? "" : value ? "yes" : "no";
-}
-
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-export const nodeColumns: readonly Column<NodeView>[] = [
-  { title: "NAME", cell: ({ hostname }) => hostname },
-  { title: "STATUS", cell: statusWord },
-  { title: "APPROVAL", cell: approvalWord },
-  { title: "ROLES", cell: ({ roles }) => roles.join(",") },
-  { title: "DC", cell: ({ dc }) => dc },
-  { title: "ADDRESS", cell: ({ address }) => address },
-  { title: "VERSION", cell: ({ version }) => version },
-  { title: "AGE", cell: ({ registered }, now) => since(registered, now) },
-  { title: "SEEN", cell: ({ lastSeen }, now) => since(lastSeen, now) },
-  { title: "CERT-EXPIRY", cell: ({ certificateExpires }, now) => until(certificateExpires, now) },
-  { title: "CONFLICTS", cell: conflictsOf },
-  { title: "CPU", wide: true, cell: ({ cpu }) => (cpu === 0 ? "" : String(cpu)) },
-  { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : formatBinary(memory)) },
-  { title: "LABELS", wide: true, cell: ({ labels }) => labelPairs(labels).join(",") },
-  { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(taintText).join(",") },
-  { title: "ID", wide: true, cell: ({ id }) => id },
-  { title: "REASON", wide: true, cell: ({ reason = "" }) => reason },
-];
-
-function conflictsOf({ conflicts, nameConflict }: NodeView): string {
-  return [conflicts > 0 || !nameConflict ? String(conflicts) : "", nameConflict ? "name" : ""]
-    .filter((part) => part !== "")
-    .join("+");
 }
 
 /** Flags that choose among nodes. */

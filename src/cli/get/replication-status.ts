@@ -1,9 +1,10 @@
-import { formatLatency, since } from "#base/units.ts";
 import type { PeerView, ReplicationStatus } from "#api/controller-schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
-import { drawTable, type Column } from "../terminal/format-table.ts";
+import type { Column } from "#tui/columns/column.ts";
+import { contactColumn, controllerName, linkColumns } from "#tui/columns/controller-columns.ts";
+import { drawTable } from "../terminal/format-table.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 /** One controller's replication status, or the reason why there is none. */
@@ -34,28 +35,24 @@ async function askStatus(endpoint: string, { ask }: Cluster): Promise<Finding> {
   }
 }
 
-interface Link {
+/** A peer as the controller at the endpoint sees it. */
+interface Link extends PeerView {
   readonly endpoint: string;
-  readonly peer: PeerView;
 }
 
 const columns: readonly Column<Link>[] = [
   { title: "CONTROLLER", cell: ({ endpoint }) => endpoint },
-  { title: "PEER", cell: ({ peer }) => peer.address || peer.controllerId },
-  { title: "DC", cell: ({ peer }) => peer.dc },
-  { title: "STATE", cell: ({ peer }) => peer.state },
-  { title: "IN-STEP", cell: ({ peer }) => (peer.inStep ? "yes" : "no") },
-  { title: "TO-SEND", cell: ({ peer }) => String(peer.behind) },
-  { title: "TO-GET", cell: ({ peer }) => String(peer.ahead) },
-  { title: "RTT", cell: ({ peer }) => formatLatency(peer.rttMs) },
-  { title: "CLOCK", cell: ({ peer }) => formatLatency(peer.clockOffsetMs) },
-  { title: "CONTACT", cell: ({ peer }, now) => since(peer.lastContact, now) },
+  { title: "PEER", cell: controllerName },
+  { title: "DC", cell: ({ dc }) => dc },
+  { title: "STATE", cell: ({ state }) => state },
+  ...linkColumns,
+  contactColumn,
 ];
 
 function draw(findings: readonly Finding[]): string {
   if (findings.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
   const links = findings.flatMap(({ endpoint, status }) =>
-    (status?.peers ?? []).map((peer): Link => ({ endpoint, peer })),
+    (status?.peers ?? []).map((peer): Link => ({ ...peer, endpoint })),
   );
   const table = links.length === 0 ? "" : `${drawTable(columns, links, { wide: false, now: Date.now() })}\n`;
   return table + findings.map(summary).join("");

@@ -163,7 +163,7 @@ Examples:
 
 async function open({ name, bridge, net, mirror, packages: named }: PlaceFlags & Partial<UpFlags>): Promise<Lab> {
   const packages = named?.split(/[\s,]+/).filter((one) => one !== "");
-  const options: LabOptions = { tasks: await shownTasks(), note: toStderr };
+  const options: LabOptions = { tasks: shownTasks(), note: toStderr };
   const given = Object.fromEntries(
     Object.entries({ name, bridge, net, mirror, packages }).filter(([, value]) => value !== undefined),
   );

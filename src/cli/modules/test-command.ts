@@ -34,7 +34,7 @@ export function testCommand(): Command {
           message: `modules/${name}.yaml has no example to try it with`,
           hint: "example: { … }, arguments with which it converges on a new machine",
         });
-      const tasks = await shownTasks(output);
+      const tasks = shownTasks(output);
       const trials = await tryModule({ project: folder, module: name, args: example, withBusybox: busybox, tasks });
       const rows = trials.map(({ shell, outcomes }) => [shell, ...outcomes]);
       printRows(trials, output, ["SHELL", ...stages.map((stage) => stage.toUpperCase())], rows);

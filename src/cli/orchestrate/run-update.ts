@@ -13,6 +13,7 @@ import { kcoreHome } from "../process/kcore-home.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { bundleFor, type FoundBundle } from "../update/bundles.ts";
 import { readUpdates, type UpdateManifest } from "../update/ask-updates.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
@@ -31,7 +32,7 @@ export interface UpdateFlags extends RunFlags, ViewFlags {
 export async function runUpdate({ filename = [], bundle, rollback = false, ...flags }: UpdateFlags): Promise<number> {
   const manifest = await oneOf(filename);
   const { nodes } = ownRoster(findProject(flags.project));
-  const found = await bundleFor(manifest, bundle);
+  const found = await bundleFor(manifest, bundle, shownTasks(flags.output));
   const params = {
     ...paramsFor(manifest, [...nodes.values()], { bundle: found?.bundle, isBack: rollback }),
     ...(found && !rollback && { file: await plainFile(found) }),

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { git } from "#base/git.ts";
+import { runTask, type RunTasks } from "#base/tasks.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { isInside, refuseShippedName } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -33,22 +34,30 @@ const Outline = z.strictObject({
 });
 
 /**
- * Gets a pack's files; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are
+ * Gets a pack's files, from a repository as a task; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are
  * used.
  * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, SECRET_LITERAL, and mistakes in its pack.yaml
  */
-export async function fetchPack(project: string, { source, path = ".", ref }: PackSource): Promise<FetchedPack> {
+export async function fetchPack(
+  project: string,
+  { source, path = ".", ref }: PackSource,
+  tasks: RunTasks,
+): Promise<FetchedPack> {
   refusePassword(source);
   const folder = resolve(project, source);
   const isFolder = !source.includes("://") && (await stat(folder).catch(() => undefined))?.isDirectory() === true;
   if (isFolder && ref === undefined) return read(folder, path, source);
   if (!isFolder && !source.includes(":")) throw noFolder(folder, project);
   const clone = await mkdtemp(join(tmpdir(), "kcore-pack-"));
-  try {
+  const fetch = async (): Promise<string> => {
     await gitIn(clone, "init", "-q");
     await gitIn(clone, "fetch", "-q", "--depth", "1", "--", isFolder ? folder : source, ref ?? "HEAD");
-    const revision = (await gitIn(clone, "rev-parse", "FETCH_HEAD")).trim();
+    const commit = (await gitIn(clone, "rev-parse", "FETCH_HEAD")).trim();
     await gitIn(clone, "checkout", "-q", "FETCH_HEAD");
+    return commit;
+  };
+  try {
+    const revision = await runTask(tasks, `fetching ${source}`, fetch, (commit) => commit.slice(0, 12));
     return { ...(await read(clone, path, source)), revision };
   } finally {
     await rm(clone, { recursive: true, force: true });

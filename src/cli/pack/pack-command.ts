@@ -9,6 +9,7 @@ import { addProjectOption, addResultOption, type CommonFlags } from "../options.
 import { hashPack } from "./pack-files.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { alone, changedPacks, dropPin, keepPack, packProblems, readPins, type Pin, type Pins } from "./pinned-packs.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
 
@@ -52,7 +53,7 @@ async function addPack(
 ): Promise<void> {
   const folder = findProject(project);
   const from = { source, ...(path !== undefined && { path }), ...(ref !== undefined && { ref }) };
-  const fetched = await fetchPack(folder, from);
+  const fetched = await fetchPack(folder, from, shownTasks(output));
   const { name } = fetched;
   const pin = await alone(folder, async () => {
     refuseExisting(folder, name);
@@ -84,7 +85,7 @@ async function updatePacks(
   for (const [name, { source, path, ...pin }] of Object.entries(chosen)) {
     const newest = ref ?? pin.ref;
     const from = { source, ...(path !== undefined && { path }), ...(newest !== undefined && { ref: newest }) };
-    const fetched = await fetchPack(folder, from);
+    const fetched = await fetchPack(folder, from, shownTasks(output));
     if (fetched.name !== name)
       throw new KcoreError({
         code: "PACK_INVALID",

@@ -1,5 +1,6 @@
 import { cleanLine } from "#engine/events/clean.ts";
 import { padColumns, widthOf } from "#base/text.ts";
+import type { Column } from "#tui/columns/column.ts";
 import { wrapWords } from "#tui/ink/text.ts";
 
 /** How a table is drawn. */
@@ -67,6 +68,14 @@ export function formatTable(
   return [...drawn, ...note].map((line) => `${line}\n`).join("");
 }
 
+/** A title and its value; without a value there is no line. */
+export type TitledValue = readonly [title: string, value: string | undefined];
+
+/** Values behind their titles, one a line; the values begin in column `width`. */
+export function formatTitled(values: readonly TitledValue[], width: number): string {
+  return values.map(([title, value]) => (value ? `${padColumns(title, width)}${cleanLine(value)}\n` : "")).join("");
+}
+
 /** Wraps a text to the terminal's width. */
 export function wrapToScreen(text: string): string {
   return wrapWords(text, screenColumns(process.stdout)).join("\n");
@@ -77,22 +86,13 @@ export function firstSentence(text: string): string {
   return /^.*?[.!?](?=\s)/.exec(text)?.[0] ?? text;
 }
 
-/** One column of a table for people. */
-export interface Column<Item> {
-  readonly title: string;
-  /** `now` in milliseconds, for ages. */
-  readonly cell: (item: Item, now: number) => string;
-  /** Only with `-o wide`. */
-  readonly wide?: true;
-}
-
 /** The table of some items; an empty cell is shown as `-`, so that scripts can split rows at blanks. `wide`: all columns, in full width. */
 export function drawTable<Item>(
   columns: readonly Column<Item>[],
   items: readonly Item[],
   { wide, now }: { readonly wide: boolean; readonly now: number },
 ): string {
-  const shown = columns.filter((column) => wide || !column.wide);
+  const shown = columns.filter((column) => !column.live && (wide || !column.wide));
   return formatTable(
     shown.map(({ title }) => title),
     items.map((item) => shown.map(({ cell }) => cell(item, now) || "-")),

@@ -1,4 +1,5 @@
 import type { ReadStream } from "node:tty";
+import { widthOf } from "#base/text.ts";
 
 /** A question's line at the terminal; an answer that must not be seen is read without echo. */
 export interface PromptOptions {
@@ -33,18 +34,18 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
         resolve(answer);
       };
       const onAbort = () => finish(undefined);
+      const erase = (end: string) => {
+        if (!secret) process.stderr.write("\b \b".repeat(widthOf(end)));
+        typed = typed.slice(0, typed.length - end.length);
+      };
       const onData = (chunk: string) => {
         for (const key of chunk) {
           if (key === "\r" || key === "\n") return finish(typed);
           if (key === "\u0003") onInterrupt();
           else if (key === "\u0004" && typed === "") return finish(undefined);
-          else if (key === "\u007f" || key === "\b") {
-            if (typed !== "" && !secret) process.stderr.write("\b \b");
-            typed = Array.from(typed).slice(0, -1).join("");
-          } else if (key === "\u0015") {
-            if (!secret) process.stderr.write("\b \b".repeat(Array.from(typed).length));
-            typed = "";
-          } else if (key >= " ") {
+          else if (key === "\u007f" || key === "\b") erase(Array.from(typed).at(-1) ?? "");
+          else if (key === "\u0015") erase(typed);
+          else if (key >= " ") {
             typed += key;
             if (!secret) process.stderr.write(key);
           }

@@ -1,5 +1,5 @@
 import { detectTheme } from "#tui/ink/theme.ts";
-import { fleetTables } from "#tui/ink/fleet/listing.ts";
+import { fleetTables } from "#tui/ink/fleet/section-rows.ts";
 import type { FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import { formatTable } from "../terminal/format-table.ts";
 

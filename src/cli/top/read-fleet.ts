@@ -1,7 +1,7 @@
 import { formatBinary } from "#base/units.ts";
 import { ApiRefusal, type ApiClient, type CallOptions } from "#api/client.ts";
 import type { ControllerView, ReplicationStatus } from "#api/controller-schemas.ts";
-import type { ConflictView, NodeDetail } from "#api/schemas.ts";
+import type { NodeDetail } from "#api/schemas.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
@@ -14,7 +14,8 @@ import type {
   FleetUpdate,
 } from "#tui/ink/fleet/snapshot.ts";
 import { troubleOf } from "../update/draw-update.ts";
-import { taintText, valueText } from "#tui/fleet-labels.ts";
+import { conflictOfEdits, conflictOfName } from "#tui/columns/conflict-columns.ts";
+import { taintText } from "#tui/fleet-labels.ts";
 
 /** A part of the cluster that can be read by itself. */
 export type FleetPart = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
@@ -49,7 +50,7 @@ export async function readFleet(
       ? Promise.all([client.call("listControllers", {}, options), client.call("replicationStatus", {}, options)])
       : undefined,
     wants("certificates") ? client.call("listCertificates", {}, options) : known,
-    wants("conflicts") ? client.call("listConflicts", {}, options).then(conflictsOf) : known?.conflicts,
+    wants("conflicts") ? readConflicts(client, options) : known?.conflicts,
     wants("updates") ? readUpdates(client, options) : known?.updates,
   ]);
   const [list, own] = controllers ?? [known, known?.own];
@@ -114,31 +115,9 @@ function withTelling(
   return { ...controller, replication };
 }
 
-function conflictsOf({
-  conflicts,
-  names,
-}: {
-  readonly conflicts: readonly ConflictView[];
-  readonly names: readonly { readonly hostname: string; readonly nodes: readonly string[]; readonly keptBy: string }[];
-}): readonly FleetConflict[] {
-  return [
-    ...conflicts.map(({ id, key, at, winner, loser }): FleetConflict => ({
-      id,
-      key,
-      kind: "edit",
-      at,
-      winner: edit(winner),
-      loser: edit(loser),
-    })),
-    ...names.map(({ hostname, nodes, keptBy }): FleetConflict => ({
-      id: `name:${hostname}`,
-      key: hostname,
-      kind: "name",
-      at: "",
-      winner: { value: keptBy, origin: "", at: "" },
-      loser: { value: nodes.filter((id) => id !== keptBy).join(", "), origin: "", at: "" },
-    })),
-  ];
+async function readConflicts(client: ApiClient, options: CallOptions): Promise<readonly FleetConflict[]> {
+  const { conflicts, names } = await client.call("listConflicts", {}, options);
+  return [...conflicts.map(conflictOfEdits), ...names.map(conflictOfName)];
 }
 
 /** Rollouts that are not over, each with its nodes; a controller of a version without rollouts has none. */
@@ -173,10 +152,6 @@ function updateOf({ name, generation, phase, target, waits, updatedAt, owner, no
       ...(failure && { trouble: troubleOf({ failure }) }),
     })),
   };
-}
-
-function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["winner"] {
-  return { value: valueText(value), origin, at };
 }
 
 /** The facts of a node's own page beyond the list. */

@@ -5,6 +5,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { readUpdates, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
 import { nextSteps } from "./draw-update.ts";
@@ -36,9 +37,10 @@ export async function planUpdates(
     });
   const cluster = await openCluster(flags);
   const plans: UpdatePlan[] = [];
+  const tasks = shownTasks(output);
   if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
   for (const manifest of await readUpdates(filename))
-    plans.push((await prepareUpdate(cluster, manifest, omitUndefined({ bundle, again }))).plan);
+    plans.push((await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) })).plan);
   const draw = (wide: boolean): string => plans.map((plan) => drawPlan(plan, { wide, now: Date.now() })).join("\n");
   process.stdout.write(formatResult(plans, output, draw));
   if (plans.some(({ viable }) => !viable)) process.exitCode = exitCodes.failed;
@@ -69,7 +71,8 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
 
 async function applyOne(manifest: UpdateManifest, { bundle, again, output, passphraseFile, ...flags }: ApplyFlags) {
   const cluster = await openCluster(flags);
-  const prepared = await prepareUpdate(cluster, manifest, omitUndefined({ bundle, again }));
+  const tasks = shownTasks(output);
+  const prepared = await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) });
   const { plan } = prepared;
   // The table shows the blocked nodes, the error tells the reasons.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { formatBytes } from "#base/units.ts";
 import type { BundleSource } from "#api/bundle-transfer.ts";
 import { replaceFile } from "#base/file.ts";
-import { cleanLine } from "#engine/events/clean.ts";
+import type { RunTasks } from "#base/tasks.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -13,8 +13,9 @@ import { builtRuntimes, buildRuntime, cacheFolder, type Runtime } from "#runtime
 import { checkExport } from "#runtime/check-export.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { unwritten } from "../project/write-asked.ts";
-import { toStderr, type Say } from "../terminal/say.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { formatResult } from "../terminal/format-result.ts";
+import { formatTitled } from "../terminal/format-table.ts";
 import { kcoreVersion } from "../process/version.ts";
 
 export interface BundleWanted {
@@ -27,7 +28,8 @@ export interface BundleWanted {
 export interface BundlePlaces {
   /** The folder of built runtimes. */
   readonly cache?: string;
-  readonly note?: Say;
+  /** Runs the build of a runtime. */
+  readonly tasks: RunTasks;
 }
 
 /**
@@ -35,21 +37,20 @@ export interface BundlePlaces {
  * named, it is this kcore's own, which is built if it is missing.
  * @throws KcoreError UPDATE_BUNDLE_UNKNOWN, UPDATE_BUNDLE_INVALID, FILE_UNREADABLE, RUNTIME_UNAVAILABLE
  */
-export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}): Promise<FoundBundle> {
+export async function findBundle(wanted: BundleWanted, { tasks, ...places }: BundlePlaces): Promise<FoundBundle> {
   if (wanted.file !== undefined) {
     const found = await readBundleFile(wanted.file);
     if (isWanted(found.bundle, wanted)) return found;
     const { version, sha256 } = found.bundle;
     throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
-  const { note = toStderr } = places;
   const root = shippedRoot();
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
   const isOwn = wanted.version === undefined || wanted.version === kcoreVersion();
   const built = wanted.sha256 !== undefined || !isOwn ? await builtRuntimes(cache) : [];
   const found = built.find((runtime) => isWanted(runtime, wanted));
   if (found) return foundOf(found);
-  const own = isOwn ? await buildRuntime({ root, cache, note }) : undefined;
+  const own = isOwn ? await buildRuntime({ root, cache, tasks }) : undefined;
   if (own && isWanted(own, wanted)) return foundOf(own);
   throw unknown(wanted, `the runtimes that were built here, in ${cache}, are others`);
 }
@@ -61,9 +62,10 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
 export async function bundleFor(
   { name, spec: { target } }: { readonly name: string; readonly spec: Pick<UpdateSpec, "target"> },
   file: string | undefined,
+  tasks: RunTasks,
 ): Promise<FoundBundle | undefined> {
   const { version, bundle: sha256 } = target;
-  if (bringsOf({ target }) === "runtime") return findBundle({ version, sha256, file });
+  if (bringsOf({ target }) === "runtime") return findBundle({ version, sha256, file }, { tasks });
   if (file === undefined) return undefined;
   throw new KcoreError({
     code: "USAGE",
@@ -168,7 +170,7 @@ export type BuildFlags = BundleFlags & { readonly out?: string };
 
 /** `kcore update bundle build`. @throws KcoreError RUNTIME_UNAVAILABLE, USAGE */
 export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
-  const found = await findBundle({});
+  const found = await findBundle({}, { tasks: shownTasks(output) });
   const file = resolve(out ?? bundleFileName(found.bundle));
   await writeBundleFile(file, found);
   print(found.bundle, file, output);
@@ -187,7 +189,5 @@ function print(bundle: Bundle, file: string, output: BundleFlags["output"]): voi
 /** The properties of a bundle, one a line. */
 export function drawBundle({ version, arch, storePath, narHash, sha256, size }: Bundle, file: string): string {
   const rows = { version, arch, storePath, narHash, sha256, size: `${size} (${formatBytes(size)})`, file };
-  return Object.entries(rows)
-    .map(([name, value]) => `${cleanLine(`${name.padEnd(10)}${value}`)}\n`)
-    .join("");
+  return formatTitled(Object.entries(rows), 10);
 }

@@ -3,7 +3,8 @@ import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf } from "#rollout/hooks.ts";
 import { blockersOf } from "./submit-update.ts";
-import { drawTable, type Column } from "../terminal/format-table.ts";
+import type { Column } from "#tui/columns/column.ts";
+import { drawTable } from "../terminal/format-table.ts";
 
 const columns: readonly Column<PlannedNode>[] = [
   { title: "NODE", cell: ({ hostname }) => hostname },

@@ -2,7 +2,8 @@ import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { since } from "#base/units.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { nodePhases, hasEnded } from "#rollout/records.ts";
-import { drawTable, type Column, formatTable } from "../terminal/format-table.ts";
+import type { Column } from "#tui/columns/column.ts";
+import { drawTable, formatTable } from "../terminal/format-table.ts";
 import { cut, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
 
 /** Up to so many nodes are shown one by one in every phase. */

@@ -4,7 +4,8 @@ import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf, bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
-import { type Column, drawTable } from "../terminal/format-table.ts";
+import type { Column } from "#tui/columns/column.ts";
+import { drawTable, formatTitled, type TitledValue } from "../terminal/format-table.ts";
 import { shortHash } from "./draw-plan.ts";
 
 export const updateColumns: readonly Column<UpdateSummary>[] = [
@@ -56,38 +57,36 @@ type Shown = Omit<UpdateView, "signed">;
 /** An update with all of its nodes. */
 export function drawUpdate(view: Shown, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
   const { nodeStatus } = view;
-  const head = headOf(view, now).map(([title, text]) => `${`${title}:`.padEnd(12)}${cleanLine(text)}\n`);
   const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
   const logs = nodeStatus.flatMap((node) => {
     const lines = logOf(node);
     return lines.length === 0 ? [] : ["", cleanLine(`${node.hostname}: ${troubleOf(node)}`), ...lines];
   });
   const ends = logs.map((line) => `${line}\n`).join("");
-  return `${head.join("")}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
+  return `${formatTitled(headOf(view, now), 12)}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
 }
 
-function headOf(view: Shown, now: number): readonly (readonly [title: string, text: string])[] {
+function headOf(view: Shown, now: number): readonly TitledValue[] {
   const { name, generation, hash, phase, waits, reason, approvalPolicy, approvalStatus, approvedBy, owner } = view;
   const approval = approvedBy ? `${approvalStatus} by ${approvedBy}` : approvalStatus;
-  const all: readonly (readonly [string, string | undefined])[] = [
-    ["Name", name],
-    ["Generation", `${generation}, hash ${shortHash(hash)}`],
-    ["Phase", `${phase} for ${since(view.updatedAt, now)}`],
-    ["Reason", reason],
-    ["Asked by", view.rolledBackBy],
-    ["Waits for", waits],
-    ["Attended", view.attendance && `by ${attendantOf(view.attendance)}`],
-    ["Approval", `${approvalPolicy}: ${approval}`],
-    ["Target", view.target],
-    ["Strategy", `${view.strategy}, at most ${view.spec.strategy.maxUnavailable} down`],
-    ["Done", `${doneOf(view)}${view.failed > 0 ? `, ${view.failed} failed` : ""}`],
+  return [
+    ["Name:", name],
+    ["Generation:", `${generation}, hash ${shortHash(hash)}`],
+    ["Phase:", `${phase} for ${since(view.updatedAt, now)}`],
+    ["Reason:", reason],
+    ["Asked by:", view.rolledBackBy],
+    ["Waits for:", waits],
+    ["Attended:", view.attendance && `by ${attendantOf(view.attendance)}`],
+    ["Approval:", `${approvalPolicy}: ${approval}`],
+    ["Target:", view.target],
+    ["Strategy:", `${view.strategy}, at most ${view.spec.strategy.maxUnavailable} down`],
+    ["Done:", `${doneOf(view)}${view.failed > 0 ? `, ${view.failed} failed` : ""}`],
     [
-      "Owner",
+      "Owner:",
       `${ownerOf(view)}, epoch ${owner.epoch}${owner.heard ? "" : `, not heard of: kcore update cluster takeover ${name}`}`,
     ],
-    ["Created", `${view.createdAt} (${since(view.createdAt, now)} ago)`],
+    ["Created:", `${view.createdAt} (${since(view.createdAt, now)} ago)`],
   ];
-  return all.flatMap(([title, text]) => (text === undefined || text === "" ? [] : [[title, text] as const]));
 }
 
 export function doneOf({ done, nodes }: Pick<UpdateSummary, "done" | "nodes">): string {

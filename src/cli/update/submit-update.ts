@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { BodyOf, ReplyOf } from "#api/methods.ts";
 import type { UpdateDraft, UpdatePlan, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { replaceFile } from "#base/file.ts";
+import type { RunTasks } from "#base/tasks.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
@@ -20,6 +21,8 @@ export interface PreparedUpdate {
   readonly draft: UpdateDraft;
   /** Absent for NixOS systems, which nodes build themselves. */
   readonly bundle: FoundBundle | undefined;
+  /** Runs the transfer of the bundle. */
+  readonly tasks: RunTasks;
   readonly plan: UpdatePlan;
   /** The present update of this name. */
   readonly present: UpdateView | undefined;
@@ -29,11 +32,11 @@ export interface PreparedUpdate {
 export async function prepareUpdate(
   cluster: Pick<Cluster, "ask">,
   { name, spec }: UpdateManifest,
-  { bundle: file, again }: { readonly bundle?: string; readonly again?: boolean },
+  { bundle: file, again, tasks }: { readonly bundle?: string; readonly again?: boolean; readonly tasks: RunTasks },
 ): Promise<PreparedUpdate> {
-  const bundle = await bundleFor({ name, spec }, file);
+  const bundle = await bundleFor({ name, spec }, file, tasks);
   const draft = { name, spec, ...omitUndefined({ bundle: bundle?.bundle }) };
-  return { draft, bundle, ...(await planUpdate(cluster, draft, again)) };
+  return { draft, bundle, tasks, ...(await planUpdate(cluster, draft, again)) };
 }
 
 /** The controllers' plan for a manifest. @throws KcoreError as askUpdates does */
@@ -127,12 +130,12 @@ export async function signAndHandOver(
  */
 async function handOver(
   cluster: Pick<Cluster, "ask" | "endpoints">,
-  prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present">,
+  prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present" | "tasks">,
   asked: BodyOf<"applyUpdate">,
   owner: string | undefined,
   isLast = false,
 ): Promise<ReplyOf<"applyUpdate">> {
-  const { draft, bundle, present } = prepared;
+  const { draft, bundle, present, tasks } = prepared;
   const { name } = draft;
   const endpoints = owner === undefined ? cluster.endpoints.slice(0, 1) : [owner];
   let refused: KcoreError;
@@ -140,7 +143,7 @@ async function handOver(
     return await askUpdates(
       cluster,
       async (client) => {
-        if (bundle) await bringBundle(client, bundle, endpoints[0] ?? "");
+        if (bundle) await bringBundle(client, bundle, endpoints[0] ?? "", tasks);
         return client.call("applyUpdate", asked, { id: name });
       },
       { endpoints },

@@ -3,7 +3,7 @@ import { quietOf, type WorkItem, outcomeLabel } from "../work-item.ts";
 import { outcomeMark } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
 import type { Window } from "./blocks.ts";
-import { placeColumns, rowLines, type Column } from "./table.ts";
+import { placeColumns, rowLines, type ScreenColumn } from "./table.ts";
 import { span, type Line } from "./text.ts";
 
 interface ItemListProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
@@ -16,7 +16,7 @@ interface ItemListProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
 /** The steps of one node, as far as the window shows them. */
 export function itemLines({ items, window, selected, theme, width, now, usual }: ItemListProps): readonly Line[] {
   const { glyphs } = theme;
-  const columns: readonly Column<WorkItem>[] = [
+  const columns: readonly ScreenColumn<WorkItem>[] = [
     {
       title: "STEP",
       width: 22,

@@ -6,7 +6,7 @@ import type { Filter, Sort } from "../row-order.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
 import { type Window, ruled } from "./blocks.ts";
-import { headingLine, placeColumns, rowLines, type Column } from "./table.ts";
+import { headingLine, placeColumns, rowLines, type ScreenColumn } from "./table.ts";
 import { commonStart, tellApart } from "./tell-apart.ts";
 import { widthOf } from "#base/text.ts";
 import { fit, lineWidth, oneLine, span, type Line, type Span } from "./text.ts";
@@ -56,7 +56,7 @@ interface ColumnOptions {
   readonly milestones: "column" | "step";
 }
 
-function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
+function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
   const { rows, shown, glyphs, now, sort, milestones } = options;
   // Over all rows, so that scrolling changes neither columns nor names.
   const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
@@ -121,7 +121,7 @@ function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
 }
 
 /** A column for the sorted role or datacenter, which no other column has. */
-function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly Column<NodeRow>[] {
+function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly ScreenColumn<NodeRow>[] {
   if (sort !== "role" && sort !== "dc") return [];
   const told = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
   const width = Math.min(

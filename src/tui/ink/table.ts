@@ -2,9 +2,10 @@ import type { Window } from "./blocks.ts";
 import { fitExactly, fitLine, lineWidth, padLine, span, type Line, type Span } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
-/** One column of a table. */
-export interface Column<Row> {
-  readonly title: string;
+/** The room of a column on the terminal. */
+export interface Room {
+  /** The heading, where the title is too wide. */
+  readonly short?: string;
   /** Columns of the terminal that it takes at least. */
   readonly width: number;
   /** The column's share of the spare width; absent: the column does not grow. */
@@ -16,18 +17,23 @@ export interface Column<Row> {
   readonly align?: "right";
   /** On a narrow terminal, columns with the highest number are left out first; 0 never is. */
   readonly drop: number;
+}
+
+/** One column of a table on the terminal. */
+export interface ScreenColumn<Row> extends Room {
+  readonly title: string;
   readonly cell: (row: Row, width: number) => Line;
 }
 
 /** A column with its assigned width. */
-export interface Placed<Row> extends Column<Row> {
+export interface Placed<Row> extends ScreenColumn<Row> {
   readonly columns: number;
 }
 
 const gap = 1;
 
 /** Chooses the columns that fit, and shares the spare width among them. */
-export function placeColumns<Row>(columns: readonly Column<Row>[], width: number): readonly Placed<Row>[] {
+export function placeColumns<Row>(columns: readonly ScreenColumn<Row>[], width: number): readonly Placed<Row>[] {
   let kept = [...columns];
   const needs = () => kept.reduce((sum, column) => sum + column.width, 0) + gap * (kept.length - 1);
   while (needs() > width && kept.length > 1) {
@@ -36,7 +42,7 @@ export function placeColumns<Row>(columns: readonly Column<Row>[], width: number
     kept = kept.filter((column) => column !== worst);
   }
   let spare = Math.max(0, width - needs());
-  const ahead = new Map<Column<Row>, number>();
+  const ahead = new Map<ScreenColumn<Row>, number>();
   for (const column of kept)
     if (column.first) {
       const extra = Math.min(spare, (column.max ?? Infinity) - column.width);

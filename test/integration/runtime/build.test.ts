@@ -16,6 +16,7 @@ import { expect } from "chai";
 import { problemsOf } from "#support/steps.ts";
 import { runtimeBuild } from "#actions/runtime-build.ts";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
+import { runTasks, toldTasks } from "#base/tasks.ts";
 import { buildRuntime, type Runtime } from "#runtime/build.ts";
 import { actionContext } from "#support/action-context.ts";
 import { unpackExport } from "#support/nar.ts";
@@ -28,7 +29,7 @@ describe("the runtime for nodes", () => {
   let runtime: Runtime;
   const notes: string[] = [];
   const build = (cache: string): Promise<Runtime> =>
-    buildRuntime({ root, cache: join(folder, cache), note: (text) => notes.push(text) });
+    buildRuntime({ root, cache: join(folder, cache), tasks: toldTasks((text) => notes.push(text)) });
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "kcore-runtime-"));
@@ -84,7 +85,7 @@ describe("the runtime for nodes", () => {
     const empty = join(folder, "empty");
     mkdirSync(empty);
     const problems = await problemsOfAsync(() =>
-      buildRuntime({ root: empty, cache: dirname(runtime.file), note: () => undefined }),
+      buildRuntime({ root: empty, cache: dirname(runtime.file), tasks: runTasks }),
     );
     expect(problems).to.equal("RUNTIME_UNAVAILABLE");
   });

@@ -1,5 +1,6 @@
 import type { Controllers } from "#api/ask.ts";
 import type { UpdateDraft } from "#api/update-schemas.ts";
+import { runTasks } from "#base/tasks.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { hasEnded, type RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
@@ -106,7 +107,7 @@ export class Operator {
     begun.add(name);
     try {
       const draft = this.#draft(name);
-      const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
+      const prepared = { draft, bundle: undefined, tasks: runTasks, ...(await planUpdate(cluster, draft, again)) };
       // A controller that does not know of the update would own it as well.
       if (cluster === this.cluster && !prepared.present) return undefined;
       const { id, epoch } = prepared.plan.owner;

@@ -2,10 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { drawFailures, drawGroups } from "#cli/adhoc/answers.ts";
-import { certificateListing, conflictListing, controllerListing, nodeColumns } from "#cli/get/listings.ts";
 import { drawStats } from "#cli/runs/stats.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
+import { certificateColumns } from "#tui/columns/certificate-columns.ts";
+import { conflictColumns } from "#tui/columns/conflict-columns.ts";
+import { controllerColumns } from "#tui/columns/controller-columns.ts";
+import { nodeColumns } from "#tui/columns/node-columns.ts";
 import { createPlainView } from "#tui/plain.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
@@ -66,13 +69,13 @@ const stamped = (events: readonly RunEventBody[]): readonly RunEvent[] =>
 describe("the transcripts of README and docs", () => {
   const columns = {
     nodes: nodeColumns,
-    controllers: controllerListing.columns,
-    conflicts: conflictListing.columns,
-    certificates: certificateListing({}).columns,
+    controllers: controllerColumns,
+    conflicts: conflictColumns,
+    certificates: certificateColumns,
   } as const;
   for (const [what, known] of Object.entries(columns))
     it(`show the columns of kcore get ${what}`, () => {
-      const titles = known.filter(({ wide }) => !wide).map(({ title }) => title);
+      const titles = known.filter(({ wide, live }) => !wide && !live).map(({ title }) => title);
       const headings = blocks.flatMap(({ at, text }) =>
         Array.from(
           text.matchAll(new RegExp(`^\\$ kcore .*\\bget ${what}\\b.*\\n([A-Z-]+ +[A-Z-]+ .*)$`, "gm")),

@@ -1,4 +1,6 @@
+import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
+import type { SayProgress } from "#base/tasks.ts";
 import { bastionTasks } from "#tui/tasks.ts";
 import { writtenText } from "#support/written-text.ts";
 
@@ -26,5 +28,24 @@ describe("the tasks of the bastion", () => {
   it("are silent for -o json, and throw all the same", async () => {
     const { text, error } = await run(true);
     expect([text, (error as Error).message]).to.deep.equal(["", "no room"]);
+  });
+
+  it("show bytes of all, and steps one after the other; a failed step ends the others", async () => {
+    const { out, take } = writtenText();
+    const done: string[] = [];
+    const send = (say: SayProgress) => {
+      say({ bytes: 512_000, total: 2e6 });
+      return Promise.resolve("2.0 MB");
+    };
+    const steps = [
+      { title: "writing it", work: send },
+      { title: "reading it back", work: () => Promise.reject(new Error("damaged")) },
+      { title: "noting it", work: () => Promise.resolve(done.push("noted")) },
+    ];
+    const all = bastionTasks({ out, isScreen: true })([{ title: "backing up prod", steps }]);
+    expect(await all.catch(String)).to.equal("Error: damaged");
+    const text = stripVTControlCharacters(take());
+    for (const part of ["backing up prod", "0.5/2.0 MB", "writing it: 2.0 MB"]) expect(text).to.contain(part);
+    expect(done).to.deep.equal([]);
   });
 });

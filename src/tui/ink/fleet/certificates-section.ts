@@ -1,13 +1,9 @@
+import { certificateColumns, type CertificateRow } from "../../columns/certificate-columns.ts";
+import { concernOfExpiry } from "../../columns/concern.ts";
 import { certificateWord } from "../../fleet-labels.ts";
-import { span } from "../text.ts";
-import { concernMark, concernOfExpiry, expiryCell, expiryFact, sinceCell } from "./cells.ts";
+import { expiryFact } from "./cells.ts";
 import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";
-
-/** A certificate with the name of the node that holds it. */
-interface CertificateRow extends FleetCertificate {
-  readonly holder: string;
-}
 
 /** The present certificate of each holder, without replaced and revoked ones. */
 function held({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
@@ -43,18 +39,10 @@ export const certificatesSection: Section<CertificateRow> = {
   concern: ({ notAfter }, at) => concernOfExpiry(notAfter, at),
   orders: [
     { name: "expiry", by: ({ notAfter }) => notAfter },
-    { name: "holder", by: ({ holder }) => holder },
+    { name: "holder", by: ({ holder = "" }) => holder },
     { name: "role", by: ({ role }) => role },
   ],
-  columns: ({ theme, now }) => [
-    { title: "", width: 1, drop: 0, cell: ({ notAfter }) => [concernMark(concernOfExpiry(notAfter, now), theme)] },
-    { title: "HOLDER", width: 14, grow: 3, max: 40, drop: 0, cell: ({ holder }) => [span(holder)] },
-    { title: "ROLE", width: 10, drop: 1, cell: ({ role }) => [span(role)] },
-    { title: "EXPIRY", width: 7, align: "right", drop: 0, cell: ({ notAfter }) => expiryCell(notAfter, now) },
-    { title: "AGE", width: 5, align: "right", drop: 3, cell: ({ issued }) => sinceCell(issued, now) },
-    { title: "SERIAL", width: 12, grow: 2, max: 40, drop: 4, cell: ({ serial }) => [span(serial, "muted")] },
-    { title: "ISSUER", width: 12, grow: 2, max: 40, drop: 5, cell: ({ issuer }) => [span(issuer, "muted")] },
-  ],
+  columns: certificateColumns,
   open: (row, _snapshot, { now }) => ({
     title: `certificate of ${row.holder}`,
     facts: [

@@ -1,6 +1,6 @@
-import { span } from "../text.ts";
+import { coarseSince } from "../../columns/column.ts";
+import { conflictColumns } from "../../columns/conflict-columns.ts";
 import type { Glyphs } from "../theme.ts";
-import { coarseSince, concernMark, sinceCell } from "./cells.ts";
 import type { Fact, Section } from "./section.ts";
 import type { FleetConflict, FleetEdit } from "./snapshot.ts";
 
@@ -18,21 +18,7 @@ export const conflictsSection: Section<FleetConflict> = {
     { name: "key", by: ({ key }) => key },
     { name: "age", by: ({ at }) => at },
   ],
-  columns: ({ theme, now }) => [
-    { title: "", width: 1, drop: 0, cell: () => [concernMark(1, theme)] },
-    {
-      title: "WHAT",
-      width: 18,
-      grow: 3,
-      max: 60,
-      drop: 0,
-      cell: ({ key, kind }) => [span(kind === "name" ? `host name ${key}` : key)],
-    },
-    { title: "WINNER", width: 12, grow: 2, drop: 0, cell: ({ winner }) => [span(winner.value)] },
-    { title: "LOSER", width: 12, grow: 2, drop: 0, cell: ({ loser }) => [span(loser.value, "muted")] },
-    { title: "AGE", width: 5, align: "right", drop: 1, cell: ({ at }) => sinceCell(at, now) },
-    { title: "ID", width: 10, grow: 1, max: 24, drop: 2, cell: ({ id }) => [span(id, "muted")] },
-  ],
+  columns: conflictColumns,
   open: (conflict, _snapshot, { theme, now }) => ({
     title: `conflict ${conflict.id}`,
     facts: [

@@ -1,8 +1,8 @@
-import { span, type Line } from "../text.ts";
-import { concernMark, countCell } from "./cells.ts";
+import { countColumn } from "../../columns/column.ts";
+import type { Concern } from "../../columns/concern.ts";
 import { concernOfController } from "./controllers-section.ts";
 import { concernOfNode } from "./nodes-section.ts";
-import type { Concern, Section } from "./section.ts";
+import type { Section } from "./section.ts";
 import type { FleetController, FleetNode, FleetSnapshot } from "./snapshot.ts";
 
 /** A datacenter with its nodes and controllers. */
@@ -40,10 +40,6 @@ function concernOf({ nodes, controllers }: Datacenter, at: number): Concern {
   return all.includes(0) ? 0 : all.includes(1) ? 1 : 2;
 }
 
-function numberCell(value: number): Line {
-  return [span(String(value))];
-}
-
 export const dcsSection: Section<Datacenter> = {
   name: "dcs",
   title: "DCs",
@@ -58,24 +54,22 @@ export const dcsSection: Section<Datacenter> = {
     { name: "nodes", by: ({ nodes }) => -nodes.length },
     { name: "not ready", by: (dc) => -count(dc, "not-ready") },
   ],
-  columns: ({ theme, now }) => [
-    { title: "", width: 1, drop: 0, cell: (dc) => [concernMark(concernOf(dc, now), theme)] },
-    { title: "DC", width: 10, grow: 1, max: 36, drop: 0, cell: ({ name }) => [span(name)] },
-    { title: "NODES", width: 6, align: "right", drop: 0, cell: ({ nodes }) => numberCell(nodes.length) },
-    { title: "READY", width: 6, align: "right", drop: 0, cell: (dc) => numberCell(count(dc, "ready")) },
-    { title: "NOTREADY", width: 8, align: "right", drop: 1, cell: (dc) => countCell(count(dc, "not-ready")) },
-    { title: "PENDING", width: 7, align: "right", drop: 2, cell: (dc) => countCell(count(dc, "pending")) },
-    { title: "OTHER", width: 5, align: "right", drop: 4, cell: (dc) => numberCell(count(dc, "rejected", "unknown")) },
+  columns: [
+    { title: "DC", cell: ({ name }) => name, room: { width: 10, grow: 1, max: 36, drop: 0 } },
+    { title: "NODES", cell: ({ nodes }) => String(nodes.length), room: { width: 6, align: "right", drop: 0 } },
+    { title: "READY", cell: (dc) => String(count(dc, "ready")), room: { width: 6, align: "right", drop: 0 } },
+    countColumn("NOTREADY", (dc) => count(dc, "not-ready"), { width: 8, drop: 1 }),
+    countColumn("PENDING", (dc) => count(dc, "pending"), { width: 7, drop: 2 }),
+    {
+      title: "OTHER",
+      cell: (dc) => String(count(dc, "rejected", "unknown")),
+      room: { width: 5, align: "right", drop: 4 },
+    },
     {
       title: "CONTROLLERS",
-      width: 11,
-      align: "right",
-      drop: 3,
-      cell: (dc) => {
-        const { length } = dc.controllers;
-        const role = answering(dc) < length ? "failed" : "plain";
-        return [span(length === 0 ? "0" : `${answering(dc)}/${length}`, role)];
-      },
+      cell: (dc) => (dc.controllers.length === 0 ? "0" : `${answering(dc)}/${dc.controllers.length}`),
+      role: (dc) => (answering(dc) < dc.controllers.length ? "failed" : "plain"),
+      room: { width: 11, align: "right", drop: 3 },
     },
   ],
   open: (dc) => ({

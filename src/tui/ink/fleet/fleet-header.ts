@@ -1,10 +1,11 @@
 import { shortAge } from "#base/units.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
-import { alarmsOf, controllerRows, controllerName } from "./controllers-section.ts";
+import { alarmsOf, controllerName } from "../../columns/controller-columns.ts";
+import { controllerRows } from "./controllers-section.ts";
 import type { FleetUi } from "./fleet-ui.ts";
 import { sectionNames } from "./fleet-ui.ts";
-import { listers } from "./listing.ts";
+import { listers } from "./section-rows.ts";
 import type { FleetLink, FleetSnapshot } from "./snapshot.ts";
 
 export interface FleetProps {

@@ -6,8 +6,8 @@ import type { Theme, Glyphs } from "../theme.ts";
 import { concernMark } from "./cells.ts";
 import { alarmLines, fleetHeader, isStale, sectionsLine, type FleetProps } from "./fleet-header.ts";
 import type { FleetUi } from "./fleet-ui.ts";
-import { listers, type Listing } from "./listing.ts";
-import type { Concern } from "./section.ts";
+import type { Concern } from "../../columns/concern.ts";
+import { listers, type SectionRows } from "./section-rows.ts";
 
 export interface FleetSceneProps extends FleetProps {
   readonly size: Size;
@@ -19,7 +19,7 @@ export interface FleetScene {
   readonly lines: readonly Line[];
   /** The user's settings, with scroll positions that fit. */
   readonly ui: FleetUi;
-  readonly listing: Listing;
+  readonly listing: SectionRows;
   readonly selected: number;
   /** The key of the selected row. */
   readonly key?: string;
@@ -74,7 +74,7 @@ function listPane(props: FleetSceneProps, { listing, selected }: Chosen, room: n
 }
 
 /** The rule above the rows: their number, concerns, filter and order. */
-function countsLine(props: FleetSceneProps, { title, total, counts, keys, order }: Listing): Line {
+function countsLine(props: FleetSceneProps, { title, total, counts, keys, order }: SectionRows): Line {
   const { ui, theme, size } = props;
   const { glyphs } = theme;
   const [bad = 0, look = 0] = counts;

@@ -1,10 +1,8 @@
-import type { Column } from "../table.ts";
+import type { Column } from "../../columns/column.ts";
+import type { Concern } from "../../columns/concern.ts";
 import type { Role, Theme } from "../theme.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import type { SectionName } from "./fleet-ui.ts";
-
-/** The urgency of a row, from 0: failed, needs attention, in order, of no interest. */
-export type Concern = 0 | 1 | 2 | 3;
 
 export interface DrawOptions {
   readonly theme: Theme;
@@ -26,7 +24,7 @@ export interface Section<Row> {
   readonly concern: (row: Row, at: number) => Concern;
   /** The orders by `s`, after the first one, which is by concern. */
   readonly orders: readonly Order<Row>[];
-  readonly columns: (options: DrawOptions) => readonly Column<Row>[];
+  readonly columns: readonly Column<Row>[];
   /** A row's own page. */
   readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions) => DetailPage;
   /** The command that comes next for the row, to be copied. */
@@ -45,10 +43,4 @@ export interface DetailPage {
   readonly title: string;
   readonly facts: readonly Fact[];
   readonly groups?: readonly (readonly [heading: string, facts: readonly Fact[]])[];
-}
-
-const roles: Readonly<Record<Concern, Role>> = { 0: "failed", 1: "warning", 2: "ok", 3: "muted" };
-
-export function roleOf(concern: Concern): Role {
-  return roles[concern];
 }

@@ -2,7 +2,7 @@ import type { ControllerView, PeerView, ReplicationStatus } from "#api/controlle
 import type { CertificateView, NodeView } from "#api/schemas.ts";
 
 /** A node as the API lists it. Times are ISO 8601 in UTC, empty where there is none. */
-export interface FleetNode extends Omit<NodeView, "taints" | "key"> {
+export interface FleetNode extends NodeView {
   /** Absent without earlier reports. */
   readonly trend?: FleetTrend | undefined;
 }
@@ -35,14 +35,14 @@ export interface FleetReplication extends Pick<ReplicationStatus, Counted> {
   readonly peers: readonly FleetPeer[];
 }
 
-export interface FleetController extends Omit<ControllerView, "key"> {
+export interface FleetController extends ControllerView {
   /** The controller's own report; absent before its first answer. */
   readonly replication?: FleetReplication;
   /** The reason why it could not be asked. */
   readonly silent?: string;
 }
 
-export type FleetCertificate = Omit<CertificateView, "spki">;
+export type FleetCertificate = CertificateView;
 
 export interface FleetEdit {
   /** The value as JSON. */
@@ -59,7 +59,10 @@ export interface FleetConflict {
   readonly kind: "edit" | "name";
   readonly at: string;
   readonly winner: FleetEdit;
+  /** The newest losing edit. */
   readonly loser: FleetEdit;
+  /** The number of older losing edits, if there are any. */
+  readonly others?: number;
 }
 
 /** A node in a rollout. */

@@ -1,6 +1,6 @@
-import { span } from "../text.ts";
-import { coarseSince, concernMark, sinceCell } from "./cells.ts";
-import type { Concern, Fact, Section } from "./section.ts";
+import { ageColumn, coarseSince } from "../../columns/column.ts";
+import type { Concern } from "../../columns/concern.ts";
+import type { Fact, Section } from "./section.ts";
 import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 
 /** Phases in which the rollout does not wait for the node. */
@@ -40,14 +40,13 @@ export const updatesSection: Section<FleetUpdate> = {
     { name: "name", by: ({ name }) => name },
     { name: "age", by: ({ since }) => since },
   ],
-  columns: ({ theme, now }) => [
-    { title: "", width: 1, drop: 0, cell: (update) => [concernMark(concernOfUpdate(update), theme)] },
-    { title: "NAME", width: 14, grow: 1, max: 30, drop: 0, cell: ({ name }) => [span(name)] },
-    { title: "PHASE", width: 12, drop: 0, cell: ({ phase }) => [span(phase)] },
-    { title: "DONE", width: 16, grow: 1, max: 40, drop: 1, cell: (update) => [span(doneByDc(update))] },
-    { title: "UNDER WAY", width: 10, grow: 2, max: 60, drop: 2, cell: (update) => [span(namesOf(update))] },
-    { title: "WAITS FOR", width: 10, grow: 2, drop: 3, cell: ({ waits = "" }) => [span(waits, "muted")] },
-    { title: "SINCE", width: 5, align: "right", drop: 4, cell: ({ since }) => sinceCell(since, now) },
+  columns: [
+    { title: "NAME", cell: ({ name }) => name, room: { width: 14, grow: 1, max: 30, drop: 0 } },
+    { title: "PHASE", cell: ({ phase }) => phase, room: { width: 12, drop: 0 } },
+    { title: "DONE", cell: doneByDc, room: { width: 16, grow: 1, max: 40, drop: 1 } },
+    { title: "UNDER-WAY", cell: namesOf, room: { width: 10, grow: 2, max: 60, drop: 2 } },
+    { title: "WAITS-FOR", cell: ({ waits = "" }) => waits, role: "muted", room: { width: 10, grow: 2, drop: 3 } },
+    ageColumn("CHANGED", ({ since }) => since, { room: { width: 7, drop: 4 } }),
   ],
   open: (update, _snapshot, { now }) => ({
     title: update.name,

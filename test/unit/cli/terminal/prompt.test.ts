@@ -10,8 +10,8 @@ describe("a question in lines", () => {
     Reflect.deleteProperty(process.stderr, "write");
   });
 
-  it("V1: is shown when nothing is echoed any more, and leaves nothing that was typed for it", async () => {
-    const log: string[] = [];
+  /** A terminal whose keys the test types; `log` gets the texts and the changes of its mode. */
+  const openTerminal = (log: string[]): EventEmitter => {
     const input = Object.assign(new EventEmitter(), {
       setRawMode: (isRaw: boolean) => log.push(`raw ${isRaw}`),
       setEncoding: () => undefined,
@@ -20,6 +20,22 @@ describe("a question in lines", () => {
     });
     Object.defineProperty(process, "stdin", { configurable: true, value: input });
     process.stderr.write = ((text: string) => log.push(JSON.stringify(text)) > 0) as typeof process.stderr.write;
+    return input;
+  };
+
+  it("erases as many columns as a character takes", async () => {
+    const log: string[] = [];
+    const input = openTerminal(log);
+    const { signal } = new AbortController();
+    const answer = promptLine({ text: "Name", secret: false, signal, onInterrupt: () => undefined });
+    input.emit("data", "a名\u007fb\u0015c\n");
+    expect(await answer).to.equal("c");
+    expect(log.filter((text) => text.includes("\\b"))).to.deep.equal(['"\\b \\b\\b \\b"', '"\\b \\b\\b \\b"']);
+  });
+
+  it("V1: is shown when nothing is echoed any more, and leaves nothing that was typed for it", async () => {
+    const log: string[] = [];
+    const input = openTerminal(log);
     const stop = new AbortController();
     const answer = promptLine({ text: "Passphrase", secret: true, signal: stop.signal, onInterrupt: () => undefined });
     input.emit("data", "hunt");

@@ -3,6 +3,7 @@ import { EventEmitter } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import type { ApiClient, CallOptions } from "#api/client.ts";
+import { toldTasks } from "#base/tasks.ts";
 import { bringBundle } from "#cli/update/bring-bundle.ts";
 import type { FoundBundle } from "#cli/update/bundles.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -13,23 +14,14 @@ type Piece = { readonly offset: number; readonly data: string };
 const size = 300_000;
 const where = "192.0.2.11:9090";
 
-/** The terminal's output, and the source of signals. */
-class Host extends EventEmitter {
-  written = "";
-  readonly stderr: NodeJS.Process["stderr"];
-
-  constructor(isTTY: boolean) {
-    super();
-    const write = (text: string): boolean => (this.written += text) !== "";
-    this.stderr = { isTTY, write } as unknown as NodeJS.Process["stderr"];
-  }
-}
-
 describe("bringing a bundle", () => {
   const dir = folderOfEachTest("bring");
   let source: FoundBundle;
   let held: number;
   let offsets: number[];
+  /** The source of signals. */
+  let host: EventEmitter;
+  let told: string[];
 
   beforeEach(async () => {
     const file = dir("bundle");
@@ -38,6 +30,8 @@ describe("bringing a bundle", () => {
     source = { bundle, file, start: 0 };
     held = 0;
     offsets = [];
+    host = new EventEmitter();
+    told = [];
   });
 
   /** A controller that calls `before` with the name of each call. */
@@ -47,23 +41,23 @@ describe("bringing a bundle", () => {
         before(name);
         signal?.throwIfAborted();
         if (name === "listBundles")
-          return { bundles: held > 0 ? [{ sha256: source.bundle.sha256, held, whole: false }] : [] };
+          return { bundles: held > 0 ? [{ sha256: source.bundle.sha256, held, whole: held === size }] : [] };
         expect(sha256).to.equal(source.bundle.sha256);
         offsets.push(offset);
         held = offset + Buffer.from(data, "base64").length;
         return { held, whole: held === size };
       },
     }) as unknown as ApiClient;
-  const bring = (host: Host, before: (name: string) => void = () => undefined): Promise<unknown> =>
-    bringBundle(clientOf(before), source, where, host as unknown as NodeJS.Process).catch((error: unknown) => error);
+  const tasks = toldTasks((line) => void told.push(line));
+  const bring = (before: (name: string) => void = () => undefined): Promise<unknown> =>
+    bringBundle(clientOf(before), source, where, tasks, host as NodeJS.Process).catch((error: unknown) => error);
   /** Sends the signal at the second piece. */
-  const interrupting = (host: Host, signal: string) => (name: string) => {
+  const interrupting = (signal: string) => (name: string) => {
     if (name === "putBundle" && offsets.length === 1) host.emit(signal);
   };
 
   it("Ctrl-C says how much is there, and the same again goes on from there", async () => {
-    const host = new Host(true);
-    const stopped = await bring(host, interrupting(host, "SIGINT"));
+    const stopped = await bring(interrupting("SIGINT"));
     expect(stopped).to.be.instanceOf(KcoreError).and.to.include({ exitCode: 130 });
     expect((stopped as KcoreError).problems).to.deep.equal([
       {
@@ -72,30 +66,33 @@ describe("bringing a bundle", () => {
         hint: "the same command goes on from there",
       },
     ]);
-    const to = `\rkcore 0.4.0 to ${where}:`;
-    expect(host.written).to.equal(`${to} 0.0/300.0 kB${to} 65.5/300.0 kB\n`);
     expect(host.listenerCount("SIGINT") + host.listenerCount("SIGTERM")).to.equal(0);
 
     const there = held;
     offsets = [];
-    expect(await bring(host)).to.equal(undefined);
+    told = [];
+    expect(await bring()).to.equal(undefined);
     expect(offsets[0]).to.equal(there);
     expect(held).to.equal(size);
+    expect(told).to.deep.equal([`bringing kcore 0.4.0 to ${where}`, "300.0 kB"]);
+  });
+
+  it("shows nothing if the controller has all of it", async () => {
+    held = size;
+    expect([await bring(), told, offsets]).to.deep.equal([undefined, [], []]);
   });
 
   it("stopped before it is known what is there says that nothing was handed over", async () => {
-    const host = new Host(false);
-    const stopped = await bring(host, () => host.emit("SIGTERM"));
+    const stopped = await bring(() => host.emit("SIGTERM"));
     expect(stopped).to.have.property("message", "stopped: the update was not handed over");
-    expect(host.written).to.equal("");
+    expect(told).to.deep.equal([]);
   });
 
   it("stopped by its last piece does not go on as if nobody had said anything", async () => {
-    const host = new Host(false);
     const last = (name: string): void => {
       if (name === "putBundle" && offsets.length === 2) queueMicrotask(() => host.emit("SIGINT"));
     };
-    const stopped = await bring(host, last);
+    const stopped = await bring(last);
     expect(held).to.equal(size);
     expect(stopped).to.have.property("exitCode", 130);
   });

@@ -89,7 +89,7 @@ describe("bundles of the runtime on the bastion", () => {
 
   describe("are found", () => {
     const find = (wanted: BundleWanted): ReturnType<typeof findBundle> =>
-      findBundle(wanted, { cache: dir(), note: () => expect.fail("nothing is built") });
+      findBundle(wanted, { cache: dir(), tasks: () => expect.fail("nothing is built") });
 
     it("by version, the newest of several, and by SHA-256, among what was built", async () => {
       const [first, second] = [await writeRuntime(dir()), await writeRuntime(dir())];

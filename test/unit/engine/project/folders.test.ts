@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { runTasks } from "#base/tasks.ts";
 import { fetchPack } from "#cli/pack/fetch-pack.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -17,7 +18,7 @@ describe("S8: names that kcore ships", () => {
         expect(problemsIn(() => foldersOf("states", { project, shipped }))).to.deep.equal([refused]);
         mkdirSync(join(project, "elsewhere"));
         writeFileSync(join(project, "elsewhere/pack.yaml"), `name: ${name}\n`);
-        expect(await problemsOfRejection(fetchPack(project, { source: "elsewhere" }))).to.deep.equal([refused]);
+        expect(await problemsOfRejection(fetchPack(project, { source: "elsewhere" }, runTasks))).to.deep.equal([refused]);
       });
     });
 

@@ -1,19 +1,20 @@
 import type { Window } from "../blocks.ts";
-import { headingLine, placeColumns, rowLines } from "../table.ts";
+import type { Concern } from "../../columns/concern.ts";
+import { headingLine, placeColumns, rowLines, type ScreenColumn } from "../table.ts";
 import { span, type Line, type Span } from "../text.ts";
-import { pageLines } from "./cells.ts";
+import { concernMark, drawCell, pageLines } from "./cells.ts";
 import { certificatesSection } from "./certificates-section.ts";
 import { conflictsSection } from "./conflicts-section.ts";
 import { controllersSection } from "./controllers-section.ts";
 import { dcsSection } from "./dcs-section.ts";
 import { freshFleetUi, type FleetUi, type SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
-import type { Concern, DrawOptions, Order, Section } from "./section.ts";
+import type { DrawOptions, Order, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import { updatesSection } from "./updates-section.ts";
 
 /** A section's rows of any kind, filtered and ordered. */
-export interface Listing {
+export interface SectionRows {
   readonly title: string;
   readonly none: string;
   /** The number of all rows, and that of each concern. */
@@ -42,7 +43,7 @@ interface TableOptions {
 
 export type Choice = Pick<FleetUi, "search" | "trouble" | "places" | "dc">;
 
-type Lister = (snapshot: FleetSnapshot, choice: Choice) => Listing;
+type Lister = (snapshot: FleetSnapshot, choice: Choice) => SectionRows;
 
 interface Prepared<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
@@ -132,8 +133,20 @@ function orderName<Row>({ orders }: Section<Row>, sort: number): string {
   return sort === 0 ? "concern" : (orders[sort - 1]?.name ?? "");
 }
 
+/** The columns of a section that have room, with their headings on a terminal. A shape for each row's concern stands before them. */
+function columnsOf<Row>({ columns, concern }: Section<Row>, options: DrawOptions): readonly ScreenColumn<Row>[] {
+  const { theme, now } = options;
+  return [
+    { title: "", width: 1, drop: 0, cell: (row) => [concernMark(concern(row, now), theme)] },
+    ...columns.flatMap((column): readonly ScreenColumn<Row>[] => {
+      const { title, room } = column;
+      return room ? [{ title: room.short ?? title, ...room, cell: (row) => drawCell(column, row, options) }] : [];
+    }),
+  ];
+}
+
 function tableLines<Row>(
-  { columns }: Section<Row>,
+  section: Section<Row>,
   rows: readonly Row[],
   {
     window,
@@ -144,7 +157,7 @@ function tableLines<Row>(
   }: DrawOptions & TableOptions & { readonly window: Window; readonly selected: number },
 ): readonly Line[] {
   const { glyphs } = options.theme;
-  const placed = placeColumns(columns(options), width - 2);
+  const placed = placeColumns(columnsOf(section, options), width - 2);
   const name = placed[1]?.title ?? "";
   const lines = rowLines(placed, rows, { window, selected, glyphs, name });
   const isKept = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
@@ -196,13 +209,13 @@ export function fleetPage(
 
 function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
   const { name, title, none, key } = section;
-  const columns = section.columns(options);
+  const columns = columnsOf(section, options);
   const rows = choose(section, prepare(section, snapshot), freshFleetUi);
   return {
     name,
     title,
     none,
-    headings: columns.map((column) => column.title),
+    headings: ["", ...section.columns.flatMap((column) => (column.room ? [column.title] : []))],
     rows: rows.map((row) => ({ key: key(row), cells: columns.map(({ cell }) => cell(row, 200)) })),
   };
 }
