@@ -30,9 +30,9 @@ describe("a small file as a database", () => {
   });
 
   it("is as good as missing where its data can be had again", async () => {
-    const read = (name: string) => readCached(join(folder, name), z.object({ count: z.int() }));
+    const read = (name: string) => readCached(folder(name), z.object({ count: z.int() }));
     await open("whole.json").write();
-    await writeFile(join(folder, "damaged.json"), "{");
+    await writeFile(folder("damaged.json"), "{");
     const found = [await read("whole.json"), await read("damaged.json"), await read("missing.json"), await read(".")];
     expect(found).to.deep.equal([{ count: 0 }, undefined, undefined, undefined]);
   });

@@ -29,7 +29,6 @@ describe("timeouts that a peer teaches", () => {
     estimator.sample(1);
     expect(estimator.rto).to.equal(200);
   });
-  });
 });
 
 describe("the φ detector", () => {
