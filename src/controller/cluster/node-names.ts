@@ -23,11 +23,12 @@ export function watchNodeNames(records: Records) {
   const nodes = new Map<string, { readonly name: string; readonly since: string; readonly admission: Admission }>();
   /** `name/id`: an id has no slash, so a slash in a name does not matter. */
   const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
-  const order = new KeyIndex((place) => {
+  const isPlaced = (place: string): boolean => {
     const id = place.slice(place.lastIndexOf("/") + 1);
     const node = nodes.get(id);
     return node !== undefined && placeOf(id, node.name) === place;
-  });
+  };
+  const order = new KeyIndex(isPlaced);
   const byName = new Map<string, Set<string>>();
   const forget = (id: string): void => {
     const name = nodes.get(id)?.name.toLowerCase() ?? "";
