@@ -19,7 +19,9 @@ export const Challenge = z
   .string()
   .min(1)
   .optional()
-  .describe("The text that the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge");
+  .describe(
+    "The text that the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge",
+  );
 
 /** The challenge for a node's keys, random for each run and bound to the node: no earlier or other node's proof fits it (S-14). */
 export function challengeFor({ id }: NodeEntry, { challenge }: Pick<ActionContext, "challenge">): string {

@@ -40,7 +40,9 @@ const args = z
     drained: z.boolean().default(false).describe("Cordons it and evicts its pods, as their disruption budgets allow."),
     deleteEmptyDirData: z.boolean().default(false).describe("Pods may lose what is in their emptyDir."),
     force: z.boolean().default(false).describe("Pods may go that no controller starts elsewhere."),
-    gracePeriod: Duration.optional().describe("Time for a pod to end: 30s; by default the time that the pod itself names."),
+    gracePeriod: Duration.optional().describe(
+      "Time for a pod to end: 30s; by default the time that the pod itself names.",
+    ),
     drainTimeout: Duration.default(1800).describe("How long a drain may take: 10m."),
     ready: z.boolean().default(false).describe("Waits until the node is there and Ready, before it is uncordoned."),
     readyTimeout: Duration.default(300).describe("How long it may take to be Ready: 5m."),

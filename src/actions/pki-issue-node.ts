@@ -29,7 +29,9 @@ const Args = z.strictObject({
       controllerKey: GeneratedKey.optional().describe("Of a controller: that of its API"),
       subCaKey: GeneratedKey.optional().describe("Of a controller: that of its sub-CA"),
     })
-    .describe("The outputs that the state kcore/key registered: nodeKey, and of a controller controllerKey and subCaKey"),
+    .describe(
+      "The outputs that the state kcore/key registered: nodeKey, and of a controller controllerKey and subCaKey",
+    ),
   challenge: Challenge,
   hosts: z.array(z.string()).default([]).describe("Further names and addresses for the certificates"),
 });

@@ -210,7 +210,11 @@ export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: 
         refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });
       else if (!isFree && !deleteEmptyDirData && emptyDirs.length > 0) {
         const names = clip(emptyDirs.map(({ name }) => name).join(", "));
-        refused.push({ pod, leave: "deleteEmptyDirData", why: `the contents of its emptyDir (${names}) would be lost` });
+        refused.push({
+          pod,
+          leave: "deleteEmptyDirData",
+          why: `the contents of its emptyDir (${names}) would be lost`,
+        });
       } else evicted.push(pod);
     }
   }

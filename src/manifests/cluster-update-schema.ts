@@ -87,7 +87,9 @@ export const ClusterUpdateSchema = z.strictObject({
             .optional()
             .describe("The nixosConfigurations.NAME of every node; else each node's host name."),
         })
-        .describe("The version that nodes shall run: flakeRef and flakeRev of NixOS systems, or kcore by its version or bundle."),
+        .describe(
+          "The version that nodes shall run: flakeRef and flakeRev of NixOS systems, or kcore by its version or bundle.",
+        ),
       selector: z
         .strictObject({
           ...Selector.shape,
@@ -124,7 +126,9 @@ export const ClusterUpdateSchema = z.strictObject({
         })
         .prefault({})
         .describe("How it comes into use."),
-      approvalPolicy: word(UpdateSpec.shape.approvalPolicy.unwrap()).describe("The approval that it needs; manual unless given."),
+      approvalPolicy: word(UpdateSpec.shape.approvalPolicy.unwrap()).describe(
+        "The approval that it needs; manual unless given.",
+      ),
       rollback: rollback.optional().describe("The reaction to a failed node."),
       rollbackPolicy: rollback.optional().describe("The same as rollback."),
       automaticRollback: z.boolean().optional().describe("The same as automatic of rollback."),

@@ -37,7 +37,9 @@ export const NodeInstallSchema = z.strictObject({
       osInstalled: z.boolean().default(false).describe("The operating system is there already."),
       encryptOs: z.boolean().optional().describe("LUKS2 under its root filesystem."),
       osUnlock: Text.optional().describe("The way to unlock it at boot, besides the console: ssh."),
-      os: InstallerName.optional().describe("The system that a live machine gets: debian, nixos, or NAME of a state system/NAME."),
+      os: InstallerName.optional().describe(
+        "The system that a live machine gets: debian, nixos, or NAME of a state system/NAME.",
+      ),
       dataDisks: z.array(Text).default([]).describe("Disks for volumes; they must be blank or ours."),
       dataDiskMode: Backend.optional().describe("The use of data disks; the same as storageBackend."),
       storageBackend: Backend.optional().describe("The use of data disks: file systems, a volume group or a pool."),

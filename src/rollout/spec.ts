@@ -116,7 +116,10 @@ export const UpdateSpec = z.strictObject({
     })
     .prefault({})
     .describe("How it comes into use."),
-  approvalPolicy: z.enum(["manual", "auto-non-disruptive", "auto"]).default("manual").describe("The approval that it needs: manual or automatic."),
+  approvalPolicy: z
+    .enum(["manual", "auto-non-disruptive", "auto"])
+    .default("manual")
+    .describe("The approval that it needs: manual or automatic."),
   rollback: z
     .strictObject({
       automatic: z.boolean().default(false).describe("Is everything taken back when a node fails?"),
@@ -124,7 +127,11 @@ export const UpdateSpec = z.strictObject({
     })
     .prefault({})
     .describe("The reaction to a failed node."),
-  healthGates: z.array(Gate).max(32).default([]).describe("Conditions that must hold on each node besides kcore's own checks."),
+  healthGates: z
+    .array(Gate)
+    .max(32)
+    .default([])
+    .describe("Conditions that must hold on each node besides kcore's own checks."),
   timeouts: z
     .strictObject({
       prepareSeconds: Seconds.default(3_600).describe("To fetch or build it."),
@@ -132,7 +139,9 @@ export const UpdateSpec = z.strictObject({
         "To bring it into use and reach a controller again, or it goes back.",
       ),
       rebootSeconds: Seconds.default(900).describe("To boot."),
-      verifySeconds: Seconds.default(300).describe("Time limit to become ready; the bastion's hooks have their own time limits."),
+      verifySeconds: Seconds.default(300).describe(
+        "Time limit to become ready; the bastion's hooks have their own time limits.",
+      ),
     })
     .prefault({})
     .describe("How long each part may take, in seconds."),

@@ -174,7 +174,10 @@ function nextOf(
   const replay = { command: `kcore runs replay ${id}`, why: "see how it came" };
   const repeat = failures[0]?.repeat;
   if (dryRun) return [{ command: repeat ?? command, why: "try again, when that is mended" }, replay];
-  const resume = { command: `kcore runs resume ${id}`, why: "go on where it stopped; finished steps are not run again" };
+  const resume = {
+    command: `kcore runs resume ${id}`,
+    why: "go on where it stopped; finished steps are not run again",
+  };
   // A run is resumed as it was planned; a mistake in the project needs a new run.
   if (state !== "failed") return [resume, replay];
   return [

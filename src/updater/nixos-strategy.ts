@@ -163,7 +163,8 @@ async function reasonsOf(
     ...(activation.rebootPolicy === "always" ? ["activation.rebootPolicy is always"] : []),
   ];
   const loader = await bootOnceOf(ports);
-  const warning = "the boot loader cannot boot a generation once: a system that does not boot needs an operator at the machine";
+  const warning =
+    "the boot loader cannot boot a generation once: a system that does not boot needs an operator at the machine";
   return [...asked, ...changes, ...(loader === undefined ? [warning] : [])];
 }
 

@@ -36,7 +36,8 @@ function drawHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Ht
       ${asked}${
         link.state === "lost" &&
         html` <span class="failed"
-          >${"✖"} lost ${link.endpoint}: ${link.why}; ${link.trying} is asked. This page shows the last known state.</span
+          >${"✖"} lost ${link.endpoint}: ${link.why}; ${link.trying} is asked. This page shows the last known
+          state.</span
         >`
       }
     </p>

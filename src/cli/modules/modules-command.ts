@@ -68,13 +68,7 @@ async function find(catalogue: KnownModules, words: readonly string[], output: F
   const rows = found.map(({ name, summary, found: what }) => [name, summary, what]);
   const known = modules.flatMap(({ name, alsoKnownAs = [] }) => [name, ...alsoKnownAs]);
   const hint = suggestHint(words[0] ?? "", known, "kcore modules lists them all") ?? "";
-  printRows(
-    found,
-    output,
-    ["MODULE", "SUMMARY", "FOUND IN"],
-    rows,
-    `no module speaks of ${words.join(" ")}: ${hint}`,
-  );
+  printRows(found, output, ["MODULE", "SUMMARY", "FOUND IN"], rows, `no module speaks of ${words.join(" ")}: ${hint}`);
 }
 
 function asAction({ name, summary, found }: Found): Found {

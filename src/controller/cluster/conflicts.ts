@@ -102,7 +102,12 @@ export async function takeLoser(
   }
   if (loser.text === null ? kind === "approval" : !isKnown(key, loser.text)) {
     const hint = `kcore conflict ack ${id}, or take it with the version that wrote it`;
-    throw new Refused(409, "CONFLICT_FINAL", `the losing value of ${key} is in a form that this version cannot write`, hint);
+    throw new Refused(
+      409,
+      "CONFLICT_FINAL",
+      `the losing value of ${key} is in a form that this version cannot write`,
+      hint,
+    );
   }
   const lost = loser.text === null ? undefined : valueOf(loser.text);
   const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;

@@ -114,7 +114,9 @@ export const firewallRules = defineModule({
       allow: z
         .array(Allow)
         .default([])
-        .describe("The accepted packets: `protocol` (tcp), `ports`, `from` (addresses, networks), `interfaces`, `comment`."),
+        .describe(
+          "The accepted packets: `protocol` (tcp), `ports`, `from` (addresses, networks), `interfaces`, `comment`.",
+        ),
       rules: Rules.describe("More rules of the chain, behind those of `allow`, as nft(8) reads them."),
       more: Rules.describe("More of the table as nft(8) reads it: sets, other chains."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the table shall be there."),

@@ -50,7 +50,10 @@ const args = z
       .optional()
       .describe("Order of checks at boot; 2, for / 1, for xfs, btrfs and vfat 0."),
     dump: z.int().min(0).max(1).default(0).describe("The fifth field of fstab."),
-    persist: z.enum(["fstab", "unit"]).default("fstab").describe("The place of the entry for the boot: fstab, or a systemd unit."),
+    persist: z
+      .enum(["fstab", "unit"])
+      .default("fstab")
+      .describe("The place of the entry for the boot: fstab, or a systemd unit."),
     state: z
       .enum(["mounted", "present", "absent"])
       .default("mounted")

@@ -70,11 +70,15 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   if (source.kind !== "map") throw invalid("a module is a map of summary, args, want, probe and apply", source);
   const problems = new Problems();
   problems.add(...unknownKeys(source, keys));
-  const summary = problems.attempt(() => requiredText(source, "summary", "one sentence: the thing that it keeps in order"));
+  const summary = problems.attempt(() =>
+    requiredText(source, "summary", "one sentence: the thing that it keeps in order"),
+  );
   const args = problems.attempt(() => readArguments(source.get("args")));
   const want = problems.attempt(() => factsIn(source, "want"));
   if (want === undefined && !source.entries.has("want"))
-    problems.add(...invalid("the module wants nothing", source, "want: { NAME: the value that the probe shall find }").problems);
+    problems.add(
+      ...invalid("the module wants nothing", source, "want: { NAME: the value that the probe shall find }").problems,
+    );
   const shell = readTexts(source, args?.code ?? new Set(), problems);
   if (!source.entries.has("probe"))
     problems.add(...invalid("the module has no probe", source, 'probe: fact NAME "what there is"').problems);

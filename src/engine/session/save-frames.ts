@@ -145,7 +145,9 @@ export class SaveReader {
     this.#expect(open, countOf(bytes), async (gzip) => {
       const content = await unpack(gzip, { maxOutputLength: maxPiece });
       if (content.length !== piece.length || createHash("sha256").update(content).digest("hex") !== sha256)
-        throw new BadFrames(`the received part of the ${piece.length} bytes at ${piece.offset} differs from what the node read`);
+        throw new BadFrames(
+          `the received part of the ${piece.length} bytes at ${piece.offset} differs from what the node read`,
+        );
       await open.save.add(gzip);
       open.pieces.push(piece);
     });

@@ -166,7 +166,11 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     { keys: glyphs.upDown, short: "move", long: "to another row (also j, k)" },
     { keys: glyphs.enter, short: "open", long: "all that is known of it; a DC: its nodes (also l)" },
     ...shared,
-    { keys: "Tab", short: "section", long: "the next section; Shift-Tab the one before; 1 to 6 a section by its number" },
+    {
+      keys: "Tab",
+      short: "section",
+      long: "the next section; Shift-Tab the one before; 1 to 6 a section by its number",
+    },
     { keys: "/", short: "search", long: "only rows that hold these words" },
     { keys: "f", short: "trouble", long: "only what needs attention; again: all" },
     { keys: "s", short: "sort", long: "order by the next column; S turns the order round" },

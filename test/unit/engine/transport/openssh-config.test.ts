@@ -14,7 +14,10 @@ const at = { folder: "/tmp/kcore-x", home: "/home/100%" };
 
 describe("what OpenSSH is told", () => {
   it("is the roster's word first, then ours, then the files of the user and the system", () => {
-    const hop: TrustedHop = { endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" }, trusted: pinned };
+    const hop: TrustedHop = {
+      endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" },
+      trusted: pinned,
+    };
     const { config, knownHosts } = openSshFiles([hop, { endpoint, trusted: pinned }], at);
     const files = `  UserKnownHostsFile "/tmp/kcore-x/known_hosts"
   GlobalKnownHostsFile /dev/null
