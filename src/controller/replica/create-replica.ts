@@ -113,7 +113,9 @@ export function createReplica(options: ReplicaOptions) {
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
   const check = (): void => {
-    const isWorthIt = sessions.open().some(({ peer }) => peer.isReady === true && !core.futureStamps.hasWaiting(peer.id));
+    const isWorthIt = sessions
+      .open()
+      .some(({ peer }) => peer.isReady === true && !core.futureStamps.hasWaiting(peer.id));
     if (!isWorthIt) core.endAsking();
     if (core.isAsking) core.after(confirmWithin, check);
   };

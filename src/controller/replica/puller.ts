@@ -145,7 +145,8 @@ export class Puller {
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");
     // So the check of the origins bounds the floor, too.
-    if (end.full && !dominates(upto, new Map(end.full.floor))) throw new MalformedPage("that it forgot what it never had");
+    if (end.full && !dominates(upto, new Map(end.full.floor)))
+      throw new MalformedPage("that it forgot what it never had");
     checkOrigins(state, end.upto, sync.registers);
     this.#core.generation.check(peer.id, { vv: end.upto, ...end });
     this.#take(sync, end, upto);

@@ -61,10 +61,7 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  refusalFor(
-    stream: Stream,
-    { cluster, id, origin, boot, proto }: MessageOf<"hello">,
-  ): Refusal | undefined {
+  refusalFor(stream: Stream, { cluster, id, origin, boot, proto }: MessageOf<"hello">): Refusal | undefined {
     const { options, state, members } = this.#core;
     const { peer } = stream;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };

@@ -39,13 +39,7 @@ function peerStatusOf({ options, state, guard, refusals }: Core, peer: Peer): Pe
   const refusal = refusals.lastOf(peer.id);
   return {
     id: peer.id,
-    state: peer.stream?.isOpen
-      ? "connected"
-      : refusal
-        ? "refused"
-        : peer.isDialling
-          ? "connecting"
-          : "disconnected",
+    state: peer.stream?.isOpen ? "connected" : refusal ? "refused" : peer.isDialling ? "connecting" : "disconnected",
     health: healthAt(phi),
     phi,
     rttMs: peer.rtt.rtt,

@@ -57,7 +57,12 @@ describe("the queue of commits", () => {
     const refused = write(oneRegister(1));
     expect(commits.accepted.get("c1#old")).to.equal(1);
     appends[0]?.reject(new Error("ENOSPC"));
-    expect(await refused.then(() => "written", ({ code }: { code: string }) => code)).to.equal("FULL");
+    expect(
+      await refused.then(
+        () => "written",
+        ({ code }: { code: string }) => code,
+      ),
+    ).to.equal("FULL");
     expect([commits.accepted.size, commits.inFlight, data.map.size]).to.deep.equal([0, 0, 0]);
     expect(alarms.has("STORAGE_FULL", "journal")).to.equal(true);
     const taken = write(oneRegister(1));

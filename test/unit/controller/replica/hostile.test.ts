@@ -50,8 +50,7 @@ async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestR
     { ...wire.sent[1][0], ready: true },
     {
       send: (message) => {
-        if (message.t === "pull" && closed.length === 0)
-          scheduler.after(1, () => events.received(answer(message, a)));
+        if (message.t === "pull" && closed.length === 0) scheduler.after(1, () => events.received(answer(message, a)));
       },
       close: (why) => void closed.push(why),
     },
