@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /**
- * Runs a seed. Work that a replica does in the background has no caller, so Node reports its errors as unhandled rejections, and only between
- * two turns of the event loop: after the seed. @throws the first of them, unless the seed itself threw
+ * Runs a seed. Work that a replica does in the background has no caller, so Node reports its errors as unhandled rejections. Node does that
+ * between two turns of the event loop, so after the seed. @throws the first of them, unless the seed itself threw
  */
 export async function withBackgroundFaults(run: () => Promise<void>): Promise<void> {
   const faults: unknown[] = [];
