@@ -5,8 +5,7 @@ export type SayProgress = (progress: Progress) => void;
 
 /** Long work with a title, or its steps in order. A view shows the string that `work` returns behind the title at the end. */
 export type Task = { readonly title: string } & (
-  | { readonly work: (say: SayProgress) => Promise<unknown> }
-  | { readonly steps: readonly Task[] }
+  { readonly work: (say: SayProgress) => Promise<unknown> } | { readonly steps: readonly Task[] }
 );
 
 /** Runs tasks concurrently until all have ended. @throws the error of the first failed task in the list */

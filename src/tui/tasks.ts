@@ -58,18 +58,15 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
           ? shown.newListr(task.steps.map(listed), { concurrent: false, exitOnError: true })
           : work(task.title, task.work, shown),
     });
-    const list = new Listr<object, "default", "simple">(
-      tasks.map(listed),
-      {
-        concurrent: true,
-        exitOnError: false,
-        registerSignalListeners: false,
-        silentRendererCondition: isSilent,
-        fallbackRendererCondition: !isScreen,
-        rendererOptions: { logger, timer: PRESET_TIMER, showErrorMessage: false },
-        fallbackRendererOptions: { logger, timer: { ...PRESET_TIMER, format: asItIs }, color: plain },
-      },
-    );
+    const list = new Listr<object, "default", "simple">(tasks.map(listed), {
+      concurrent: true,
+      exitOnError: false,
+      registerSignalListeners: false,
+      silentRendererCondition: isSilent,
+      fallbackRendererCondition: !isScreen,
+      rendererOptions: { logger, timer: PRESET_TIMER, showErrorMessage: false },
+      fallbackRendererOptions: { logger, timer: { ...PRESET_TIMER, format: asItIs }, color: plain },
+    });
     const leave = (): void => {
       if (isScreen && !isSilent) output.release();
       process.exit(exitCodes.interrupted);

@@ -8,7 +8,12 @@ export interface CertificateRow extends FleetCertificate {
 }
 
 export const certificateColumns: readonly Column<CertificateRow>[] = [
-  { title: "HOLDER", live: true, cell: ({ holder, id }) => holder ?? id, room: { width: 14, grow: 3, max: 40, drop: 0 } },
+  {
+    title: "HOLDER",
+    live: true,
+    cell: ({ holder, id }) => holder ?? id,
+    room: { width: 14, grow: 3, max: 40, drop: 0 },
+  },
   { title: "SERIAL", cell: ({ serial }) => serial, role: "muted", room: { width: 12, grow: 2, max: 40, drop: 4 } },
   { title: "ROLE", cell: ({ role }) => role, room: { width: 10, drop: 1 } },
   { title: "ID", cell: ({ id }) => id },

@@ -71,7 +71,13 @@ function seenRole({ lastSeen }: FleetNode, now: number): Role {
 }
 
 export function statusRole({ status }: Pick<FleetNode, "status">): Role {
-  const roles = { ready: "ok", "not-ready": "failed", pending: "warning", rejected: "muted", unknown: "muted" } as const;
+  const roles = {
+    ready: "ok",
+    "not-ready": "failed",
+    pending: "warning",
+    rejected: "muted",
+    unknown: "muted",
+  } as const;
   return roles[status];
 }
 

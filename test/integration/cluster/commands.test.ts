@@ -176,7 +176,10 @@ describe("the cluster's commands against three real controllers", () => {
   it("controller backup: a file for its owner alone, never over another", async () => {
     const file = join(project.path, "backup");
     const { code, stdout, stderr } = await kcore("controller", "backup", "-o", file);
-    expect([code, stdout.replace(/\d+/, "N")]).to.deep.equal([0, `${file}: N bytes, for you alone; it holds no private key\n`]);
+    expect([code, stdout.replace(/\d+/, "N")]).to.deep.equal([
+      0,
+      `${file}: N bytes, for you alone; it holds no private key\n`,
+    ]);
     expect(stderr).to.match(/^❯ (copying the state of the cluster “lab”)\n✔ \1.*\n$/);
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     expect(statSync(file).size).to.be.greaterThan(500);

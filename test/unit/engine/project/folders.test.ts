@@ -18,7 +18,9 @@ describe("S8: names that kcore ships", () => {
         expect(problemsIn(() => foldersOf("states", { project, shipped }))).to.deep.equal([refused]);
         mkdirSync(join(project, "elsewhere"));
         writeFileSync(join(project, "elsewhere/pack.yaml"), `name: ${name}\n`);
-        expect(await problemsOfRejection(fetchPack(project, { source: "elsewhere" }, runTasks))).to.deep.equal([refused]);
+        expect(await problemsOfRejection(fetchPack(project, { source: "elsewhere" }, runTasks))).to.deep.equal([
+          refused,
+        ]);
       });
     });
 
