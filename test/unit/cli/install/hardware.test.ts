@@ -15,7 +15,7 @@ function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
     exec: () =>
       Promise.resolve({
         write: refuse,
-        taken: () => 0,
+        bytesTaken: () => 0,
         end: () => undefined,
         stdout: (async function* () {
           yield Buffer.from(text);

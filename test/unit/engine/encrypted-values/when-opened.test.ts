@@ -56,7 +56,7 @@ describe("a sealed value is opened", () => {
         const request = runRequest({ what: { kind: "state", names: ["s"] }, on: "n1" });
         const node = roster.nodes.get("n1") as NodeEntry;
         const apply = [{ state: "s", given: new Map() }];
-        const use = { node, apply, taken: new Set<string>(), registered: new Set<string>() };
+        const use = { node, apply, usedIds: new Set<string>(), registered: new Set<string>() };
         // Drafted anew for each value that was opened, the steps have their ids all the same.
         for (const { id } of await catalogue.expand(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
         await preparePlan({ request, deps, roster, catalogue, run });
