@@ -59,7 +59,9 @@ export async function runHere(
     if (event.type === "run.started") {
       isAlone = event.nodes.length === 1;
       const { at, command, nodes } = event;
-      reportUnwritable(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
+      reportUnwritable(trailFolder(project), () =>
+        recordRuns(project, at, { type: "adhoc.started", who, command, nodes }),
+      );
     }
     if (event.type === "node.facts") {
       const { node, facts, at } = event;

@@ -102,7 +102,11 @@ export function problemsOfUpdate(value: unknown, node: SourceNode, schema: z.Zod
   );
 }
 
-function valueHint(path: readonly PropertyKey[], { hint }: Problem, { node, schema }: CheckedValue): string | undefined {
+function valueHint(
+  path: readonly PropertyKey[],
+  { hint }: Problem,
+  { node, schema }: CheckedValue,
+): string | undefined {
   if (hint !== undefined) return hint;
   const found = nodeAt(node, path);
   if (/^(?:flake|nixpkgs)Rev$/.test(String(path.at(-1))) && found?.kind === "scalar")

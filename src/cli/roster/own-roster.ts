@@ -61,7 +61,9 @@ export function entryWith(project: string, instead: RosterText, name: string): N
 export function groupNames(project: string): ReadonlySet<string> {
   const problems = new Problems();
   const files =
-    rosterFileNames(project).length > 0 ? readRosterFiles(project, problems, undefined, undefined, { onlyKept: true }) : [];
+    rosterFileNames(project).length > 0
+      ? readRosterFiles(project, problems, undefined, undefined, { onlyKept: true })
+      : [];
   return new Set(files.flatMap(({ groups }) => [...groups.keys()]));
 }
 

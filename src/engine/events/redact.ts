@@ -32,7 +32,10 @@ export function createRedactor(
   /** As `forms`, for output in bytes: a character stands for each byte. */
   const byteForms = new FormMask();
   /** The held end of each output, with the output's last event. */
-  const heldOutputs = new Map<string, { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }>();
+  const heldOutputs = new Map<
+    string,
+    { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }
+  >();
 
   let knownCount = 0;
   const learnMore = () => {

@@ -51,7 +51,9 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   // The project may not be trusted yet: the check runs no program of the roster, and queries none of its addresses.
   const unasked = unansweredSources(project);
   const rosterProblems = new Problems();
-  const known = rosterProblems.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { onlyKept: true } }));
+  const known = rosterProblems.attempt(() =>
+    loadRoster(project, { ...(trust && { trust }), sources: { onlyKept: true } }),
+  );
   const roster = unasked.length === 0 ? known : undefined;
   // A missing group or jump host may come from a source that has never answered.
   problems.add(...rosterProblems.list.filter(({ code }) => unasked.length === 0 || !codesOfOtherFiles.has(code)));

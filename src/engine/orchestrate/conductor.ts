@@ -137,10 +137,12 @@ export class Conductor {
         await this.#failNode(node, end);
         this.#countFailure(++failures, pace, node);
       } else if (end.outcome === "ok" && afterBlock(name) === "ends") await this.#endNode(node, { outcome: "done" });
-      else if (afterBlock(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
+      else if (afterBlock(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected)
+        await this.#restNode(node);
     };
     const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = pace;
-    const limit = Math.min(concurrency, this.#run.mostConnected, Math.max(1, maxUnavailable - this.#countUnavailable()));
+    const room = Math.max(1, maxUnavailable - this.#countUnavailable());
+    const limit = Math.min(concurrency, this.#run.mostConnected, room);
     for (const batch of batches) await forEachLimited(batch, limit, visit);
   }
 

@@ -47,7 +47,8 @@ export class RunSecrets {
     const text = askedAgain(`Passphrase of the key ${file}`, again);
     return this.#once(
       `key ${file}`,
-      () => (reference ? this.#deps.readSecret(reference) : this.#askOperator({ kind: "passphrase", text, secret: true })),
+      () =>
+        reference ? this.#deps.readSecret(reference) : this.#askOperator({ kind: "passphrase", text, secret: true }),
       again,
     );
   }

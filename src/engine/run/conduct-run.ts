@@ -93,9 +93,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   let notifier: Pick<Notifier, "handle"> | undefined;
   let notices: Promise<unknown> = Promise.resolve();
   const notify = (event: RunEventBody): void => {
-    const sent = notifier
-      ?.handle(event)
-      ?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
+    const sent = notifier?.handle(event)?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
     if (sent) notices = Promise.all([notices, sent]);
   };
   const emit = (body: RunEventBody) => {

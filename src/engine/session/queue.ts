@@ -169,7 +169,10 @@ function sendNext(state: Queue, call: PerformCall, { results }: TransitionContex
   const isLast = call.isLast && rest.length === 0 && !unrenderable && !failed && !facts;
   const batch = { steps, facts, isLast: isLast && steps.at(-1)?.plan.step.ends === undefined };
   if (batch.steps.length > 0 || batch.facts)
-    return after(ends, send(updated, { call: { ...call, rest }, batch, remaining: batch, boot: undefined, unrenderable }));
+    return after(
+      ends,
+      send(updated, { call: { ...call, rest }, batch, remaining: batch, boot: undefined, unrenderable }),
+    );
   // `onFailure` steps do not react to a step that cannot be rendered, so nothing follows.
   return after(
     ends,
@@ -177,10 +180,7 @@ function sendNext(state: Queue, call: PerformCall, { results }: TransitionContex
   );
 }
 
-function send(
-  state: Queue,
-  { call, batch, remaining, boot, unrenderable }: SentBatch,
-): TransitionResult<Queue> {
+function send(state: Queue, { call, batch, remaining, boot, unrenderable }: SentBatch): TransitionResult<Queue> {
   const phase = { at: "sent", call, batch, remaining, boot, unrenderable } as const;
   return go(state, phase, expectReboot(rebootLimit(batch)), toRunner({ type: "work", batch: remaining }));
 }

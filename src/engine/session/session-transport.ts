@@ -140,7 +140,14 @@ export class SessionTransport {
     const { emit, node, transferStall: stall = stallLimit } = session;
     this.#progress?.stop();
     const bytesTaken = (): number => follower.bytesTaken();
-    return (this.#progress = new TransferProgress({ node: node.name, bytesTaken, emit, stall, onStall, now: Date.now }));
+    return (this.#progress = new TransferProgress({
+      node: node.name,
+      bytesTaken,
+      emit,
+      stall,
+      onStall,
+      now: Date.now,
+    }));
   }
 
   /** The node continues: the blobs have arrived. */

@@ -9,7 +9,11 @@ import type { States } from "./open-states.ts";
 import type { State } from "./state.ts";
 
 /** Placeholder for the node of checked steps: the results of a check do not depend on the node. */
-const PLACEHOLDER_NODE = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
+const PLACEHOLDER_NODE = {
+  name: "any",
+  id: "00000000-0000-4000-8000-000000000000",
+  stateDir: "/var/lib/kcore",
+} as NodeEntry;
 
 const UNKNOWN_NODE = new Unknown("the node");
 
@@ -57,7 +61,11 @@ export class StateChecker {
   async #checkDefaults({ name, params }: State): Promise<void> {
     const { nodes, run } = this.#input;
     const scope = { node: UNKNOWN_NODE, vars: UNKNOWN_NODE, nodes, run };
-    await bindParams(params, unknownsWithoutDefault(params), { owner: `state “${name}”`, scope, readSecret: leaveUnknown });
+    await bindParams(params, unknownsWithoutDefault(params), {
+      owner: `state “${name}”`,
+      scope,
+      readSecret: leaveUnknown,
+    });
   }
 
   #idsBeside(name: string): readonly string[] {

@@ -293,7 +293,10 @@ class Expander {
       const node = each.kind === "list" ? each.items[index] : undefined;
       const source = node && { node, scope: () => scope.early() };
       const isUntrusted = isUntrustedValue(node ?? each, scope.early());
-      return { label: `[${labels[index]}]`, scope: scope.withItem(item, new Map(isUntrusted ? [["item", source]] : [])) };
+      return {
+        label: `[${labels[index]}]`,
+        scope: scope.withItem(item, new Map(isUntrusted ? [["item", source]] : [])),
+      };
     });
   }
 

@@ -116,7 +116,9 @@ function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, ho
       const isShells = child.exitCode !== null && child.exitCode !== 255;
       if (/open refused|request failed/.test(stderr)) begun.reject(sessionRefused(name, stderr));
       else
-        begun.reject(isShells ? hostFailure(shellUnusable(name, `${output.text()}${stderr}`)) : lost(what, stderr.trim()));
+        begun.reject(
+          isShells ? hostFailure(shellUnusable(name, `${output.text()}${stderr}`)) : lost(what, stderr.trim()),
+        );
     });
     if (input !== undefined) channel.write(input).catch(() => undefined);
     await opened(what, signal, child, begun.promise);

@@ -24,7 +24,14 @@ const secretVariables =
   /^ansible_((ssh|become|sudo|su|enable)_)?(pass|password)$|^ansible_(become|sudo|su)_(exe_)?pass(word)?$/;
 const becomeVariables = /^ansible_(become|sudo|become_method|become_user|sudo_user)$/;
 /** Connections that are SSH by another name. */
-const sshConnections = ["ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh"];
+const sshConnections = [
+  "ssh",
+  "smart",
+  "paramiko",
+  "paramiko_ssh",
+  "ansible.builtin.ssh",
+  "ansible.builtin.paramiko_ssh",
+];
 const interpreterVariables = /^ansible_(python|perl|ruby)?_?interpreter/;
 
 /** Puts an inventory's hosts, groups and variables into the future roster: `all` is its defaults. */
@@ -92,7 +99,8 @@ function takeVariables(found: Found, fields: Fields, vars: Variables, owner: "ho
     if (!name.startsWith("ansible_")) takeOwn(found, own, name, variable);
     else if (secretVariables.test(name)) leaveOutSecret(found, name, variable);
     else if (hasJinja(variable.value)) leaveOutVariable(found, fields, name, variable, "it is an expression of Jinja");
-    else if (isEncrypted(variable.value)) leaveOutVariable(found, fields, name, variable, "it is encrypted by Ansible Vault");
+    else if (isEncrypted(variable.value))
+      leaveOutVariable(found, fields, name, variable, "it is encrypted by Ansible Vault");
     else takeConnectionVariable(found, fields, name, variable, owner);
   }
   takeBecome(found, fields, vars);

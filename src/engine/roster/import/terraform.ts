@@ -92,5 +92,9 @@ function readKey(found: Found, fields: Fields, { key, keyAt, value }: SourceEntr
     const known = name as keyof typeof NodeSchema.shape;
     found.put(fields, known, known === "port" ? asNumber(plain) : plainValue(plain), keyAt);
   } else
-    found.leaveOut(keyAt, key, addresses.includes(key) ? "a node has one address" : "no key of a node; vars keeps values");
+    found.leaveOut(
+      keyAt,
+      key,
+      addresses.includes(key) ? "a node has one address" : "no key of a node; vars keeps values",
+    );
 }
