@@ -78,7 +78,13 @@ const seen = new Set(report.modules.map(({ source }) => source));
 for (const file of globSync("src/**/*.ts", { cwd: root }))
   if (!file.endsWith(".d.ts") && !seen.has(file)) problems.push(`${file} was not seen`);
 const planned = ["tui-knows-events-only", "home-of-ssh2", "programs-are-run-in-one-place", "no-circles"];
-for (const rule of [...planned, "cli-work-knows-no-argv", "cli-print-knows-no-work", "cli-folders-have-no-circle", "commander-reads-argv"])
+for (const rule of [
+  ...planned,
+  "cli-work-knows-no-argv",
+  "cli-print-knows-no-work",
+  "cli-folders-have-no-circle",
+  "commander-reads-argv",
+])
   if (!report.summary.violations.some((violation) => violation.rule.name === rule && isPlanted(violation.from)))
     problems.push(`the violation planted for ${rule} was not found`);
 for (const { rule, from, to, comment } of report.summary.violations)

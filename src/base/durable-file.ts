@@ -15,7 +15,10 @@ export interface TextFiles {
   readonly replace: (path: string, text: string) => Promise<void>;
 }
 
-const ownFiles: TextFiles = { read: (path) => ifThere(readText(path)), replace: (path, text) => replaceFile(path, text) };
+const ownFiles: TextFiles = {
+  read: (path) => ifThere(readText(path)),
+  replace: (path, text) => replaceFile(path, text),
+};
 
 class FileAdapter<Data> implements Adapter<Data> {
   readonly #path: string;
@@ -42,7 +45,12 @@ class FileAdapter<Data> implements Adapter<Data> {
  * A small file (0600) as a lowdb database. `read` leaves `data` as given if the file is missing; `write` replaces the file as a whole
  * and flushes it. @throws KcoreError FILE_UNREADABLE; on `read` also the errors of `codec.parse`
  */
-export function durableFile<Data>(path: string, codec: Codec<Data>, data: Data, files: TextFiles = ownFiles): Low<Data> {
+export function durableFile<Data>(
+  path: string,
+  codec: Codec<Data>,
+  data: Data,
+  files: TextFiles = ownFiles,
+): Low<Data> {
   return new Low(new FileAdapter(path, codec, files), data);
 }
 

@@ -35,7 +35,12 @@ export async function applyUpdate(
   if (update && standsAs(update, hash, again)) {
     const input = inputOf(parts, update);
     const approvalStatus = approvalStatusOf(input);
-    return { result: "unchanged", generation: input.generation, hash: presentHash(update, input.meant), approvalStatus };
+    return {
+      result: "unchanged",
+      generation: input.generation,
+      hash: presentHash(update, input.meant),
+      approvalStatus,
+    };
   }
   const { blockers, nodes, generation, ...planned } = planUpdate(parts, { ...statement, again });
   refuseOthers(parts, update, "apply");
