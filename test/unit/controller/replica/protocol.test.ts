@@ -80,7 +80,7 @@ describe("replication protocol 1 (F-29)", () => {
         `operator/ann/key/${hash}`,
         `revoked/${hash}`,
         "cert/0a",
-        ...["removed", `claim/1/${id}`, `grant/1/${id}`].map((name) => `update/u/${name}`),
+        "update/u/removed",
       ],
       epoch: ["owner", "progress", `node/${id}`, `report/${id}`].map((name) => `update/u/${name}`),
       generation: ["update/u/head"],
