@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
-import { chmod, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { chmod, lstat, mkdir, open, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -93,6 +93,7 @@ export async function replaceFolder(path: string, fill: Fill, options: FolderOpt
       await rename(former, path).catch(() => undefined);
       throw error;
     }
+    await rm(former, { recursive: true, force: true });
   };
   await placeFolder(path, fill, { ...options, place });
 }
@@ -112,7 +113,9 @@ async function placeFolder(
     await place(fresh);
     await syncFolder(dirname(path));
   } finally {
-    await rm(aside, { recursive: true, force: true });
+    await rm(fresh, { recursive: true, force: true });
+    // A former folder that could not be put back stays in there.
+    await rmdir(aside).catch(() => undefined);
   }
 }
 
