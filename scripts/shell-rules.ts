@@ -27,7 +27,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
   { code: "SC2012", line: /ls -A "\$1" \| wc -c/, why: "only whether there is something is asked" },
   { code: "SC2045", line: /ls -t "\$K_STATE\/runs"/, why: "names of runs are ours, and the oldest come last" },
   { code: "SC2046", line: /\$\(echo \$|set -- \$\(|rm -f \$\(sed /, why: "the words of a line, or of each" },
-  { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags|dd \$k_x/, why: "the words of a line" },
+  { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags|dd \$k_size/, why: "the words of a line" },
   {
     code: "SC2086",
     line: /\bk_(?:need|ask|sight|sight_links|sight_data|holds|want) .*\$|\$k_(?:more|moresums) 2>|\$k_provable$/,

@@ -112,7 +112,7 @@ async function refuseDifferent(ports: Ports, { sha256, size }: Bundle, file: str
   if (digest !== sha256 || found !== size)
     throw new UpdateFailure(
       "build",
-      `the fetched data are not the bundle that the bastion signed: wanted ${size} bytes with ${sha256}, found ${found} with ${digest}`,
+      `the fetched file is not the bundle that the bastion signed: wanted ${size} bytes with ${sha256}, found ${found} with ${digest}`,
     );
 }
 

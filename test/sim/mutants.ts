@@ -123,27 +123,6 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       },
     ],
   },
-  nogcdedupe: {
-    why: "late copies of what a collected tombstone deleted are merged again",
-    seed: 98,
-    edits: [
-      {
-        file: "crdt/lww-map.ts",
-        from: "} else if (again || !covers(this.#vector, register.o, register.s)) {",
-        to: "} else {",
-      },
-      {
-        file: "controller/replica/push.ts",
-        from: "  if (covers(accepted, origin, upto)) {",
-        to: "  if (upto < 0) {",
-      },
-      {
-        file: "controller/replica/push.ts",
-        from: "const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));",
-        to: "const fresh = registers;",
-      },
-    ],
-  },
   gcnoown: {
     why: "tombstones go without having what their members wrote before they knew of them",
     seed: 27,
@@ -252,7 +231,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
   pushgap: {
     why: "what was written anew after a full exchange is in no push, and the next push claims it",
-    seed: 131,
+    seed: 163,
     edits: [
       {
         file: "controller/replica/writer.ts",
@@ -274,12 +253,6 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       },
     ],
     swarm: { ...busy, restores: false },
-  },
-  deafconfirm: {
-    why: "a peer confirms an origin without counting what it is journaling",
-    seed: 688,
-    edits: [{ file: "controller/replica/origin-generation.ts", from: "raise(vector, soon);", to: "void soon;" }],
-    swarm: { ...busy, restores: true },
   },
   blindcheck: {
     why: "a write is compared with the own one that is being journaled, not with what arrived meanwhile and wins",

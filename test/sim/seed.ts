@@ -1,3 +1,4 @@
+import { withBackgroundFaults } from "./background-faults.ts";
 import type { Swarm } from "./swarm.ts";
 import { World } from "./world.ts";
 
@@ -17,20 +18,17 @@ export async function runSeed(seed: number, swarm?: Partial<Swarm>): Promise<Out
   const world = new World(seed, swarm);
   let failure: string | undefined;
   let convergedAfter = 0;
-  // Work in the background of a replica has no caller that hears of a fault.
-  const fail = (error: unknown): void => world.fail(error as Error);
-  process.on("unhandledRejection", fail);
   try {
-    await world.start();
-    await world.disturb();
-    await world.heal();
-    convergedAfter = await world.converge(bound);
-    world.check();
+    await withBackgroundFaults(async () => {
+      await world.start();
+      await world.disturb();
+      await world.heal();
+      convergedAfter = await world.converge(bound);
+      world.check();
+    });
   } catch (error) {
     failure =
       error instanceof Error ? (error.name === "Violation" ? error.message : String(error.stack)) : String(error);
-  } finally {
-    process.off("unhandledRejection", fail);
   }
   const { scheduler, network, history, figures } = world;
   return {

@@ -37,7 +37,7 @@ export class World {
     this.#random = new Random(seed);
     this.swarm = { ...drawSwarm(this.#random), ...swarm };
     this.network = new SimNetwork(this.scheduler, this.#random, this.swarm);
-    this.network.onSend = (message) => this.history.sent(message);
+    this.network.onSend = (message) => this.#guarded(() => this.history.sent(message));
   }
 
   find(id: string): SimNode | undefined {
@@ -68,8 +68,8 @@ export class World {
         slice: swarm.slice,
       },
     });
-    node.disk.onAppend = (records) => history.appended(node, records);
-    node.disk.onDurable = (records) => history.durable(node, records);
+    node.disk.onAppend = (records) => this.#guarded(() => history.appended(node, records));
+    node.disk.onDurable = (records) => this.#guarded(() => history.durable(node, records));
     node.onBoot = (replica) => (node.operator = new Operator(replica, this.#random));
     this.nodes.push(node);
     node.boot();

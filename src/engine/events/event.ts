@@ -83,7 +83,7 @@ export interface WorkEnd {
 
 /** The known changes of a step. */
 export interface Changed {
-  /** The differences before apply; in dry runs what would change. */
+  /** The differences before apply; in dry runs the changes that it would make. */
   readonly changes?: readonly Change[];
   /** Unified diff of a file's text. */
   readonly diff?: string;

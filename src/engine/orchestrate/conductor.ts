@@ -141,11 +141,8 @@ export class Conductor {
         await this.#restNode(node);
     };
     const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = pace;
-    const limit = Math.min(
-      concurrency,
-      this.#run.mostConnected,
-      Math.max(1, maxUnavailable - this.#countUnavailable()),
-    );
+    const room = Math.max(1, maxUnavailable - this.#countUnavailable());
+    const limit = Math.min(concurrency, this.#run.mostConnected, room);
     for (const batch of batches) await forEachLimited(batch, limit, visit);
   }
 

@@ -42,9 +42,9 @@ export function readRosterFiles(
 ): RosterFile[] {
   const names = rosterFileNames(project);
   const newName = instead?.file.replace(/^roster\//, "");
+  // Only the first file's defaults count for all files.
+  if (newName === DEFAULTS_FILE && !names.includes(newName)) names.unshift(newName);
   if (newName !== undefined && !names.includes(newName)) names.push(newName);
-  // The order decides which defaults count for all files.
-  names.sort(inReadingOrder);
   if (names.length === 0 && sourceNames(project).length === 0)
     throw new KcoreError({
       code: "ROSTER_NOT_FOUND",
@@ -76,11 +76,7 @@ export function rosterFileNames(project: string): string[] {
   const folder = join(project, "roster");
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
-  return names.sort(inReadingOrder);
-}
-
-function inReadingOrder(a: string, b: string): number {
-  return Number(b === DEFAULTS_FILE) - Number(a === DEFAULTS_FILE) || (a < b ? -1 : 1);
+  return names.sort((a, b) => Number(b === DEFAULTS_FILE) - Number(a === DEFAULTS_FILE) || (a < b ? -1 : 1));
 }
 
 function rosterFileOf(name: string, source: SourceNode, problems: Problems): RosterFile {

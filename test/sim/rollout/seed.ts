@@ -1,3 +1,4 @@
+import { withBackgroundFaults } from "../background-faults.ts";
 import { Violation } from "../violation.ts";
 import type { Outcome } from "../seed.ts";
 import { undisturbed, type RolloutSwarm } from "./swarm.ts";
@@ -12,20 +13,17 @@ export async function runRolloutSeed(
   const world = new RolloutWorld(seed, swarm, kill);
   let failure: string | undefined;
   let convergedAfter = 0;
-  // Work in the background of a replica has no caller that hears of a fault.
-  const note = (error: unknown): void => void world.note(String((error as Error).stack));
-  process.on("unhandledRejection", note);
   try {
-    await world.found();
-    await world.disturb();
-    const healed = world.scheduler.now;
-    await world.heal();
-    convergedAfter = world.scheduler.now - healed;
-    world.check();
+    await withBackgroundFaults(async () => {
+      await world.found();
+      await world.disturb();
+      const healed = world.scheduler.now;
+      await world.heal();
+      convergedAfter = world.scheduler.now - healed;
+      world.check();
+    });
   } catch (error) {
     failure = error instanceof Violation ? error.message : String((error as Error).stack);
-  } finally {
-    process.off("unhandledRejection", note);
   }
   const { scheduler, figures, writes } = world;
   return {

@@ -93,7 +93,7 @@ describe("conflicts of the cluster", () => {
     expect(open.map(({ key }) => key)).to.deep.equal([secret, kept]);
     expect(JSON.stringify([open, listed(all)])).not.to.contain("hidden");
     expect(listed(all)[1]).to.include(`${secret} (secret) (secret)`);
-    expect(await takeLoser(one, open[0]?.id ?? "", by).catch(String)).to.contain("what lost is not given out");
+    expect(await takeLoser(one, open[0]?.id ?? "", by).catch(String)).to.contain("the losing value is not given out");
     for (const { id } of open) {
       const refused = await takeLoser(one, id, by).catch((error: unknown) => error);
       expect(refused).to.include({ status: 409, code: "CONFLICT_FINAL" });

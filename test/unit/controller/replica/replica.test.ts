@@ -391,6 +391,20 @@ describe("two replicas", () => {
     expect([o === origin, old.replica.get("k")?.text]).to.deep.equal([false, "1"]);
   });
 
+  it("take a new origin when a peer is still journaling more of their transactions than they know (F-26)", async () => {
+    const { scheduler, a, wire } = await pair();
+    wire.cut();
+    a.replica.stop();
+    const old = new TestReplica(scheduler, "a", { recovered: a.records });
+    const { origin, vv } = old.replica.status();
+    const writing = old.replica.write([{ key: "k", value: 1 }]);
+    const soon = [[origin, (vv[origin] ?? 0) + 1]];
+    const events = greet(old, { ...wire.sent[1][0], ready: true, vv: Object.entries(vv), soon });
+    await scheduler.runUntil(scheduler.now + 40_000);
+    expect((await writing).o).not.to.equal(origin);
+    events.closed();
+  });
+
   it("write under the origin that a restore began, whoever joined after the backup (F-26)", async () => {
     const { scheduler, a } = await pair();
     const backup = [...a.records];

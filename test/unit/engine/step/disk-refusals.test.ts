@@ -56,7 +56,7 @@ describe("the disk of a name", () => {
       await writeFile(at(name, "device/wwid"), `${wwid}\n`);
     }
     const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${at()}/`);
-    return await runStepOn(shell, { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
+    return runStepOn(shell, { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
   }
 
   for (const shell of shellsOf(import.meta.filename))

@@ -246,7 +246,7 @@ describe("the live view", () => {
     it("stays after a dry run, and goes where somebody here had stopped it, or left it", async () => {
       expect(await wanted(await open(recordedRun("dry-run")))).to.equal(undefined);
       await pass(200);
-      expect(shown()).to.match(/what would change/);
+      expect(shown()).to.match(/changes that it would make/);
       await view?.close();
       const stopped = await open(failed.slice(0, -1));
       await type("\u0003");

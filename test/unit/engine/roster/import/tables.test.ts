@@ -116,7 +116,7 @@ describe("an import beside a roster", () => {
     expect(formats).to.deep.equal(["ssh-config", "csv", "salt"]);
     expect([...roster.nodes.keys()]).to.deep.equal(["a", "b", "c"]);
     expect(problemsIn(() => imported("# nothing\n"))).to.deep.equal([
-      "what given is cannot be told from its content [ROSTER_IMPORT] | say it: --from salt | ansible | ssh-config | terraform | csv",
+      "the format of given cannot be told from its content [ROSTER_IMPORT] | say it: --from salt | ansible | ssh-config | terraform | csv",
     ]);
   });
 });

@@ -75,7 +75,7 @@ describe("the dashboard", () => {
 
   it("shows the controllers' lag, alarms and silence", () => {
     const text = fleetLines({ columns: 160, ui: typeFleetKeys(["3"]) }).join("\n");
-    expect(text).to.match(/192\.0\.2\.3:9090 +connected +no +DC2 +12 +0 +81ms/);
+    expect(text).to.match(/192\.0\.2\.3:9090 +DC2 +connected .*no +12 +0 +81ms/);
     expect(text).to.contain("192.0.2.3:9090 gave no answer within 3 s");
     expect(shown(["3", "enter"])).to.contain("340 registers, 3 tombstones, 0 quarantined");
   });
