@@ -13,7 +13,7 @@ const wanted = [
   "{src,scripts,test,bench}/**/*.{ts,tsx,sh}",
   "{states,orchestrate,templates,roster,examples}/**/*.{yaml,sh}",
   "{README,CONTRIBUTING,CHANGELOG}.md",
-  "docs/*.md",
+  "docs/{,adr/}*.md",
 ];
 const files = globSync(wanted, { cwd: root, exclude: (path) => path.includes("node_modules") }).filter(
   (file) => folders.length === 0 || folders.some((folder) => file.startsWith(folder)),
