@@ -72,9 +72,9 @@ s_text() {
   "$@" 2>/dev/null </dev/null | head -c 262144 >"$K_TMP/text"
   [ -s "$K_TMP/text" ] || return 0
   gzip -c "$K_TMP/text" >"$K_TMP/gz" || return 0
-  s_size=$(stat -c %s "$K_TMP/gz")
-  s_say "text $s_number $s_size $s_what"
-  s_bytes_of "$s_size" "$K_TMP/gz"
+  s_packed=$(stat -c %s "$K_TMP/gz")
+  s_say "text $s_number $s_packed $s_what"
+  s_bytes_of "$s_packed" "$K_TMP/gz"
 }
 
 # With -p blkid ends at the first blank device.
@@ -120,9 +120,9 @@ s_save() {
   while read -r s_offset s_length; do
     read_piece "$s_dev" "$s_offset" "$s_length" >"$K_TMP/raw" && [ "$(stat -c %s "$K_TMP/raw")" = "$s_length" ] || { s_why="$s_dev cannot be read at byte $s_offset: $(tail -n 1 "$K_TMP/said")" && return 1; }
     s_sum=$(sha256sum <"$K_TMP/raw") && gzip -1 -c "$K_TMP/raw" >"$K_TMP/gz" || { s_why="no room in $K_TMP" && return 1; }
-    s_size=$(stat -c %s "$K_TMP/gz")
-    s_say "piece $s_number $s_offset $s_length ${s_sum%% *} $s_size"
-    s_bytes_of "$s_size" "$K_TMP/gz"
+    s_packed=$(stat -c %s "$K_TMP/gz")
+    s_say "piece $s_number $s_offset $s_length ${s_sum%% *} $s_packed"
+    s_bytes_of "$s_packed" "$K_TMP/gz"
     s_count=$((s_count + 1))
   done <"$K_TMP/pieces"
   s_say "saved $s_number $s_count"

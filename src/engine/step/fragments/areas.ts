@@ -40,9 +40,9 @@ area_of() {
 areas_of() {
   a_dev=$(device_of "$1")
   area_of 0 "$2" "$a_dev"
-  for a_part in $(partitions_of "$1"); do
-    read -r a_start <"/sys/class/block/$a_part/start" && read -r a_sectors <"/sys/class/block/$a_part/size" || return 1
-    area_of $((a_start * 512)) $((a_sectors * 512)) "$(device_of "$a_part")"
+  for a_name in $(partitions_of "$1"); do
+    read -r a_start <"/sys/class/block/$a_name/start" && read -r a_sectors <"/sys/class/block/$a_name/size" || return 1
+    area_of $((a_start * 512)) $((a_sectors * 512)) "$(device_of "$a_name")"
   done
   read_table "$a_dev" | while read -r number start sectors rest; do
     case $start:$sectors in *[!0-9:]* | : | :* | *:) continue ;; esac
@@ -69,7 +69,7 @@ read_piece() {
   dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/said"
 }
 # uncached NAME: flushes the caches of a disk and of its partitions, each of which has its own.
-uncached() { for a_part in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_part")" 2>/dev/null; done; }
+uncached() { for a_name in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_name")" 2>/dev/null; done; }
 # contents_sum NAME: the SHA-256 of the areas of a disk or partition.
 contents_sum() {
   read -r a_size <"/sys/class/block/$1/size" || return 1
