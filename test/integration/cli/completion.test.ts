@@ -86,7 +86,7 @@ describe("completion in real shells", () => {
     if (!has("fish")) this.skip();
     const inFish = (line: string): string =>
       run("fish", ["--no-config", "-c", `kcore completion fish | source; complete -C '${line}'`]);
-    expect(inFish("kcore describe no")).to.match(/^node\tWhat is known of a node/);
+    expect(inFish("kcore describe no")).to.match(/^node\tShow a node: /);
     expect(inFish("kcore node approve ")).to.equal("gone\t127.0.0.1 DC1 worker\nhere\t127.0.0.1 DC1 worker\n");
     expect(inFish("kcore config use-context l").trim()).to.equal("lab");
   });
