@@ -4,6 +4,7 @@ import { keys } from "#controller/cluster/registers.ts";
 import { attendUpdate } from "#controller/updates/operator-requests.ts";
 import { planUpdate } from "#controller/updates/plan-update.ts";
 import { removeOld, removeUpdate } from "#controller/updates/removal.ts";
+import { manageUpdates, type UpdatesParts } from "#controller/updates/updates.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { aSpec, SteppedRollout, target } from "#support/stepped-rollout.ts";
@@ -140,6 +141,21 @@ describe("updates that are over", () => {
     await known.parts.records.write([{ key: of.removed, value: { at: "", by: "operator ann", owner: "c1" } }]);
     expect(names()).to.deep.equal([]);
     await tidyAt(0);
+    expect(keysOf("u")).to.deep.equal([of.removed]);
+  });
+
+  it("C6: a controller looks for such remains again and again", async () => {
+    const waiting: (() => void)[] = [];
+    const after = (_: number, work: () => void) => (waiting.push(work), () => undefined);
+    const parts = { ...known.parts, timers: { after }, bundles: { list: () => Promise.resolve([]) }, random: () => 0 };
+    const updates = manageUpdates(parts as unknown as UpdatesParts);
+    const pass = (): void => waiting.splice(0).forEach((work) => work());
+    pass();
+    await known.update(done("u"));
+    const of = keys.update("u");
+    await known.parts.records.write([{ key: of.removed, value: { at: "", by: "operator ann", owner: "c1" } }]);
+    pass();
+    await updates.stop();
     expect(keysOf("u")).to.deep.equal([of.removed]);
   });
 });
