@@ -66,7 +66,7 @@ export function watchNodeNames(records: Records) {
       for (const place of order.withPrefix("")) {
         const id = place.slice(place.lastIndexOf("/") + 1);
         const node = nodes.get(id);
-        if (node) yield { id, admission: node.admission };
+        if (node && isPlaced(place)) yield { id, admission: node.admission };
       }
     },
     /** The nodes with a name, in upper or lower case; the node that was written first keeps the name and comes first. */

@@ -647,7 +647,7 @@ describe("trust between clients and controllers", () => {
       expect((await joiner.operator.call("replicationStatus", {})).registers).to.equal(0);
       const welcome = await joining(sponsor, { [sponsor.advertised]: spkiOf(sponsor.credentials) });
       await eventually(() => isReady(welcome));
-      expect(welcome.log()).not.to.contain("on the CA's word alone");
+      expect(welcome.log()).not.to.contain("by the CA's signature alone");
     });
 
     it("S-10: believes the CA alone where nobody named a key, and says so", async () => {
@@ -655,7 +655,7 @@ describe("trust between clients and controllers", () => {
       others.push(sponsor);
       const joiner = await joining(sponsor, {});
       await eventually(() => isReady(joiner));
-      expect(joiner.log()).to.contain("on the CA's word alone");
+      expect(joiner.log()).to.contain("by the CA's signature alone");
     });
   });
 

@@ -104,7 +104,7 @@ describe("odd logins", () => {
 
   for (const [what, lines, said] of [
     ["a forced command", ["ForceCommand /bin/echo This account is for backups only"], "for backups only"],
-    ["a forced command that reads on", ["ForceCommand /bin/cat"], "sends back what kcore sends"],
+    ["a forced command that reads on", ["ForceCommand /bin/cat"], "sends back all that kcore sends"],
   ] as const)
     it(`F-12 says clearly that ${what} is in the way`, async () => {
       const forced = await startSshd({ config: [...lines] });
