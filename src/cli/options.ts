@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { usageError } from "#errors/problem.ts";
-import { pathOf } from "./terminal/wrap-help.ts";
+import { commandPath } from "./terminal/wrap-help.ts";
 
 /** The flags of `addProjectOption`, which nearly every command has. */
 export interface CommonFlags {
@@ -142,8 +142,8 @@ export function inheritOptions(command: Command): void {
       if (above.getOptionValueSource(name) !== "cli" || name === "debug") continue;
       if (!command.options.some((own) => own.attributeName() === name))
         throw usageError(
-          `${pathOf(command)} has no use for ${option.long ?? option.flags}`,
-          `${pathOf(command)} --help`,
+          `${commandPath(command)} has no use for ${option.long ?? option.flags}`,
+          `${commandPath(command)} --help`,
         );
       const given: unknown = above.getOptionValue(name);
       const own: unknown = command.getOptionValueSource(name) === "cli" ? command.getOptionValue(name) : undefined;

@@ -3,7 +3,7 @@ import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
 import { inheritOptions, addMachineOptions, addClusterOptions } from "./options.ts";
-import { pathOf, wrapHelp } from "./terminal/wrap-help.ts";
+import { commandPath, wrapHelp } from "./terminal/wrap-help.ts";
 import { kcoreVersion } from "./process/version.ts";
 
 /**
@@ -59,7 +59,7 @@ function writeHelp(text: string): void {
 
 function asProblem(error: CommanderError, command: Command): Error {
   if (error.exitCode === 0) return new Finished();
-  const path = pathOf(command);
+  const path = commandPath(command);
   if (error.code === "commander.help") return usageError(`${path} needs a command`, listOf(command));
   const unknown = /unknown (?:command|option) '([^']*)'/.exec(error.message)?.[1];
   const candidates = unknown?.startsWith("-")

@@ -34,12 +34,12 @@ export interface TrailFlags extends ClusterFlags {
   readonly controllers?: boolean;
 }
 
-/** Codes of a trail that is not here; no error unless the operator names the trail. */
-const absent: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
+/** Codes of a trail that is not here, which is an error only if a flag names the trail. */
+const absenceCodes: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
 
 /**
- * The trails of this project's runs, of the cluster's controllers, and of accesses to recovery keys; with `--runs` or
- * `--controllers` only those.
+ * The trails of this project's runs, of the cluster's controllers, and of accesses to recovery keys; with one of `--runs`
+ * and `--controllers` only the trails that it names.
  * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when a trail that a flag names is not here, or no trail is
  */
 export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail[]> {
@@ -47,17 +47,17 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
   const both = runs === controllers;
   const found: KnownTrail[] = [];
   let missing: KcoreError | undefined;
-  const look = async (find: () => Promise<readonly KnownTrail[]>): Promise<void> => {
+  const addTrails = async (find: () => Promise<readonly KnownTrail[]>): Promise<void> => {
     try {
       found.push(...(await find()));
     } catch (error) {
-      if (!both || !(error instanceof KcoreError) || !absent.has(error.problems[0]?.code ?? "")) throw error;
+      if (!both || !(error instanceof KcoreError) || !absenceCodes.has(error.problems[0]?.code ?? "")) throw error;
       missing ??= error;
     }
   };
-  if (both || runs) await look(async () => [runsTrail(findProject(flags.project))]);
-  if (both || controllers) await look(() => controllerTrails(flags));
-  if (both) await look(async () => [await recoveryKeyTrail(flags)]);
+  if (both || runs) await addTrails(async () => [runsTrail(findProject(flags.project))]);
+  if (both || controllers) await addTrails(() => controllerTrails(flags));
+  if (both) await addTrails(async () => [await recoveryKeyTrail(flags)]);
   if (found.length === 0 && missing) throw missing;
   return found;
 }
@@ -77,9 +77,9 @@ async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrai
   const cluster = await openCluster(flags);
   if (cluster.endpoints.length === 0) return [];
   const all = await allControllers(cluster);
-  const asked = new Set(flags.controller ?? []);
+  const named = new Set(flags.controller ?? []);
   return all
-    .filter(({ endpoints }) => asked.size === 0 || endpoints.some((endpoint) => cluster.endpoints.includes(endpoint)))
+    .filter(({ endpoints }) => named.size === 0 || endpoints.some((endpoint) => cluster.endpoints.includes(endpoint)))
     .map((one) => ({
       name: one.endpoints[0] ?? one.controller.controllerId,
       id: `controller ${cluster.context} ${one.controller.controllerId}`,
@@ -94,7 +94,7 @@ async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrai
 /**
  * The lines of a controller's trail, page by page; `ask` fetches the page that begins with an entry.
  * @throws KcoreError API_UNTRUSTED if a page does not advance, or the bytes exceed a trail's limit: the controller may
- * be hostile (S11)
+ * be in wrong hands
  */
 export async function* trailPages(
   controller: string,

@@ -10,7 +10,7 @@ import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type
 import { requireNew, unwritten } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { currentOf } from "./create-command.ts";
+import { describeCurrent } from "./create-command.ts";
 import { printResult } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 
@@ -113,6 +113,6 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
   printResult(
     { context, folder, controllers },
     output,
-    () => `restored the cluster “${context}” in ${folder}; ${currentOf(context, current)}\nnext: kcore health\n`,
+    () => `restored the cluster “${context}” in ${folder}; ${describeCurrent(context, current)}\nnext: kcore health\n`,
   );
 }

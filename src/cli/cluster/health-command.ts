@@ -41,7 +41,7 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = await Promise.all(cluster.endpoints.map((endpoint) => askHealth(endpoint, cluster)));
-  // Opening the cluster has warned already: only certificates that fail the check are left.
+  // Opening the cluster has warned of all that end soon: here only those count that fail the check.
   const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
     ({ isFailure }) => isFailure,
   );

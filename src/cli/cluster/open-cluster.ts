@@ -26,7 +26,7 @@ export interface Cluster extends Controllers {
 /**
  * Opens the chosen context's cluster; `-s` names other controllers than the context does. Unusable controllers are
  * reported, by default on stderr.
- * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, USAGE
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED, USAGE
  */
 export async function openCluster(
   { context, controller: given = [], project }: ClusterFlags,
@@ -55,12 +55,12 @@ export async function openCluster(
   return { ...asked, ask, context: name, folder, rootPem: ca, cert, cluster };
 }
 
-/** Compares this machine's clock with those of a cluster's controllers, before it signs for the cluster. @throws KcoreError CLOCK_DIFFERS */
+/** Compares this machine's clock with the controllers' clocks, before this machine signs for the cluster. @throws KcoreError CLOCK_DIFFERS */
 export async function checkClock({ context, endpoints }: Pick<Cluster, "context" | "endpoints">): Promise<void> {
   await refuseWrongClock({ ...(await loadContext(contextHome(), context)), endpoints });
 }
 
-/** The cluster; undefined while there is none and no context is named. @throws KcoreError as openCluster */
+/** The cluster; undefined if the operator has no context yet and names none. @throws KcoreError as openCluster */
 export async function clusterIfAny(flags: ClusterFlags): Promise<Cluster | undefined> {
   try {
     return await openCluster(flags);

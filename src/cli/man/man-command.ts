@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { pathOf } from "../terminal/wrap-help.ts";
+import { commandPath } from "../terminal/wrap-help.ts";
 import { writeAskedInto } from "../project/write-asked.ts";
 import { kcoreVersion } from "../process/version.ts";
 
@@ -47,7 +47,7 @@ function find(program: Command, words: readonly string[]): Command {
     if (inner === undefined) {
       const names = found.commands.map((one) => one.name());
       throw usageError(
-        `${pathOf(found)} has no command “${word}”`,
+        `${commandPath(found)} has no command “${word}”`,
         suggestHint(word, names, names.length === 0 ? "it has none" : `one of: ${names.join(", ")}`),
       );
     }
@@ -58,7 +58,7 @@ function find(program: Command, words: readonly string[]): Command {
 
 /** The name of a command's page for man(1): `kcore-state-apply`. */
 export function pageName(command: Command): string {
-  return pathOf(command).replaceAll(" ", "-");
+  return commandPath(command).replaceAll(" ", "-");
 }
 
 /** The man page of a command, section 1, made of its help; `version` stands at the foot. */
@@ -69,7 +69,7 @@ export function manPage(command: Command, version: string): string {
   return [
     `.TH "${pageName(command).toUpperCase()}" 1 "" "kcore ${version}" "kcore"\n`,
     section("NAME", `${pageName(command).replaceAll("-", "\\-")} \\- ${escapeRoff(summaryOf(command))}`),
-    section("SYNOPSIS", `\\fB${escapeRoff(pathOf(command))}\\fR ${escapeRoff(usageOf(command))}`),
+    section("SYNOPSIS", `\\fB${escapeRoff(commandPath(command))}\\fR ${escapeRoff(usageOf(command))}`),
     section("DESCRIPTION", escapeRoff([command.description(), ...others].join("\n.PP\n")).replaceAll("\\&.PP", ".PP")),
     section("COMMANDS", inner.map((one) => tagged(help.subcommandTerm(one), summaryOf(one))).join("")),
     section(
@@ -109,7 +109,7 @@ function summaryOf(command: Command): string {
 }
 
 function usageOf(command: Command): string {
-  return command.createHelp().commandUsage(command).slice(pathOf(command).length).trim();
+  return command.createHelp().commandUsage(command).slice(commandPath(command).length).trim();
 }
 
 /** The text below the usual help: examples, and other paragraphs. */

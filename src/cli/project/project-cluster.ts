@@ -37,12 +37,12 @@ export function clusterLine(cluster: string): string {
 export function useClusterOfProject(command: Command): void {
   const takesContext = command.options.some((option) => option.attributeName() === "context");
   if (!takesContext || command.getOptionValue("context") !== undefined) return;
-  const cluster = ownProject(command.getOptionValue("project") as string | undefined, clusterOf);
+  const cluster = fromProject(command.getOptionValue("project") as string | undefined, clusterOf);
   if (cluster !== undefined) command.setOptionValueWithSource("context", cluster, "config");
 }
 
 /** The answer of `ask` for the command's project; undefined outside a project. */
-export function ownProject<Said>(given: string | undefined, ask: (project: string) => Said): Said | undefined {
+export function fromProject<Said>(given: string | undefined, ask: (project: string) => Said): Said | undefined {
   let project: string;
   try {
     project = findProject(given);

@@ -34,7 +34,7 @@ function wrapTerm(line: string, columns: number): readonly string[] {
   return wrapLine(line, columns, " ".repeat(beside.length));
 }
 
-/** A command with those above it: `kcore get nodes`. */
-export function pathOf(command: Command): string {
-  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+/** A command's name behind the names of its parents: `kcore get nodes`. */
+export function commandPath(command: Command): string {
+  return command.parent ? `${commandPath(command.parent)} ${command.name()}` : command.name();
 }
