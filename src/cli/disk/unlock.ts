@@ -13,7 +13,7 @@ import { formatResult } from "../terminal/format-result.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 
 /**
- * `kcore disk unlock NODE`: sends a waiting machine the key of its root at boot; the access is recorded before.
+ * `kcore disk unlock NODE`: records the access, then sends a machine that waits at boot the key of its root.
  * @throws KcoreError ROSTER_NODE_UNKNOWN, RECOVERY_KEY_UNKNOWN, HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG
  */
 export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<void> {

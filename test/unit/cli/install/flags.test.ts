@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
 import { planEntry } from "#cli/install/entry.ts";
-import { checkInstaller, runOf, type InstallFlags } from "#cli/install/install-node.ts";
+import { checkInstaller, deployRequest, type InstallFlags } from "#cli/install/install-node.ts";
 import { findMachine, usualName, type Machine } from "#cli/roster/find-machine.ts";
 import { planInstall } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
@@ -66,7 +66,7 @@ function outcomeOf(...words: readonly string[]): unknown {
       inventory,
       newId: () => id,
     });
-    const { command: _, ...run } = runOf(flags);
+    const { command: _, ...run } = deployRequest(flags);
     const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
     const { hostKey, insecure } = request;
     const { style, noStay } = viewOf({ ...flags, output: "plain" });
