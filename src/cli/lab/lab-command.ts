@@ -7,7 +7,7 @@ import { requireRoot } from "#lab/prepare-host.ts";
 import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
-import { whyUnwritten } from "../project/write-asked.ts";
+import { writeFailureReason } from "../project/write-asked.ts";
 import { toStderr } from "../terminal/say.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { printRows } from "../terminal/format-result.ts";
@@ -227,7 +227,7 @@ async function writeRoster(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { mode: 0o600 });
   } catch (error) {
-    const { why, hint } = whyUnwritten(file, error);
+    const { why, hint } = writeFailureReason(file, error);
     throw new KcoreError(
       { code: "LAB_ROSTER_UNWRITABLE", message: `the roster ${file} cannot be written: ${why}`, hint },
       { cause: error },

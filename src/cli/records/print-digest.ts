@@ -13,12 +13,12 @@ export interface RecordedDigest extends RunDigest {
 }
 
 /** Makes the digest of a recorded run. */
-export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
+export async function digestRecord(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
   const { digestRun } = await import("#tui/digest.ts");
   const { folder, header, model } = run;
   const { revision, dirty, who, created, request } = header;
   const { params, skipHealth, context } = request;
-  // The duration of a living run lasts until now.
+  // The duration of a living run counts until now.
   const isGoing = run.alive && model.state !== "finished";
   const digest = digestRun(isGoing ? { ...model, lastAt: Date.now() } : model, {
     id: folder.id,
@@ -35,7 +35,7 @@ export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedD
   return { ...digest, asked: { params, skipHealth, ...omitUndefined({ context }) } };
 }
 
-/** A run in short as text for the output. */
+/** The digest of a run as text for stdout, in colour on a terminal. */
 export async function drawForOutput(digest: RunDigest, project: string, { isEnd = false } = {}): Promise<string> {
   const { drawDigest } = await import("#tui/draw-digest.ts");
   const text = drawDigest(digest, {

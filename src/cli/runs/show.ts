@@ -2,7 +2,7 @@ import { watchRun } from "../watch/watch-run.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { readRun } from "../records/known-run.ts";
-import { digestOf, drawForOutput } from "../records/print-digest.ts";
+import { digestRecord, drawForOutput } from "../records/print-digest.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends CommonFlags {
@@ -23,7 +23,7 @@ export async function showRun(id: string, { project, output, events = false, htm
     await watchRun({ folder: run.folder, output: output === "json" ? "json" : "plain", replayOnly: true });
     return;
   }
-  const digest = await digestOf(run);
+  const digest = await digestRecord(run);
   if (output === "json") {
     printResult(digest, "json");
     return;

@@ -5,7 +5,7 @@ import { Secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 import { createFile } from "#base/file.ts";
-import { unwritten } from "../project/write-asked.ts";
+import { writeError } from "../project/write-asked.ts";
 import { requireNewSecret } from "../terminal/confirm.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -40,7 +40,7 @@ export async function makeIdentity({
   try {
     await createFile(file, written);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw unwritten(file, cause);
+    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw writeError(file, cause);
     throw new KcoreError(
       {
         code: "SECRET_IDENTITY",

@@ -6,7 +6,7 @@ import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
-import { readUpdates, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
+import { readUpdateManifests, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
 import { nextSteps } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
@@ -39,7 +39,7 @@ export async function planUpdates(
   const plans: UpdatePlan[] = [];
   const tasks = shownTasks(output);
   if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
-  for (const manifest of await readUpdates(filename))
+  for (const manifest of await readUpdateManifests(filename))
     plans.push((await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) })).plan);
   const draw = (wide: boolean): string => plans.map((plan) => drawPlan(plan, { wide, now: Date.now() })).join("\n");
   process.stdout.write(formatResult(plans, output, draw));
@@ -48,7 +48,7 @@ export async function planUpdates(
 
 /** `kcore update cluster apply`. @throws KcoreError UPDATE_BLOCKED, and as submitUpdate */
 export async function applyUpdates({ filename = [], watch = false, output, ...flags }: ApplyFlags): Promise<void> {
-  const manifests = await readUpdates(filename);
+  const manifests = await readUpdateManifests(filename);
   const [first, second] = manifests;
   if (!first || (watch && second))
     throw new KcoreError({

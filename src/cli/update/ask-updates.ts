@@ -79,7 +79,7 @@ export interface NameFlags {
 }
 
 /** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */
-export async function readUpdates(files: readonly string[]): Promise<readonly UpdateManifest[]> {
+export async function readUpdateManifests(files: readonly string[]): Promise<readonly UpdateManifest[]> {
   const manifests = await readFiles(files);
   return manifests.map((manifest) => {
     if (manifest.kind === "ClusterUpdate") return manifest;
@@ -95,7 +95,7 @@ export async function readUpdates(files: readonly string[]): Promise<readonly Up
 /** The one update that a command is about. @throws KcoreError USAGE */
 export async function updateNameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
   const named = name === undefined ? [] : [name];
-  const all = [...named, ...(filename.length > 0 ? (await readUpdates(filename)).map((update) => update.name) : [])];
+  const all = [...named, ...(filename.length > 0 ? (await readUpdateManifests(filename)).map((update) => update.name) : [])];
   const [only] = all;
   if (only !== undefined && all.length === 1) return only;
   throw new KcoreError({

@@ -12,7 +12,7 @@ import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { builtRuntimes, buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";
 import { checkExport } from "#runtime/check-export.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
-import { unwritten } from "../project/write-asked.ts";
+import { writeError } from "../project/write-asked.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { formatTitled } from "../terminal/format-table.ts";
@@ -115,7 +115,7 @@ export async function writeBundleFile(path: string, { bundle, file, start }: Fou
     yield* createReadStream(file, { start }) as AsyncIterable<Buffer>;
   };
   await replaceFile(path, parts(), { mode: 0o644 }).catch((cause: unknown) => {
-    throw unwritten(path, cause);
+    throw writeError(path, cause);
   });
 }
 

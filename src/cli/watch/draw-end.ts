@@ -5,7 +5,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
 import { fileInRepository, tellProblems } from "../terminal/report-failure.ts";
-import { digestOf, drawForOutput } from "../records/print-digest.ts";
+import { digestRecord, drawForOutput } from "../records/print-digest.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
 interface End {
@@ -24,7 +24,7 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
     return tellProblems(ownProblems(model), project);
   }
   const header = await readHeader(folder);
-  const digest = await digestOf({ folder, header, model, alive: isAlive(header.process) });
+  const digest = await digestRecord({ folder, header, model, alive: isAlive(header.process) });
   const text = await drawForOutput(digest, project, { isEnd: true });
   const { detectCi, drawCiErrors, escapeForCi } = await import("#tui/ci.ts");
   const ci = output === "plain" ? detectCi(process.env) : undefined;

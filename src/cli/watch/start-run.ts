@@ -85,14 +85,14 @@ async function differs(model: Watched["model"]): Promise<boolean> {
  */
 async function assertPlanned(file: string, given: RunFlags, request: RunRequest): Promise<void> {
   const { readPlan, holdToPlan } = await import("./hold-to-plan.ts");
-  const { digestOf } = await import("../records/print-digest.ts");
+  const { digestRecord } = await import("../records/print-digest.ts");
   const { readRun } = await import("../records/known-run.ts");
   const { plan: _, report: __, detach: ___, ...flags } = given;
   const project = findProject(flags.project);
   const plan = await readPlan(file, project);
   const command = `${request.command} --dry-run`;
   const { folder } = await startRun(flags, { ...request, dryRun: true, command }, { output: "quiet" });
-  holdToPlan(plan, await digestOf(await readRun(project, folder.id)));
+  holdToPlan(plan, await digestRecord(await readRun(project, folder.id)));
 }
 
 /** Whether to ask for grants: a dry run asks nothing, and a reader of events or of a result types nothing. */
@@ -112,8 +112,8 @@ function launch(folder: RunFolder, passphrase?: string): LaunchedRun {
 /** Resumes a run as it was planned; the run asks questions if an operator is present now. @throws KcoreError RUN_OUTDATED */
 export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<LaunchedRun> {
   return async () => {
-    const { assertAsPlanned } = await import("../process/refuse-changed-project.ts");
-    await assertAsPlanned(folder);
+    const { refuseChangedProject } = await import("../process/refuse-changed-project.ts");
+    await refuseChangedProject(folder);
     changeHeader(folder, { attended: canPrompt() || isLive });
     return launch(folder, passphrase);
   };

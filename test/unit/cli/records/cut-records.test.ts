@@ -16,7 +16,7 @@ import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/records/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/records/known-run.ts";
-import { digestOf } from "../../../../src/cli/records/print-digest.ts";
+import { digestRecord } from "../../../../src/cli/records/print-digest.ts";
 import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
@@ -59,7 +59,7 @@ describe("a record that a crash cut", () => {
         const { exitCode } = run.model;
         expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), exitCode]);
         expect(summary.milliseconds).to.equal(runTime(run.model));
-        expect(drawDigest(await digestOf(run))).to.contain(id);
+        expect(drawDigest(await digestRecord(run))).to.contain(id);
         expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
         expect(drawJunit(run.events)).to.contain("</testsuites>");
         const player = new Player({ events: run.events, speed: Infinity, clock: new FakeTimers() });
