@@ -15,7 +15,7 @@ export interface ReplayFlags extends CommonFlags, ViewFlags {
   readonly speed: number;
 }
 
-/** `kcore runs replay`: a recorded run at its own pace, live where there is a terminal. */
+/** `kcore runs replay`: shows a recorded run at its own pace or another speed, live on a terminal. */
 export async function replayRun(id: string, { project, speed, ...flags }: ReplayFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
   const { output, style } = viewOf(flags);
@@ -24,19 +24,19 @@ export async function replayRun(id: string, { project, speed, ...flags }: Replay
   await drawEnd(run.model, { output, style, folder: run.folder });
 }
 
-/** Plays until the user leaves: at its end the view stays open to look around and go back. */
+/** Plays until the operator leaves the view, which stays open at the run's end. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");
   const player = new Player({ events, speed: Math.min(speed, MAX_SPEED), clock: realTimers });
-  const left = Promise.withResolvers<void>();
-  const controls = { send: () => undefined, leave: () => left.resolve() };
-  const onGone = () => left.resolve();
+  const closed = Promise.withResolvers<void>();
+  const controls = { send: () => undefined, leave: () => closed.resolve() };
+  const onGone = () => closed.resolve();
   process.stdout.on("error", onGone);
   const view = await openLiveView({ folder, player, guard, ...controls });
   try {
     player.start(view);
-    await left.promise;
+    await closed.promise;
   } finally {
     player.close();
     await view.close();
@@ -44,7 +44,7 @@ async function playLive({ folder, events }: KnownRun, speed: number): Promise<vo
   }
 }
 
-/** To the end, or until a signal. */
+/** Plays the run to its end, or until SIGINT or a closed output. */
 async function playLines({ events }: KnownRun, speed: number, drawing: RunDrawing): Promise<void> {
   const player = new Player({ events, speed, clock: realTimers });
   const ended = Promise.withResolvers<void>();

@@ -105,7 +105,7 @@ Examples:
     ),
   )
     .addOption(
-      new Option("--speed <factor>", "speed factor; max draws everything at once").argParser(speedOf).default(1),
+      new Option("--speed <factor>", "speed factor; max draws everything at once").argParser(parseSpeed).default(1),
     )
     .action(async (id: string, flags: ReplayFlags) => (await import("./replay.ts")).replayRun(id, flags));
   add(
@@ -139,20 +139,20 @@ Examples:
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
     .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(ageOf))
-    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(sizeOf))
+    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(parseSize))
     .option("--resumable", "also remove runs that can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("../records/prune.ts")).pruneRuns(flags));
   return runs;
 }
 
-function sizeOf(text: string): number {
+function parseSize(text: string): number {
   const [, count, unit = ""] = /^(\d{1,9})([KMG]?)$/i.exec(text) ?? [];
   if (count !== undefined) return Number(count) * 1024 ** " KMG".indexOf(unit.toUpperCase() || " ");
   throw new InvalidArgumentError("a size is wanted: 300M, 2G");
 }
 
-function speedOf(text: string): number {
+function parseSpeed(text: string): number {
   const speed = text === "max" ? Infinity : Number(text);
   if (speed > 0) return speed;
   throw new InvalidArgumentError("a number above 0 is wanted, or max");
@@ -165,7 +165,7 @@ async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
-/** Whether `runs resume last` may mean the run: it passes over dry runs and single commands. */
+/** Whether `runs resume last` may mean the run: not a dry run, and not a single command. */
 function isResumable({ request }: RunHeader): boolean {
   return !request.dryRun && request.what.kind !== "exec";
 }
@@ -188,7 +188,7 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
   const { folder, header, model, alive } = await readRun(findProject(project), id, isResumable);
   const view = viewOf(flags);
-  // A successful run may still have a process, for views that have not read all of it.
+  // This comes before the check of `alive`: a successful run's process waits until all views have read the end.
   if (model.exitCode === exitCodes.done)
     throw new KcoreError({
       code: "RUN_FINISHED",
@@ -212,21 +212,21 @@ export function addRunFilter(command: Command, { limit }: { readonly limit: numb
   return command
     .option("--failed", `only runs that failed: ${failedStates.join(", ")}`)
     .addOption(
-      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
+      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(collectState),
     )
     .option("--node <name>", "only runs with this node (repeatable: with any of them)", collect)
     .addOption(
-      new Option("--since <age|date>", "only runs that began since: 36h, 30d, 2026-11-21 (UTC)").argParser(sinceOf),
+      new Option("--since <age|date>", "only runs that began since: 36h, 30d, 2026-11-21 (UTC)").argParser(parseSince),
     )
     .addOption(new Option("--limit <n>", "at most so many, the newest").argParser(countOf).default(limit));
 }
 
-function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
+function collectState(text: string, earlier: readonly string[] | undefined): readonly string[] {
   if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
   return collect(text, earlier);
 }
 
-function sinceOf(text: string): number {
+function parseSince(text: string): number {
   const date = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
   if (!Number.isNaN(date)) return date;
   try {

@@ -11,7 +11,7 @@ export interface ShowFlags extends CommonFlags {
   readonly html?: string;
 }
 
-/** `kcore runs show`: a run on one screen; with `--events` everything that happened. */
+/** `kcore runs show`: prints a run's digest; with `--events` all events; with `--html` writes its report instead. */
 export async function showRun(id: string, { project, output, events = false, html }: ShowFlags): Promise<void> {
   const root = findProject(project);
   const run = await readRun(root, id);

@@ -21,7 +21,7 @@ const unanswered = {
   hint: "run it in a terminal, or without --passphrase",
 };
 
-/** `kcore secrets keygen`: a new identity in a file that only its owner may read; prints its recipient. */
+/** `kcore secrets keygen`: makes an identity in a file that only its owner may read, and prints its recipient. */
 export async function makeIdentity({
   file: given,
   postQuantum = false,

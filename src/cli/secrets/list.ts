@@ -11,7 +11,10 @@ export interface ListFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
-/** `stale`: sealed to others than recipients.yaml names. `unbound`: sealed by another program, for no place. */
+/**
+ * `stale`: sealed to other recipients than recipients.yaml names. `misplaced`: sealed for another place. `unbound`: sealed by
+ * another program, for no place. `broken`: the sealed text is damaged.
+ */
 type Status = "in order" | "stale" | "misplaced" | "unbound" | "broken";
 
 interface Row {
@@ -22,7 +25,7 @@ interface Row {
   readonly problem?: Problem;
 }
 
-/** `kcore secrets list`: every sealed value, its recipients and its status. No identity is needed. */
+/** `kcore secrets list`: prints every sealed value with its recipients and status; needs no identity. */
 export async function listSecrets({ project: given, output }: ListFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const shown = rows.map(({ file, path, recipients, status }) => ({ file, path, recipients, status }));
@@ -36,7 +39,7 @@ export async function listSecrets({ project: given, output }: ListFlags): Promis
   );
 }
 
-/** `kcore secrets check`: the same as problems at their places. @throws KcoreError with every problem */
+/** `kcore secrets check`: as listSecrets, but with an error for values that are not in order. @throws KcoreError with every problem, at its place */
 export async function checkSecrets({ project: given, output }: ListFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const problems = new Problems();
