@@ -318,7 +318,7 @@ try {
   await buildProgram(
     "views",
     `import { openLiveView } from "./src/cli/watch/live-view.ts";
-import { openFleetScreen } from "./src/cli/top/open-fleet.ts";
+import { openFleetScreen } from "./src/cli/top/open-fleet-screen.ts";
 kcore.give({ openLiveView, openFleetScreen });`,
   );
   await buildProgram(

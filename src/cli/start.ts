@@ -28,7 +28,7 @@ export async function start(argv: readonly string[], warm?: WarmProcess): Promis
   }
 }
 
-/** The reader has closed the pipe (`kcore … | head`), or the terminal is gone: neither is an error. */
+/** Ignores a pipe that its reader has closed (`kcore … | head`), and a terminal that is gone. */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }

@@ -1,5 +1,5 @@
 import { exitCodes } from "#errors/problem.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/confirm.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { runHere } from "../watch/run-here.ts";
 import { tellWait } from "../watch/step-results.ts";
@@ -14,7 +14,7 @@ export async function unlockNodes(target: string, flags: UnlockFlags): Promise<v
   if (!flags.yes) {
     const held = await askNodes(targeted, { isLook: true });
     if (!held.some((text) => text.startsWith("held by run"))) return;
-    await confirm("End that run on these nodes? Its work there is broken off.", {});
+    await requireYes("End that run on these nodes? Its work there is broken off.", {});
   }
   await askNodes(targeted, { isLook: false });
 }

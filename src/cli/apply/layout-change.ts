@@ -13,7 +13,7 @@ import { refusal } from "#engine/layout/reasons.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { viewOf } from "../terminal/choose-view.ts";
+import { viewFromFlags } from "../terminal/choose-view.ts";
 import { requestOf } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { askForGrants, grantsWanted, ungranted } from "../watch/typed-grants.ts";
@@ -62,7 +62,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
       const granted = await withGrants(flags, request, dry, withRefusalsOf);
       if (flags.result !== "table")
         return (await startRun(flags, granted, { output: "quiet", onEvent: tellWait })).exitCode;
-      return (await startRun(flags, granted, viewOf(flags))).exitCode;
+      return (await startRun(flags, granted, viewFromFlags(flags))).exitCode;
     },
   };
 }

@@ -7,7 +7,7 @@ import { replaceFile } from "#base/file.ts";
 import { runTask, type SayProgress } from "#base/tasks.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type KnownController } from "./all-controllers.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/confirm.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
@@ -133,7 +133,7 @@ async function* reportingBytes(chunks: AsyncIterable<Uint8Array>, say: SayProgre
 async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = findController(await allControllers(cluster), word);
-  await confirm(`Shall controller ${controllerTitle(found)} leave the cluster?`, { yes });
+  await requireYes(`Shall controller ${controllerTitle(found)} leave the cluster?`, { yes });
   await askController(found, cluster, (client) => client.call("leave", {}), { timeoutMs: 60_000 });
   await forget(found, cluster);
   process.stdout.write(`${controllerTitle(found)} left\nnext, on its machine: systemctl disable --now kcore-controller\n`);
@@ -153,7 +153,7 @@ async function remove(word: string, { reason, yes = false, ...flags }: RemoveFla
       message: `${controllerTitle(found)} is the only controller`,
       hint: "deploy another one first",
     });
-  await confirm(`Remove controller ${controllerTitle(found)}? Writes that only it has are lost`, { yes });
+  await requireYes(`Remove controller ${controllerTitle(found)}? Writes that only it has are lost`, { yes });
   const body = reason === undefined ? {} : { reason };
   await askController(other, cluster, (client) => client.call("removeController", body, { id: controllerId }));
   await forget(found, cluster);

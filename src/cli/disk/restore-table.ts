@@ -11,7 +11,7 @@ import {
 import { DiskId, diskName } from "#engine/step/disk-names.ts";
 import { findProject } from "../project/find-project.ts";
 import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
@@ -49,7 +49,7 @@ export async function restoreTable(node: string, name: string | undefined, flags
     { kind: "state", names: ["kcore/restore-table"] },
     { params },
   );
-  return (await startRun(flags, request, viewOf(flags))).exitCode;
+  return (await startRun(flags, request, viewFromFlags(flags))).exitCode;
 }
 
 function printSaves(

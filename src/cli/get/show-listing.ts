@@ -5,7 +5,7 @@ import type { ResultFormat } from "../options.ts";
 import type { Column } from "#tui/columns/column.ts";
 import { drawTable } from "../terminal/format-table.ts";
 import { formatOne, printResult } from "../terminal/format-result.ts";
-import { redrawing } from "../terminal/redraw.ts";
+import { createRedraw } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 
 /** A list of the cluster: how its items are read and shown. */
@@ -48,7 +48,7 @@ export async function showListing<Item extends object>(
 type Show<Item> = (items: readonly Item[]) => void;
 
 function onScreen<Item>(listing: Listing<Item>, output: ResultFormat): { readonly show: Show<Item>; readonly say: Say } {
-  const redraw = redrawing();
+  const redraw = createRedraw();
   let table: readonly string[] = [];
   return {
     show: (items) => redraw((table = linesOf(tableOf(listing, items, output === "wide")))),

@@ -7,7 +7,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { findIn, foldersOf, listIn } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { editRosterFile, ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { readSets } from "../watch/params.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
@@ -36,7 +36,7 @@ export async function installNode(request: InstallRequest, flags: InstallFlags):
   const found = await inspectMachine(machine, plan, request, flags);
   const { name, changed, file } = await writeEntry(machine, plan, found);
   process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);
-  return (await startRun(flags, { ...run, on: name }, viewOf(flags))).exitCode;
+  return (await startRun(flags, { ...run, on: name }, viewFromFlags(flags))).exitCode;
 }
 
 /** The request of the run that deploys a machine, without the target. @throws KcoreError USAGE */

@@ -8,7 +8,7 @@ import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
 import { addProjectOption, addClusterOptions, type ClusterFlags } from "../options.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
 import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/confirm.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 
 /** `kcore node …`. */
@@ -117,7 +117,7 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
   const chosen = await ask((client) => findNodes(client, words));
   for (const node of chosen)
     process.stderr.write(`${nodeTitle(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
-  await confirm("Remove them for ever? Their certificates are refused from then on", { yes });
+  await requireYes("Remove them for ever? Their certificates are refused from then on", { yes });
   for (const node of chosen) {
     await ask((client) => client.call("removeNode", reason === undefined ? {} : { reason }, { id: node.id }));
     process.stdout.write(`${nodeTitle(node)} removed\n`);

@@ -5,7 +5,7 @@ import { readParams, readSets } from "../watch/params.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 
 interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly filename?: readonly string[];
@@ -76,7 +76,7 @@ async function orchestrate(
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params, flags.project)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
-  process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
+  process.exitCode = (await startRun(flags, request, viewFromFlags(flags))).exitCode;
 }
 
 /** Whether flags name nodes, parameters or `--skip-health`, none of which `update -f` takes. */

@@ -12,7 +12,7 @@ import type { RolloutNode } from "#rollout/rollout-input.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { bundleFor, type FoundBundle } from "../update/bundles.ts";
 import { readUpdateManifests, type UpdateManifest } from "../update/ask-updates.ts";
@@ -39,7 +39,7 @@ export async function runUpdate({ filename = [], bundle, rollback = false, ...fl
   };
   const name = rollback ? "update_rollback" : "update";
   const what = { kind: "orchestration", name, title: `update ${manifest.name}` } as const;
-  return (await startRun(flags, requestOf(flags, what, { params }), viewOf(flags))).exitCode;
+  return (await startRun(flags, requestOf(flags, what, { params }), viewFromFlags(flags))).exitCode;
 }
 
 /** The parameters of a run for a manifest and the roster's nodes. @throws KcoreError TARGET_EMPTY, UPDATE_INVALID */

@@ -5,7 +5,7 @@ import { realTimers } from "#base/timers.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { drawEnd } from "../watch/draw-end.ts";
 import { openLines } from "../watch/watch-run.ts";
@@ -18,7 +18,7 @@ export interface ReplayFlags extends CommonFlags, ViewFlags {
 /** `kcore runs replay`: shows a recorded run at its own pace or another speed, live on a terminal. */
 export async function replayRun(id: string, { project, speed, ...flags }: ReplayFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
-  const { output, style } = viewOf(flags);
+  const { output, style } = viewFromFlags(flags);
   if (output === "ink") await playLive(run, speed);
   else await playLines(run, speed, await openLines(output, { style }));
   await drawEnd(run.model, { output, style, folder: run.folder });

@@ -21,7 +21,7 @@ import type { PruneFlags } from "../records/prune.ts";
 import type { ReplayFlags } from "./replay.ts";
 import type { ShowFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
 import { failedStates, runStates } from "../records/run-summary.ts";
@@ -160,7 +160,7 @@ function parseSpeed(text: string): number {
 
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  const view = viewOf(flags);
+  const view = viewFromFlags(flags);
   const relaunch = relauncher(folder, view.output === "ink");
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
@@ -187,7 +187,7 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
   const { folder, header, model, alive } = await readRun(findProject(project), id, isResumable);
-  const view = viewOf(flags);
+  const view = viewFromFlags(flags);
   // This comes before the check of `alive`: a successful run's process waits until all views have read the end.
   if (model.exitCode === exitCodes.done)
     throw new KcoreError({

@@ -5,7 +5,7 @@ import { hasEnded } from "#rollout/records.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { type Listing, showListing } from "../get/show-listing.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/confirm.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { toStderr } from "../terminal/say.ts";
@@ -95,7 +95,7 @@ export async function approveUpdate(
     if (approvedBy !== undefined) return { result: "unchanged", text: `is approved already, by ${approvedBy}` };
     if (canPrompt() && flags.yes !== true) {
       toStderr(drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" }));
-      await confirm(`Approve ${name}, generation ${generation}?`, {});
+      await requireYes(`Approve ${name}, generation ${generation}?`, {});
     }
     await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));
     return { result: "approved", text: `approved: generation ${generation}, hash ${shortHash(hash)}` };
@@ -123,7 +123,7 @@ export async function rollBackUpdate(
   await change(given, flags, async (cluster, { name, done, nodes }) => {
     const all = now ? ", and all that must go back do it at once" : "";
     if (canPrompt())
-      await confirm(`Take ${name} back? ${done} of ${nodes} nodes are done${all}`, { yes: flags.yes === true });
+      await requireYes(`Take ${name} back? ${done} of ${nodes} nodes are done${all}`, { yes: flags.yes === true });
     await askUpdates(cluster, (client) => client.call("rollbackUpdate", { now }, { id: name }));
     return { result: "rolling_back", text: "is being taken back, the last node first", wanted: "rolled_back" };
   });
@@ -141,7 +141,7 @@ export async function promoteUpdate(given: string | undefined, flags: ChangeFlag
 export async function removeUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
   await change(given, flags, async (cluster, { name, owner }) => {
     const question = `Remove ${name}? It cannot be rolled back then, and its name is never used again`;
-    if (canPrompt()) await confirm(question, { yes: flags.yes === true });
+    if (canPrompt()) await requireYes(question, { yes: flags.yes === true });
     // Only the owner removes an update. If the owner is not heard of, another controller refuses, and its refusal names the remedy.
     const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
     await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);

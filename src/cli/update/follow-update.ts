@@ -11,7 +11,7 @@ import { followChanges } from "../cluster/follow.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";
-import { redrawing } from "../terminal/redraw.ts";
+import { createRedraw } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { openHookRunner } from "./hook-runner.ts";
@@ -161,7 +161,7 @@ interface Shown {
 }
 
 function redrawn(stdout: NodeJS.WriteStream): Shown {
-  const redraw = redrawing(stdout);
+  const redraw = createRedraw(stdout);
   let lines: readonly string[] = [];
   return {
     show: (view) => redraw((lines = drawRollout(view, Date.now()))),

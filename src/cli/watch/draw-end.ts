@@ -4,7 +4,7 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
-import { fileInRepository, tellProblems } from "../terminal/report-failure.ts";
+import { fileInRepository, printProblems } from "../terminal/report-failure.ts";
 import { digestRecord, drawForOutput } from "../records/print-digest.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
@@ -21,7 +21,7 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
   const { project } = folder;
   if (model.runId === "" || output === "quiet") {
     const { ownProblems } = await import("#tui/tally.ts");
-    return tellProblems(ownProblems(model), project);
+    return printProblems(ownProblems(model), project);
   }
   const header = await readHeader(folder);
   const digest = await digestRecord({ folder, header, model, alive: isAlive(header.process) });

@@ -10,7 +10,7 @@ import { planInstall } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { nodeEntry } from "#support/runs.ts";
-import { viewOf } from "#cli/terminal/choose-view.ts";
+import { viewFromFlags } from "#cli/terminal/choose-view.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsIn } from "#support/problems.ts";
 import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
@@ -69,7 +69,7 @@ function outcomeOf(...words: readonly string[]): unknown {
     const { command: _, ...run } = deployRequest(flags);
     const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
     const { hostKey, insecure } = request;
-    const { style, noStay } = viewOf({ ...flags, output: "plain" });
+    const { style, noStay } = viewFromFlags({ ...flags, output: "plain" });
     return {
       roster,
       run,
