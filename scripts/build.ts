@@ -277,7 +277,7 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     footer: { js: "})" },
     plugins: [
       builtinsAreAsked,
-      comeAsProgram("views", /\/(live-view|open-fleet)\.ts$/, views),
+      comeAsProgram("views", /\/(live-view|open-fleet-screen)\.ts$/, views),
       comeAsProgram("age", /\/age\.ts$/, age),
       comeAsProgram("kubernetes", /\/kubeconfig-access\.ts$/, kubernetes),
       ...patches,

@@ -15,7 +15,7 @@ import { drawUpdate, updateColumns, ownerOf } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
 import { openSigner, planOfPresent } from "./submit-update.ts";
 
-export type LookFlags = ClusterFlags &
+export type GetUpdateFlags = ClusterFlags &
   NameFlags & { readonly watch?: boolean; readonly output: ResultFormat; readonly passphraseFile?: string };
 
 const updateListing: Listing<UpdateSummary> = {
@@ -29,14 +29,14 @@ const updateListing: Listing<UpdateSummary> = {
 };
 
 /** `kcore update cluster list`. */
-export async function listUpdates({ output, watch = false, ...flags }: LookFlags): Promise<void> {
+export async function listUpdates({ output, watch = false, ...flags }: GetUpdateFlags): Promise<void> {
   await showListing(await openCluster(flags), updateListing, { output, watch });
 }
 
 /** `kcore update cluster get`. @throws KcoreError UPDATE_UNKNOWN */
 export async function showUpdate(
   given: string | undefined,
-  { filename, output, watch = false, ...flags }: LookFlags,
+  { filename, output, watch = false, ...flags }: GetUpdateFlags,
 ): Promise<void> {
   const name = await updateNameOf(given, { filename });
   if (watch) return followOne(name, { output, ...flags });
@@ -46,20 +46,23 @@ export async function showUpdate(
 }
 
 /** Flags of the commands that change a rollout. */
-export type ChangeFlags = LookFlags & { readonly yes?: boolean };
+export type ChangeFlags = GetUpdateFlags & { readonly yes?: boolean };
 
-/** The result of a command: as data, in words, and the end that `-w` waits for. */
-interface Done {
+/** The result of a change. */
+interface ChangeResult {
+  /** The result as data. */
   readonly result: string;
+  /** The result in words, behind the update's name. */
   readonly text: string;
+  /** The phase in which `-w` ends with success. */
   readonly wanted?: UpdateView["phase"];
 }
 
-/** Opens an update, changes it, prints the result and follows the rollout with `-w`. With `-w -o json` only transitions are printed. */
+/** Changes an update, prints the result, and with `-w` follows the rollout. With `-w -o json` it prints only transitions. */
 async function change(
   given: string | undefined,
   { filename, watch = false, ...flags }: ChangeFlags,
-  work: (cluster: Cluster, view: UpdateView) => Promise<Done>,
+  work: (cluster: Cluster, view: UpdateView) => Promise<ChangeResult>,
 ): Promise<void> {
   const name = await updateNameOf(given, { filename });
   const cluster = await openCluster(flags);
@@ -83,7 +86,7 @@ export async function approveUpdate(
 ): Promise<void> {
   await change(given, flags, async (cluster, view) => {
     const { name, generation, hash, phase, approvedBy } = view;
-    // --hash must be long enough to compare.
+    // A short prefix could fit another hash by chance.
     if (wanted !== undefined && !(wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())))
       throw refused({
         code: "UPDATE_PLAN_CHANGED",
@@ -142,7 +145,7 @@ export async function removeUpdate(given: string | undefined, flags: ChangeFlags
   await change(given, flags, async (cluster, { name, owner }) => {
     const question = `Remove ${name}? It cannot be rolled back then, and its name is never used again`;
     if (canPrompt()) await requireYes(question, { yes: flags.yes === true });
-    // Only the owner removes an update. If the owner is not heard of, another controller refuses, and its refusal names the remedy.
+    // Only the owner removes an update. If the owner is not heard of, another controller is asked: its refusal names the remedy.
     const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
     await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
     return { result: "removed", text: "is removed; its nodes stay as they are" };
@@ -151,7 +154,7 @@ export async function removeUpdate(given: string | undefined, flags: ChangeFlags
 
 /**
  * `kcore update cluster takeover`: the bastion signs the next epoch for the first controller that answers.
- * @throws KcoreError UPDATE_UNKNOWN, UPDATE_OWNED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
+ * @throws KcoreError UPDATE_UNKNOWN, UPDATE_OWNED, CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
  */
 export async function takeOverUpdate(
   given: string | undefined,

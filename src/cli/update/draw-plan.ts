@@ -28,8 +28,8 @@ const columns: readonly Column<PlannedNode>[] = [
   { title: "ID", wide: true, cell: ({ id }) => id },
 ];
 
-/** The change of each node, with blockers and warnings. `isRefused`: the blockers follow as problems, so the plan leaves them out. */
-export function drawPlan(
+/** A plan as text: each node's change, blockers and warnings. `isRefused`: without blockers, which follow as problems. */
+export function drawUpdatePlan(
   plan: UpdatePlan,
   { wide, now, isRefused = false }: { readonly wide: boolean; readonly now: number; readonly isRefused?: boolean },
 ): string {
@@ -45,7 +45,7 @@ export function drawPlan(
   ].join("");
 }
 
-/** The plan without its nodes, for a confirmation. `would`: the result in the place of the plan's own, such as “approved”. */
+/** A plan as text without its nodes, for a confirmation. `would` replaces the plan's own result, for example by “approved”. */
 export function drawPlanBriefly(
   plan: UpdatePlan,
   { would, isRefused = false }: { readonly would?: string; readonly isRefused?: boolean } = {},
@@ -80,7 +80,7 @@ function headOf(
   ].join("\n");
 }
 
-/** The part of a hash that identifies it, and that `--hash` takes. */
+/** The first 12 digits of a hash, as texts show it and `--hash` takes it. */
 export function shortHash(hash: string): string {
   return hash.slice(0, 12);
 }
