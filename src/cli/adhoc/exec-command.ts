@@ -9,7 +9,7 @@ import { collectSteps } from "../watch/step-results.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
-import { openLines, type Watched } from "../watch/watch-run.ts";
+import { openLines, type WatchResult } from "../watch/watch-run.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -85,10 +85,10 @@ async function runExec(
   flags: ExecFlags,
   request: RunRequest,
   onEvent: (event: RunEvent) => void,
-): Promise<Pick<Watched, "exitCode" | "model" | "left">> {
+): Promise<Pick<WatchResult, "exitCode" | "model" | "leftEarly">> {
   if (flags.lock) return startRun(flags, request, { output: "quiet", onEvent });
   const collects = flags.output === "json" || flags.group === true;
-  return { ...(await runHere(flags, request, onEvent, { collects })), left: false };
+  return { ...(await runHere(flags, request, onEvent, { collects })), leftEarly: false };
 }
 
 /** Prints the command's output, and returns the exit code. */
@@ -103,10 +103,10 @@ async function printAnswers(flags: ExecFlags, request: RunRequest): Promise<numb
     if (group) steps.take(event);
     answers.draw(event);
   };
-  const { model, left, exitCode } = await runExec(flags, request, onEvent);
+  const { model, leftEarly, exitCode } = await runExec(flags, request, onEvent);
   const results = steps.results(model);
   answers.flush();
-  if (left) return exitCode;
+  if (leftEarly) return exitCode;
   const { what } = request;
   if (
     what.kind === "exec" &&

@@ -118,7 +118,7 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
     { kind: "exec", argv: [diskInventoryText()], shell: true },
     { dryRun: false },
   );
-  const { model, left, exitCode } = await startRun(flags, request, {
+  const { model, leftEarly, exitCode } = await startRun(flags, request, {
     output: "quiet",
     onEvent: (event) => {
       steps.take(event);
@@ -128,7 +128,7 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
   const [result] = steps.results(model);
   const inventory = result?.exitCode === 0 ? readDiskInventory(result.stdout) : undefined;
   if (inventory) return inventory;
-  if (left || result?.exitCode === undefined) throw runFailure(model, exitCode);
+  if (leftEarly || result?.exitCode === undefined) throw runFailure(model, exitCode);
   const message = `the disks of ${name} could not be listed`;
   throw new KcoreError(refusal({ code: "DISK_LAYOUT_PROBE_FAILED", message, detail: result.stderr.trim() }), {
     exitCode: exitCodes.failed,
@@ -137,10 +137,10 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
 
 /** Starts a run that shows only its questions and waits. @throws KcoreError if the operator left it, or the run did not reach the node */
 async function runQuietly(flags: ApplyFlags, request: RunRequest): Promise<RunModel> {
-  const { model, left, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
+  const { model, leftEarly, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
   const [node] = model.nodes.values();
   const hasResult = node?.outcome === "done" || node?.steps.some(({ outcome }) => outcome === "failed") === true;
-  if (left || !hasResult) throw runFailure(model, exitCode);
+  if (leftEarly || !hasResult) throw runFailure(model, exitCode);
   return model;
 }
 

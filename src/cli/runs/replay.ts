@@ -7,7 +7,7 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
-import { drawEnd } from "../watch/draw-end.ts";
+import { printEnd } from "../watch/draw-end.ts";
 import { openLines } from "../watch/watch-run.ts";
 import { readRun, type KnownRun } from "../records/known-run.ts";
 
@@ -21,7 +21,7 @@ export async function replayRun(id: string, { project, speed, ...flags }: Replay
   const { output, style } = viewFromFlags(flags);
   if (output === "ink") await playLive(run, speed);
   else await playLines(run, speed, await openLines(output, { style }));
-  await drawEnd(run.model, { output, style, folder: run.folder });
+  await printEnd(run.model, { output, style, folder: run.folder });
 }
 
 /** Plays until the operator leaves the view, which stays open at the run's end. */

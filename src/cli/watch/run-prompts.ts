@@ -3,8 +3,8 @@ import { operatorCaller, knowsTitles } from "#tui/questions.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /**
- * Asks one open question after the other; removes the prompt when another view has answered. The returned function takes the open
- * questions, and the work that begins when a confirmation is answered by yes.
+ * Returns a function that takes the open questions, and the work that begins after the yes to a confirmation. It asks one question after
+ * the other, and removes a prompt when another view has answered.
  */
 export function promptInTurn(
   answer: (id: string, value: string) => void,
