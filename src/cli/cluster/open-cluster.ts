@@ -36,7 +36,7 @@ export async function openCluster(
   if (await keepOperator(present, say)) present = await loadContext(contextHome(), context);
   const { name, folder, controllers, ca, cert, key } = present;
   const named = (given.length > 0 ? given : controllers).map((text) => formatEndpoint(parseEndpoint(text)));
-  const asked = openControllers({
+  const opened = openControllers({
     endpoints: [...new Set(named)],
     credentials: { ca, cert, key },
     clock: Date.now,
@@ -47,12 +47,12 @@ export async function openCluster(
   });
   const { cluster } = identityOf(firstCertificate(cert), "client");
   const ask: Cluster["ask"] = (work, options) =>
-    asked.ask(work, options).catch(async (error: unknown) => {
+    opened.ask(work, options).catch(async (error: unknown) => {
       if (given.length > 0) throw error;
       const { withRoster } = await import("./with-roster.ts");
-      throw withRoster(error, options?.endpoints ?? asked.endpoints, project);
+      throw withRoster(error, options?.endpoints ?? opened.endpoints, project);
     });
-  return { ...asked, ask, context: name, folder, rootPem: ca, cert, cluster };
+  return { ...opened, ask, context: name, folder, rootPem: ca, cert, cluster };
 }
 
 /** Compares this machine's clock with the controllers' clocks, before this machine signs for the cluster. @throws KcoreError CLOCK_DIFFERS */

@@ -61,17 +61,17 @@ function inLines<Item extends object>(listing: Listing<Item>, output: ResultForm
   return (items) => {
     const earlier = before;
     before = new Map(items.map((item) => [listing.key(item), item]));
-    const gone = [...(earlier?.values() ?? [])].filter((item) => !before?.has(listing.key(item)));
+    const removed = [...(earlier?.values() ?? [])].filter((item) => !before?.has(listing.key(item)));
     const isChanged = (item: Item): boolean => {
       const known = earlier?.get(listing.key(item));
       return known === undefined || signatureOf(known) !== signatureOf(item);
     };
     if (output === "json" || output === "yaml") {
-      const changed = [...items.filter(isChanged), ...gone.map((item) => ({ gone: true, ...item }))];
+      const changed = [...items.filter(isChanged), ...removed.map((item) => ({ gone: true, ...item }))];
       process.stdout.write(changed.map((item) => formatOne(item, output)).join(""));
       return;
     }
-    const [heading, ...rows] = linesOf(tableOf(listing, [...items, ...gone], output === "wide"));
+    const [heading, ...rows] = linesOf(tableOf(listing, [...items, ...removed], output === "wide"));
     const changed = rows.flatMap((row, index) => {
       const item = items[index];
       return item === undefined ? `${row}  (gone)` : isChanged(item) ? row : [];

@@ -50,8 +50,8 @@ export async function loadParts(openRunnerless?: OpenSession): Promise<(input: R
       ask: (text) => io.ask({ kind: "passphrase", text, secret: true }),
     });
     let opener: ReturnType<typeof unlocker> | undefined;
-    const unlock: ReturnType<typeof unlocker> = async (asked) =>
-      (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(asked);
+    const unlock: ReturnType<typeof unlocker> = async (request) =>
+      (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(request);
     let downloads: Promise<Fetch> | undefined;
     const deps: RunDependencies = {
       runId: header.id,
@@ -68,7 +68,7 @@ export async function loadParts(openRunnerless?: OpenSession): Promise<(input: R
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
-      fetch: async (...asked) => (await (downloads ??= loadDownloads()))(...asked),
+      fetch: async (...args) => (await (downloads ??= loadDownloads()))(...args),
       sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
       facts: keptFacts({
         project,

@@ -28,14 +28,14 @@ export async function guardTerminal(message: string): Promise<TerminalGuard> {
     stdio: ["pipe", "pipe", "ignore", process.stdout.fd],
   }) as ChildProcessByStdio<Writable, Readable, null>;
   guard.stdin.on("error", () => undefined);
-  const gone = once(guard, "close").catch(() => undefined);
-  await Promise.race([once(guard.stdout, "data").catch(() => undefined), gone]);
+  const closed = once(guard, "close").catch(() => undefined);
+  await Promise.race([once(guard.stdout, "data").catch(() => undefined), closed]);
   guard.unref();
   return {
     release: async () => {
       guard.ref();
       guard.stdin.end("over\n");
-      await gone;
+      await closed;
     },
   };
 }

@@ -42,7 +42,7 @@ export async function openHookRunner(options: HookRunnerOptions): Promise<HookRu
   }
   const runner = createHookRunner({
     say,
-    run: (asked) => runRequested(options, folder, asked),
+    run: (request) => runRequested(options, folder, request),
     answer: (answer) => askUpdates(cluster, (client) => client.call("answerHook", answer, { id: name })),
     mostAtOnce: (view) => mostAtOnce(options, view),
     sleep: wait,

@@ -139,14 +139,14 @@ function requestDifferences(then: Plan["asked"], now: RecordedDigest["asked"]): 
 /** Compares steps by name and nodes, with all that the dry run foresees of them. */
 function foresightDifferences(then: Plan["foresight"], now: DryRunPlan | undefined): readonly string[] {
   const [before, after] = [stepsByLabel(then), stepsByLabel(now)];
-  const gone = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
+  const missing = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
   const other = [...after].flatMap(([key, one]) => {
     const known = before.get(key);
     if (known === undefined) return [`${key}: not in the plan`];
     // JSON leaves out undefined values, so the parsed form is compared.
     return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), known) ? [] : [`${key}: otherwise than planned`];
   });
-  return [...gone, ...other];
+  return [...missing, ...other];
 }
 
 function stepsByLabel(foresight: Plan["foresight"] | DryRunPlan | undefined): ReadonlyMap<string, unknown> {

@@ -86,7 +86,7 @@ export async function runHere(
     stopped: stop.signal,
     patience: answerMs,
   });
-  const prompt = promptInTurn((asked, value) => questions.answer(asked, value, who), interrupt);
+  const prompt = promptInTurn((question, value) => questions.answer(question, value, who), interrupt);
   const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isAlone) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);

@@ -10,15 +10,15 @@ export function promptInTurn(
   answer: (id: string, value: string) => void,
   onInterrupt: () => void,
 ): (open: readonly Question[], upcoming?: string) => void {
-  const asked = new Set<string>();
+  const askedIds = new Set<string>();
   const call = operatorCaller((text) => process.stderr.write(text), knowsTitles(process.env));
   let current: { readonly id: string; readonly stop: AbortController } | undefined;
   let [open, upcoming]: [readonly Question[], string] = [[], ""];
   const next = async (): Promise<void> => {
-    const question = open.find(({ id }) => !asked.has(id));
+    const question = open.find(({ id }) => !askedIds.has(id));
     if (!question) return;
     const { id, secret, node, kind } = question;
-    asked.add(id);
+    askedIds.add(id);
     const stop = new AbortController();
     current = { id, stop };
     const choice = kind === "confirm" ? `${upcoming === "" ? "" : ` (${upcoming})`} [yes/no]` : "";

@@ -113,14 +113,14 @@ async function watchOnce(
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
   const follower = new RunClient({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
   const run = new RunFold();
-  let left: "left" | "detached" | undefined;
+  let leaveReason: "left" | "detached" | undefined;
   const leave = (why: "left" | "detached") => {
-    left ??= why;
+    leaveReason ??= why;
     follower.leave();
   };
-  let asked: "stop" | "abort" | undefined;
+  let lastControl: "stop" | "abort" | undefined;
   const send = (control: RunControl) => {
-    if (control.type !== "answer") asked = control.type;
+    if (control.type !== "answer") lastControl = control.type;
     follower.send(control);
   };
   const controls: RunControls = { send, leave };
@@ -146,7 +146,7 @@ async function watchOnce(
     // After a mistake in the input the view must not stay, since the problems are printed below it.
     const isOver = run.borrowedModel.state === "finished" && run.borrowedModel.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
-    if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
+    if (leaveReason === undefined && isOver && options.noStay !== true) after = await view.rest?.();
   } finally {
     await view?.close?.();
     talk?.close();
@@ -154,9 +154,9 @@ async function watchOnce(
   }
   const { model } = run;
   if (after === "resume") return { exitCode: exitCodes.failed, model, leftEarly: false, isResumed: true, endedWith };
-  if (left !== undefined && model.state !== "finished") {
-    if (output !== "json") process.stderr.write(`${detachMessage({ ...model, runId: folder.id }, asked)}\n`);
-    return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, leftEarly: true };
+  if (leaveReason !== undefined && model.state !== "finished") {
+    if (output !== "json") process.stderr.write(`${detachMessage({ ...model, runId: folder.id }, lastControl)}\n`);
+    return { exitCode: leaveReason === "left" ? exitCodes.interrupted : exitCodes.done, model, leftEarly: true };
   }
   await printEnd(model, { output, style, folder });
   return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, leftEarly: false };
@@ -246,13 +246,13 @@ function describeRunning(model: RunModel): string {
   return `Running: ${running.slice(0, 8).join(", ")}${more}.`;
 }
 
-/** The message of a view that leaves its run before the end. `asked`: the last control that the view sent. */
+/** The message of a view that leaves its run before the end. `lastControl`: the last control that the view sent. */
 export function detachMessage(
   { runId, stopping }: Pick<RunModel, "runId" | "stopping">,
-  asked?: "stop" | "abort",
+  lastControl?: "stop" | "abort",
 ): string {
   const back = `kcore runs attach ${runId}`;
-  const how = asked === "abort" ? asked : (stopping?.how ?? asked);
+  const how = lastControl === "abort" ? lastControl : (stopping?.how ?? lastControl);
   if (how === undefined) return `The run goes on: ${back}`;
   if (how === "stop") return `The run ends after the steps that are running: ${back}`;
   return `The run is being aborted; how it ends tells ${back}`;

@@ -163,8 +163,8 @@ describe("the hook runner", () => {
 
 /** A process that takes the lock, reports it, and keeps it. */
 const taker = `
-const { takePlace } = await import(process.argv[1]);
-process.stdout.write(JSON.stringify(await takePlace(process.argv[2])));
+const { lockUpdate } = await import(process.argv[1]);
+process.stdout.write(JSON.stringify(await lockUpdate(process.argv[2])));
 setInterval(() => {}, 1000);`;
 
 describe("the place of the hook runner", () => {
