@@ -110,7 +110,8 @@ async function main(words: readonly string[]): Promise<number> {
     }
     const hasMore = operands.length > 0 || Object.keys(values).some((name) => name !== "config") || config === "";
     const program = programs[`${first} ${second}`];
-    if (!hasMore && second === "check" && config !== undefined) return await checkConfig(first, config);
+    const hasConfig = first === "agent" || first === "controller";
+    if (!hasMore && hasConfig && second === "check" && config !== undefined) return await checkConfig(first, config);
     if (!hasMore && program) return await runDaemon(program, config ?? program.config);
     process.stderr.write(work ? `-o takes table or json\n${usage}\n` : `${usage}\n`);
     return exitCodes.usage;
@@ -148,7 +149,7 @@ async function runDaemon({ unit, start }: Program, configFile: string): Promise<
 }
 
 /** Reads a daemon's configuration and returns 0: a deployment checks a new file so before it replaces the old one. @throws KcoreError for mistakes in it */
-async function checkConfig(daemon: string, configFile: string): Promise<number> {
+async function checkConfig(daemon: "agent" | "controller", configFile: string): Promise<number> {
   const [{ AgentConfig }, { ControllerConfig }, { readDaemonConfig }, { parsePlainYaml }] = await Promise.all([
     import("#agent/agent-config.ts"),
     import("#controller/controller-config.ts"),

@@ -101,7 +101,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
-/** Makes the change unless it is a dry run, and adds its result to `lines`. Returns the exit code. */
+/** Makes the change, except in a dry run, and adds the result to `lines`. Returns the exit code. */
 async function perform(
   manifest: Manifest,
   change: ManifestChange,

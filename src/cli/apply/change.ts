@@ -70,7 +70,7 @@ export type ApplyFlags = ClusterFlags &
 type RecordsCluster = { readonly cluster: Cluster } | { readonly none: string };
 
 /**
- * Opens the cluster if there is one. No error without a context or a controller, as before a cluster's first deployment.
+ * Opens the cluster if there is one. A missing context or controller is no error, since every cluster begins without.
  * @throws KcoreError for a broken context, or an unknown one that `--context` names
  */
 export async function openForRecords(flags: ClusterFlags): Promise<RecordsCluster> {

@@ -87,7 +87,7 @@ function byKey(taints: readonly Taint[] | undefined): Texts | undefined {
   return taints && Object.fromEntries(taints.map(({ key, value, effect }) => [key, `${value}:${effect}`]));
 }
 
-/** The keys to set; and to remove the keys that the former manifest gave and this one does not. */
+/** The keys to set, and the keys to remove, which the former manifest gave and this one does not. */
 function keyChanges(what: string, have: Texts = {}, wanted: Texts | undefined, former: Texts = {}) {
   const set = Object.fromEntries(Object.entries(wanted ?? {}).filter(([key, value]) => have[key] !== value));
   const remove = Object.keys(wanted === undefined ? {} : former).filter(

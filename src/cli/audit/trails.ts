@@ -15,7 +15,7 @@ import type { ReplyOf } from "#api/methods.ts";
 
 /** An audit trail that can be read from here. */
 export interface KnownTrail {
-  /** The name in results: `runs`, or the controller's endpoint. */
+  /** The name in results: `runs`, `recovery keys`, or a controller's endpoint or id. */
   readonly name: string;
   /** Identifies the trail among all, also those of other clusters and projects. */
   readonly id: string;
@@ -23,9 +23,9 @@ export interface KnownTrail {
   readonly project?: string;
   /** Bytes of newest entries that stay when the trail drops its oldest; absent: the trail drops none. */
   readonly mustKeep?: number;
-  /** Set for a trail that is usually empty: it gets a line only if it ever had an entry. */
+  /** Set for a trail that is usually empty: results list it only if it ever had an entry. */
   readonly isRare?: true;
-  /** @throws KcoreError when it cannot be read */
+  /** The lines in their order. @throws KcoreError when the trail cannot be read */
   readonly lines: () => AsyncIterable<PlacedLine>;
 }
 
@@ -40,7 +40,8 @@ const absenceCodes: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CON
 /**
  * The trails of this project's runs, of the cluster's controllers, and of accesses to recovery keys; with one of `--runs`
  * and `--controllers` only the trails that it names.
- * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when a trail that a flag names is not here, or no trail is
+ * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when a trail that a flag names is not here, or no
+ * trail at all
  */
 export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail[]> {
   const { runs = false, controllers = false } = flags;
@@ -64,13 +65,24 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
 
 function runsTrail(project: string): KnownTrail {
   const folder = trailFolder(project);
-  return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => readTrail(folder) };
+  return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => localLines(folder) };
 }
 
 async function recoveryKeyTrail({ context }: ClusterFlags): Promise<KnownTrail> {
   const { name } = await findContext(contextHome(), context);
   const folder = escrowTrail(contextFolder(contextHome().home, name));
-  return { name: "recovery keys", id: `recovery keys ${name}`, isRare: true, lines: () => readTrail(folder) };
+  return { name: "recovery keys", id: `recovery keys ${name}`, isRare: true, lines: () => localLines(folder) };
+}
+
+/** The lines of a trail on this machine. @throws KcoreError FILE_UNREADABLE */
+export async function* localLines(folder: string): AsyncGenerator<PlacedLine> {
+  try {
+    yield* readTrail(folder);
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code === undefined) throw cause;
+    throw new KcoreError({ code: "FILE_UNREADABLE", message: `the trail in ${folder} cannot be read: ${message}` }, { cause });
+  }
 }
 
 async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrail[]> {

@@ -89,7 +89,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const chain = await reissueOperator(cluster.folder, authority, Date.now());
   const entry = inventoryEntry(chain);
-  // The cluster knows the certificate before it is used.
+  // The cluster must know the certificate before the operator uses it.
   if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
   const file = join(cluster.folder, "kctl.crt");
   await replaceFile(file, chain, { mode: 0o644 });

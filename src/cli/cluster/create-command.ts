@@ -70,7 +70,7 @@ async function createTheCluster({
   );
 }
 
-/** Says whether a new context is the current one, and else how to make it that. */
+/** Says whether a new context is the current one; if not, by which command it becomes that. */
 export function describeCurrent(context: string, current: string | undefined): string {
   return current === context
     ? "it is the current context"

@@ -73,7 +73,7 @@ function draw(found: readonly ControllerHealth[], ending: readonly Ending[]): st
   return `${table}${warnings.join("")}${verdict}\n`;
 }
 
-/** Judges the nodes by the controller that counts the most as not ready. */
+/** Judges the nodes by the controller that counts the most nodes as not ready. */
 function verdictOnNodes(found: readonly ControllerHealth[]): string {
   const [worst] = found.flatMap(({ nodes }) => nodes ?? []).toSorted((a, b) => b.total - b.ready - (a.total - a.ready));
   if (!worst || worst.ready === worst.total) return "cluster is healthy";

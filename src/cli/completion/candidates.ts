@@ -194,7 +194,7 @@ function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
   return { value: name, description: [address, dc, roles.join(",")].filter((part) => part !== "").join(" ") };
 }
 
-/** Names; and `role:R`, `dc:D`, `group:G` once the word begins so. */
+/** Names of nodes and the prefixes of terms; behind a prefix such as `role:` its values. */
 function targets({ current }: CompletionRequest): readonly Candidate[] {
   const nodes = rosterNodes();
   if (current.startsWith("fact:"))

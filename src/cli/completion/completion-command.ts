@@ -81,5 +81,5 @@ end
 complete -c kcore -f -a '(__kcore_candidates)'
 `;
 
-/** The text that makes a shell complete kcore's words once it has read it. */
+/** For each shell, the script by which it completes kcore's words. */
 const completionScripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };

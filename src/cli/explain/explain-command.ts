@@ -13,7 +13,7 @@ interface Flags {
   readonly search?: string;
 }
 
-/** `kcore explain [CODE…]`: docs/errors.md at the prompt. */
+/** `kcore explain [CODE…]`: prints rows of docs/errors.md. */
 export function explainCommand(): Command {
   return addResultOption(new Command("explain"))
     .description(

@@ -13,8 +13,8 @@ import { kcoreHome } from "../process/kcore-home.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /**
- * Connects to a machine whose host key was verified. If the machine accepts no key of ours and a password was offered,
- * one login by password installs our key; later logins use keys alone. @throws KcoreError QUESTION_UNANSWERED,
+ * Connects to a machine whose host key was verified. If the machine accepts no key of the operator's and a password
+ * was offered, one login by password installs a key; later logins use keys alone. @throws KcoreError QUESTION_UNANSWERED,
  * FILE_UNREADABLE, FILE_UNTRUSTED, KEY_NOT_ADMITTED, and those of a connection
  */
 export async function logIn(

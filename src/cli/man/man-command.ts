@@ -97,6 +97,7 @@ const exitStatus = [
   ["1", "a node failed"],
   ["2", "the input is wrong"],
   ["3", "nothing failed, but nodes could not be reached"],
+  ["4", "a dry run with --fail-on-change differs"],
   ["70", "a bug in kcore"],
   ["130", "interrupted"],
 ]

@@ -122,7 +122,7 @@ function judgeTrial(shell: string, ends: readonly StepEnd[]): Trial {
   return { shell, outcomes, isGood, ...(problem !== undefined && { problem }) };
 }
 
-/** @throws KcoreError MODULE_INVALID, exit code 1, unless all trials are good */
+/** Refuses a module that does not converge in every trial. @throws KcoreError MODULE_INVALID, exit code 1 */
 export function requireGood(module: string, trials: readonly Trial[]): void {
   const bad = trials.filter(({ isGood }) => !isGood);
   if (bad.length === 0) return;

@@ -23,7 +23,7 @@ export async function gitState(project: string): Promise<GitState> {
   }
 }
 
-/** git-status(1), “Porcelain Format Version 2”: lines about the branch begin with #. */
+/** Reads “Porcelain Format Version 2” of git-status(1), whose lines about the branch begin with #. */
 function readStatus(text: string): GitState {
   const revision = /^# branch\.oid ([0-9a-f]+)$/m.exec(text)?.[1];
   return { ...(revision === undefined ? {} : { revision }), dirty: /^[^#]/m.test(text) };

@@ -54,7 +54,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   });
 }
 
-/** Dry runs and `exec --lock` send no notices. */
+/** The notifier of a run; undefined for dry runs, for `exec --lock`, and without notices in the project. */
 async function notifierOf({ id, who, request }: RunHeader, project: string): Promise<Notifier | undefined> {
   if (request.dryRun || request.what.kind === "exec") return undefined;
   if (!existsSync(join(project, "notify.yaml"))) return undefined;

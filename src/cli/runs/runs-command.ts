@@ -31,7 +31,7 @@ interface ResumeFlags extends CommonFlags, ViewFlags {
   readonly passphraseFile?: string;
 }
 
-/** `kcore runs list|stats|show|attach|resume|replay|diff|export|prune`; each loads its use case when it is called. */
+/** `kcore runs list|stats|show|attach|resume|abort|replay|diff|export|prune`. */
 export function runsCommand(): Command {
   const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
     "after",

@@ -3,7 +3,7 @@ import { readPassphraseFile } from "./given-passphrase.ts";
 import { canPrompt, promptLine } from "./prompt.ts";
 
 interface AskOptions {
-  /** The answer is typed without echo. */
+  /** Whether the answer is typed without echo. */
   readonly secret?: boolean;
 }
 

@@ -33,7 +33,7 @@ export function printRows(
   printResult(value, output, draw);
 }
 
-/** One of several results that come one after the other: a line of JSON, a document of YAML. */
+/** A result in a series, as a line of JSON or a document of YAML. */
 export function formatOne(value: unknown, output: "json" | "yaml"): string {
   return output === "json" ? `${printJson(value)}\n` : `---\n${printYaml(value)}`;
 }

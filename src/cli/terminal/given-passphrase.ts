@@ -58,7 +58,7 @@ function readAndClose(fd: number): string | undefined {
     try {
       closeSync(fd);
     } catch {
-      // It was never open: KCORE_PASSPHRASE_FD was set by hand.
+      // The descriptor was never open: KCORE_PASSPHRASE_FD was set by hand.
     }
   }
 }

@@ -12,7 +12,7 @@ export interface PromptOptions {
 
 /** Whether there is a terminal to ask at. */
 export function canPrompt(): boolean {
-  // Undefined where a stream is no terminal, although the types exclude it.
+  // `isTTY` is undefined for other streams, although its type excludes that.
   return Boolean(process.stdin.isTTY && process.stderr.isTTY);
 }
 
@@ -20,7 +20,7 @@ export function canPrompt(): boolean {
 export async function promptLine({ text, secret, signal, onInterrupt }: PromptOptions): Promise<string | undefined> {
   const input: ReadStream = process.stdin;
   if (signal.aborted) return undefined;
-  // Before the question: keys typed right after its text appears must not be echoed.
+  // Raw mode begins before the question: keys typed right after the text appears must not be echoed.
   input.setRawMode(true);
   process.stderr.write(`${text}: `);
   input.setEncoding("utf8");

@@ -71,7 +71,7 @@ export interface AwaitedChange {
   readonly wanted?: UpdateView["phase"];
 }
 
-/** Signals that end the following; SIGHUP, too, as a hook must not outlive the process that answers for it. */
+/** Signals that end the view; SIGHUP, too, as a hook must not outlive the process that answers for it. */
 const leaveSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export interface FollowUpdateOptions extends AwaitedChange {

@@ -40,7 +40,7 @@ export function hookNode(project: string, { selector }: UpdateSpec, { id, hostna
   });
 }
 
-/** The node's address in the roster, else from a controller, unless another node has it. @throws KcoreError UPDATE_UNSIGNED */
+/** The node's address in the roster, else from a controller. @throws KcoreError UPDATE_UNSIGNED for an address of another node */
 export async function hookAddress(
   project: string,
   { name, entry }: HookNode,

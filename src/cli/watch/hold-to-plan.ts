@@ -19,7 +19,7 @@ const foreseen = z.object({
   reason: z.string().optional(),
 });
 
-/** The parts that count of a plan, the digest of a dry run as `--report FILE.json` writes it. */
+/** A plan is the digest of a dry run, as `--report FILE.json` writes it; only these parts count. */
 const Plan = z.object({
   id: z.string(),
   title: z.string(),
@@ -89,7 +89,7 @@ function noPlan(file: string, why: string): Problem {
   };
 }
 
-/** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
+/** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, with the reasons if the dry run failed */
 export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (now.state !== "done") {
     // Problems that stopped the run itself were shown when it stopped.
