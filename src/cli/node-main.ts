@@ -15,14 +15,14 @@ const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [
        kcore controller restore BACKUP | repair  [--alone --cluster NAME] [-o table|json] [--config FILE]  while it is stopped
        kcore controller join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
-interface Program {
+interface NodeProgram {
   readonly unit: string;
   readonly config: string;
   readonly start: (daemon: Daemon) => Promise<void>;
 }
 
 /** Each program is loaded when it starts: an agent holds nothing of a controller in memory. */
-const programs: Readonly<Record<string, Program>> = {
+const programs: Readonly<Record<string, NodeProgram>> = {
   "controller serve": {
     unit: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
@@ -127,7 +127,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-async function runDaemon({ unit, start }: Program, configFile: string): Promise<number> {
+async function runDaemon({ unit, start }: NodeProgram, configFile: string): Promise<number> {
   // V8 takes the flags only for code that is loaded later.
   if (unit === "kcore-node-agent") reduceMemory();
   const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");

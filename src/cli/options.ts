@@ -69,7 +69,7 @@ export function addFactOptions(command: Command): Command {
   return command
     .addOption(
       new Option("--facts-age <age>", "for fact:… in targets, how old kept facts may be (7d unless given)").argParser(
-        ageOf,
+        parseAge,
       ),
     )
     .addOption(
@@ -115,14 +115,14 @@ export function collect(value: string, earlier: readonly string[] = []): readonl
 }
 
 /** The count that an option's value says, 0 or more. @throws InvalidArgumentError */
-export function countOf(text: string): number {
+export function parseCount(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 0 && text !== "") return count;
   throw new InvalidArgumentError("a whole number is wanted");
 }
 
 /** The age that an option's value says, in milliseconds. @throws InvalidArgumentError */
-export function ageOf(text: string): number {
+export function parseAge(text: string): number {
   const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
   const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
   if (count !== undefined) return Number(count) * (units[unit] ?? 0);

@@ -58,7 +58,7 @@ function writeHelp(text: string): void {
 }
 
 function asProblem(error: CommanderError, command: Command): Error {
-  if (error.exitCode === 0) return new Finished();
+  if (error.exitCode === 0) return new HelpShown();
   const path = commandPath(command);
   if (error.code === "commander.help") return usageError(`${path} needs a command`, listCommands(command));
   const unknown = /unknown (?:command|option) '([^']*)'/.exec(error.message)?.[1];
@@ -75,7 +75,7 @@ function asProblem(error: CommanderError, command: Command): Error {
 }
 
 /** Thrown after help or the version was shown; nothing went wrong. */
-export class Finished extends Error {}
+export class HelpShown extends Error {}
 
 function unknownCommand(word: string): KcoreError {
   const names = commandTable.map(({ name }) => name);

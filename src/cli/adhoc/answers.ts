@@ -32,7 +32,7 @@ export interface Answers extends RunDrawing {
   readonly isCut: boolean;
 }
 
-type Output = Extract<RunEvent, { type: "step.output" }>;
+type OutputEvent = Extract<RunEvent, { type: "step.output" }>;
 
 /** Events that explain, during a wait, why an answer does not come. */
 const news: ReadonlySet<RunEvent["type"]> = new Set([
@@ -51,7 +51,7 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   const say = (text: string) => err.tell(`${text}\n`);
   const lineOf = (node: string, line: string) => `${padColumns(node, width)}  ${line}\n`;
 
-  const show = (event: Output) => {
+  const show = (event: OutputEvent) => {
     const { node, stream, text, skipped } = event;
     if (skipped) {
       isCut = true;
@@ -67,7 +67,7 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   const flush = () => {
     for (const [key, line] of unended) {
       const [, stream, node = ""] = /^(out|err) (.*)$/s.exec(key) ?? [];
-      if (line !== "") streams[stream as Output["stream"]].tell(lineOf(node, line));
+      if (line !== "") streams[stream as OutputEvent["stream"]].tell(lineOf(node, line));
     }
     unended.clear();
   };
@@ -89,7 +89,7 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   };
 }
 
-function outputBytes({ text, bytes }: Output): string | Uint8Array {
+function outputBytes({ text, bytes }: OutputEvent): string | Uint8Array {
   return bytes === undefined ? text : Buffer.from(bytes, "base64");
 }
 

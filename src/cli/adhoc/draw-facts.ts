@@ -29,7 +29,7 @@ export function drawFacts(nodes: readonly FactsAnswer[], now: number): string {
       const age = gathered === undefined ? "" : `  (${formatDuration(Math.max(0, now - gathered))} ago)`;
       const lines = flatten(facts).filter(([, value]) => value !== null);
       return [
-        `${node}${age}${failureOf(end)}`,
+        `${node}${age}${failureNote(end)}`,
         ...lines.map(([path, value]) => cleanText(`  ${path}: ${formatValue(value)}`)),
       ];
     })
@@ -41,7 +41,7 @@ export function drawFacts(nodes: readonly FactsAnswer[], now: number): string {
 export function drawPaths(nodes: readonly FactsAnswer[], paths: readonly string[]): string {
   const rows = nodes.map(({ node, facts, ...end }) =>
     facts === undefined
-      ? [`${node}${failureOf(end)}`]
+      ? [`${node}${failureNote(end)}`]
       : [node, ...paths.map((path) => formatValue(selectFact(facts, path) ?? null))],
   );
   return formatTable(
@@ -76,7 +76,7 @@ export function drawDifferences(nodes: readonly string[], differences: readonly 
   return formatTable(["FACT", ...nodes], rows);
 }
 
-function failureOf({ outcome, problem }: Pick<FactsAnswer, "outcome" | "problem">): string {
+function failureNote({ outcome, problem }: Pick<FactsAnswer, "outcome" | "problem">): string {
   return outcome === undefined ? "" : cleanText(`  ${problem?.message ?? outcome}`);
 }
 

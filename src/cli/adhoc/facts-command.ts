@@ -52,7 +52,7 @@ async function printFacts(target: string | undefined, words: readonly string[], 
   const targeted = { ...flags, on };
   requireTarget(targeted, "facts");
   const nodes = flags.kept ? readKept(targeted) : await gather(targeted);
-  process.stdout.write(flags.diff ? drawDiff(nodes, paths, flags) : drawAll(nodes, paths, flags));
+  process.stdout.write(flags.diff ? drawDifferingFacts(nodes, paths, flags) : drawAll(nodes, paths, flags));
 }
 
 /** Without `--on` the first word is the target; with `--diff`, so is each later word that is no fact's path. */
@@ -112,7 +112,7 @@ function drawAll(nodes: readonly FactsAnswer[], paths: readonly string[], { outp
 }
 
 /** The facts that differ; stderr names the nodes without facts. @throws KcoreError USAGE for fewer than two nodes */
-function drawDiff(nodes: readonly FactsAnswer[], paths: readonly string[], { output }: FactsFlags): string {
+function drawDifferingFacts(nodes: readonly FactsAnswer[], paths: readonly string[], { output }: FactsFlags): string {
   if (nodes.length < 2) throw usageError("--diff needs at least two nodes", "kcore facts --diff n1 n2");
   const known = nodes.filter(({ facts }) => facts !== undefined);
   for (const { node, outcome, problem } of nodes)

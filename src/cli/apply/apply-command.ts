@@ -71,10 +71,10 @@ interface ResultLine {
   readonly result: ManifestChange["outcome"];
   readonly differences: ManifestChange["differences"];
   readonly notes: ManifestChange["notes"];
-  readonly phase?: Phase;
+  readonly phase?: ManifestPhase;
 }
 
-type Phase = "pending" | "applied" | "refused" | "failed";
+type ManifestPhase = "pending" | "applied" | "refused" | "failed";
 
 async function apply({ filename, dryRun = false, output, ...flags }: Flags): Promise<void> {
   const manifests = await readFiles(namedFiles(filename));
@@ -149,7 +149,7 @@ function refusalsOf({ refusals = [] }: ManifestChange): string {
   return refusals.length === 0 ? "" : `${drawProblems(refusals, { color: wantsColor(process.stdout) })}\n`;
 }
 
-function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }: ManifestChange, phase: Phase): ResultLine {
+function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }: ManifestChange, phase: ManifestPhase): ResultLine {
   const reached = outcome === "refused" ? "refused" : outcome === "unchanged" ? "applied" : phase;
   return { kind, name, result: outcome, differences, notes, ...(data && { phase: reached, ...data }) };
 }

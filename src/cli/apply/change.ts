@@ -42,23 +42,23 @@ export function differingFields(
   want: Readonly<Record<string, unknown>>,
 ): readonly ManifestDifference[] {
   return Object.entries(want).flatMap(([field, value]): ManifestDifference[] =>
-    isDeepStrictEqual(plain(have[field]), plain(value)) ? [] : [{ in: place, field, have: have[field], want: value }],
+    isDeepStrictEqual(asJson(have[field]), asJson(value)) ? [] : [{ in: place, field, have: have[field], want: value }],
   );
 }
 
 /** The value as JSON gives it back: without prototypes and undefined fields. */
-function plain(value: unknown): unknown {
+function asJson(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
 
 /** `+` for a new value, `-` for a removed one, `~` for a changed one. */
 export function drawDifference({ in: place, field, have, want }: ManifestDifference): string {
-  const [before, after] = [shown(have), shown(want)];
+  const [before, after] = [shownValue(have), shownValue(want)];
   if (before === undefined) return `  + ${place} ${field}: ${after ?? ""}`;
   return after === undefined ? `  - ${place} ${field}: ${before}` : `  ~ ${place} ${field}: ${before} -> ${after}`;
 }
 
-function shown(value: unknown): string | undefined {
+function shownValue(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -80,7 +80,7 @@ export async function openForRecords(flags: ClusterFlags): Promise<RecordsCluste
 }
 
 /** A record's value; undefined when there is none. */
-export async function readRecord(client: ApiClient, kind: string, name: string): Promise<unknown> {
+export async function readManifestRecord(client: ApiClient, kind: string, name: string): Promise<unknown> {
   return (await unlessMissing(() => client.call("getObject", {}, { id: `${kind}/${name}` })))?.value;
 }
 

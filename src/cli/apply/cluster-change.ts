@@ -7,7 +7,7 @@ import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
-import { readRecord, openForRecords, type ManifestChange, type ManifestDifference } from "./change.ts";
+import { readManifestRecord, openForRecords, type ManifestChange, type ManifestDifference } from "./change.ts";
 
 type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
 type Flags = ClusterFlags & { readonly passphraseFile?: string };
@@ -74,7 +74,7 @@ async function planRecord(name: string, value: Record<string, unknown>, flags: C
   const place = await openForRecords({ ...flags, context: name });
   if ("none" in place) return later(place.none);
   try {
-    const record = await place.cluster.ask((client) => readRecord(client, "Cluster", name));
+    const record = await place.cluster.ask((client) => readManifestRecord(client, "Cluster", name));
     const isSame = JSON.stringify(record) === JSON.stringify(value);
     return {
       differences: isSame ? [] : [{ in: "cluster", field: "manifest", have: record, want: value }],

@@ -5,7 +5,7 @@ import { usualName } from "../roster/find-machine.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
 import type { RunFlags } from "../watch/run-request.ts";
-import { differingFields, readRecord, openForRecords, type ManifestChange } from "./change.ts";
+import { differingFields, readManifestRecord, openForRecords, type ManifestChange } from "./change.ts";
 
 type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
 
@@ -23,7 +23,7 @@ export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterF
     "none" in place
       ? undefined
       : await place.cluster.ask(async (client) => {
-          const record = (await readRecord(client, "NodeInstall", name)) as Record<string, unknown> | undefined;
+          const record = (await readManifestRecord(client, "NodeInstall", name)) as Record<string, unknown> | undefined;
           const { nodes } = await client.call("listNodes", {});
           return { record, status: nodes.find(({ hostname }) => hostname === name)?.status };
         });

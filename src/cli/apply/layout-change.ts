@@ -27,7 +27,7 @@ type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
  * @throws KcoreError for a node that is not in the roster, cannot be reached or lists no disks
  */
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<ManifestChange> {
-  const node = nodeOf(manifest, flags);
+  const node = findLayoutNode(manifest, flags);
   const layout = manifest.layout as Layout;
   const inventory = await listDisks(node, flags);
   const found = planLayout(node, layout, inventory);
@@ -98,7 +98,7 @@ function notesOf({ disks }: Layout): readonly string[] {
     : [];
 }
 
-function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags): NodeEntry {
+function findLayoutNode({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags): NodeEntry {
   const { nodes } = ownRoster(findProject(project));
   const found = nodes.get(name) ?? [...nodes.values()].find(({ id }) => id === name);
   if (found) return found;

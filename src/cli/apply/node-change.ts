@@ -12,9 +12,9 @@ import type { Manifest } from "#manifests/read-manifests.ts";
 import type { WantedNode } from "#manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { differingFields, unlessMissing, readRecord, openForRecords, type ManifestChange, type ManifestDifference } from "./change.ts";
+import { differingFields, unlessMissing, readManifestRecord, openForRecords, type ManifestChange, type ManifestDifference } from "./change.ts";
 import { fileForNew } from "../roster/find-machine.ts";
-import { editRosterFile, entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
+import { editRosterFile, entryWith, rosterIfAny, readRosterText } from "../roster/own-roster.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;
 
@@ -42,12 +42,12 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
   };
 }
 
-type Ask = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
+type AskCluster = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
 
-async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask) {
+async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: AskCluster) {
   const { id, roles, dc, address } = entry;
   const { record, detail } = await ask(async (client) => ({
-    record: (await readRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
+    record: (await readManifestRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
     detail: await unlessMissing(() => client.call("getNode", {}, { id })),
   }));
   const expected = { name, roles: [...roles], dc, address };
@@ -133,7 +133,7 @@ function planRoster(
       at,
       hint: "spec: { address: 192.0.2.11 }, or the annotation metalk8s.scality.com/ssh-host",
     });
-  const before = rosterText(project, file);
+  const before = readRosterText(project, file);
   const differences = known
     ? differingFields("roster", haveOf(known, before), withPath(project, node))
     : differingFields("roster", {}, node);

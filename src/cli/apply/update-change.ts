@@ -5,7 +5,7 @@ import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/draw-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
-import { prepareUpdate, problemsOf, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
+import { prepareUpdate, blockerProblems, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { type ApplyFlags, differingFields, type ManifestChange } from "./change.ts";
 
@@ -15,7 +15,7 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
   const cluster = await openCluster(flags);
   const prepared = await prepareUpdate(cluster, manifest, { tasks: shownTasks(result), ...omitUndefined({ bundle }) });
   const { plan, draft, present } = prepared;
-  const refusals = plan.result === "unchanged" ? [] : problemsOf(plan);
+  const refusals = plan.result === "unchanged" ? [] : blockerProblems(plan);
   return {
     outcome: refusals.length > 0 ? "refused" : plan.result,
     differences: plan.result === "unchanged" ? [] : differingFields("cluster", leavesOf(present), leavesOf(draft, present)),

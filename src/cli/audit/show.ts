@@ -8,7 +8,7 @@ import { drawTable } from "../terminal/format-table.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-export interface ShowFlags extends TrailFlags {
+export interface ShowTrailsFlags extends TrailFlags {
   readonly output: ResultFormat;
   /** Milliseconds: older entries are left out. */
   readonly since?: number;
@@ -44,7 +44,7 @@ const writeColumns: readonly Column<WriteList["writes"][number]>[] = [
  * `kcore audit show`: prints the newest entries of all trails in the order of time; with `--origin` the keys that a controller wrote last.
  * An unreadable trail is reported on stderr.
  */
-export async function showTrails({ output, since, limit, origin, ...flags }: ShowFlags): Promise<void> {
+export async function showTrails({ output, since, limit, origin, ...flags }: ShowTrailsFlags): Promise<void> {
   const begin = since === undefined ? 0 : Date.now() - since;
   if (origin !== undefined) {
     const { ask } = await openCluster(flags);

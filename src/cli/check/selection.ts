@@ -7,7 +7,7 @@ import type { States } from "#engine/states/open-states.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 
 /** The states and orchestrations of a project, of which files select some. */
-export interface Choice {
+export interface SelectionSource {
   readonly project: string;
   readonly states: States;
   readonly folders: readonly Folder[];
@@ -18,7 +18,7 @@ export interface Choice {
  * a project, such as its roster and templates, concern everything: then the selection is undefined.
  * @throws KcoreError USAGE for a file that is missing or outside of the project
  */
-export function selectionOf(files: readonly string[], choice: Choice): Selection | undefined {
+export function selectionOf(files: readonly string[], choice: SelectionSource): Selection | undefined {
   const names = files.map((file) => nameIn(choice.project, file));
   const named = (folder: string) =>
     names.flatMap((name) => new RegExp(`^${folder}/(.+)\\.yaml$`).exec(name)?.[1] ?? []);

@@ -6,7 +6,7 @@ import { clusterOf, nameCluster, fromProject, projectFile } from "../project/pro
 import { makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
-interface ClusterFlags extends CommonFlags {
+interface CreateFlags extends CommonFlags {
   readonly controller?: readonly string[];
   readonly passphraseFile?: string;
   readonly force?: boolean;
@@ -41,7 +41,7 @@ async function createTheCluster({
   passphraseFile,
   force = false,
   project,
-}: ClusterFlags): Promise<void> {
+}: CreateFlags): Promise<void> {
   const place = fromProject(project, (found) => ({ found, named: clusterOf(found) }));
   if (place?.named !== undefined && place.named !== context)
     throw usageError(

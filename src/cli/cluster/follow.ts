@@ -7,7 +7,7 @@ import type { Say } from "../terminal/say.ts";
 import type { Cluster } from "./open-cluster.ts";
 
 /** The parts of a cluster that have changed since a reader last took them. */
-export class News<Part> {
+export class ChangedParts<Part> {
   readonly #parts = new Set<Part>();
   #woken = Promise.withResolvers<void>();
 
@@ -36,7 +36,7 @@ export class News<Part> {
 
 /** The parts of a cluster to follow, and how each is read. */
 export interface FollowedParts<Part, Result> {
-  readonly news: News<Part>;
+  readonly news: ChangedParts<Part>;
   /** All parts; each connection begins by reading them. */
   readonly all: readonly Part[];
   /** Prefixes of the registers to watch; none: all registers. */
@@ -126,7 +126,7 @@ export async function* followChanges<Result>(
 ): AsyncGenerator<Result> {
   yield await cluster.ask(fetch);
   const following = follow(cluster, {
-    news: new News<"all">(),
+    news: new ChangedParts<"all">(),
     all: ["all"],
     registers,
     partsOf: ({ type }) => (type === "idle" ? [] : ["all"]),

@@ -5,7 +5,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { routeTo, withTransport } from "../roster/find-machine.ts";
+import { machineEndpoint, withTransport } from "../roster/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { whoAmI } from "../process/who.ts";
 import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
@@ -30,7 +30,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
     });
   const end = await withTransport(({ connect }) =>
     unlockRoot(root, {
-      endpoint: routeTo({ entry, roster }),
+      endpoint: machineEndpoint({ entry, roster }),
       connect,
       folder,
       passphrase: () =>

@@ -61,7 +61,7 @@ Names: a node's id, its host name, or the beginning of its id (four characters a
     .description("List the certificates that were issued")
     .option("--node <node>", "only those of this node; also the id of a controller or operator")
     .addOption(new Option("--status <status>", "only these").choices(["active", "expired", "revoked"]))
-    .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(daysOf))
+    .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(parseDays))
     .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));
   addResultOption(addClusterOptions(get.command("replication-status")), ["table", "json", "yaml"])
     .description("Show how far the controllers have replicated, as each of them sees it")
@@ -83,7 +83,7 @@ function addListOptions(command: Command, example: string): Command {
   return addClusterResult(command, example).option("-w, --watch", "go on, and show what changes");
 }
 
-function daysOf(text: string): number {
+function parseDays(text: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("a number of days");
 }

@@ -72,7 +72,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
   return {
     fetch: async (client) => {
       const { certificates } = await client.call("listCertificates", {});
-      const holder = node === undefined ? undefined : await holderOf(node, certificates, client);
+      const holder = node === undefined ? undefined : await certificateHolder(node, certificates, client);
       const limit = expiringWithinDays === undefined ? Infinity : Date.now() + expiringWithinDays * 86_400_000;
       return certificates
         .filter(
@@ -91,7 +91,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
 }
 
 /** The id of the holder: the word itself if a certificate has it, else that of the node so named. @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS */
-async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
+async function certificateHolder(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
   if (certificates.some(({ id }) => id === word)) return word;
   return (await findNode(client, word)).id;
 }

@@ -64,7 +64,7 @@ function inLines<Item extends object>(listing: Listing<Item>, output: ResultForm
     const removed = [...(earlier?.values() ?? [])].filter((item) => !before?.has(listing.key(item)));
     const isChanged = (item: Item): boolean => {
       const known = earlier?.get(listing.key(item));
-      return known === undefined || signatureOf(known) !== signatureOf(item);
+      return known === undefined || textWithoutHeartbeat(known) !== textWithoutHeartbeat(item);
     };
     if (output === "json" || output === "yaml") {
       const changed = [...items.filter(isChanged), ...removed.map((item) => ({ gone: true, ...item }))];
@@ -90,6 +90,6 @@ function linesOf(text: string): readonly string[] {
 }
 
 /** An item as JSON without fields such as `lastSeen`, since a heartbeat is no change to report. */
-function signatureOf(item: object): string {
+function textWithoutHeartbeat(item: object): string {
   return JSON.stringify(item, (key, value: unknown) => (/^last[A-Z]/.test(key) ? undefined : value));
 }

@@ -29,7 +29,7 @@ export function withMachine<Result>(
 /** The machine's block devices. @throws KcoreError PROBE_FAILED */
 export async function readDisks(host: Host): Promise<DiskInventory> {
   const what = "listing the disks";
-  return readDiskInventory(await runScript(host, diskInventoryText(), what)) ?? fail(host, what, "the answer breaks off");
+  return readDiskInventory(await runScript(host, diskInventoryText(), what)) ?? failProbe(host, what, "the answer breaks off");
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */
@@ -61,10 +61,10 @@ async function runScript(host: Host, input: string, what: string): Promise<strin
   }
   const { code } = await channel.exit;
   if (code === 0) return Buffer.concat(chunks).toString("utf8");
-  return fail(host, what, channel.stderrTail().trim() || `exit ${code ?? "unknown"}`);
+  return failProbe(host, what, channel.stderrTail().trim() || `exit ${code ?? "unknown"}`);
 }
 
-function fail({ name }: Host, what: string, why: string): never {
+function failProbe({ name }: Host, what: string, why: string): never {
   const message = `${what} failed on ${name}: ${why}`;
   throw new KcoreError({ code: "PROBE_FAILED", message }, { exitCode: exitCodes.failed });
 }

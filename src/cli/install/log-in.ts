@@ -8,7 +8,7 @@ import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.t
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { MachineFlags } from "../options.ts";
 import { leave, passwordOf } from "../terminal/confirm.ts";
-import { knownHostsFiles, ownKnownHosts, routeTo, type Machine } from "../roster/find-machine.ts";
+import { knownHostsFiles, ownKnownHosts, machineEndpoint, type Machine } from "../roster/find-machine.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
@@ -24,7 +24,7 @@ export async function logIn(
   { askPassword, passwordFile }: Pick<MachineFlags, "askPassword" | "passwordFile">,
 ): Promise<Host> {
   const { name, user } = machine.entry;
-  const endpoint = { ...routeTo(machine), hostKeys: [`${key.type} ${key.key}`] };
+  const endpoint = { ...machineEndpoint(machine), hostKeys: [`${key.type} ${key.key}`] };
   try {
     return await transport.connect(endpoint);
   } catch (error) {
@@ -66,7 +66,7 @@ export async function verifyHostKey(
   { insecure = false, hostKey }: Pick<MachineFlags, "insecure" | "hostKey">,
 ): Promise<VerifiedKey> {
   const { entry } = machine;
-  const key = await transport.scanHostKey(routeTo(machine));
+  const key = await transport.scanHostKey(machineEndpoint(machine));
   const shown = `${entry.name} presents the host key ${key.type} ${key.fingerprint}`;
   if (hostKey !== undefined && hostKey !== key.fingerprint)
     throw keyChanged(`${shown}, not ${hostKey}`, "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there");

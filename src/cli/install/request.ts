@@ -56,7 +56,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
   if (request.diskUnlock !== undefined && request.encryptDisks !== true)
     refuse("--disk-unlock has no encrypted disk to unlock", "it belongs to --encrypt-disks");
   const osUnlock = checkOsUnlock(request, refuse);
-  const join = joinControllers.flatMap((text) => endpointOf(text, refuse));
+  const join = joinControllers.flatMap((text) => parseJoinEndpoint(text, refuse));
   if (problems.length > 0) throw new KcoreError(problems);
   return {
     dc: dcId,
@@ -84,10 +84,10 @@ export function planInstall(request: InstallRequest): InstallPlan {
   };
 }
 
-type Refuse = (message: string, hint: string) => void;
+type RefuseRequest = (message: string, hint: string) => void;
 
 /** The way to unlock an encrypted root. An OS disk is encrypted only when the system is installed. */
-function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
+function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: RefuseRequest): "ssh" | undefined {
   if (encryptOs === true && osInstalled === true)
     refuse(
       "--encrypt-os has no system to make",
@@ -108,7 +108,7 @@ function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest,
 }
 
 /** The storage backend; `--storage-backend` wins over `--data-disk-mode`. */
-function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
+function checkStorage(request: InstallRequest, refuse: RefuseRequest): StorageBackend {
   const { storageBackend, dataDiskMode } = request;
   const backend = storageBackend ?? dataDiskMode ?? "filesystem";
   const belongs = [
@@ -133,7 +133,7 @@ function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   return backend;
 }
 
-function endpointOf(text: string, refuse: Refuse): readonly string[] {
+function parseJoinEndpoint(text: string, refuse: RefuseRequest): readonly string[] {
   try {
     return [formatEndpoint(parseEndpoint(text))];
   } catch (error) {

@@ -32,7 +32,7 @@ interface UpFlags extends PlaceFlags {
   readonly packages?: string;
 }
 
-type Output = "table" | "json";
+type ListFormat = "table" | "json";
 
 /** `kcore lab`. */
 export function labCommand(): Command {
@@ -97,7 +97,7 @@ Examples:
   ).action(async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names));
   addResultOption(
     add("list", "The nodes of all labs; with --name, of one", "list", "list --name other", "list -o json"),
-  ).action(async (flags: PlaceFlags & { output: Output }) => {
+  ).action(async (flags: PlaceFlags & { output: ListFormat }) => {
     requireRoot();
     const nodes = (await listLabs()).filter(({ lab: name }) => name === (flags.name ?? name));
     if (nodes.length === 0 && flags.output === "table") process.stderr.write("no nodes: start with “kcore lab up”\n");
@@ -147,7 +147,7 @@ Examples:
     });
   addResultOption(
     add("disks <node>", "A node's data disks: serial, stable name, size", "disks n1", "disks n1 -o json"),
-  ).action(async (name: string, flags: PlaceFlags & { output: Output }) => {
+  ).action(async (name: string, flags: PlaceFlags & { output: ListFormat }) => {
     const { disks } = await (await open(flags)).node(name);
     printTable(disks, flags.output);
   });
@@ -210,7 +210,7 @@ function count(text: string): number {
 }
 
 /** Prints rows under the names of their fields; “-” stands for an absent field. */
-function printTable(rows: readonly object[], output: Output = "table"): void {
+function printTable(rows: readonly object[], output: ListFormat = "table"): void {
   const fields = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cells = rows.map((row) => fields.map((field) => showCell((row as Record<string, unknown>)[field])));
   const heading = fields.map((field) => field.toUpperCase());

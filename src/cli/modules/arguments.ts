@@ -17,7 +17,7 @@ export interface Argument {
 }
 
 /** The arguments of a module or an action, at every depth, from its schema. */
-export function argumentsOf({ args }: Pick<ModuleDefinition | Action, "args">): readonly Argument[] {
+export function listArguments({ args }: Pick<ModuleDefinition | Action, "args">): readonly Argument[] {
   return fieldsOf(mapsIn(schemaOf(args)));
 }
 

@@ -1,8 +1,8 @@
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { argumentsOf, type Argument } from "./arguments.ts";
+import { listArguments, type Argument } from "./arguments.ts";
 
 /** A module or an action, as the search reads it. */
-export type SearchEntry = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof argumentsOf>[0];
+export type SearchEntry = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof listArguments>[0];
 
 /** A module or action that was found, and where the words occur in it. */
 export interface SearchResult {
@@ -40,7 +40,7 @@ function searchTexts({ name, summary, alsoKnownAs = [], args }: SearchEntry): re
     { text: name, weight: 10, what: "name" },
     ...alsoKnownAs.map((text) => ({ text, weight: 8, what: `known as ${text}` })),
     { text: summary, weight: 4, what: "summary" },
-    ...argumentsOf({ args }).flatMap((argument) => argumentTexts(argument, "")),
+    ...listArguments({ args }).flatMap((argument) => argumentTexts(argument, "")),
   ];
 }
 

@@ -6,7 +6,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
-import { argumentsOf, type Argument } from "./arguments.ts";
+import { listArguments, type Argument } from "./arguments.ts";
 import { collectedExamples, type KnownModules } from "./known-modules.ts";
 import { searchModules } from "./search.ts";
 import { formatTable } from "../terminal/format-table.ts";
@@ -16,7 +16,7 @@ import { printResult } from "../terminal/format-result.ts";
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const module = await known.load(name);
   if (!module) return showAction(known, name, output);
-  const args = argumentsOf(module);
+  const args = listArguments(module);
   const { summary, alsoKnownAs = [] } = module;
   const refusals = [...(module.refusals ?? [])].sort();
   const example = known.example(name);
@@ -35,7 +35,7 @@ export async function showModule(known: KnownModules, name: string, output: "tab
 async function showAction(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const action = await findAction(name);
   if (!action) throw await unknownModule(known, name);
-  const args = argumentsOf(action);
+  const args = listArguments(action);
   const { summary } = action;
   const how = `An action, done on this machine by a stage of an orchestration: run: ${name} (docs/orchestrations.md)`;
   printResult({ name, summary, run: true, args }, output, () => `${name}\n${summary}\n${how}\n\n${tableOf(args)}`);

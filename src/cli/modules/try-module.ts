@@ -54,7 +54,7 @@ export async function tryModule(options: TrialOptions): Promise<readonly Trial[]
       .map(([shell, node]) =>
         judgeTrial(
           shell,
-          recordings.map((events) => stepEnd(events, node)),
+          recordings.map((events) => trialEnd(events, node)),
         ),
       );
   } finally {
@@ -99,13 +99,13 @@ async function applyState(project: string, dryRun: boolean): Promise<readonly Ru
   throw new KcoreError({ code: "MODULE_INVALID", message: `the module cannot be tried:\n${stderr.trim()}` });
 }
 
-interface StepEnd {
+interface TrialEnd {
   readonly outcome: string;
   readonly problem?: string;
 }
 
 /** The end of the step on a node, or of the node itself if it did not come to the step. */
-function stepEnd(events: readonly RunEvent[], node: string): StepEnd {
+function trialEnd(events: readonly RunEvent[], node: string): TrialEnd {
   for (const event of events) {
     if (event.type === "step.finished" && event.node === node)
       return { outcome: event.outcome, ...(event.problem && { problem: event.problem.message }) };
@@ -115,7 +115,7 @@ function stepEnd(events: readonly RunEvent[], node: string): StepEnd {
   return { outcome: "nothing" };
 }
 
-function judgeTrial(shell: string, ends: readonly StepEnd[]): Trial {
+function judgeTrial(shell: string, ends: readonly TrialEnd[]): Trial {
   const outcomes = ends.map(({ outcome }) => outcome);
   const problem = ends.find((end) => end.problem !== undefined)?.problem;
   const isGood = outcomes.every((outcome, index) => outcome === convergingOutcomes[index]);

@@ -30,10 +30,10 @@ export async function readPack(folder: string): Promise<readonly PackFile[]> {
       const path = below === "" ? name : `${below}/${name}`;
       const stats = await lstat(join(folder, path));
       if (stats.isDirectory()) await walk(path);
-      else if (!stats.isFile()) throw invalid(`${path} is neither a file nor a folder`);
+      else if (!stats.isFile()) throw invalidPack(`${path} is neither a file nor a folder`);
       else {
         size += stats.size;
-        if (files.length >= MAX_FILES || size > MAX_BYTES) throw invalid("it has more than 2,000 files or 16 MiB");
+        if (files.length >= MAX_FILES || size > MAX_BYTES) throw invalidPack("it has more than 2,000 files or 16 MiB");
         files.push({ name: path, bytes: await readFile(join(folder, path)), isProgram: (stats.mode & 0o100) !== 0 });
       }
     }
@@ -54,7 +54,7 @@ function sha256(bytes: Buffer | string): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-function invalid(message: string): KcoreError {
+function invalidPack(message: string): KcoreError {
   return new KcoreError({ code: "PACK_INVALID", message: `the pack cannot be used: ${message}` });
 }
 

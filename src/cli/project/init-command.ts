@@ -52,7 +52,7 @@ async function initProject(
       `A new kcore project in ${place}${git.clause}`,
       ...(cluster === undefined ? [] : [`Its cluster is “${cluster}”: ${projectFile}`]),
       "Next:",
-      ...nextSteps(place, { empty, ...git }),
+      ...firstCommands(place, { empty, ...git }),
       "",
     ].join("\n"),
   );
@@ -105,7 +105,7 @@ async function putUnderGit(project: string): Promise<GitSetup> {
   }
 }
 
-function nextSteps(place: string, { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean }): string[] {
+function firstCommands(place: string, { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean }): string[] {
   const roster = empty
     ? [
         "  kcore roster add n1 192.0.2.11     name your first machine",

@@ -58,7 +58,7 @@ export async function* scanRecord({ events }: RunFolder, pattern: RegExp): Async
 }
 
 /** The state of a run: `starting`, `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
-export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
+export function runState({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
   if (alive && model.state === "running" && model.questions.length > 0) return "waiting";
   if (alive && model.state !== "finished") return model.state;
   if (model.outcome === undefined) return "died";

@@ -5,7 +5,7 @@ import { logName } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
-import { stateOf, type KnownRun } from "./known-run.ts";
+import { runState, type KnownRun } from "./known-run.ts";
 
 /** A run's digest, with the parts of the request that shape its work but may not show in its steps. */
 export interface RecordedDigest extends RunDigest {
@@ -22,7 +22,7 @@ export async function digestRecord(run: Omit<KnownRun, "events">): Promise<Recor
   const isGoing = run.alive && model.state !== "finished";
   const digest = digestRun(isGoing ? { ...model, lastAt: Date.now() } : model, {
     id: folder.id,
-    state: stateOf(run),
+    state: runState(run),
     who,
     created,
     command: request.command,

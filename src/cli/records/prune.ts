@@ -7,12 +7,12 @@ import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { summarizeRun } from "./run-summary.ts";
 
-export interface PruneFlags extends CommonFlags, Limits {
+export interface PruneFlags extends CommonFlags, PruneLimits {
   readonly dryRun?: boolean;
   readonly resumable?: boolean;
 }
 
-interface Limits {
+interface PruneLimits {
   readonly keep?: number;
   /** The age limit in milliseconds. */
   readonly olderThan?: number;
@@ -66,7 +66,7 @@ async function remove(project: string, removable: readonly RunFolder[]): Promise
  * Ended runs beyond the limits, oldest first. A run beyond one of the default limits counts, but never the newest run. A run must be
  * beyond both `keep` and `olderThan` if they are given; to be beyond a given `maxSize` is enough.
  */
-async function findPrunable(project: string, { keep, olderThan, maxSize }: Limits): Promise<PrunableRuns> {
+async function findPrunable(project: string, { keep, olderThan, maxSize }: PruneLimits): Promise<PrunableRuns> {
   const isDefault = keep === undefined && olderThan === undefined && maxSize === undefined;
   const isByCount = keep !== undefined || olderThan !== undefined;
   const now = Date.now();

@@ -32,7 +32,7 @@ export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
   const alive = isAlive(header.process);
   const { first, last, stopping, question } = await readEnds(folder);
   const isOver = last?.type === "run.finished" || !alive;
-  const time = timeOf(header, first, isOver ? last?.at : Date.now());
+  const time = durationOf(header, first, isOver ? last?.at : Date.now());
   const common = { folder, header, isOver, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
   if (last?.type === "run.finished") {
     const { exitCode, outcome } = last;
@@ -44,9 +44,9 @@ export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
 }
 
 /** The duration as `runTime` computes it from every event. */
-function timeOf(
+function durationOf(
   { part, created }: RunHeader,
-  first: Started | undefined,
+  first: RunStarted | undefined,
   end: number | undefined,
 ): Pick<RunSummary, "since" | "milliseconds"> {
   if (!first || end === undefined) return { since: created, milliseconds: 0 };
@@ -54,10 +54,10 @@ function timeOf(
   return { since: at - ranBefore, milliseconds: ranBefore + Math.max(0, end - at) };
 }
 
-type Started = Extract<RunEvent, { type: "run.started" }>;
+type RunStarted = Extract<RunEvent, { type: "run.started" }>;
 
 interface RecordEnds {
-  readonly first?: Started;
+  readonly first?: RunStarted;
   readonly last?: RunEvent;
   readonly stopping?: boolean;
   readonly question?: Question;
@@ -71,7 +71,7 @@ async function readEnds(folder: RunFolder): Promise<RecordEnds> {
     const head = eventsIn(await readHead(record, size));
     const start = Math.max(0, size - endBytes);
     const tail = start === 0 ? head : eventsIn(await readAt(record, start, size - start));
-    const first = head.find((event): event is Started => event.type === "run.started");
+    const first = head.find((event): event is RunStarted => event.type === "run.started");
     const last = tail.at(-1);
     const stopping = tail.some(({ type }) => type === "run.stopping");
     const answered = new Set(tail.flatMap((event) => (event.type === "question.answered" ? [event.id] : [])));

@@ -10,7 +10,7 @@ import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { askedAgain } from "#errors/three-tries.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { entryWith, rosterIfAny, rosterText } from "./own-roster.ts";
+import { entryWith, rosterIfAny, readRosterText } from "./own-roster.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { leave } from "../terminal/confirm.ts";
 import { findProject } from "../project/find-project.ts";
@@ -58,7 +58,7 @@ function draftEntry(project: string, host: string, port: number, roster: Roster)
   const name = roster.nodes.has(usual) ? `${usual}-new` : usual;
   const file = fileForNew(project, roster);
   const fields = { address: host, ...(port === agentPort ? {} : { port }) };
-  const text = addNode({ file, text: rosterText(project, file) }, name, fields);
+  const text = addNode({ file, text: readRosterText(project, file) }, name, fields);
   return entryWith(project, { file, text }, name);
 }
 
@@ -105,7 +105,7 @@ export function knownHostsFiles(): readonly string[] {
 }
 
 /** The machine's endpoint, with its jump hosts. @throws KcoreError ROSTER_JUMP */
-export function routeTo({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
+export function machineEndpoint({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
   return endpointOf(entry, roster, askKeyPassphrase);
 }
 

@@ -42,7 +42,7 @@ export function nodeNamed({ nodes }: Roster, name: string): NodeEntry {
 }
 
 /** The text of a roster file; empty if the file is missing. */
-export function rosterText(project: string, file: string): string {
+export function readRosterText(project: string, file: string): string {
   const path = join(project, file);
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }

@@ -75,7 +75,7 @@ Examples:
       "\nExamples:\n  kcore roster add n4 192.0.2.14\n  kcore roster add n5 192.0.2.15 --role controller --dc DC2 --disk S3Z8NB0K",
     )
     .option("--address <address>", "IP address or host name")
-    .addOption(new Option("--port <port>", "of sshd").argParser(portOf))
+    .addOption(new Option("--port <port>", "of sshd").argParser(parsePort))
     .option("--user <user>", "to log in as")
     .option("--dc <name>", "its datacenter")
     .option("--id <uuid>", "its id; else a new one")
@@ -97,7 +97,7 @@ Examples:
   return roster.addCommand(trustCommand()).addCommand(importCommand());
 }
 
-function portOf(text: string): number {
+function parsePort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port > 0 && port < 65_536) return port;
   throw new InvalidArgumentError("a port is a number from 1 to 65535");

@@ -14,7 +14,7 @@ import { LoginRefused } from "#engine/transport/host-problems.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { isConfirmed, passwordOf } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { routeTo } from "./find-machine.ts";
+import { machineEndpoint } from "./find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { editRosterFile, onlyFile, ownRoster } from "./own-roster.ts";
 import { canPrompt } from "../terminal/prompt.ts";
@@ -51,7 +51,7 @@ Examples:
 }
 
 async function trust(target: string, { project, deployKey, passwordFile, ...flags }: TrustFlags): Promise<void> {
-  const key = deployKey === undefined ? undefined : readPublicKey(deployKey);
+  const key = deployKey === undefined ? undefined : readPublicKeyFile(deployKey);
   if (passwordFile !== undefined && key === undefined) throw usageError("--password-file is for --deploy-key FILE.pub");
   const root = findProject(project);
   const roster = ownRoster(root);
@@ -62,7 +62,7 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   const deployTo = key && keyDeployment(transport, { key, users, passwordFile });
   try {
     for (const node of nodes) {
-      const endpoint = routeTo({ entry: node, roster });
+      const endpoint = machineEndpoint({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
       if (isPinned && deployTo) await reportDeploy(deployTo, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
@@ -132,7 +132,7 @@ async function isAccepted(
 }
 
 /** The public key in a file as ssh-keygen(1) writes it. @throws KcoreError FILE_UNREADABLE, KEY_UNREADABLE */
-function readPublicKey(file: string): PublicKey {
+function readPublicKeyFile(file: string): PublicKey {
   const text = readBytes(file, { maxBytes: 64 * 1024 }).toString("utf8");
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
   const [line = ""] = lines;

@@ -4,7 +4,7 @@ import { diffRuns, type RunDifference, type StepDifference, type StepSide } from
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { readRun, stateOf, type KnownRun } from "../records/known-run.ts";
+import { readRun, runState, type KnownRun } from "../records/known-run.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 /** `kcore runs diff A B`: prints how two runs differ in outcome, changes and time, node by node and step by step. */
@@ -23,7 +23,7 @@ function sideOf(run: KnownRun) {
   const { folder, header, model } = run;
   return {
     id: folder.id,
-    state: stateOf(run),
+    state: runState(run),
     title: model.title,
     command: header.request.command,
     who: header.who,

@@ -10,12 +10,12 @@ import { findRuns, type RunSummary } from "../records/run-summary.ts";
 import type { RunFilter } from "../records/run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-export interface ListFlags extends CommonFlags, RunFilter {
+export interface ListRunsFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
 }
 
 /** `kcore runs list`: prints runs, the newest last. */
-export async function listRuns({ project, output, ...filter }: ListFlags): Promise<void> {
+export async function listRuns({ project, output, ...filter }: ListRunsFlags): Promise<void> {
   const { state, failed, node, since } = filter;
   const found = await findRuns(findProject(project), filter);
   const none = (state ?? failed ?? node ?? since) ? "no such run\n" : "no runs yet\n";

@@ -3,9 +3,9 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import {
   addProjectOption,
   addViewOptions,
-  ageOf,
+  parseAge,
   caPassphrase,
-  countOf,
+  parseCount,
   type CommonFlags,
   collect,
 } from "../options.ts";
@@ -16,10 +16,10 @@ import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "../records/export.ts";
 import { findRun, readRun } from "../records/known-run.ts";
-import type { ListFlags } from "./list.ts";
+import type { ListRunsFlags } from "./list.ts";
 import type { PruneFlags } from "../records/prune.ts";
 import type { ReplayFlags } from "./replay.ts";
-import type { ShowFlags } from "./show.ts";
+import type { ShowRunFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
@@ -60,7 +60,7 @@ Examples:
     { limit: 30 },
   )
     .addOption(result("table", "json"))
-    .action(async (flags: ListFlags) => (await import("./list.ts")).listRuns(flags));
+    .action(async (flags: ListRunsFlags) => (await import("./list.ts")).listRuns(flags));
   addRunFilter(
     add(
       "stats",
@@ -82,7 +82,7 @@ Examples:
     .addOption(result("text", "json"))
     .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
     .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
-    .action(async (id: string, flags: ShowFlags) => (await import("./show.ts")).showRun(id, flags));
+    .action(async (id: string, flags: ShowRunFlags) => (await import("./show.ts")).showRun(id, flags));
   addViewOptions(
     add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),
   ).action(attach);
@@ -137,16 +137,16 @@ Examples:
     "prune --keep 20 --older-than 30d",
     "prune --max-size 300M --resumable",
   )
-    .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
-    .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(ageOf))
-    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(parseSize))
+    .addOption(new Option("--keep <n>", "keep the newest n").argParser(parseCount))
+    .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(parseAge))
+    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(parseBytes))
     .option("--resumable", "also remove runs that can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("../records/prune.ts")).pruneRuns(flags));
   return runs;
 }
 
-function parseSize(text: string): number {
+function parseBytes(text: string): number {
   const [, count, unit = ""] = /^(\d{1,9})([KMG]?)$/i.exec(text) ?? [];
   if (count !== undefined) return Number(count) * 1024 ** " KMG".indexOf(unit.toUpperCase() || " ");
   throw new InvalidArgumentError("a size is wanted: 300M, 2G");
@@ -218,7 +218,7 @@ export function addRunFilter(command: Command, { limit }: { readonly limit: numb
     .addOption(
       new Option("--since <age|date>", "only runs that began since: 36h, 30d, 2026-11-21 (UTC)").argParser(parseSince),
     )
-    .addOption(new Option("--limit <n>", "at most so many, the newest").argParser(countOf).default(limit));
+    .addOption(new Option("--limit <n>", "at most so many, the newest").argParser(parseCount).default(limit));
 }
 
 function collectState(text: string, earlier: readonly string[] | undefined): readonly string[] {
@@ -230,7 +230,7 @@ function parseSince(text: string): number {
   const date = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
   if (!Number.isNaN(date)) return date;
   try {
-    return Date.now() - ageOf(text);
+    return Date.now() - parseAge(text);
   } catch {
     throw new InvalidArgumentError("an age (36h, 30d) or a date (2026-11-21) is wanted");
   }

@@ -5,14 +5,14 @@ import { readRun } from "../records/known-run.ts";
 import { digestRecord, drawForOutput } from "../records/print-digest.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-export interface ShowFlags extends CommonFlags {
+export interface ShowRunFlags extends CommonFlags {
   readonly output: "text" | "json";
   readonly events?: boolean;
   readonly html?: string;
 }
 
 /** `kcore runs show`: prints a run's digest; with `--events` all events; with `--html` writes its report instead. */
-export async function showRun(id: string, { project, output, events = false, html }: ShowFlags): Promise<void> {
+export async function showRun(id: string, { project, output, events = false, html }: ShowRunFlags): Promise<void> {
   const root = findProject(project);
   const run = await readRun(root, id);
   if (html !== undefined) {

@@ -46,7 +46,7 @@ export function drawStats(created: readonly number[], { steps, nodes }: StatsOfR
   const days = created.map((at) => new Date(at).toISOString().slice(0, 10));
   const runs = days.length === 1 ? `1 run of ${days[0]}` : `${days.length} runs from ${days[0]} to ${days.at(-1)}`;
   const slow = steps.filter(({ usual }) => usual !== undefined).slice(0, maxRows);
-  const flaky = steps.filter((step) => step.flaky).toSorted((a, b) => shareOf(b) - shareOf(a));
+  const flaky = steps.filter((step) => step.flaky).toSorted((a, b) => failureShare(b) - failureShare(a));
   const machines = nodes.filter(({ node }) => node !== "bastion").length;
   const parts = [
     `${runs}, ${machines === 1 ? "1 node" : `${machines} nodes`}\n`,
@@ -87,7 +87,7 @@ function table<Row>(heading: readonly string[], rows: readonly Row[], cells: (ro
   return rows.length === 0 ? "" : formatTable(heading, rows.map(cells));
 }
 
-function shareOf({ failed, times }: StepStats): number {
+function failureShare({ failed, times }: StepStats): number {
   return failed / times;
 }
 

@@ -13,7 +13,7 @@ import type { CommonFlags } from "../options.ts";
 import { askSecret } from "../terminal/confirm.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { inEditor, type PrivateFile } from "./private-editor.ts";
-import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
+import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { openAt } from "./value.ts";
 
 /** The mark of an opened secret while the file is edited. */
@@ -32,7 +32,7 @@ export async function editSecrets(file: string, { project: given }: CommonFlags)
   const name = nameIn(project, file);
   const recipients = requireRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
-  const known = text === "" ? new Map<string, OpenedSecret>() : await openAll(project, treeOf(project, name));
+  const known = text === "" ? new Map<string, OpenedSecret>() : await openAll(project, readTree(project, name));
   const shown = withOpenSecrets(name, text, known);
   await inEditor(shown, name, async (editor) => {
     for (;;) {

@@ -7,7 +7,7 @@ import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { projectSecrets, sealedFiles, type ProjectSecrets } from "./project-secrets.ts";
 
-export interface ListFlags extends CommonFlags {
+export interface ListSecretsFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
@@ -15,18 +15,18 @@ export interface ListFlags extends CommonFlags {
  * `stale`: sealed to other recipients than recipients.yaml names. `misplaced`: sealed for another place. `unbound`: sealed by
  * another program, for no place. `broken`: the sealed text is damaged.
  */
-type Status = "in order" | "stale" | "misplaced" | "unbound" | "broken";
+type SecretStatus = "in order" | "stale" | "misplaced" | "unbound" | "broken";
 
-interface Row {
+interface SecretRow {
   readonly file: string;
   readonly path: string;
   readonly recipients: readonly string[];
-  readonly status: Status;
+  readonly status: SecretStatus;
   readonly problem?: Problem;
 }
 
 /** `kcore secrets list`: prints every sealed value with its recipients and status; needs no identity. */
-export async function listSecrets({ project: given, output }: ListFlags): Promise<void> {
+export async function listSecrets({ project: given, output }: ListSecretsFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const shown = rows.map(({ file, path, recipients, status }) => ({ file, path, recipients, status }));
   const cells = shown.map(({ file, path, recipients, status }) => [file, path, recipients.join(","), status]);
@@ -40,7 +40,7 @@ export async function listSecrets({ project: given, output }: ListFlags): Promis
 }
 
 /** `kcore secrets check`: as listSecrets, but with an error for values that are not in order. @throws KcoreError with every problem, at its place */
-export async function checkSecrets({ project: given, output }: ListFlags): Promise<void> {
+export async function checkSecrets({ project: given, output }: ListSecretsFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const problems = new Problems();
   for (const { problem } of rows) if (problem) problems.add(problem);
@@ -49,7 +49,7 @@ export async function checkSecrets({ project: given, output }: ListFlags): Promi
   printRows(count, output, ["SECRETS", "STATUS"], [[String(rows.length), "in order"]]);
 }
 
-async function rowsOf(project: ProjectSecrets): Promise<readonly Row[]> {
+async function rowsOf(project: ProjectSecrets): Promise<readonly SecretRow[]> {
   const recipients = await project.recipients();
   return sealedFiles(project).flatMap((tree) =>
     sealedIn(tree).map(({ node, path }) => {
@@ -73,7 +73,7 @@ function faultOf(
   here: string,
   fingerprints: readonly string[],
   recipients: readonly Recipient[],
-): (Problem & { readonly status: Status }) | undefined {
+): (Problem & { readonly status: SecretStatus }) | undefined {
   const hint = "kcore secrets rotate";
   const stale = { code: "SECRET_STALE", hint } as const;
   if (place === undefined)

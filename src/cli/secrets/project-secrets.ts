@@ -47,7 +47,7 @@ export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): st
 }
 
 /** The tree of a file of the project. @throws KcoreError */
-export function treeOf({ root, check }: ProjectSecrets, name: string): SourceNode {
+export function readTree({ root, check }: ProjectSecrets, name: string): SourceNode {
   return readSource(join(root, name), { name, maxBytes: MAX_ROSTER_BYTES, check });
 }
 
@@ -67,7 +67,7 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
   walk("", 0);
   return names.sort().flatMap((name) => {
     try {
-      const tree = treeOf(project, name);
+      const tree = readTree(project, name);
       return sealedIn(tree).length > 0 ? [tree] : [];
     } catch (error) {
       // A file of another program need not be YAML that kcore reads.

@@ -8,13 +8,13 @@ import { KcoreError, usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { askSecret } from "../terminal/confirm.ts";
-import type { ListFlags } from "./list.ts";
+import type { ListSecretsFlags } from "./list.ts";
 import { projectSecrets, sealedFiles, textIfThere, writeText } from "./project-secrets.ts";
 
 const recipientsComment = "# The recipients of this project's secrets: kcore secrets recipients, docs/secrets.md\n";
 
 /** `kcore secrets recipients list`. */
-export async function listRecipients({ project: given, output }: ListFlags): Promise<void> {
+export async function listRecipients({ project: given, output }: ListSecretsFlags): Promise<void> {
   const recipients = (await projectSecrets(given).recipients()).map(({ name, key }) => ({ name, recipient: key }));
   const rows = recipients.map(({ name, recipient }) => [name, recipient]);
   printRows(recipients, output, ["NAME", "RECIPIENT"], rows, "none yet: kcore secrets recipients add NAME RECIPIENT");

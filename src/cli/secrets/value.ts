@@ -10,19 +10,19 @@ import { requireRecipients, sealFor } from "#engine/encrypted-values/recipients.
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import type { CommonFlags } from "../options.ts";
-import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
+import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { printResult } from "../terminal/format-result.ts";
 import { askSecret } from "../terminal/confirm.ts";
 
-export interface ShowFlags extends CommonFlags {
+export interface ShowSecretFlags extends CommonFlags {
   readonly output: "text" | "json";
 }
 
 /** `kcore secrets show FILE PATH`: prints one value byte for byte, on a terminal with a line break. */
-export async function showSecret(file: string, path: string, { project: given, output }: ShowFlags): Promise<void> {
+export async function showSecret(file: string, path: string, { project: given, output }: ShowSecretFlags): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
-  const root = treeOf(project, name);
+  const root = readTree(project, name);
   const keys = keysOfPath(root, path);
   const node = valueAt(root, keys);
   if (node?.kind !== "scalar" || !isSealed(node.value))
@@ -61,8 +61,8 @@ export async function setSecret(file: string, path: string, { project: given, fr
   const name = nameIn(project, file);
   const recipients = requireRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
-  // treeOf checks the owner and mode of the file: before a secret is typed.
-  if (text !== "") treeOf(project, name);
+  // readTree checks the owner and mode of the file before a secret is typed.
+  if (text !== "") readTree(project, name);
   const keys = keysOfPath(parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES }), path);
   const value = await valueFrom(fromFile, `Value of ${path}`);
   const sealed = await sealFor(value, recipients, placeOf(name, keys));

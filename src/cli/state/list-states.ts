@@ -5,7 +5,7 @@ import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-tab
 import { drawParams, plainParams } from "../watch/params.ts";
 import { printRows, printResult } from "../terminal/format-result.ts";
 
-export interface ListFlags extends CommonFlags {
+export interface ListStatesFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
@@ -14,14 +14,14 @@ function openStates(project: string | undefined): States {
 }
 
 /** Prints every state: those of the project, then the shipped ones that it does not replace. */
-export function printStates({ project, output }: ListFlags): void {
+export function printStates({ project, output }: ListStatesFlags): void {
   const states = openStates(project).list();
   const rows = states.map(({ name, origin, description = "" }) => [name, origin, firstSentence(description)]);
   printRows(states, output, ["NAME", "FROM", "DESCRIPTION"], rows);
 }
 
 /** Prints a state's parameters and steps, and where it comes from. */
-export function printState(name: string, { project, output }: ListFlags): void {
+export function printState(name: string, { project, output }: ListStatesFlags): void {
   const { shown, origin, description, params, steps } = openStates(project).load(name);
   const listed = steps.map((step) => ({
     id: step.id ?? "",

@@ -7,7 +7,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { isScreen } from "./choose-view.ts";
 import { printJson } from "./print-json.ts";
 
-export interface ReportOptions {
+export interface FailureReportOptions {
   readonly debug: boolean;
   readonly json: boolean;
   /** The base of relative paths in problems; by default the working folder. */
@@ -15,7 +15,7 @@ export interface ReportOptions {
 }
 
 /** Writes the error of a command to stderr, a KcoreError as problems, any other as a bug; returns the exit code. A closed pipe is no failure. */
-export function reportFailure(error: unknown, { debug, json, project = process.cwd() }: ReportOptions): ExitCode {
+export function reportFailure(error: unknown, { debug, json, project = process.cwd() }: FailureReportOptions): ExitCode {
   if (isClosedPipe(error)) return exitCodes.done;
   if (!(error instanceof KcoreError)) return reportBug(error, json);
   if (json) process.stderr.write(`${printJson({ problems: error.problems })}\n`);

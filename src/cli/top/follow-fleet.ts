@@ -2,9 +2,9 @@ import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/controller-schemas.ts";
 import { wait } from "#base/wait.ts";
 import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { follow, News } from "../cluster/follow.ts";
+import { follow, ChangedParts } from "../cluster/follow.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { fleetParts, detailOf, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
+import { fleetParts, fleetDetail, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
 /** The pause after a read: `share` times its duration, at least `least` milliseconds, so that a large cluster is read less often. */
@@ -46,7 +46,7 @@ export async function openFleet(
   runsOf?: (node: string) => Promise<readonly FleetRun[]>,
 ): Promise<Fleet> {
   let answers = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
-  const news = new News<FleetPart>();
+  const news = new ChangedParts<FleetPart>();
   const trends = new Trends();
   const others: ClusterAnswers["others"] = new Map();
   const pending = new Set<string>();
@@ -61,7 +61,7 @@ export async function openFleet(
   const readNode = async (client: ApiClient, id: string): Promise<FleetDetail> => {
     const node = await client.call("getNode", {}, { id, signal });
     const runs = await runsOf?.(node.hostname);
-    return { ...detailOf(node), ...(runs && { runs }) };
+    return { ...fleetDetail(node), ...(runs && { runs }) };
   };
   const run = async ({ show, showLink }: FleetViews): Promise<void> => {
     let began = 0;

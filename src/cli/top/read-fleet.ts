@@ -155,7 +155,7 @@ function fleetUpdateOf({ name, generation, phase, target, waits, updatedAt, owne
 }
 
 /** The facts that the page of a node shows beside those of the list. */
-export function detailOf({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
+export function fleetDetail({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
   const disks = (storage?.disks ?? []).map(
     ({ path, size, model = "" }) => `${path} ${formatBinary(size)}${model === "" ? "" : ` ${model}`}`,
   );

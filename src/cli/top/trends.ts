@@ -23,8 +23,8 @@ export class Trends {
     for (const { id, cpu, memory, usage } of nodes) {
       const history = this.#histories.get(id) ?? { bar, load: [], memory: [] };
       const isNew = history.load.length === 0 || history.bar !== bar;
-      add(history.load, shareOf(usage?.load, cpu), isNew);
-      add(history.memory, shareOf(usage?.memoryUsed, memory), isNew);
+      addToBar(history.load, loadShare(usage?.load, cpu), isNew);
+      addToBar(history.memory, loadShare(usage?.memoryUsed, memory), isNew);
       history.bar = bar;
       next.set(id, history);
     }
@@ -36,11 +36,11 @@ export class Trends {
   }
 }
 
-function shareOf(used: number | undefined, all: number): number {
+function loadShare(used: number | undefined, all: number): number {
   return used === undefined || all <= 0 ? 0 : Math.min(1, Math.max(0, used / all));
 }
 
-function add(list: number[], share: number, isNew: boolean): void {
+function addToBar(list: number[], share: number, isNew: boolean): void {
   if (isNew) {
     list.push(share);
     if (list.length > maxBars) list.shift();

@@ -42,7 +42,7 @@ export async function findBundle(wanted: BundleChoice, { tasks, ...places }: Bun
     const found = await readBundleFile(wanted.file);
     if (isWanted(found.bundle, wanted)) return found;
     const { version, sha256 } = found.bundle;
-    throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
+    throw unknownBundle(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
   const root = shippedRoot();
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
@@ -52,7 +52,7 @@ export async function findBundle(wanted: BundleChoice, { tasks, ...places }: Bun
   if (found) return bundleOfRuntime(found);
   const own = isOwn ? await buildRuntime({ root, cache, tasks }) : undefined;
   if (own && isWanted(own, wanted)) return bundleOfRuntime(own);
-  throw unknown(wanted, `the runtimes that were built here, in ${cache}, are others`);
+  throw unknownBundle(wanted, `the runtimes that were built here, in ${cache}, are others`);
 }
 
 /**
@@ -82,7 +82,7 @@ function isWanted(bundle: Pick<Bundle, "version" | "sha256">, { version, sha256 
   return (version ?? bundle.version) === bundle.version && (sha256 ?? bundle.sha256) === bundle.sha256;
 }
 
-function unknown({ version, sha256 }: BundleChoice, detail: string): KcoreError {
+function unknownBundle({ version, sha256 }: BundleChoice, detail: string): KcoreError {
   const what = [version && `kcore ${version}`, sha256 && `SHA-256 ${sha256}`].filter(Boolean).join(", ");
   const file = bundleFileName({ version: version ?? "VERSION", arch: "ARCH" });
   return new KcoreError({
@@ -124,23 +124,23 @@ export async function writeBundleFile(path: string, { bundle, file, start }: Fou
  * @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID
  */
 export async function readBundleFile(path: string): Promise<FoundBundle> {
-  const { bundle, start } = readHeader(path);
+  const { bundle, start } = readBundleHeader(path);
   const found = await checkExport(path, { start, ...bundle });
-  if (!found) throw invalid(path, "it holds another runtime than it names, or a part of one");
+  if (!found) throw invalidBundle(path, "it holds another runtime than it names, or a part of one");
   for (const field of ["size", "sha256", "narHash"] as const)
-    if (found[field] !== bundle[field]) throw invalid(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
+    if (found[field] !== bundle[field]) throw invalidBundle(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
   return { bundle, file: resolve(path), start };
 }
 
-function readHeader(path: string): { readonly bundle: Bundle; readonly start: number } {
+function readBundleHeader(path: string): { readonly bundle: Bundle; readonly start: number } {
   const bytes = readBeginning(path);
   const end = bytes.indexOf("\n");
   const header = Header.safeParse(end < 0 ? undefined : parse(bytes.toString("utf8", 0, end)));
-  if (!header.success) throw invalid(path, "it does not begin as a bundle does");
-  if (header.data.format > formatVersion) throw invalid(path, "a newer kcore wrote it", "use that version of kcore here, too");
+  if (!header.success) throw invalidBundle(path, "it does not begin as a bundle does");
+  if (header.data.format > formatVersion) throw invalidBundle(path, "a newer kcore wrote it", "use that version of kcore here, too");
   const bundle = Bundle.safeParse(header.data.bundle);
   const [issue] = bundle.error?.issues ?? [];
-  if (!bundle.success) throw invalid(path, `${issue?.path.join(".")}: ${issue?.message}`);
+  if (!bundle.success) throw invalidBundle(path, `${issue?.path.join(".")}: ${issue?.message}`);
   return { bundle: bundle.data, start: end + 1 };
 }
 
@@ -159,7 +159,7 @@ function parse(text: string): unknown {
   }
 }
 
-function invalid(path: string, reason: string, hint = "build it anew: kcore update bundle build"): KcoreError {
+function invalidBundle(path: string, reason: string, hint = "build it anew: kcore update bundle build"): KcoreError {
   return new KcoreError({ code: "UPDATE_BUNDLE_INVALID", message: `${path} is not a bundle to use: ${reason}`, hint });
 }
 

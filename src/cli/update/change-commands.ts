@@ -88,13 +88,13 @@ export async function approveUpdate(
     const { name, generation, hash, phase, approvedBy } = view;
     // A short prefix could fit another hash by chance.
     if (wanted !== undefined && !(wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())))
-      throw refused({
+      throw failedRefusal({
         code: "UPDATE_PLAN_CHANGED",
         message: `“${name}” has the hash ${shortHash(hash)} (generation ${generation}), not ${wanted}`,
         hint: `look again: kcore update cluster plan ${name}`,
       });
     if (hasEnded(phase))
-      throw refused({ code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` });
+      throw failedRefusal({ code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` });
     if (approvedBy !== undefined) return { result: "unchanged", text: `is approved already, by ${approvedBy}` };
     if (canPrompt() && flags.yes !== true) {
       toStderr(drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" }));
@@ -105,7 +105,7 @@ export async function approveUpdate(
   });
 }
 
-function refused(problem: Problem): KcoreError {
+function failedRefusal(problem: Problem): KcoreError {
   return new KcoreError(problem, { exitCode: exitCodes.failed });
 }
 

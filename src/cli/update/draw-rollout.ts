@@ -4,7 +4,7 @@ import { cleanLine } from "#engine/events/clean.ts";
 import { nodePhases, hasEnded } from "#rollout/records.ts";
 import type { Column } from "#tui/columns/column.ts";
 import { drawTable, formatTable } from "../terminal/format-table.ts";
-import { cut, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
+import { cutText, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
 
 /** A rollout of at most so many nodes is small: each node is listed, in every phase. */
 const maxListed = 12;
@@ -14,7 +14,7 @@ const idlePhases: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "su
 
 const columns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.filter(({ title }) => ["NODE", "DC", "WAVE", "PHASE", "CURRENT", "TARGET", "SINCE"].includes(title)),
-  { title: "WHY", cell: (node) => cut(whyOf(node), 100) },
+  { title: "WHY", cell: (node) => cutText(whyOf(node), 100) },
 ];
 
 /**
@@ -26,10 +26,10 @@ export function drawRollout(view: UpdateView, now: number): readonly string[] {
   const isSmall = nodeStatus.length <= maxListed;
   const shown = isSmall ? nodeStatus : busyNodes(nodeStatus);
   const table = shown.length === 0 ? [] : ["", ...linesOf(drawTable(columns, shown, { wide: false, now }))];
-  return [...headOf(view, now), ...(isSmall ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
+  return [...rolloutHead(view, now), ...(isSmall ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
 }
 
-function headOf(view: UpdateView, now: number): readonly string[] {
+function rolloutHead(view: UpdateView, now: number): readonly string[] {
   const { name, generation, phase, target, failed, reason, waits, owner } = view;
   const why = [reason, waits && `waits for ${waits}`, nextOf(view)].filter(Boolean).join("; ");
   const counts = `${doneOf(view)} done${failed > 0 ? `, ${failed} failed` : ""}`;
@@ -80,10 +80,10 @@ export type Transition =
 /** The changes since `before`: the update first, or last at its end. Without an earlier view of this generation, all nodes but pending ones count as changed. */
 export function transitionsOf(before: UpdateView | undefined, now: UpdateView): readonly Transition[] {
   const { name, generation } = now;
-  const earlier = new Map(before?.nodeStatus.map((node) => [node.id, signatureOf(node)]));
+  const earlier = new Map(before?.nodeStatus.map((node) => [node.id, transitionKey(node)]));
   const isSame = before?.generation === generation;
   const nodes = now.nodeStatus.filter((node) =>
-    isSame ? earlier.get(node.id) !== signatureOf(node) : node.phase !== "pending",
+    isSame ? earlier.get(node.id) !== transitionKey(node) : node.phase !== "pending",
   );
   const [whole, formerly] = [updateTransition(now), before && updateTransition(before)];
   const wholes: readonly Transition[] = JSON.stringify(whole) === JSON.stringify(formerly) ? [] : [whole];
@@ -98,7 +98,7 @@ function updateTransition({ name, generation, phase, approvalStatus, nodes, done
 }
 
 /** The fields of a node whose change is a transition. */
-function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
+function transitionKey({ phase, failure, hook }: NodeUpdateView): string {
   return JSON.stringify([phase, failure, hook]);
 }
 

@@ -34,13 +34,13 @@ export const nodeColumns: readonly Column<NodeUpdateView>[] = [
   { title: "PHASE", cell: ({ phase }) => phase },
   { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
   { title: "TARGET", cell: ({ targetVersion }) => targetVersion },
-  { title: "GENERATION", cell: generationOf },
+  { title: "GENERATION", cell: generationCell },
   {
     title: "REBOOT",
     cell: ({ requiresReboot }) => (requiresReboot === undefined ? "" : requiresReboot ? "yes" : "no"),
   },
   { title: "SINCE", cell: (node, now) => since(node.since, now) },
-  { title: "LAST-ERROR", cell: (node) => cut(troubleOf(node), maxErrorLength) },
+  { title: "LAST-ERROR", cell: (node) => cutText(troubleOf(node), maxErrorLength) },
 ];
 const wideColumns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.slice(0, -1),
@@ -63,10 +63,10 @@ export function drawUpdate(view: UnsignedView, { wide, now }: { readonly wide: b
     return lines.length === 0 ? [] : ["", cleanLine(`${node.hostname}: ${troubleOf(node)}`), ...lines];
   });
   const ends = logs.map((line) => `${line}\n`).join("");
-  return `${formatTitled(headOf(view, now), 12)}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
+  return `${formatTitled(updateHead(view, now), 12)}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
 }
 
-function headOf(view: UnsignedView, now: number): readonly TitledValue[] {
+function updateHead(view: UnsignedView, now: number): readonly TitledValue[] {
   const { name, generation, hash, phase, waits, reason, approvalPolicy, approvalStatus, approvedBy, owner } = view;
   const approval = approvedBy ? `${approvalStatus} by ${approvedBy}` : approvalStatus;
   return [
@@ -107,7 +107,7 @@ const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
 ]);
 
 /** A node's present generation, and its next one if it goes on to its target: `12->13`. */
-function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdateView): string {
+function generationCell({ phase, currentGeneration, targetGeneration }: NodeUpdateView): string {
   const next = turnedBack.has(phase) ? undefined : targetGeneration;
   const texts = [currentGeneration, next].filter((one) => one !== undefined);
   return [...new Set(texts)].join("->");
@@ -124,7 +124,7 @@ export function logOf({ failure }: Pick<NodeUpdateView, "failure">): readonly st
   return lines.map((line) => `    ${cleanLine(line)}`);
 }
 
-export function cut(text: string, length: number): string {
+export function cutText(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 

@@ -119,7 +119,7 @@ export async function followUpdate(
     for (const signal of leaveSignals) process.off(signal, leave);
     await hooks?.close();
   }
-  if (!isLeft) return last && isOver(last, since) ? codeOf(last, since) : exitCodes.done;
+  if (!isLeft) return last && isOver(last, since) ? exitCodeOfEnd(last, since) : exitCodes.done;
   process.stderr.write(`\nThe rollout goes on. To look again: kcore update cluster get ${name} -w\n`);
   return exitCodes.interrupted;
 }
@@ -128,7 +128,7 @@ function isOver(view: UpdateView, { endedAt, generation = 0 }: AwaitedChange): b
   return hasEnded(view.phase) && view.updatedAt !== endedAt && view.generation >= generation;
 }
 
-function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: AwaitedChange): ExitCode {
+function exitCodeOfEnd({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: AwaitedChange): ExitCode {
   return phase === wanted || rolledBackBy !== undefined ? exitCodes.done : exitCodes.failed;
 }
 

@@ -129,13 +129,13 @@ function mostAtOnce(options: HookRunnerOptions, view: UpdateView): number {
   }
 }
 
-type Program = Pick<HookProgram, "words" | "env">;
+type HookInvocation = Pick<HookProgram, "words" | "env">;
 
 async function commandProgram(
   { project, cluster }: HookRunnerOptions,
   { command }: BastionHook,
   node: HookNode,
-): Promise<Program> {
+): Promise<HookInvocation> {
   const { id, name } = node;
   const ask = async (): Promise<string> => (await cluster.ask((client) => client.call("findNode", {}, { id }))).address;
   return hookCommand(command, { id, name, address: await hookAddress(project, node, ask) });
@@ -146,7 +146,7 @@ function stateProgram(
   { project, cluster, passphraseFile }: HookRunnerOptions,
   { state, params }: BastionHook,
   { id, name, entry }: HookNode,
-): Program {
+): HookInvocation {
   if (!entry)
     throw new KcoreError({
       code: "NODE_UNKNOWN",

@@ -53,18 +53,18 @@ export async function requestPlan(
 }
 
 /** The reasons why a plan cannot be carried out, one line each. */
-export function blockersOf({ blockers, nodes }: UpdatePlan): readonly string[] {
+export function blockerTexts({ blockers, nodes }: UpdatePlan): readonly string[] {
   return [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
 }
 
 /** The blockers of a plan as problems. */
-export function problemsOf(plan: UpdatePlan): readonly Problem[] {
-  return blockersOf(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
+export function blockerProblems(plan: UpdatePlan): readonly Problem[] {
+  return blockerTexts(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
 }
 
 /** Refuses a plan with blockers. @throws KcoreError UPDATE_BLOCKED */
 export function requireViable(plan: UpdatePlan): void {
-  const problems = problemsOf(plan);
+  const problems = blockerProblems(plan);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
 }
 

@@ -12,7 +12,7 @@ import { kcoreVersion } from "../process/version.ts";
 
 interface Flags extends ClusterFlags {
   readonly port?: number;
-  readonly listen?: Address;
+  readonly listen?: ListenAddress;
   readonly name?: readonly string[];
   readonly tlsCert?: string;
   readonly tlsKey?: string;
@@ -20,13 +20,13 @@ interface Flags extends ClusterFlags {
   readonly output: "table" | "json";
 }
 
-interface Address {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
 
 /** The default address, with another free port if this one is taken. */
-const defaultAddress: Address = { host: "127.0.0.1", port: 8420 };
+const defaultAddress: ListenAddress = { host: "127.0.0.1", port: 8420 };
 
 /** `kcore web`. */
 export function webCommand(): Command {
@@ -107,7 +107,7 @@ function parsePort(text: string): number {
   throw new InvalidArgumentError("a port is wanted: 0 to 65535");
 }
 
-function parseAddress(text: string): Address {
+function parseAddress(text: string): ListenAddress {
   const [, host, port] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? [];
   if (host === undefined || port === undefined)
     throw new InvalidArgumentError("an address and a port are wanted: 0.0.0.0:8443, [::]:8443");
