@@ -66,7 +66,7 @@ function stepRows(steps: readonly StepDifference[]): readonly (readonly string[]
   const rows = new Map<string, { readonly row: readonly string[]; readonly nodes: string[] }>();
   for (const step of steps) {
     const row = [`${step.stage}: ${step.title}`, step.what, sides(step)];
-    // Times differ a little from node to node, so nodes share a row whatever their times.
+    // Times differ a little from node to node, so rows are the same without regard to times.
     const key = JSON.stringify(step.what === "slower" || step.what === "faster" ? row.slice(0, 2) : row);
     const known = rows.get(key);
     if (known) known.nodes.push(step.node);

@@ -1,6 +1,6 @@
 import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
 
-/** The milliseconds that one bar of a graph covers. */
+/** The milliseconds of each bar in a graph. */
 const barMs = 30_000;
 /** The number of bars. */
 const maxBars = 8;

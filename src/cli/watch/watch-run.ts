@@ -36,7 +36,7 @@ export interface WatchOptions {
   readonly header?: RunHeader;
   /** Whether to leave as soon as the run has begun. */
   readonly detach?: boolean;
-  /** Whether to show only what the record holds now. */
+  /** Whether to show the present record and then end. */
   readonly replayOnly?: boolean;
   /** Events up to this number were shown before and are not drawn again. */
   readonly since?: number;
