@@ -70,6 +70,7 @@ export function differingFacts(nodes: readonly FactsAnswer[], paths: readonly st
   });
 }
 
+/** A row for each differing fact, a column for each node. */
 export function drawDifferences(nodes: readonly string[], differences: readonly FactDifference[]): string {
   if (differences.length === 0) return "no differences\n";
   const rows = differences.map(({ fact, values }) => [fact, ...nodes.map((node) => formatValue(values[node]))]);

@@ -11,7 +11,7 @@ const MAX_BYTES = 16 << 20;
 
 /** A file of a pack. */
 export interface PackFile {
-  /** Below the pack's folder. */
+  /** The path below the pack's folder. */
   readonly name: string;
   readonly bytes: Buffer;
   readonly isProgram: boolean;

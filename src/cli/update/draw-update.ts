@@ -89,6 +89,7 @@ function updateHead(view: UnsignedView, now: number): readonly TitledValue[] {
   ];
 }
 
+/** The nodes that are done, of all: `3/10`. */
 export function doneOf({ done, nodes }: Pick<UpdateSummary, "done" | "nodes">): string {
   return `${done}/${nodes}`;
 }
@@ -124,6 +125,7 @@ export function logOf({ failure }: Pick<NodeUpdateView, "failure">): readonly st
   return lines.map((line) => `    ${cleanLine(line)}`);
 }
 
+/** The text, cut to `length` characters with an ellipsis at the end. */
 export function cutText(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
