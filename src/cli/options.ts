@@ -92,8 +92,8 @@ export function addResultOption(command: Command, formats: readonly ResultFormat
 }
 
 /**
- * `-o, --output`, the view of a run, which otherwise depends on the terminal (`chooseView`); and flags for the form of
- * lines and the end of the live view.
+ * `-o, --output`, the view of a run, which otherwise depends on the terminal (`chooseView`). The other flags set the form
+ * of lines and the end of the live view.
  */
 export function addViewOptions(command: Command): Command {
   return command

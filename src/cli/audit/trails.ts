@@ -38,8 +38,8 @@ export interface TrailFlags extends ClusterFlags {
 const absenceCodes: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
 
 /**
- * The trails of this project's runs, of the cluster's controllers, and of accesses to recovery keys; with one of `--runs`
- * and `--controllers` only the trails that it names.
+ * The trails of this project's runs, of the cluster's controllers, and of accesses to recovery keys. One of the flags
+ * `--runs` and `--controllers` selects only the trails that it names.
  * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when a trail that a flag names is not here, or no
  * trail at all
  */

@@ -16,9 +16,9 @@ import { askController, askPinned, type KnownController } from "../controller/al
 const spreadMs = 5_000;
 
 /**
- * Gives a running controller a new certificate for a key that the controller makes itself: registers both keys,
- * installs the new one, then revokes the old one. All other controllers must know the new key first: a controller that
- * does not know it would refuse this one, and never learn of the key. A repetition repairs an interrupted rotation.
+ * Gives a running controller a new certificate, for a key that the controller makes itself. Registers both keys, installs
+ * the new one, then revokes the old one. All other controllers must know the new key first: a controller without it
+ * would refuse this one, and never learn of the key. A repetition repairs an interrupted rotation.
  * @throws KcoreError when this or another controller cannot be reached, or refuses
  */
 export async function rotateController(

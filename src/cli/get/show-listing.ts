@@ -22,8 +22,8 @@ export interface Listing<Item> {
 }
 
 /**
- * Shows a listing once; with `watch` until interrupted: on a terminal the table is drawn anew, else each changed item gets one more row,
- * line of JSON or document of YAML.
+ * Prints a listing once, with `watch` until interrupted. A terminal gets the table anew after each change; other outputs get a row, line of
+ * JSON or document of YAML for each changed item.
  */
 export async function showListing<Item extends object>(
   cluster: Cluster,

@@ -45,7 +45,7 @@ function fieldsAndExamples(property: JsonSchema): Pick<Argument, "arguments" | "
   return { arguments: fields, examples: [...new Map(examples.map((one) => [JSON.stringify(one), one])).values()] };
 }
 
-/** The schemas of the maps in a value: the value itself, a branch of a union, an item of a list, or a value under a free key. */
+/** The schemas of the maps that a value may be or hold: as a branch of a union, as an item, or under a free key. */
 function mapsIn(schema: JsonSchema): readonly JsonSchema[] {
   const { properties, anyOf = [], oneOf = [], items, additionalProperties, examples } = schema;
   if (properties) return [schema];

@@ -60,7 +60,10 @@ function bestMatch(texts: readonly SearchText[], word: string): { readonly score
     .reduce((best, one) => (one.score > best.score ? one : best), { score: 0, what: "" });
 }
 
-/** 4: the text is the word; 3: it has the whole word; 2: a word of it begins so; 1: it contains the word, of 4 letters or more; else 0. */
+/**
+ * How well the text matches: 4 if it is the word, 3 if the word is one of its words, 2 if one of them begins so.
+ * 1 if the text contains the word, of four letters or more. Else 0.
+ */
 function matchLevel(text: string, word: string): number {
   if (text === word) return 4;
   const parts = [...text.split(/[^a-z0-9]+/), ...text.split(/\s+/).map((part) => part.replace(/[.,;:]$/, ""))];

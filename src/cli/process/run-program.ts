@@ -17,7 +17,7 @@ interface ProgramScope {
 
 /**
  * Runs a program of the bundle with V8's compiled code from the build, and resolves with its exports. Node's own cache
- * holds only code that is compiled before anything runs; the build's holds all code that a usual run executes, whose
+ * holds only code that is compiled before anything runs. The build's cache holds all code that a usual run executes, whose
  * compilation took half of the start. V8 compiles anew if another Node than the pinned one runs.
  */
 export async function runProgram(name: string): Promise<unknown> {

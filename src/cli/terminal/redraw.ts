@@ -2,7 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { takeColumns } from "#base/text.ts";
 
 /**
- * Returns a function that draws lines on the terminal in place of the lines before; a last line counts the lines that the
+ * Returns a function that draws lines on the terminal in place of the lines before. A last line counts the lines that the
  * screen has no room for. `above` is printed over the lines, and stays.
  */
 export function createRedraw(

@@ -18,7 +18,7 @@ export interface HookNode {
 /**
  * The node for which a controller requests a hook; the signed selector must include it. For a node in the roster the
  * entry's datacenter counts. A controller's name for the node counts only if it is one plain word and belongs to no other
- * node: as id, as address, or as a name with the same first label (`a` and `a.example.org`).
+ * node: neither as id or address, nor by the first label of its name (`a` and `a.example.org`).
  * @throws KcoreError UPDATE_UNSIGNED
  */
 export function hookNode(project: string, { selector }: UpdateSpec, { id, hostname, dc }: NodeUpdateView): HookNode {

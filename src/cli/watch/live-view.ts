@@ -79,7 +79,7 @@ export async function openLiveView({
 const viewNiceness = 5;
 
 /**
- * Lowers the view's priority below the run's: with many nodes a small bastion has no processor to spare, and a view must
+ * Lowers the view's priority below the run's. With many nodes a small bastion has no processor to spare, and a view must
  * not delay its run.
  */
 function lowerPriority(): void {

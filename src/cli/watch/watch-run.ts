@@ -84,8 +84,8 @@ export async function watchRun(options: WatchOptions): Promise<WatchResult> {
 }
 
 /**
- * Waits until the run can be resumed: true once the process that ended the run is gone, which stays until all views have read
- * the end; false as soon as another process has resumed the run.
+ * Waits until the run can be resumed: until the process that ended it is gone, which stays until all views have read the end.
+ * Returns false as soon as another process has resumed the run.
  */
 export async function isFree(
   folder: Pick<RunFolder, "id" | "header">,
