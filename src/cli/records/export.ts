@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { createWriteStream, statSync, type WriteStream } from "node:fs";
+import { statSync, type WriteStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Writable, type Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
@@ -60,12 +60,12 @@ export async function exportRun(id: string, { project, format, file }: ExportFla
   }
 }
 
-/** Opens the file in place; a new one gets mode 0600, as the record has. @throws KcoreError USAGE */
+/** Opens the file in place, since it may be a device; a regular file gets mode 0600, as the record has. @throws KcoreError USAGE */
 async function openFile(file: string): Promise<WriteStream> {
-  const out = createWriteStream(file, { mode: 0o600 });
   try {
-    await once(out, "open");
-    return out;
+    const handle = await open(file, "w", 0o600);
+    if ((await handle.stat()).isFile()) await handle.chmod(0o600);
+    return handle.createWriteStream();
   } catch (cause) {
     throw writeError(file, cause);
   }
