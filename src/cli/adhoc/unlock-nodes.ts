@@ -1,5 +1,5 @@
 import { exitCodes } from "#errors/problem.ts";
-import { requireYes } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { runHere } from "../watch/run-here.ts";
 import { tellWait } from "../watch/step-results.ts";

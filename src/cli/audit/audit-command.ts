@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Head } from "#audit/chain.ts";
 import { addClusterOptions, addResultOption, allFormats, parseAge, parseCount } from "../options.ts";
-import type { ShowTrailsFlags } from "./show.ts";
-import type { VerifyFlags } from "./verify.ts";
+import type { ShowTrailsFlags } from "./show-trails.ts";
+import type { VerifyFlags } from "./verify-trails.ts";
 
 /** `kcore audit show|verify`. */
 export function auditCommand(): Command {
@@ -32,7 +32,7 @@ Examples:
     .addOption(new Option("--since <age>", "only entries newer than this: 90m, 36h, 30d, 8w").argParser(parseAge))
     .addOption(new Option("--limit <n>", "at most so many").argParser(parseCount).default(50))
     .option("--origin <id>", "instead of trails: the keys that this controller wrote last, also one that was removed")
-    .action(async (flags: ShowTrailsFlags) => (await import("./show.ts")).showTrails(flags));
+    .action(async (flags: ShowTrailsFlags) => (await import("./show-trails.ts")).showTrails(flags));
   add(
     "verify",
     "Find out whether an entry, or the record of a run, was changed, added or removed; exits 1 then",
@@ -40,7 +40,7 @@ Examples:
     "verify --runs --head 412:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   )
     .addOption(new Option("--head <n:sha256>", "a head of the runs' trail that you kept elsewhere").argParser(parseHead))
-    .action(async (flags: VerifyFlags) => (await import("./verify.ts")).verifyTrails(flags));
+    .action(async (flags: VerifyFlags) => (await import("./verify-trails.ts")).verifyTrails(flags));
   return audit;
 }
 

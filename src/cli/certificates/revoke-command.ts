@@ -3,7 +3,7 @@ import { until } from "#base/units.ts";
 import type { CertificateView } from "#api/schemas.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { nodeTitle, findNode } from "../node/find-node.ts";
-import { requireYes } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 

@@ -14,7 +14,7 @@ import { addProjectOption, type CommonFlags } from "../options.ts";
 import { packProblems } from "../pack/pinned-packs.ts";
 import { findProject, placesOf } from "../project/find-project.ts";
 import { githubLine, gitlabReport } from "./ci-formats.ts";
-import { selectionOf } from "./selection.ts";
+import { selectionOf } from "./select-checks.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 interface Flags extends CommonFlags {

@@ -1,5 +1,5 @@
 import { askedAgain, threeTries } from "#errors/three-tries.ts";
-import { requireAnswer, requireNewSecret } from "../terminal/confirm.ts";
+import { requireAnswer, requireNewSecret } from "../terminal/ask-operator.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 
 /**

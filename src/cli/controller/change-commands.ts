@@ -7,7 +7,7 @@ import { replaceFile } from "#base/file.ts";
 import { runTask, type SayProgress } from "#base/tasks.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type KnownController } from "./all-controllers.ts";
-import { requireYes } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";

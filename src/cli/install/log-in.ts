@@ -7,7 +7,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { MachineFlags } from "../options.ts";
-import { leave, passwordOf } from "../terminal/confirm.ts";
+import { leave, passwordOf } from "../terminal/ask-operator.ts";
 import { knownHostsFiles, ownKnownHosts, machineEndpoint, type Machine } from "../roster/find-machine.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";

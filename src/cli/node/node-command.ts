@@ -8,7 +8,7 @@ import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
 import { addProjectOption, addClusterOptions, type ClusterFlags } from "../options.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
 import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
-import { requireYes } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 
 /** `kcore node …`. */

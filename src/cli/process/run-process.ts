@@ -9,7 +9,7 @@ import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } f
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
 import { recordContent } from "./refuse-changed-project.ts";
-import { maskInRecord, loadParts } from "./run-parts.ts";
+import { maskInRecord, loadParts } from "./load-run-parts.ts";
 
 /**
  * The run's own process: `run-main ID PROJECT`. Without words it is a warm process, started before its run is known:

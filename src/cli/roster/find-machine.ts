@@ -12,7 +12,7 @@ import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { entryWith, rosterIfAny, readRosterText } from "./own-roster.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
-import { leave } from "../terminal/confirm.ts";
+import { leave } from "../terminal/ask-operator.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 

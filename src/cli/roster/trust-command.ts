@@ -12,7 +12,7 @@ import type { PublicKey } from "#engine/transport/admit-key.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/host-problems.ts";
 import { readBytes } from "#engine/yaml/read.ts";
-import { isConfirmed, passwordOf } from "../terminal/confirm.ts";
+import { isConfirmed, passwordOf } from "../terminal/ask-operator.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { machineEndpoint } from "./find-machine.ts";
 import { findProject } from "../project/find-project.ts";

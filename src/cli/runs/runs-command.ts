@@ -16,10 +16,10 @@ import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "../records/export.ts";
 import { findRun, readRun } from "../records/known-run.ts";
-import type { ListRunsFlags } from "./list.ts";
+import type { ListRunsFlags } from "./list-runs.ts";
 import type { PruneFlags } from "../records/prune.ts";
 import type { ReplayFlags } from "./replay.ts";
-import type { ShowRunFlags } from "./show.ts";
+import type { ShowRunFlags } from "./show-run.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
@@ -60,7 +60,7 @@ Examples:
     { limit: 30 },
   )
     .addOption(result("table", "json"))
-    .action(async (flags: ListRunsFlags) => (await import("./list.ts")).listRuns(flags));
+    .action(async (flags: ListRunsFlags) => (await import("./list-runs.ts")).listRuns(flags));
   addRunFilter(
     add(
       "stats",
@@ -82,7 +82,7 @@ Examples:
     .addOption(result("text", "json"))
     .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
     .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
-    .action(async (id: string, flags: ShowRunFlags) => (await import("./show.ts")).showRun(id, flags));
+    .action(async (id: string, flags: ShowRunFlags) => (await import("./show-run.ts")).showRun(id, flags));
   addViewOptions(
     add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),
   ).action(attach);

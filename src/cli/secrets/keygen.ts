@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 import { createFile } from "#base/file.ts";
 import { writeError } from "../project/write-asked.ts";
-import { requireNewSecret } from "../terminal/confirm.ts";
+import { requireNewSecret } from "../terminal/ask-operator.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface KeygenFlags {

@@ -14,7 +14,7 @@ import { KcoreError, usageError } from "#errors/problem.ts";
 import { replaceFile } from "#base/file.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { askSecret } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
 
 /** A project, as the commands for its secrets see it. */
 export type ProjectSecrets = ReturnType<typeof projectSecrets>;

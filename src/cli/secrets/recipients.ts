@@ -7,8 +7,8 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { askSecret } from "../terminal/confirm.ts";
-import type { ListSecretsFlags } from "./list.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
+import type { ListSecretsFlags } from "./list-secrets.ts";
 import { projectSecrets, sealedFiles, textIfThere, writeText } from "./project-secrets.ts";
 
 const recipientsComment = "# The recipients of this project's secrets: kcore secrets recipients, docs/secrets.md\n";

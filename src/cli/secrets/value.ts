@@ -12,7 +12,7 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import type { CommonFlags } from "../options.ts";
 import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { printResult } from "../terminal/format-result.ts";
-import { askSecret } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
 
 export interface ShowSecretFlags extends CommonFlags {
   readonly output: "text" | "json";

@@ -5,7 +5,7 @@ import { hasEnded } from "#rollout/records.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { type Listing, showListing } from "../get/show-listing.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
-import { requireYes } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { toStderr } from "../terminal/say.ts";

@@ -17,7 +17,7 @@ import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { findProject } from "../project/find-project.ts";
-import { loadParts } from "../process/run-parts.ts";
+import { loadParts } from "../process/load-run-parts.ts";
 import { whoAmI } from "../process/who.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { tellWait } from "./step-results.ts";

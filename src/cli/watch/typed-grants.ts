@@ -1,6 +1,6 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { ask } from "../terminal/confirm.ts";
+import { ask } from "../terminal/ask-operator.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 
 interface GrantQuestion {

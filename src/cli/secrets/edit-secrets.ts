@@ -10,7 +10,7 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
-import { askSecret } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { inEditor, type PrivateFile } from "./private-editor.ts";
 import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
