@@ -148,7 +148,10 @@ async function runDaemon({ unit, start }: NodeProgram, configFile: string): Prom
   }
 }
 
-/** Reads a daemon's configuration and returns 0: a deployment checks a new file so before it replaces the old one. @throws KcoreError for mistakes in it */
+/**
+ * Reads a daemon's configuration and returns 0: a deployment checks a new file so before it replaces the old one.
+ * @throws KcoreError for mistakes in it
+ */
 async function checkConfig(daemon: "agent" | "controller", configFile: string): Promise<number> {
   const [{ AgentConfig }, { ControllerConfig }, { readDaemonConfig }, { parsePlainYaml }] = await Promise.all([
     import("#agent/agent-config.ts"),

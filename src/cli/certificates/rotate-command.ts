@@ -113,7 +113,8 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
   const entry = inventoryEntry(certificate);
-  // The cluster is opened again with the new key, as the former key may be revoked. Controllers accept an unrecorded key if the root itself certified it.
+  // The cluster is opened again with the new key, as the former key may be revoked. Controllers accept an unrecorded
+  // key if the root itself certified it.
   const again = await openCluster(flags);
   if (entry)
     await again
@@ -180,7 +181,10 @@ function refuseMissed(missed: readonly string[], command: string, what: string):
   );
 }
 
-/** The controller makes a key and signs the bastion's nonce with that key; the root signs the sub-CA, and the controller uses it at once. */
+/**
+ * The controller makes a key and signs the bastion's nonce with that key; the root signs the sub-CA, and the controller
+ * uses it at once.
+ */
 async function renewSubCa(one: KnownController, cluster: Cluster, root: Root) {
   const { controllerId } = one.controller;
   const nonce = randomBytes(32).toString("base64url");

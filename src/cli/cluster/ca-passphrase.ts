@@ -19,7 +19,10 @@ export async function withCaPassphrase<T>(
   );
 }
 
-/** A passphrase for new keys, from the file or the environment, else typed twice. @throws KcoreError QUESTION_UNANSWERED, USAGE, FILE_UNREADABLE, FILE_UNTRUSTED */
+/**
+ * A passphrase for new keys, from the file or the environment, else typed twice. @throws KcoreError QUESTION_UNANSWERED,
+ * USAGE, FILE_UNREADABLE, FILE_UNTRUSTED
+ */
 export async function newCaPassphrase(file: string | undefined): Promise<string> {
   return (await givenPassphrase(file)) ?? requireNewSecret("New passphrase of the CA's keys", unanswered);
 }

@@ -15,7 +15,10 @@ interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly params?: string;
 }
 
-/** `kcore orchestrate NAME [TARGET]`; without a name it lists the orchestrations. Only `--help` reads an orchestration here, for its parameters. */
+/**
+ * `kcore orchestrate NAME [TARGET]`; without a name it lists the orchestrations. Only `--help` reads an orchestration
+ * here, for its parameters.
+ */
 export async function orchestrateCommand(words: readonly string[] = []): Promise<Command> {
   const isHelp = words.some((word) => word === "--help" || word === "-h");
   const helpOf = isHelp ? (await import("./list-orchestrations.ts")).paramsForHelp : () => "";

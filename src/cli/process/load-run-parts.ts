@@ -29,7 +29,10 @@ interface RunInput {
   readonly passphrase?: string;
 }
 
-/** Loads the parts that carry out a run. Each node gets a runner, unless `openRunnerless` opens the sessions: then the run keeps no record. */
+/**
+ * Loads the parts that carry out a run. Each node gets a runner, unless `openRunnerless` opens the sessions: then the
+ * run keeps no record.
+ */
 export async function loadParts(openRunnerless?: OpenSession): Promise<(input: RunInput) => Promise<RunResult>> {
   const [{ executeRun }, { createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
     await Promise.all([

@@ -5,7 +5,10 @@ import { writeFailures } from "#engine/run/unwritable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 
-/** Writes a file that the operator asked for, in place: the path may be a device or a link. @throws KcoreError USAGE when it cannot be written */
+/**
+ * Writes a file that the operator asked for, in place: the path may be a device or a link. @throws KcoreError USAGE when
+ * it cannot be written
+ */
 export async function writeAsked(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);

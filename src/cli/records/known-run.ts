@@ -57,7 +57,10 @@ export async function* scanRecord({ events }: RunFolder, pattern: RegExp): Async
   }
 }
 
-/** The state of a run: `starting`, `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
+/**
+ * The state of a run: `starting`, `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`,
+ * `interrupted`, `refused` or `died`.
+ */
 export function runState({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
   if (alive && model.state === "running" && model.questions.length > 0) return "waiting";
   if (alive && model.state !== "finished") return model.state;

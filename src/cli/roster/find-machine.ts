@@ -62,7 +62,10 @@ function draftEntry(project: string, host: string, port: number, roster: Roster)
   return entryWith(project, { file, text }, name);
 }
 
-/** The file for a new entry: the only file, or `nodes.yaml` if there is none; of several, `nodes.yaml`, else the file with the last node. */
+/**
+ * The file for a new entry: the only file, or `nodes.yaml` if there is none; of several, `nodes.yaml`, else the file
+ * with the last node.
+ */
 export function fileForNew(project: string, { positions }: Roster): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [only = "nodes.yaml"] = names;

@@ -91,7 +91,10 @@ async function reportDeploy(
   }
 }
 
-/** Pins the found key unless the operator refuses; returns whether it is pinned now. @throws KcoreError HOST_KEY_CHANGED without `--replace` */
+/**
+ * Pins the found key unless the operator refuses; returns whether it is pinned now. @throws KcoreError HOST_KEY_CHANGED
+ * without `--replace`
+ */
 async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey, flags: TrustFlags): Promise<boolean> {
   const pinned = node.hostKeys.map((text) => parseHostKey(text)).filter((key) => key !== undefined);
   if (pinned.some(({ key }) => key === found.key)) {

@@ -80,7 +80,10 @@ function parentOf(pid: number | undefined): number | undefined {
   return pid === undefined ? undefined : readProcess(String(pid))?.parent;
 }
 
-/** The parent and session of a process (proc(5)): behind the name, whose brackets may hold anything, come state, parent, group and session. */
+/**
+ * The parent and session of a process (proc(5)): behind the name, whose brackets may hold anything, come state, parent,
+ * group and session.
+ */
 function readProcess(pid: string): { readonly parent: number; readonly session: number } | undefined {
   const text = read(`/proc/${pid}/stat`);
   const [, parent, , session] = text.slice(text.lastIndexOf(")") + 2).split(" ");

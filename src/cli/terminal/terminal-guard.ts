@@ -20,7 +20,10 @@ export interface TerminalGuard {
   readonly release: () => Promise<void>;
 }
 
-/** Starts the guard, which prints `message` if the view is killed; resolves when the guard knows the terminal's modes. Without stty or sh there is none. */
+/**
+ * Starts the guard, which prints `message` if the view is killed; resolves when the guard knows the terminal's modes.
+ * Without stty or sh there is none.
+ */
 export async function guardTerminal(message: string): Promise<TerminalGuard> {
   const guard = spawn("/bin/sh", ["-c", script, "sh", message], {
     detached: true,

@@ -24,7 +24,10 @@ export type ApplyUpdateFlags = ClusterFlags &
 export type PlanUpdateFlags = ClusterFlags &
   NameFlags & { readonly bundle?: string; readonly again?: boolean; readonly output: ResultFormat };
 
-/** `kcore update cluster plan`: prints the plan of manifests, or of a present update, as of now. @throws KcoreError USAGE, and as prepareUpdate */
+/**
+ * `kcore update cluster plan`: prints the plan of manifests, or of a present update, as of now. @throws KcoreError
+ * USAGE, and as prepareUpdate
+ */
 export async function planUpdates(
   name: string | undefined,
   { filename = [], bundle, again, output, ...flags }: PlanUpdateFlags,

@@ -176,7 +176,10 @@ export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
   print(found.bundle, file, output);
 }
 
-/** `kcore update bundle show`: checks a bundle's file and prints its properties. @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID */
+/**
+ * `kcore update bundle show`: checks a bundle's file and prints its properties. @throws KcoreError FILE_UNREADABLE,
+ * UPDATE_BUNDLE_INVALID
+ */
 export async function showBundle(path: string, { output }: BundleFlags): Promise<void> {
   const { bundle, file } = await readBundleFile(path);
   print(bundle, file, output);

@@ -77,7 +77,10 @@ export type Transition =
   | ReturnType<typeof updateTransition>
   | { readonly type: "node"; readonly name: string; readonly generation: number; readonly node: NodeUpdateView };
 
-/** The changes since `before`: the update first, or last at its end. Without an earlier view of this generation, all nodes but pending ones count as changed. */
+/**
+ * The changes since `before`: the update first, or last at its end. Without an earlier view of this generation, all
+ * nodes but pending ones count as changed.
+ */
 export function transitionsOf(before: UpdateView | undefined, now: UpdateView): readonly Transition[] {
   const { name, generation } = now;
   const earlier = new Map(before?.nodeStatus.map((node) => [node.id, transitionKey(node)]));

@@ -28,7 +28,10 @@ export interface PreparedUpdate {
   readonly present: UpdateView | undefined;
 }
 
-/** Finds the bundle, and asks a controller for the update's plan; the cluster stays unchanged. @throws KcoreError as bundleFor and askUpdates */
+/**
+ * Finds the bundle, and asks a controller for the update's plan; the cluster stays unchanged. @throws KcoreError as
+ * bundleFor and askUpdates
+ */
 export async function prepareUpdate(
   cluster: Pick<Cluster, "ask">,
   { name, spec }: UpdateManifest,
@@ -163,7 +166,10 @@ async function handOver(
   throw new KcoreError({ ...problem, hint }, { cause: refusal, exitCode: refusal.exitCode });
 }
 
-/** Opens the bastion's CA to sign updates and their owners; renews the operator's certificate by the way. @throws KcoreError CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG */
+/**
+ * Opens the bastion's CA to sign updates and their owners; renews the operator's certificate by the way. @throws
+ * KcoreError CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
+ */
 export async function openSigner(cluster: Cluster, passphraseFile: string | undefined) {
   const { folder } = cluster;
   await checkClock(cluster);

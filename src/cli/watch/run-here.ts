@@ -133,7 +133,10 @@ function queryOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "query" | "r
   return { query: what.kind === "facts" ? "facts" : "ping" };
 }
 
-/** A source of kcore's stdin for commands: a stream for a single node, the whole input for each of several. A terminal's input goes to a single node only. */
+/**
+ * A source of kcore's stdin for commands: a stream for a single node, the whole input for each of several. A terminal's
+ * input goes to a single node only.
+ */
 function stdinSource(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
   let whole: Promise<Uint8Array> | undefined;
   return async function* () {

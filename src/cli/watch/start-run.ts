@@ -109,7 +109,10 @@ function launch(folder: RunFolder, passphrase?: string): LaunchedRun {
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }
 
-/** Returns a function that resumes a run; the run asks questions if an operator is present then. It throws RUN_OUTDATED for a changed project. */
+/**
+ * Returns a function that resumes a run; the run asks questions if an operator is present then. It throws RUN_OUTDATED
+ * for a changed project.
+ */
 export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<LaunchedRun> {
   return async () => {
     const { refuseChangedProject } = await import("../process/refuse-changed-project.ts");
