@@ -56,8 +56,8 @@ export async function openCluster(
 }
 
 /**
- * Compares this machine's clock with the controllers' clocks, before this machine signs for the cluster. @throws
- * KcoreError CLOCK_DIFFERS
+ * Compares this machine's clock with the controllers' clocks, before this machine signs for the cluster.
+ * @throws KcoreError CLOCK_DIFFERS
  */
 export async function checkClock({ context, endpoints }: Pick<Cluster, "context" | "endpoints">): Promise<void> {
   await refuseWrongClock({ ...(await loadContext(contextHome(), context)), endpoints });

@@ -94,8 +94,8 @@ export async function withPacksLock<T>(project: string, work: () => Promise<T>):
 }
 
 /**
- * A problem for each pack of the project that is not pinned, and for each pack that differs from its pin. @throws
- * KcoreError for mistakes in packs.yaml
+ * A problem for each pack of the project that is not pinned, and for each pack that differs from its pin.
+ * @throws KcoreError for mistakes in packs.yaml
  */
 export async function packProblems(project: string): Promise<readonly Problem[]> {
   const pins = readPins(project);

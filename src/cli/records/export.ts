@@ -138,8 +138,8 @@ function reportFormat(file: string): keyof typeof reports | undefined {
 }
 
 /**
- * Checks the names of reports before the run begins, and loads the programs that write them. @throws KcoreError
- * REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE
+ * Checks the names of reports before the run begins, and loads the programs that write them.
+ * @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE
  */
 export async function prepareReports(files: readonly string[]): Promise<void> {
   const problems = files.flatMap((file) => reportNameProblem(file) ?? []);

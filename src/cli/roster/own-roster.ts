@@ -68,8 +68,8 @@ export function groupNames(project: string): ReadonlySet<string> {
 }
 
 /**
- * Changes the text of one roster file and writes it whole, with its mode; a missing file is made. @throws KcoreError
- * ROSTER_EDIT for a source
+ * Changes the text of one roster file and writes it whole, with its mode; a missing file is made.
+ * @throws KcoreError ROSTER_EDIT for a source
  */
 export async function editRosterFile(project: string, file: string, edit: (text: RosterText) => string): Promise<void> {
   const source = sourceOf(file);

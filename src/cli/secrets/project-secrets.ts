@@ -33,8 +33,8 @@ export function projectSecrets(given: string | undefined) {
 }
 
 /**
- * The name in the project of a YAML or JSON file, for a path relative to the working folder or to the project. @throws KcoreError
- * USAGE
+ * The name in the project of a YAML or JSON file, for a path relative to the working folder or to the project.
+ * @throws KcoreError USAGE
  */
 export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): string {
   const path = existsSync(resolve(file)) ? resolve(file) : resolve(root, file);

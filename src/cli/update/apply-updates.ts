@@ -25,8 +25,8 @@ export type PlanUpdateFlags = ClusterFlags &
   NameFlags & { readonly bundle?: string; readonly again?: boolean; readonly output: ResultFormat };
 
 /**
- * `kcore update cluster plan`: prints the plan of manifests, or of a present update, as of now. @throws KcoreError
- * USAGE, and as prepareUpdate
+ * `kcore update cluster plan`: prints the plan of manifests, or of a present update, as of now.
+ * @throws KcoreError USAGE, and as prepareUpdate
  */
 export async function planUpdates(
   name: string | undefined,

@@ -167,8 +167,8 @@ async function handOver(
 }
 
 /**
- * Opens the bastion's CA to sign updates and their owners; renews the operator's certificate by the way. @throws
- * KcoreError CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
+ * Opens the bastion's CA to sign updates and their owners; renews the operator's certificate by the way.
+ * @throws KcoreError CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
  */
 export async function openSigner(cluster: Cluster, passphraseFile: string | undefined) {
   const { folder } = cluster;
