@@ -53,7 +53,7 @@ export interface FollowedParts<Part, Result> {
   readonly signal: AbortSignal;
 }
 
-/** The shortest and the longest pause, in milliseconds, before another controller is asked. */
+/** The first and the longest pause before another controller is asked, in milliseconds; jitter shortens them. */
 const retryMs = { base: 250, cap: 5000 };
 
 /**

@@ -81,7 +81,7 @@ function describeSave({ texts, size }: SavedTable): string {
   return `${[...new Set(found)].join(", ") || "no signature"}; ${formatBinary(size)}`;
 }
 
-/** The names that may mean the saved disk: its name in the grant, and the values of its ids. */
+/** The names that may mean the saved disk: its name in the state, and the values of its ids. */
 function diskNames({ name, ids }: SavedTable): readonly string[] {
   return [name, ...ids.map((id) => id.slice(id.indexOf(" ") + 1))];
 }
