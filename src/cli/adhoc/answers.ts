@@ -101,7 +101,9 @@ export interface GroupedAnswers {
 
 /** Each distinct answer (output and end) once with its nodes, the most frequent first: stdout in `out`, stderr and failures in `err`. */
 export function drawGroups(results: readonly NodeResult[]): GroupedAnswers {
-  const groups = [...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, failureText(end)]))]
+  const groups = [
+    ...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, failureText(end)])),
+  ]
     .map(([, alike]) => alike)
     .toSorted((a, b) => b.length - a.length);
   let [out, err] = ["", ""];
@@ -127,7 +129,11 @@ export function drawFailures(results: readonly NodeResult[]): string {
 }
 
 /** The failure of a node's command, with detail and hint if there is no exit code; undefined for success. */
-function failureText({ outcome, exitCode, problem }: Omit<NodeResult, "node" | "stdout" | "stderr">): string | undefined {
+function failureText({
+  outcome,
+  exitCode,
+  problem,
+}: Omit<NodeResult, "node" | "stdout" | "stderr">): string | undefined {
   if (exitCode === 0) return undefined;
   if (exitCode !== undefined) return `exit code ${exitCode}`;
   const detail = problem?.detail === undefined ? "" : `\n${problem.detail.replaceAll(/^/gm, "  | ")}`;

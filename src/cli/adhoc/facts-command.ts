@@ -106,7 +106,11 @@ function drawAll(nodes: readonly FactsAnswer[], paths: readonly string[], { outp
   if (output === "table") return paths.length > 0 ? drawPaths(nodes, paths) : drawFacts(nodes, Date.now());
   const shown = nodes.map(({ node, facts, outcome, problem }) => [
     node,
-    facts === undefined ? { outcome, ...(problem ? { problem } : {}) } : paths.length > 0 ? valuesAt(facts, paths) : facts,
+    facts === undefined
+      ? { outcome, ...(problem ? { problem } : {}) }
+      : paths.length > 0
+        ? valuesAt(facts, paths)
+        : facts,
   ]);
   return `${printJson(Object.fromEntries(shown), 2)}\n`;
 }

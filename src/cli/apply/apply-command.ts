@@ -149,7 +149,11 @@ function refusalsOf({ refusals = [] }: ManifestChange): string {
   return refusals.length === 0 ? "" : `${drawProblems(refusals, { color: wantsColor(process.stdout) })}\n`;
 }
 
-function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }: ManifestChange, phase: ManifestPhase): ResultLine {
+function lineOf(
+  { kind, name }: Manifest,
+  { outcome, differences, notes, data }: ManifestChange,
+  phase: ManifestPhase,
+): ResultLine {
   const reached = outcome === "refused" ? "refused" : outcome === "unchanged" ? "applied" : phase;
   return { kind, name, result: outcome, differences, notes, ...(data && { phase: reached, ...data }) };
 }

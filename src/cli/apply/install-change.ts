@@ -13,7 +13,10 @@ type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
  * Plans a `NodeInstall`: an installation as by `kcore node install`, unless the cluster has it on record and the node
  * is ready.
  */
-export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterFlags & RunFlags): Promise<ManifestChange> {
+export async function planNodeInstall(
+  { spec }: InstallManifest,
+  flags: ClusterFlags & RunFlags,
+): Promise<ManifestChange> {
   const given = Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
   const request = { ...given, node: spec.node } as InstallRequest;
   const name = spec.hostname ?? usualName(parseEndpoint(spec.node, 9091).host);

@@ -12,7 +12,14 @@ import type { Manifest } from "#manifests/read-manifests.ts";
 import type { WantedNode } from "#manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { differingFields, unlessMissing, readManifestRecord, openForRecords, type ManifestChange, type ManifestDifference } from "./change.ts";
+import {
+  differingFields,
+  unlessMissing,
+  readManifestRecord,
+  openForRecords,
+  type ManifestChange,
+  type ManifestDifference,
+} from "./change.ts";
 import { fileForNew } from "../roster/find-machine.ts";
 import { editRosterFile, entryWith, rosterIfAny, readRosterText } from "../roster/own-roster.ts";
 

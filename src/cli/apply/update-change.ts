@@ -18,7 +18,8 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
   const refusals = plan.result === "unchanged" ? [] : blockerProblems(plan);
   return {
     outcome: refusals.length > 0 ? "refused" : plan.result,
-    differences: plan.result === "unchanged" ? [] : differingFields("cluster", leavesOf(present), leavesOf(draft, present)),
+    differences:
+      plan.result === "unchanged" ? [] : differingFields("cluster", leavesOf(present), leavesOf(draft, present)),
     notes: notesOf(prepared),
     ...(plan.result === "unchanged" ? {} : { picture: () => drawPlanBriefly(plan, { isRefused: true }).trimEnd() }),
     refusals,

@@ -39,7 +39,9 @@ Examples:
     "verify",
     "verify --runs --head 412:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   )
-    .addOption(new Option("--head <n:sha256>", "a head of the runs' trail that you kept elsewhere").argParser(parseHead))
+    .addOption(
+      new Option("--head <n:sha256>", "a head of the runs' trail that you kept elsewhere").argParser(parseHead),
+    )
     .action(async (flags: VerifyFlags) => (await import("./verify-trails.ts")).verifyTrails(flags));
   return audit;
 }

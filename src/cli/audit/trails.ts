@@ -81,7 +81,10 @@ export async function* localLines(folder: string): AsyncGenerator<PlacedLine> {
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     if (code === undefined) throw cause;
-    throw new KcoreError({ code: "FILE_UNREADABLE", message: `the trail in ${folder} cannot be read: ${message}` }, { cause });
+    throw new KcoreError(
+      { code: "FILE_UNREADABLE", message: `the trail in ${folder} cannot be read: ${message}` },
+      { cause },
+    );
   }
 }
 

@@ -38,7 +38,9 @@ export function githubLine({ code, message, at, hint }: Problem, project: string
     col: at.column,
     ...(at.length !== undefined && { endColumn: at.column + at.length }),
   };
-  const properties = Object.entries({ ...place, title: code }).map(([key, value]) => `${key}=${escapedProperty(value)}`);
+  const properties = Object.entries({ ...place, title: code }).map(
+    ([key, value]) => `${key}=${escapedProperty(value)}`,
+  );
   return `::error ${properties.join(",")}::${escaped(hint === undefined ? message : `${message}\n${hint}`)}`;
 }
 

@@ -38,7 +38,9 @@ async function resolveConflicts(
   for (const { id, key, winner, loser } of ids.map((word) => findConflict(conflicts, word))) {
     await ask((client) => client.call(method, {}, { id }));
     const resolution = method === "takeLoser" ? loser : winner;
-    process.stdout.write(`${key}: ${resolution.value === null ? "deleted" : printJson(resolution.value)} it is (${id})\n`);
+    process.stdout.write(
+      `${key}: ${resolution.value === null ? "deleted" : printJson(resolution.value)} it is (${id})\n`,
+    );
   }
 }
 

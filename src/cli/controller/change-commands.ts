@@ -50,8 +50,9 @@ export function addControllerChanges(controller: Command): void {
     .description("On its machine, while it is stopped: start empty and copy the state from these controllers")
     .option("--fresh", "put its state and its keys aside first: after it was removed, or copied")
     .addHelpText("after", "\nExamples:\n  kcore controller join --fresh 192.0.2.11:9090")
-    .action(async (endpoints: readonly string[], { config, fresh = false }: ConfigFlags & { readonly fresh?: boolean }) =>
-      say(await (await loadMaintenance()).joinHere(endpoints, { ...machineOptions(config), fresh })),
+    .action(
+      async (endpoints: readonly string[], { config, fresh = false }: ConfigFlags & { readonly fresh?: boolean }) =>
+        say(await (await loadMaintenance()).joinHere(endpoints, { ...machineOptions(config), fresh })),
     );
   addMachineConfig(controller.command("found"))
     .description(
@@ -136,7 +137,9 @@ async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags
   await requireYes(`Shall controller ${controllerTitle(found)} leave the cluster?`, { yes });
   await askController(found, cluster, (client) => client.call("leave", {}), { timeoutMs: 60_000 });
   await forget(found, cluster);
-  process.stdout.write(`${controllerTitle(found)} left\nnext, on its machine: systemctl disable --now kcore-controller\n`);
+  process.stdout.write(
+    `${controllerTitle(found)} left\nnext, on its machine: systemctl disable --now kcore-controller\n`,
+  );
 }
 
 async function remove(word: string, { reason, yes = false, ...flags }: RemoveFlags): Promise<void> {
@@ -157,7 +160,9 @@ async function remove(word: string, { reason, yes = false, ...flags }: RemoveFla
   const body = reason === undefined ? {} : { reason };
   await askController(other, cluster, (client) => client.call("removeController", body, { id: controllerId }));
   await forget(found, cluster);
-  process.stdout.write(`${controllerTitle(found)} removed; it must begin anew to come back: kcore controller join --fresh\n`);
+  process.stdout.write(
+    `${controllerTitle(found)} removed; it must begin anew to come back: kcore controller join --fresh\n`,
+  );
 }
 
 /** Removes the controller's endpoints from the context. */

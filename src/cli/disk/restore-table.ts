@@ -69,7 +69,14 @@ function printSaves(
   const rows = saves.map((save) => {
     const last = save.occasions.at(-1);
     const age = shortAge(Date.now() - lastSavedAt(save));
-    return [save.name, save.id.slice(0, 12), age, `before a ${last?.before ?? ""}`, last?.run ?? "", describeSave(save)];
+    return [
+      save.name,
+      save.id.slice(0, 12),
+      age,
+      `before a ${last?.before ?? ""}`,
+      last?.run ?? "",
+      describeSave(save),
+    ];
   });
   const none = `Nothing is saved of ${node}: no disk of it was granted to a run of this project.`;
   printRows(listed, output, ["DISK", "SAVE", "AGE", "MADE", "RUN", "CONTENTS"], rows, none);

@@ -75,7 +75,12 @@ async function show(codes: readonly ErrorExplanation[], { output }: Flags): Prom
   printResult(found, output, () => found.map(draw).join("\n"));
 }
 
-function draw({ code, meaning, whatToDo, modules }: ErrorExplanation & { readonly modules: readonly string[] }): string {
+function draw({
+  code,
+  meaning,
+  whatToDo,
+  modules,
+}: ErrorExplanation & { readonly modules: readonly string[] }): string {
   const refused = modules.length === 0 ? "" : `\nModules that refuse with it: ${modules.join(", ")}\n`;
   return `${code}\n  ${meaning}\n\nWhat to do:\n  ${whatToDo}\n${refused}`;
 }

@@ -94,7 +94,11 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
  * The id of the holder: the word itself if a certificate has it, else that of the node so named.
  * @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS
  */
-async function certificateHolder(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
+async function certificateHolder(
+  word: string,
+  certificates: readonly CertificateView[],
+  client: ApiClient,
+): Promise<string> {
   if (certificates.some(({ id }) => id === word)) return word;
   return (await findNode(client, word)).id;
 }

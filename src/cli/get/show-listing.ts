@@ -47,7 +47,10 @@ export async function showListing<Item extends object>(
 
 type Show<Item> = (items: readonly Item[]) => void;
 
-function onScreen<Item>(listing: Listing<Item>, output: ResultFormat): { readonly show: Show<Item>; readonly say: Say } {
+function onScreen<Item>(
+  listing: Listing<Item>,
+  output: ResultFormat,
+): { readonly show: Show<Item>; readonly say: Say } {
   const redraw = createRedraw();
   let table: readonly string[] = [];
   return {

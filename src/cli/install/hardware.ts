@@ -29,12 +29,17 @@ export function withMachine<Result>(
 /** The machine's block devices. @throws KcoreError PROBE_FAILED */
 export async function readDisks(host: Host): Promise<DiskInventory> {
   const what = "listing the disks";
-  return readDiskInventory(await runScript(host, diskInventoryText(), what)) ?? failProbe(host, what, "the answer breaks off");
+  return (
+    readDiskInventory(await runScript(host, diskInventoryText(), what)) ??
+    failProbe(host, what, "the answer breaks off")
+  );
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */
 export async function readNetworkCards(host: Host) {
-  const lines = (await runScript(host, cardsScript, "reading /sys/class/net")).split("\n").map((line) => line.split(" "));
+  const lines = (await runScript(host, cardsScript, "reading /sys/class/net"))
+    .split("\n")
+    .map((line) => line.split(" "));
   return lines
     .filter(([kind]) => kind === "N")
     .map(([, name = "", mac = "", state = "", mtu = ""]) => ({

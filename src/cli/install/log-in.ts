@@ -69,7 +69,10 @@ export async function verifyHostKey(
   const key = await transport.scanHostKey(machineEndpoint(machine));
   const shown = `${entry.name} presents the host key ${key.type} ${key.fingerprint}`;
   if (hostKey !== undefined && hostKey !== key.fingerprint)
-    throw keyChanged(`${shown}, not ${hostKey}`, "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there");
+    throw keyChanged(
+      `${shown}, not ${hostKey}`,
+      "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there",
+    );
   const pinned = entry.hostKeys.flatMap((text) => parseHostKey(text) ?? []);
   const files = await Promise.all(knownHostsFiles().map(readKnownHosts));
   const found = lookUpKnownHost(files, entry.address, entry.port);

@@ -87,7 +87,10 @@ export function planInstall(request: InstallRequest): InstallPlan {
 type RefuseRequest = (message: string, hint: string) => void;
 
 /** The way to unlock an encrypted root. An OS disk is encrypted only when the system is installed. */
-function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: RefuseRequest): "ssh" | undefined {
+function checkOsUnlock(
+  { encryptOs, os, osUnlock, osInstalled }: InstallRequest,
+  refuse: RefuseRequest,
+): "ssh" | undefined {
   if (encryptOs === true && osInstalled === true)
     refuse(
       "--encrypt-os has no system to make",

@@ -37,7 +37,8 @@ Examples:
 /** The command, and below it all commands that help shows. */
 export function* commandTree(command: Command): Generator<Command> {
   yield command;
-  for (const inner of command.createHelp().visibleCommands(command)) if (inner.name() !== "help") yield* commandTree(inner);
+  for (const inner of command.createHelp().visibleCommands(command))
+    if (inner.name() !== "help") yield* commandTree(inner);
 }
 
 function find(program: Command, words: readonly string[]): Command {

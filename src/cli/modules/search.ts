@@ -2,7 +2,8 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { listArguments, type Argument } from "./arguments.ts";
 
 /** A module or an action, as the search reads it. */
-export type SearchEntry = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof listArguments>[0];
+export type SearchEntry = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> &
+  Parameters<typeof listArguments>[0];
 
 /** A module or action that was found, and where the words occur in it. */
 export interface SearchResult {

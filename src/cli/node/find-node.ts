@@ -36,7 +36,9 @@ export async function findNodes(
     throw result.reason;
   });
   if (problems.length > 0) throw new KcoreError(problems);
-  const found = results.flatMap((result) => (result.status === "fulfilled" ? [[result.value.id, result.value] as const] : []));
+  const found = results.flatMap((result) =>
+    result.status === "fulfilled" ? [[result.value.id, result.value] as const] : [],
+  );
   return [...new Map(found).values()];
 }
 

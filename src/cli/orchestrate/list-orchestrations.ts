@@ -15,7 +15,11 @@ export function orchestrationFolders(given: string | undefined): readonly Folder
 /** Prints every orchestration with its description, or with its mistake. */
 export function printOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
   const folders = orchestrationFolders(project);
-  const found = [...listOrchestrations(folders)].map(([name, origin]) => ({ name, origin, ...describe(name, folders) }));
+  const found = [...listOrchestrations(folders)].map(([name, origin]) => ({
+    name,
+    origin,
+    ...describe(name, folders),
+  }));
   const rows = found.map(({ name, origin, params, description }) => [
     name,
     origin,

@@ -10,7 +10,16 @@ import { hashPack } from "./pack-files.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
-import { withPacksLock, changedPacks, dropPin, keepPack, packProblems, readPins, type Pin, type Pins } from "./pinned-packs.ts";
+import {
+  withPacksLock,
+  changedPacks,
+  dropPin,
+  keepPack,
+  packProblems,
+  readPins,
+  type Pin,
+  type Pins,
+} from "./pinned-packs.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
 
 type Flags = CommonFlags & { readonly output: "table" | "json" };

@@ -17,7 +17,10 @@ const unlockedMs = 60_000;
  */
 export function unlocker(
   who: string,
-  { now = Date.now, unlock = unlockByEscrow }: { readonly now?: () => number; readonly unlock?: typeof unlockByEscrow } = {},
+  {
+    now = Date.now,
+    unlock = unlockByEscrow,
+  }: { readonly now?: () => number; readonly unlock?: typeof unlockByEscrow } = {},
 ): (request: UnlockRequest) => Promise<boolean> {
   const opened = new Map<string, number>();
   return async (request) => {
@@ -34,7 +37,10 @@ export function unlocker(
 }
 
 /** Unlocks the node by a key that is kept here, and records that access. Undefined if no key of the node is kept here. */
-async function unlockByEscrow({ node, context, ...request }: UnlockRequest, who: string): Promise<UnlockOutcome | undefined> {
+async function unlockByEscrow(
+  { node, context, ...request }: UnlockRequest,
+  who: string,
+): Promise<UnlockOutcome | undefined> {
   const place = contextHome();
   const folder = contextFolder(place.home, (await findContext(place, context)).name);
   const root = await findLockedRoot(folder, node.id);

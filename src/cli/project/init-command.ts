@@ -105,7 +105,10 @@ async function putUnderGit(project: string): Promise<GitSetup> {
   }
 }
 
-function firstCommands(place: string, { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean }): string[] {
+function firstCommands(
+  place: string,
+  { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean },
+): string[] {
   const roster = empty
     ? [
         "  kcore roster add n1 192.0.2.11     name your first machine",

@@ -21,7 +21,12 @@ export function ownRoster(
   const stale = process.env["KCORE_ROSTER_STALE"] === "1";
   const warn = (message: string): void => void process.stderr.write(`${visible(message)}\n`);
   const sourceOptions = { stale, warn, ...sources };
-  return loadRoster(project, { trust: trustOfProcess(process.env), home: homedir(), sources: sourceOptions, ...options });
+  return loadRoster(project, {
+    trust: trustOfProcess(process.env),
+    home: homedir(),
+    sources: sourceOptions,
+    ...options,
+  });
 }
 
 /** As {@link ownRoster}, but an empty roster while the project has no roster file or source. */

@@ -65,7 +65,8 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
       const endpoint = machineEndpoint({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
-      if (isPinned && deployTo) await reportDeploy(deployTo, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
+      if (isPinned && deployTo)
+        await reportDeploy(deployTo, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
     }
   } finally {
     await transport.close();

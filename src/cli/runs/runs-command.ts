@@ -139,7 +139,9 @@ Examples:
   )
     .addOption(new Option("--keep <n>", "keep the newest n").argParser(parseCount))
     .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(parseAge))
-    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(parseBytes))
+    .addOption(
+      new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(parseBytes),
+    )
     .option("--resumable", "also remove runs that can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("../records/prune.ts")).pruneRuns(flags));
@@ -212,7 +214,9 @@ export function addRunFilter(command: Command, { limit }: { readonly limit: numb
   return command
     .option("--failed", `only runs that failed: ${failedStates.join(", ")}`)
     .addOption(
-      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(collectState),
+      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(
+        collectState,
+      ),
     )
     .option("--node <name>", "only runs with this node (repeatable: with any of them)", collect)
     .addOption(

@@ -19,7 +19,11 @@ export interface ShowSecretFlags extends CommonFlags {
 }
 
 /** `kcore secrets show FILE PATH`: prints one value byte for byte, on a terminal with a line break. */
-export async function showSecret(file: string, path: string, { project: given, output }: ShowSecretFlags): Promise<void> {
+export async function showSecret(
+  file: string,
+  path: string,
+  { project: given, output }: ShowSecretFlags,
+): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
   const root = readTree(project, name);

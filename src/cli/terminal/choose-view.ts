@@ -50,12 +50,19 @@ export function chooseView(given: ViewName | undefined, terminal: CommandTermina
 }
 
 /** Whether a view can take the terminal: keys come from it, and lines can be drawn anew. */
-export function canDrawOn({ stdin, stdout, env }: Pick<CommandTerminal, "stdin" | "stdout" | "env"> = ownTerminal): boolean {
+export function canDrawOn({
+  stdin,
+  stdout,
+  env,
+}: Pick<CommandTerminal, "stdin" | "stdout" | "env"> = ownTerminal): boolean {
   return Boolean(stdin.isTTY && stdout.isTTY) && !["", "dumb"].includes(env["TERM"] ?? "");
 }
 
 /** Whether a stream is a terminal that a user watches, so that its output may be coloured and redrawn. */
-export function isScreen(stream: { readonly isTTY?: boolean; readonly columns?: number }, terminal = ownTerminal): boolean {
+export function isScreen(
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
+  terminal = ownTerminal,
+): boolean {
   return Boolean(stream.isTTY) && isWatched({ ...terminal, stdout: stream });
 }
 
@@ -104,4 +111,9 @@ function read(file: string): string {
   }
 }
 
-const ownTerminal: CommandTerminal = { stdin: process.stdin, stdout: process.stdout, env: process.env, recorded: isUnderScript };
+const ownTerminal: CommandTerminal = {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  env: process.env,
+  recorded: isUnderScript,
+};

@@ -18,7 +18,10 @@ export interface FailureReportOptions {
  * Writes the error of a command to stderr, a KcoreError as problems, any other as a bug; returns the exit code. A closed
  * pipe is no failure.
  */
-export function reportFailure(error: unknown, { debug, json, project = process.cwd() }: FailureReportOptions): ExitCode {
+export function reportFailure(
+  error: unknown,
+  { debug, json, project = process.cwd() }: FailureReportOptions,
+): ExitCode {
   if (isClosedPipe(error)) return exitCodes.done;
   if (!(error instanceof KcoreError)) return reportBug(error, json);
   if (json) process.stderr.write(`${printJson({ problems: error.problems })}\n`);

@@ -134,7 +134,16 @@ async function readRollouts(client: ApiClient, options: CallOptions): Promise<re
   }
 }
 
-function fleetUpdateOf({ name, generation, phase, target, waits, updatedAt, owner, nodeStatus }: UpdateView): FleetUpdate {
+function fleetUpdateOf({
+  name,
+  generation,
+  phase,
+  target,
+  waits,
+  updatedAt,
+  owner,
+  nodeStatus,
+}: UpdateView): FleetUpdate {
   return {
     name,
     generation,

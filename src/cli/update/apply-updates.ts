@@ -44,13 +44,19 @@ export async function planUpdates(
   if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
   for (const manifest of await readUpdateManifests(filename))
     plans.push((await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) })).plan);
-  const draw = (wide: boolean): string => plans.map((plan) => drawUpdatePlan(plan, { wide, now: Date.now() })).join("\n");
+  const draw = (wide: boolean): string =>
+    plans.map((plan) => drawUpdatePlan(plan, { wide, now: Date.now() })).join("\n");
   process.stdout.write(formatResult(plans, output, draw));
   if (plans.some(({ viable }) => !viable)) process.exitCode = exitCodes.failed;
 }
 
 /** `kcore update cluster apply`. @throws KcoreError UPDATE_BLOCKED, and as submitUpdate */
-export async function applyUpdates({ filename = [], watch = false, output, ...flags }: ApplyUpdateFlags): Promise<void> {
+export async function applyUpdates({
+  filename = [],
+  watch = false,
+  output,
+  ...flags
+}: ApplyUpdateFlags): Promise<void> {
   const manifests = await readUpdateManifests(filename);
   const [first, second] = manifests;
   if (!first || (watch && second))
@@ -72,7 +78,10 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
   if (watch) await followOne(first.name, { output, ...flags }, { generation: done[0]?.generation ?? 1 });
 }
 
-async function applyOne(manifest: UpdateManifest, { bundle, again, output, passphraseFile, ...flags }: ApplyUpdateFlags) {
+async function applyOne(
+  manifest: UpdateManifest,
+  { bundle, again, output, passphraseFile, ...flags }: ApplyUpdateFlags,
+) {
   const cluster = await openCluster(flags);
   const tasks = shownTasks(output);
   const prepared = await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) });

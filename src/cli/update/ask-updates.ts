@@ -95,7 +95,10 @@ export async function readUpdateManifests(files: readonly string[]): Promise<rea
 /** The name of the only update that a command names. @throws KcoreError USAGE for none or several */
 export async function updateNameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
   const named = name === undefined ? [] : [name];
-  const all = [...named, ...(filename.length > 0 ? (await readUpdateManifests(filename)).map((update) => update.name) : [])];
+  const all = [
+    ...named,
+    ...(filename.length > 0 ? (await readUpdateManifests(filename)).map((update) => update.name) : []),
+  ];
   const [only] = all;
   if (only !== undefined && all.length === 1) return only;
   throw new KcoreError({

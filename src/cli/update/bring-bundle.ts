@@ -47,7 +47,10 @@ export async function bringBundle(
         tasks,
         `bringing kcore ${version} to ${endpoint}`,
         (say) =>
-          uploadBundle(client, source, { signal, onProgress: (bytes) => say({ bytes: (sentBytes = bytes), total: size }) }),
+          uploadBundle(client, source, {
+            signal,
+            onProgress: (bytes) => say({ bytes: (sentBytes = bytes), total: size }),
+          }),
         () => formatBytes(size),
       );
     // Ctrl-C during the last piece must still keep the update from being handed over.

@@ -128,7 +128,8 @@ export async function readBundleFile(path: string): Promise<FoundBundle> {
   const found = await checkExport(path, { start, ...bundle });
   if (!found) throw invalidBundle(path, "it holds another runtime than it names, or a part of one");
   for (const field of ["size", "sha256", "narHash"] as const)
-    if (found[field] !== bundle[field]) throw invalidBundle(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
+    if (found[field] !== bundle[field])
+      throw invalidBundle(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
   return { bundle, file: resolve(path), start };
 }
 
@@ -137,7 +138,8 @@ function readBundleHeader(path: string): { readonly bundle: Bundle; readonly sta
   const end = bytes.indexOf("\n");
   const header = Header.safeParse(end < 0 ? undefined : parse(bytes.toString("utf8", 0, end)));
   if (!header.success) throw invalidBundle(path, "it does not begin as a bundle does");
-  if (header.data.format > formatVersion) throw invalidBundle(path, "a newer kcore wrote it", "use that version of kcore here, too");
+  if (header.data.format > formatVersion)
+    throw invalidBundle(path, "a newer kcore wrote it", "use that version of kcore here, too");
   const bundle = Bundle.safeParse(header.data.bundle);
   const [issue] = bundle.error?.issues ?? [];
   if (!bundle.success) throw invalidBundle(path, `${issue?.path.join(".")}: ${issue?.message}`);

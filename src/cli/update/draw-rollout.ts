@@ -94,7 +94,18 @@ export function transitionsOf(before: UpdateView | undefined, now: UpdateView): 
   return hasEnded(now.phase) ? [...each, ...wholes] : [...wholes, ...each];
 }
 
-function updateTransition({ name, generation, phase, approvalStatus, nodes, done, failed, waits, reason, owner }: UpdateView) {
+function updateTransition({
+  name,
+  generation,
+  phase,
+  approvalStatus,
+  nodes,
+  done,
+  failed,
+  waits,
+  reason,
+  owner,
+}: UpdateView) {
   const counts = { nodes, done, failed };
   const by = owner.endpoint ?? owner.id;
   return { type: "update", name, generation, phase, approvalStatus, ...counts, waits, reason, owner: by } as const;
@@ -114,7 +125,8 @@ export function drawTransition(transition: Transition): string {
 function lineOf(transition: Transition): string {
   if (transition.type === "node") {
     const { hostname, dc, phase, hook } = transition.node;
-    const more = troubleOf(transition.node) || (hook === undefined ? arrivalOf(transition.node) : `the bastion: ${hook}`);
+    const more =
+      troubleOf(transition.node) || (hook === undefined ? arrivalOf(transition.node) : `the bastion: ${hook}`);
     return `${hostname} (${dc}) ${phase}${more === "" ? "" : `: ${more}`}`;
   }
   const { name, phase, generation, nodes, failed, done, waits, reason } = transition;

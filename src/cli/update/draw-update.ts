@@ -55,7 +55,10 @@ const wideColumns: readonly Column<NodeUpdateView>[] = [
 type UnsignedView = Omit<UpdateView, "signed">;
 
 /** An update with all its nodes, as text. */
-export function drawUpdate(view: UnsignedView, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
+export function drawUpdate(
+  view: UnsignedView,
+  { wide, now }: { readonly wide: boolean; readonly now: number },
+): string {
   const { nodeStatus } = view;
   const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
   const logs = nodeStatus.flatMap((node) => {

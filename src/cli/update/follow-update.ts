@@ -135,7 +135,11 @@ function exitCodeOfEnd({ phase, rolledBackBy }: UpdateView, { wanted = "succeede
 const pollOptions = { everyMs: 200, limitMs: 10_000 } as const;
 
 /** The update in the awaited generation or a later one; after 10 s as the controller knows it. @throws KcoreError UPDATE_UNKNOWN */
-export function getUpdateSince(cluster: Pick<Cluster, "ask">, name: string, since: AwaitedChange = {}): Promise<UpdateView> {
+export function getUpdateSince(
+  cluster: Pick<Cluster, "ask">,
+  name: string,
+  since: AwaitedChange = {},
+): Promise<UpdateView> {
   return askUpdates(cluster, (client) => pollUpdate(client, name, since));
 }
 

@@ -91,14 +91,19 @@ function sendAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): P
 }
 
 /** Runs a requested hook. A hook that cannot run has failed, so that the rollout does not wait for it. */
-async function runRequested(options: HookRunnerOptions, folder: string, { view, node, signal }: Asked): Promise<HookEnd> {
+async function runRequested(
+  options: HookRunnerOptions,
+  folder: string,
+  { view, node, signal }: Asked,
+): Promise<HookEnd> {
   try {
     const spec = signedSpec(options, view);
     const hook = bastionHooks(spec).find(({ name }) => name === node.hook);
     if (!hook) return { ok: false, message: "the bastion signed no such hook" };
     const { name, kind, limitSeconds, spareSeconds, isGate } = hook;
     const hookedNode = hookNode(options.project, spec, node);
-    const program = kind === "state" ? stateProgram(options, hook, hookedNode) : await commandProgram(options, hook, hookedNode);
+    const program =
+      kind === "state" ? stateProgram(options, hook, hookedNode) : await commandProgram(options, hook, hookedNode);
     const file = `${encodeURIComponent(node.id)}-${name.replaceAll(" ", "-")}-${view.generation}-${node.seq}.log`;
     const isRepeated = isGate && kind === "command";
     const limits = { limitSeconds, spareSeconds, isRepeated, signal };

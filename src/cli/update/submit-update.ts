@@ -175,7 +175,8 @@ export async function openSigner(cluster: Cluster, passphraseFile: string | unde
   await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   await renewOperatorIfNeeded(folder, authority, Date.now());
-  const sign = (statement: Statement | Ownership): SignedStatement => signStatement(JSON.stringify(statement), authority);
+  const sign = (statement: Statement | Ownership): SignedStatement =>
+    signStatement(JSON.stringify(statement), authority);
   const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
   return {
     update: (draft: UpdateDraft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),

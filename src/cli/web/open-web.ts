@@ -15,7 +15,9 @@ import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { operatorGuard, type KeyAnswers } from "./operator-guard.ts";
 
-type BaseOptions = Pick<WebOptions, "sources" | "host" | "port"> & { readonly frame: Omit<WebOptions["frame"], "root"> };
+type BaseOptions = Pick<WebOptions, "sources" | "host" | "port"> & {
+  readonly frame: Omit<WebOptions["frame"], "root">;
+};
 
 export interface OpenWeb {
   readonly server: WebServer;
@@ -61,7 +63,9 @@ export async function openWithTls(options: TlsOptions, cluster: Cluster | undefi
   const readRevokedKeys = async (): Promise<void> => {
     try {
       const { certificates } = await cluster.ask((client) => client.call("listCertificates", {}));
-      keyAnswers = { revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)) };
+      keyAnswers = {
+        revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)),
+      };
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       // While no controller is reachable, the last answer counts.

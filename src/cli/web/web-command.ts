@@ -73,7 +73,11 @@ async function showWeb({ output, ...flags }: Flags): Promise<void> {
   const { openOnLoopback, openWithTls } = await import("./open-web.ts");
   const { server, url, close } =
     listen === undefined
-      ? await openOnLoopback({ ...common, ...defaultAddress, ...(flags.port !== undefined && { port: flags.port, isGiven: true }) })
+      ? await openOnLoopback({
+          ...common,
+          ...defaultAddress,
+          ...(flags.port !== undefined && { port: flags.port, isGiven: true }),
+        })
       : await openWithTls({ ...common, ...listen, ...flags, names: flags.name ?? [hostname(), listen.host] }, cluster);
   const lines =
     listen === undefined

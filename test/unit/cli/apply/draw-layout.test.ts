@@ -93,7 +93,9 @@ describe("the drawing of a disk layout", () => {
     const kept = { name: "kcore0", size: 2 ** 30, holds: "ext4 /srv", fate: "kept" as const };
     const ours = { ...one, before: [kept], after: [kept], holders: ["/dev/sdb1 at /srv"], verdict: "refused" as const };
     const refusals = [{ code: "DISK_IN_USE", message: "m", reason: "target_device_in_use", disk: "fast" }] as const;
-    expect(drawLayoutPlan({ node: "n1", disks: [ours], refusals }, { columns: 70, ascii: true }).split("\n")).to.deep.equal([
+    expect(
+      drawLayoutPlan({ node: "n1", disks: [ours], refusals }, { columns: 70, ascii: true }).split("\n"),
+    ).to.deep.equal([
       "fast of n1: Fast Disk 1TB, serial S3Z8NB0K, 931.5G, /dev/nvme1n1 now",
       "          +----------------------------------------------------------+",
       "  stays   | kcore0 1G                                                |",
