@@ -88,8 +88,8 @@ function adoptRun({ id, project, processLog }: RunFolder): void {
 }
 
 /**
- * Makes an open descriptor append to the file. open(2) takes the lowest free descriptor. If a background
- * thread has taken that one to read a file, the loop waits until the thread closes it.
+ * Makes an open descriptor append to the file. open(2) takes the lowest free descriptor. If a background thread has
+ * taken this descriptor to read a file, the loop waits until the thread closes it.
  */
 function reopen(descriptor: number, file: string): void {
   closeSync(descriptor);
