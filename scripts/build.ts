@@ -277,7 +277,7 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     footer: { js: "})" },
     plugins: [
       builtinsAreAsked,
-      comeAsProgram("views", /\/(live-view|open-fleet)\.ts$/, views),
+      comeAsProgram("views", /\/(live-view|open-fleet-screen)\.ts$/, views),
       comeAsProgram("age", /\/age\.ts$/, age),
       comeAsProgram("kubernetes", /\/kubeconfig-access\.ts$/, kubernetes),
       ...patches,
@@ -318,7 +318,7 @@ try {
   await buildProgram(
     "views",
     `import { openLiveView } from "./src/cli/watch/live-view.ts";
-import { openFleetScreen } from "./src/cli/top/open-fleet.ts";
+import { openFleetScreen } from "./src/cli/top/open-fleet-screen.ts";
 kcore.give({ openLiveView, openFleetScreen });`,
   );
   await buildProgram(

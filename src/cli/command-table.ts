@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 
-/** One command as `kcore help` lists it; its file is loaded only when it is used. */
+/** A command as `kcore help` lists it; `load` imports its file. */
 export interface CommandEntry {
   readonly name: string;
   readonly summary: string;
   readonly load: (words?: readonly string[]) => Promise<Command>;
 }
 
-/** Every command that works, in the order of the help. */
+/** Every command, in the order of the help. */
 export const commandTable: readonly CommandEntry[] = [
   entry("init", "Create a new project", async () => (await import("./project/init-command.ts")).initCommand()),
   entry("lab", "Throwaway test machines on this computer", async () =>

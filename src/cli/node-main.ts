@@ -7,7 +7,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { PutBackOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
-// The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run`, `updater run`, `--version`.
+// The program of the runtime on nodes: daemons, checks of their configurations, and maintenance of a stopped controller.
 const version = packageJson.version;
 const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore updater run [--config FILE] | kcore --version
        kcore controller check --config FILE | kcore agent check --config FILE
@@ -15,14 +15,14 @@ const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [
        kcore controller restore BACKUP | repair  [--alone --cluster NAME] [-o table|json] [--config FILE]  while it is stopped
        kcore controller join [--fresh] [HOST:PORT…]  [--config FILE]  while it is stopped`;
 
-interface Program {
+interface NodeProgram {
   readonly unit: string;
   readonly config: string;
   readonly start: (daemon: Daemon) => Promise<void>;
 }
 
-/** Each program is loaded when it is started: an agent carries nothing of a controller. */
-const programs: Readonly<Record<string, Program>> = {
+/** Each program is loaded when it starts: an agent holds nothing of a controller in memory. */
+const programs: Readonly<Record<string, NodeProgram>> = {
   "controller serve": {
     unit: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
@@ -44,7 +44,7 @@ const programs: Readonly<Record<string, Program>> = {
       await runAgent(daemon);
     },
   },
-  // The updater has the agent's configuration: both are of the same node.
+  // The updater reads the configuration of its node's agent.
   "updater run": {
     unit: "kcore-updater",
     config: "/etc/kcore/node-agent.yaml",
@@ -69,10 +69,10 @@ const programs: Readonly<Record<string, Program>> = {
 };
 
 /**
- * Makes an agent's process small instead of fast, before it loads its program: it computes next to nothing. With the unit's NODE_OPTIONS (no
- * compiler, a young generation of 1 MiB) the runtime of nodes stays at 67 MB resident instead of 87 MB.
+ * Makes an agent's process small instead of fast, as an agent computes next to nothing. With the unit's NODE_OPTIONS (no
+ * compiler, a young generation of 1 MiB) it stays at 67 MB resident instead of 87 MB.
  */
-function preferSmallProcess(): void {
+function reduceMemory(): void {
   for (const flag of ["--optimize-for-size", "--no-opt", "--no-maglev", "--no-sparkplug"]) setFlagsFromString(flag);
 }
 
@@ -110,7 +110,8 @@ async function main(words: readonly string[]): Promise<number> {
     }
     const hasMore = operands.length > 0 || Object.keys(values).some((name) => name !== "config") || config === "";
     const program = programs[`${first} ${second}`];
-    if (!hasMore && second === "check" && config !== undefined) return await checkConfig(first, config);
+    const hasConfig = first === "agent" || first === "controller";
+    if (!hasMore && hasConfig && second === "check" && config !== undefined) return await checkConfig(first, config);
     if (!hasMore && program) return await runDaemon(program, config ?? program.config);
     process.stderr.write(work ? `-o takes table or json\n${usage}\n` : `${usage}\n`);
     return exitCodes.usage;
@@ -126,9 +127,9 @@ async function main(words: readonly string[]): Promise<number> {
   }
 }
 
-async function runDaemon({ unit, start }: Program, configFile: string): Promise<number> {
-  // Before anything else is loaded.
-  if (unit === "kcore-node-agent") preferSmallProcess();
+async function runDaemon({ unit, start }: NodeProgram, configFile: string): Promise<number> {
+  // V8 takes the flags only for code that is loaded later.
+  if (unit === "kcore-node-agent") reduceMemory();
   const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
   const daemon = becomeDaemon({ unit, configFile, parse: parsePlainYaml, version });
   // SIGHUP must not end a daemon; certificates are read again regularly without it.
@@ -147,8 +148,11 @@ async function runDaemon({ unit, start }: Program, configFile: string): Promise<
   }
 }
 
-/** Whether a daemon would start with this configuration: a deployment checks the new file before it replaces the old one. */
-async function checkConfig(daemon: string, configFile: string): Promise<number> {
+/**
+ * Reads a daemon's configuration and returns 0: a deployment checks a new file so before it replaces the old one.
+ * @throws KcoreError for mistakes in it
+ */
+async function checkConfig(daemon: "agent" | "controller", configFile: string): Promise<number> {
   const [{ AgentConfig }, { ControllerConfig }, { readDaemonConfig }, { parsePlainYaml }] = await Promise.all([
     import("#agent/agent-config.ts"),
     import("#controller/controller-config.ts"),
@@ -160,13 +164,13 @@ async function checkConfig(daemon: string, configFile: string): Promise<number> 
   return exitCodes.done;
 }
 
-type Work = (
+type Maintenance = (
   operands: readonly string[],
   options: PutBackOptions & { readonly fresh: boolean },
 ) => Promise<readonly string[]>;
 
 /** The work on a controller's machine while the controller is stopped. */
-const maintenance: Readonly<Record<string, Work>> = {
+const maintenance: Readonly<Record<string, Maintenance>> = {
   found: async (_, options) => (await import("#controller/maintain.ts")).foundHere(options),
   restore: async ([file = ""], options) => (await import("#controller/maintain.ts")).restoreHere(file, options),
   repair: async (_, options) => (await import("#controller/maintain.ts")).repairHere(options),

@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { usageError } from "#errors/problem.ts";
-import { pathOf } from "./terminal/wrap-help.ts";
+import { commandPath } from "./terminal/wrap-help.ts";
 
-/** The flags of `addProjectOption`, which nearly every command has. */
+/** The flags of {@link addProjectOption}, which nearly every command has. */
 export interface CommonFlags {
   readonly project?: string;
   readonly context?: string;
@@ -69,7 +69,7 @@ export function addFactOptions(command: Command): Command {
   return command
     .addOption(
       new Option("--facts-age <age>", "for fact:… in targets, how old kept facts may be (7d unless given)").argParser(
-        ageOf,
+        parseAge,
       ),
     )
     .addOption(
@@ -92,8 +92,8 @@ export function addResultOption(command: Command, formats: readonly ResultFormat
 }
 
 /**
- * `-o, --output`, the view of a run; without it the terminal decides (`chooseView`). The other flags set the form of
- * lines, and whether the live view stays.
+ * `-o, --output`, the view of a run, which otherwise depends on the terminal (`chooseView`). The other flags set the form
+ * of lines and the end of the live view.
  */
 export function addViewOptions(command: Command): Command {
   return command
@@ -109,20 +109,20 @@ export function addViewOptions(command: Command): Command {
     .option("--no-stay", "close the live view when the run ends, even after a failure");
 }
 
-/** Collects a repeatable option. */
+/** The parser of a repeatable option: the values in their order. */
 export function collect(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
 }
 
-/** A count, as an option has it. @throws InvalidArgumentError */
-export function countOf(text: string): number {
+/** The count that an option's value says, 0 or more. @throws InvalidArgumentError */
+export function parseCount(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 0 && text !== "") return count;
   throw new InvalidArgumentError("a whole number is wanted");
 }
 
-/** An age in milliseconds, as an option has it. @throws InvalidArgumentError */
-export function ageOf(text: string): number {
+/** The age that an option's value says, in milliseconds. @throws InvalidArgumentError */
+export function parseAge(text: string): number {
   const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
   const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
   if (count !== undefined) return Number(count) * (units[unit] ?? 0);
@@ -138,12 +138,12 @@ export function inheritOptions(command: Command): void {
   for (let above = command.parent; above; above = above.parent)
     for (const option of above.options) {
       const name = option.attributeName();
-      // `--debug` counts for each command, wherever it stands.
+      // `--debug` counts wherever it stands: start.ts reads it from the words.
       if (above.getOptionValueSource(name) !== "cli" || name === "debug") continue;
       if (!command.options.some((own) => own.attributeName() === name))
         throw usageError(
-          `${pathOf(command)} has no use for ${option.long ?? option.flags}`,
-          `${pathOf(command)} --help`,
+          `${commandPath(command)} has no use for ${option.long ?? option.flags}`,
+          `${commandPath(command)} --help`,
         );
       const given: unknown = above.getOptionValue(name);
       const own: unknown = command.getOptionValueSource(name) === "cli" ? command.getOptionValue(name) : undefined;

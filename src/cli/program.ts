@@ -3,12 +3,12 @@ import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
 import { inheritOptions, addMachineOptions, addClusterOptions } from "./options.ts";
-import { pathOf, wrapHelp } from "./terminal/wrap-help.ts";
+import { commandPath, wrapHelp } from "./terminal/wrap-help.ts";
 import { kcoreVersion } from "./process/version.ts";
 
 /**
- * The program with the one command that the words ask for loaded; help lists the others by name only. For manual pages
- * all are loaded.
+ * The program, with only the command loaded that the words name: help lists the others by name. For manual pages all
+ * commands are loaded.
  */
 export async function buildProgram(words: readonly string[]): Promise<Command> {
   const program = new Command("kcore")
@@ -36,20 +36,20 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
     program.outputHelp();
   });
   program.allowExcessArguments();
-  prepare(program);
+  prepareCommand(program);
   return program;
 }
 
-/** Makes problems of command line errors, and wraps help, for a command and all below it. */
-function prepare(command: Command): void {
+/** For a command and all below it: turns errors of the command line into problems, and wraps the help. */
+function prepareCommand(command: Command): void {
   command.exitOverride((error) => {
     throw asProblem(error, command);
   });
-  // Lines are broken by `wrapHelp`, all of them and narrow ones too.
+  // commander must not break lines: `wrapHelp` does.
   command.configureOutput({ writeErr: () => undefined, writeOut: writeHelp, getOutHelpWidth: () => 100_000 });
   // The problem's hint has the suggestion.
   command.showSuggestionAfterError(false);
-  for (const sub of command.commands) prepare(sub);
+  for (const sub of command.commands) prepareCommand(sub);
 }
 
 function writeHelp(text: string): void {
@@ -58,9 +58,9 @@ function writeHelp(text: string): void {
 }
 
 function asProblem(error: CommanderError, command: Command): Error {
-  if (error.exitCode === 0) return new Finished();
-  const path = pathOf(command);
-  if (error.code === "commander.help") return usageError(`${path} needs a command`, listOf(command));
+  if (error.exitCode === 0) return new HelpShown();
+  const path = commandPath(command);
+  if (error.code === "commander.help") return usageError(`${path} needs a command`, listCommands(command));
   const unknown = /unknown (?:command|option) '([^']*)'/.exec(error.message)?.[1];
   const candidates = unknown?.startsWith("-")
     ? command
@@ -74,15 +74,15 @@ function asProblem(error: CommanderError, command: Command): Error {
   );
 }
 
-/** Help or the version was shown; nothing went wrong. */
-export class Finished extends Error {}
+/** Thrown after help or the version was shown; nothing went wrong. */
+export class HelpShown extends Error {}
 
 function unknownCommand(word: string): KcoreError {
   const names = commandTable.map(({ name }) => name);
   return usageError(`kcore has no command “${word}”`, suggestHint(word, names, `one of: ${names.join(", ")}`));
 }
 
-function listOf(command: Command): string {
+function listCommands(command: Command): string {
   return `one of: ${command.commands.map((sub) => sub.name()).join(", ")}`;
 }
 

@@ -3,7 +3,7 @@ import { serveRun } from "./process/run-process.ts";
 
 // The program of a run's own process: one file in the bundle, so that nothing is loaded while nodes wait.
 try {
-  // The record is closed and every view has it all: no leftover handle may keep the process.
+  // The record is closed and every view has read it, so an open handle must not keep the process.
   process.exit(await serveRun(process.argv.slice(2)));
 } catch (error) {
   process.exitCode = reportFailure(error, { debug: true, json: false });

@@ -12,7 +12,7 @@ export async function start(argv: readonly string[], warm?: WarmProcess): Promis
   for (const stream of [process.stdout, process.stderr]) stream.on("error", onClosedOutput);
   const debug = argv.includes("--debug");
   try {
-    const { buildProgram, Finished } = await import("./program.ts");
+    const { buildProgram, HelpShown } = await import("./program.ts");
     if (argv[2] === "completion" && argv[3] === "candidates") {
       const words = argv.slice(argv[4] === "--" ? 5 : 4);
       return (await import("./completion/candidates.ts")).printCandidates(await buildProgram(words), words);
@@ -21,14 +21,14 @@ export async function start(argv: readonly string[], warm?: WarmProcess): Promis
     try {
       await program.parseAsync([...argv]);
     } catch (error) {
-      if (!(error instanceof Finished)) throw error;
+      if (!(error instanceof HelpShown)) throw error;
     }
   } catch (error) {
     process.exitCode = reportFailure(error, { debug, json: wantsJson(argv) });
   }
 }
 
-/** The reader has closed the pipe (`kcore … | head`), or the terminal is gone: neither is an error. */
+/** Ignores a pipe that its reader has closed (`kcore … | head`), and a terminal that is gone. */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }

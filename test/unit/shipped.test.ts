@@ -150,6 +150,7 @@ describe("what is shipped", () => {
       .to.contain("CONFIG_INVALID")
       .and.to.contain("controllers");
     expect(check("controller", `${tls}replication: 7\n`).stderr).to.contain("CONFIG_INVALID");
+    expect(check("updater", tls)).to.deep.include({ status: 2 });
     rmSync(folder, { recursive: true });
   });
 

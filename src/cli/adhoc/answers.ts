@@ -7,8 +7,9 @@ import { cleanText } from "#engine/events/clean.ts";
 import { formatProblem } from "#errors/problem.ts";
 import type { NodeResult } from "../watch/step-results.ts";
 
-/** stdout or stderr: gets the bytes of an answer unchanged, or only text if it is a terminal. */
+/** stdout or stderr of `kcore exec`. */
 export interface AnswerStream {
+  /** Writes the answer of a single node: its bytes unchanged, to a terminal as text. */
   readonly write: (text: string | Uint8Array) => void;
   /** Writes kcore's own lines, which quote the output of nodes. */
   readonly tell: (text: string) => void;
@@ -23,15 +24,15 @@ export interface AnswerOptions {
   readonly group: boolean;
 }
 
-/** The drawing of `exec`: the output of a single node as it is; of several nodes each line with its node. */
+/** The view of `exec`: it prints the output of a single node unchanged, and of several nodes each line with its node. */
 export interface Answers extends RunDrawing {
-  /** Prints lines that have no end yet. */
+  /** Prints output that no newline has ended yet. */
   flush(): void;
-  /** Whether output was left out on its way here. */
+  /** Whether a part of the output was dropped on its way to kcore. */
   readonly isCut: boolean;
 }
 
-type Output = Extract<RunEvent, { type: "step.output" }>;
+type OutputEvent = Extract<RunEvent, { type: "step.output" }>;
 
 /** Events that explain, during a wait, why an answer does not come. */
 const news: ReadonlySet<RunEvent["type"]> = new Set([
@@ -44,31 +45,31 @@ const news: ReadonlySet<RunEvent["type"]> = new Set([
 
 export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   /** Output after the last newline, by stream and node. */
-  const torn = new Map<string, string>();
+  const unended = new Map<string, string>();
   let [width, isAlone, isCut] = [0, false, false];
   const streams = { out, err };
   const say = (text: string) => err.tell(`${text}\n`);
   const lineOf = (node: string, line: string) => `${padColumns(node, width)}  ${line}\n`;
 
-  const show = (event: Output) => {
+  const show = (event: OutputEvent) => {
     const { node, stream, text, skipped } = event;
     if (skipped) {
       isCut = true;
       say(`${node}  ${skipped} bytes of ${stream === "err" ? "stderr" : "stdout"} were left out here`);
     }
-    if (isAlone) return streams[stream].write(streams[stream].isScreen ? text : bytesOf(event));
+    if (isAlone) return streams[stream].write(streams[stream].isScreen ? text : outputBytes(event));
     if (group) return;
     const key = `${stream} ${node}`;
-    const lines = ((torn.get(key) ?? "") + text).split("\n");
-    torn.set(key, lines.pop() ?? "");
+    const lines = ((unended.get(key) ?? "") + text).split("\n");
+    unended.set(key, lines.pop() ?? "");
     streams[stream].tell(lines.map((line) => lineOf(node, line)).join(""));
   };
   const flush = () => {
-    for (const [key, line] of torn) {
+    for (const [key, line] of unended) {
       const [, stream, node = ""] = /^(out|err) (.*)$/s.exec(key) ?? [];
-      if (line !== "") streams[stream as Output["stream"]].tell(lineOf(node, line));
+      if (line !== "") streams[stream as OutputEvent["stream"]].tell(lineOf(node, line));
     }
-    torn.clear();
+    unended.clear();
   };
 
   return {
@@ -88,55 +89,61 @@ export function showAnswers({ out, err, group }: AnswerOptions): Answers {
   };
 }
 
-function bytesOf({ text, bytes }: Output): string | Uint8Array {
+function outputBytes({ text, bytes }: OutputEvent): string | Uint8Array {
   return bytes === undefined ? text : Buffer.from(bytes, "base64");
 }
 
-/** Text for stdout, and text for stderr. */
-export interface Drawn {
+/** The texts for stdout and stderr. */
+export interface GroupedAnswers {
   readonly out: string;
   readonly err: string;
 }
 
-/** Prints each distinct answer (output and end) once with its nodes, the most frequent first: stdout to `out`, stderr and failures to `err`. */
-export function drawGroups(results: readonly NodeResult[]): Drawn {
-  const groups = [...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, endOf(end)]))]
+/** Each distinct answer (output and end) once with its nodes, the most frequent first: stdout in `out`, stderr and failures in `err`. */
+export function drawGroups(results: readonly NodeResult[]): GroupedAnswers {
+  const groups = [
+    ...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, failureText(end)])),
+  ]
     .map(([, alike]) => alike)
     .toSorted((a, b) => b.length - a.length);
   let [out, err] = ["", ""];
   for (const alike of groups) {
     const [{ stdout, stderr, ...end }] = alike as [NodeResult, ...NodeResult[]];
-    const [who, why] = [namesOf(alike), endOf(end)];
+    const [who, why] = [nodeNames(alike), failureText(end)];
     if (stdout !== "" || (why === undefined && stderr === ""))
       out += block(who, stdout === "" ? "(no output)" : stdout);
     if (why === undefined && stderr !== "") err += block(`${who}  on stderr`, stderr);
   }
   for (const alike of groups) {
     const [{ stderr, ...end }] = alike as [NodeResult, ...NodeResult[]];
-    const why = endOf(end);
-    if (why !== undefined) err += block(`${namesOf(alike)}  ${why}`, stderr);
+    const why = failureText(end);
+    if (why !== undefined) err += block(`${nodeNames(alike)}  ${why}`, stderr);
   }
   return { out, err };
 }
 
-/** The failed nodes: each kind of failure once, with its nodes. */
+/** A line for each kind of failure, with its nodes. */
 export function drawFailures(results: readonly NodeResult[]): string {
-  const failed = results.filter((result) => endOf(result) !== undefined);
-  return [...Map.groupBy(failed, endOf)].map(([why, alike]) => `${namesOf(alike)}  ${why}\n`).join("");
+  const failed = results.filter((result) => failureText(result) !== undefined);
+  return [...Map.groupBy(failed, failureText)].map(([why, alike]) => `${nodeNames(alike)}  ${why}\n`).join("");
 }
 
-/** The failure of a node's command; with a hint if the command could not begin. Undefined for success. */
-function endOf({ outcome, exitCode, problem }: Omit<NodeResult, "node" | "stdout" | "stderr">): string | undefined {
+/** The failure of a node's command, with detail and hint if there is no exit code; undefined for success. */
+function failureText({
+  outcome,
+  exitCode,
+  problem,
+}: Omit<NodeResult, "node" | "stdout" | "stderr">): string | undefined {
   if (exitCode === 0) return undefined;
   if (exitCode !== undefined) return `exit code ${exitCode}`;
-  const said = problem?.detail === undefined ? "" : `\n${problem.detail.replaceAll(/^/gm, "  | ")}`;
+  const detail = problem?.detail === undefined ? "" : `\n${problem.detail.replaceAll(/^/gm, "  | ")}`;
   const hint = problem?.hint === undefined ? "" : `\n  hint: ${problem.hint}`;
   return cleanText(
-    `${outcome.replace("-", " ")}${problem ? `: ${formatProblem({ ...problem, at: undefined })}${said}${hint}` : ""}`,
+    `${outcome.replace("-", " ")}${problem ? `: ${formatProblem({ ...problem, at: undefined })}${detail}${hint}` : ""}`,
   );
 }
 
-function namesOf(alike: readonly NodeResult[]): string {
+function nodeNames(alike: readonly NodeResult[]): string {
   const names = alike.map(({ node }) => node).join(", ");
   return alike.length > 1 ? `${names} (${alike.length} nodes)` : names;
 }

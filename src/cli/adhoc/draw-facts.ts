@@ -5,31 +5,31 @@ import type { NodeFacts } from "#engine/facts/shape.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
-/** A node's facts, or the reason why there are none. */
-export interface Gathered {
+/** The facts of one node, or the reason why there are none. */
+export interface FactsAnswer {
   readonly node: string;
   readonly facts?: NodeFacts;
-  /** Milliseconds since the epoch; absent: now. */
+  /** The time of the facts, in milliseconds since the epoch; absent for facts of now. */
   readonly gathered?: number;
   readonly outcome?: string;
   readonly problem?: Problem;
 }
 
 /** A fact whose values differ between nodes. */
-export interface Difference {
+export interface FactDifference {
   readonly fact: string;
   /** By node; null for a node without the fact. */
   readonly values: Readonly<Record<string, unknown>>;
 }
 
 /** Each node with all its facts. */
-export function drawFacts(nodes: readonly Gathered[], now: number): string {
+export function drawFacts(nodes: readonly FactsAnswer[], now: number): string {
   return nodes
     .map(({ node, facts = {}, gathered, ...end }) => {
       const age = gathered === undefined ? "" : `  (${formatDuration(Math.max(0, now - gathered))} ago)`;
       const lines = flatten(facts).filter(([, value]) => value !== null);
       return [
-        `${node}${age}${failureOf(end)}`,
+        `${node}${age}${failureNote(end)}`,
         ...lines.map(([path, value]) => cleanText(`  ${path}: ${formatValue(value)}`)),
       ];
     })
@@ -38,10 +38,10 @@ export function drawFacts(nodes: readonly Gathered[], now: number): string {
 }
 
 /** A row for each node, a column for each path. */
-export function drawPaths(nodes: readonly Gathered[], paths: readonly string[]): string {
+export function drawPaths(nodes: readonly FactsAnswer[], paths: readonly string[]): string {
   const rows = nodes.map(({ node, facts, ...end }) =>
     facts === undefined
-      ? [`${node}${failureOf(end)}`]
+      ? [`${node}${failureNote(end)}`]
       : [node, ...paths.map((path) => formatValue(selectFact(facts, path) ?? null))],
   );
   return formatTable(
@@ -50,13 +50,13 @@ export function drawPaths(nodes: readonly Gathered[], paths: readonly string[]):
   );
 }
 
-/** The values at the paths; null where there is none. */
-export function pathsOf(facts: NodeFacts, paths: readonly string[]): Record<string, unknown> {
+/** The values of a node's facts by path; null for an unknown path. */
+export function valuesAt(facts: NodeFacts, paths: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(paths.map((path) => [path, selectFact(facts, path) ?? null]));
 }
 
 /** The facts at or below the paths that differ between nodes; without paths, all facts but those that change by themselves. */
-export function differencesOf(nodes: readonly Gathered[], paths: readonly string[]): readonly Difference[] {
+export function differingFacts(nodes: readonly FactsAnswer[], paths: readonly string[]): readonly FactDifference[] {
   const flat = nodes.map(({ node, facts = {} }) => [node, new Map(flatten(facts))] as const);
   const names = [...new Set(flat.flatMap(([, facts]) => [...facts.keys()]))];
   const isWanted = (name: string) =>
@@ -65,22 +65,23 @@ export function differencesOf(nodes: readonly Gathered[], paths: readonly string
       : factAt(name)?.isVolatile !== true;
   return names.filter(isWanted).flatMap((fact) => {
     const values = flat.map(([node, facts]) => [node, facts.get(fact) ?? null] as const);
-    const kinds = new Set(values.map(([, value]) => JSON.stringify(value)));
-    return kinds.size > 1 ? [{ fact, values: Object.fromEntries(values) }] : [];
+    const distinct = new Set(values.map(([, value]) => JSON.stringify(value)));
+    return distinct.size > 1 ? [{ fact, values: Object.fromEntries(values) }] : [];
   });
 }
 
-export function drawDifferences(nodes: readonly string[], differences: readonly Difference[]): string {
+/** A row for each differing fact, a column for each node. */
+export function drawDifferences(nodes: readonly string[], differences: readonly FactDifference[]): string {
   if (differences.length === 0) return "no differences\n";
   const rows = differences.map(({ fact, values }) => [fact, ...nodes.map((node) => formatValue(values[node]))]);
   return formatTable(["FACT", ...nodes], rows);
 }
 
-function failureOf({ outcome, problem }: Pick<Gathered, "outcome" | "problem">): string {
+function failureNote({ outcome, problem }: Pick<FactsAnswer, "outcome" | "problem">): string {
   return outcome === undefined ? "" : cleanText(`  ${problem?.message ?? outcome}`);
 }
 
-/** Every value with its path; a list without objects is one value. */
+/** Every value below `value` with its path; a list of plain values is one value. */
 function flatten(value: unknown, path = ""): readonly (readonly [string, unknown])[] {
   if (typeof value !== "object" || value === null) return [[path, value]];
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value]];

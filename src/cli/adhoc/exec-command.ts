@@ -9,7 +9,7 @@ import { collectSteps } from "../watch/step-results.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
-import { openLines, type Watched } from "../watch/watch-run.ts";
+import { openLines, type WatchResult } from "../watch/watch-run.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -22,7 +22,7 @@ interface ExecFlags extends RunFlags {
 }
 
 /** The exit code when a single node gave none, or only a part of its output: ssh(1) uses the same. */
-const NO_ANSWER = 255;
+const exitWithoutAnswer = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */
 export function execCommand(): Command {
@@ -65,34 +65,34 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   switch (flags.output) {
     case "events": {
       const lines = await openLines("json");
-      process.exitCode = (await run(flags, request, (event) => lines.draw(event))).exitCode;
+      process.exitCode = (await runExec(flags, request, (event) => lines.draw(event))).exitCode;
       return;
     }
     case "json": {
       const steps = collectSteps();
-      const { exitCode, model } = await run(flags, request, steps.take);
+      const { exitCode, model } = await runExec(flags, request, steps.take);
       printResult(steps.results(model), "json");
       process.exitCode = exitCode;
       return;
     }
     case "plain":
-      process.exitCode = await answer(flags, request);
+      process.exitCode = await printAnswers(flags, request);
   }
 }
 
-/** Starts a run with `--lock`; else runs the command from this process. */
-async function run(
+/** With `--lock` starts a run, else runs the command from this process. */
+async function runExec(
   flags: ExecFlags,
   request: RunRequest,
   onEvent: (event: RunEvent) => void,
-): Promise<Pick<Watched, "exitCode" | "model" | "left">> {
+): Promise<Pick<WatchResult, "exitCode" | "model" | "leftEarly">> {
   if (flags.lock) return startRun(flags, request, { output: "quiet", onEvent });
   const collects = flags.output === "json" || flags.group === true;
-  return { ...(await runHere(flags, request, onEvent, { collects })), left: false };
+  return { ...(await runHere(flags, request, onEvent, { collects })), leftEarly: false };
 }
 
-/** Shows the command's output, and gives the exit code. */
-async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
+/** Prints the command's output, and returns the exit code. */
+async function printAnswers(flags: ExecFlags, request: RunRequest): Promise<number> {
   const { group = false, verbose = false } = flags;
   const [out, err] = [process.stdout, process.stderr];
   const steps = collectSteps();
@@ -103,10 +103,10 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
     if (group) steps.take(event);
     answers.draw(event);
   };
-  const { model, left, exitCode } = await run(flags, request, onEvent);
+  const { model, leftEarly, exitCode } = await runExec(flags, request, onEvent);
   const results = steps.results(model);
   answers.flush();
-  if (left) return exitCode;
+  if (leftEarly) return exitCode;
   const { what } = request;
   if (
     what.kind === "exec" &&
@@ -126,7 +126,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailures(results)));
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
   // A caller must not take partial output for all of it.
-  return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
+  return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? exitWithoutAnswer : only.exitCode;
 }
 
 /** Whether the first word has shell syntax and a node found no program of that name. */

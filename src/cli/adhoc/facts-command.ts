@@ -10,7 +10,7 @@ import { ownRoster } from "../roster/own-roster.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { printJson } from "../terminal/print-json.ts";
-import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
+import { drawDifferences, drawFacts, drawPaths, differingFacts, valuesAt, type FactsAnswer } from "./draw-facts.ts";
 import { runHere } from "../watch/run-here.ts";
 import { tellWait } from "../watch/step-results.ts";
 
@@ -42,17 +42,17 @@ Examples:
 
 What was gathered is kept in .kcore/facts, for targets such as --on 'fact:os.id=debian'.`,
     )
-    .action(facts);
+    .action(printFacts);
   return command;
 }
 
-async function facts(target: string | undefined, words: readonly string[], flags: FactsFlags): Promise<void> {
+async function printFacts(target: string | undefined, words: readonly string[], flags: FactsFlags): Promise<void> {
   const { on, paths } = nodesAndPaths(target, words, flags);
   refuseUnknown(paths);
-  const asked = { ...flags, on };
-  requireTarget(asked, "facts");
-  const nodes = flags.kept ? keptOf(asked) : await gather(asked);
-  process.stdout.write(flags.diff ? differ(nodes, paths, flags) : show(nodes, paths, flags));
+  const targeted = { ...flags, on };
+  requireTarget(targeted, "facts");
+  const nodes = flags.kept ? readKept(targeted) : await gather(targeted);
+  process.stdout.write(flags.diff ? drawDifferingFacts(nodes, paths, flags) : drawAll(nodes, paths, flags));
 }
 
 /** Without `--on` the first word is the target; with `--diff`, so is each later word that is no fact's path. */
@@ -76,15 +76,16 @@ function refuseUnknown(paths: readonly string[]): void {
   );
 }
 
-async function gather(flags: FactsFlags): Promise<readonly Gathered[]> {
+/** Sets the exit code of the process, as some nodes may have failed. */
+async function gather(flags: FactsFlags): Promise<readonly FactsAnswer[]> {
   const { exitCode, model } = await runHere(flags, requestOf(flags, { kind: "facts" }), tellWait);
   process.exitCode = exitCode;
-  return [...model.nodes.values()].map(({ name, outcome = "interrupted", facts: told, problem }) =>
-    outcome === "done" ? { node: name, facts: told ?? {} } : { node: name, outcome, ...(problem ? { problem } : {}) },
+  return [...model.nodes.values()].map(({ name, outcome = "interrupted", facts = {}, problem }) =>
+    outcome === "done" ? { node: name, facts } : { node: name, outcome, ...(problem ? { problem } : {}) },
   );
 }
 
-function keptOf({ project, on = [], ...flags }: FactsFlags): readonly Gathered[] {
+function readKept({ project, on = [], ...flags }: FactsFlags): readonly FactsAnswer[] {
   const root = findProject(project);
   const now = Date.now();
   return matchTargets(on, ownRoster(root)).map(({ name }) => {
@@ -101,25 +102,29 @@ function keptOf({ project, on = [], ...flags }: FactsFlags): readonly Gathered[]
   });
 }
 
-function show(nodes: readonly Gathered[], paths: readonly string[], { output }: FactsFlags): string {
+function drawAll(nodes: readonly FactsAnswer[], paths: readonly string[], { output }: FactsFlags): string {
   if (output === "table") return paths.length > 0 ? drawPaths(nodes, paths) : drawFacts(nodes, Date.now());
-  const shown = nodes.map(({ node, facts: told, outcome, problem }) => [
+  const shown = nodes.map(({ node, facts, outcome, problem }) => [
     node,
-    told === undefined ? { outcome, ...(problem ? { problem } : {}) } : paths.length > 0 ? pathsOf(told, paths) : told,
+    facts === undefined
+      ? { outcome, ...(problem ? { problem } : {}) }
+      : paths.length > 0
+        ? valuesAt(facts, paths)
+        : facts,
   ]);
   return `${printJson(Object.fromEntries(shown), 2)}\n`;
 }
 
-/** @throws KcoreError USAGE when there is nothing to compare with */
-function differ(nodes: readonly Gathered[], paths: readonly string[], { output }: FactsFlags): string {
+/** The facts that differ; stderr names the nodes without facts. @throws KcoreError USAGE for fewer than two nodes */
+function drawDifferingFacts(nodes: readonly FactsAnswer[], paths: readonly string[], { output }: FactsFlags): string {
   if (nodes.length < 2) throw usageError("--diff needs at least two nodes", "kcore facts --diff n1 n2");
-  const there = nodes.filter(({ facts: told }) => told !== undefined);
+  const known = nodes.filter(({ facts }) => facts !== undefined);
   for (const { node, outcome, problem } of nodes)
     if (outcome !== undefined) process.stderr.write(`${node}  ${problem?.message ?? outcome}\n`);
-  const differences = differencesOf(there, paths);
+  const differences = differingFacts(known, paths);
   if (output === "json") return `${printJson(differences, 2)}\n`;
   return drawDifferences(
-    there.map(({ node }) => node),
+    known.map(({ node }) => node),
     differences,
   );
 }

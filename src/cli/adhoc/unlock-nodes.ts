@@ -1,5 +1,5 @@
 import { exitCodes } from "#errors/problem.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { runHere } from "../watch/run-here.ts";
 import { tellWait } from "../watch/step-results.ts";
@@ -10,20 +10,21 @@ export interface UnlockFlags extends RunFlags {
 
 /** `kcore node unlock TARGET`: shows the runs that hold the nodes, asks, and ends the runners of those runs. */
 export async function unlockNodes(target: string, flags: UnlockFlags): Promise<void> {
-  const asked = { ...flags, on: [target] };
+  const targeted = { ...flags, on: [target] };
   if (!flags.yes) {
-    const held = await askNodes(asked, { isLook: true });
+    const held = await askNodes(targeted, { isLook: true });
     if (!held.some((text) => text.startsWith("held by run"))) return;
-    await confirm("End that run on these nodes? Its work there is broken off.", {});
+    await requireYes("End that run on these nodes? Its work there is broken off.", {});
   }
-  await askNodes(asked, { isLook: false });
+  await askNodes(targeted, { isLook: false });
 }
 
-/** Ends the run's runners on those nodes that it still holds. */
+/** Ends the runners of the run on those of the nodes that the run still holds. */
 export async function abandonNodes(run: string, nodes: readonly string[], flags: UnlockFlags): Promise<void> {
   await askNodes({ ...flags, on: [nodes.join(",")] }, { isLook: false, run });
 }
 
+/** Prints the answer of each node, and returns these texts. `isLook`: no runner is ended. */
 async function askNodes(
   flags: UnlockFlags,
   what: { readonly isLook: boolean; readonly run?: string },

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { exitCodes, usageError } from "#errors/problem.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
-import { drawDifference, type Change, type ApplyFlags } from "./change.ts";
+import { drawDifference, type ManifestChange, type ApplyFlags } from "./change.ts";
 import { readFiles } from "#manifests/read-files.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
@@ -21,7 +21,7 @@ interface Flags extends Omit<ApplyFlags, "output" | "result"> {
   readonly output: "table" | "json" | "yaml";
 }
 
-const kinds = `
+const kindsHelp = `
 Kinds: Cluster (a context with its CA), NodeInstall (what kcore node install is told), Node (a roster entry, and what the
 cluster expects of the node), DiskLayout (partitions, file systems, volume groups and pools on disks of a node, drawn before
 and after), ClusterUpdate (what nodes shall run next, and how it is rolled out). Keys in camelCase or snake_case; several
@@ -43,7 +43,7 @@ Examples:
   kcore apply -f cluster.yaml -f nodes.yaml --dry-run
   kcore apply -f disks.yaml --grant S3Z8NB0K:9f2c51d07ab3e846
   generate-nodes | kcore apply -f -
-${kinds}`,
+${kindsHelp}`,
     )
     .action(apply);
 }
@@ -52,7 +52,7 @@ ${kinds}`,
 export function diffCommand(): Command {
   return withFiles(new Command("diff"))
     .description("Show what kcore apply would change; exits 1 if anything would")
-    .addHelpText("after", `\nExamples:\n  kcore diff -f nodes.yaml\n  kcore diff -f disks.yaml -o json\n${kinds}`)
+    .addHelpText("after", `\nExamples:\n  kcore diff -f nodes.yaml\n  kcore diff -f disks.yaml -o json\n${kindsHelp}`)
     .action(diff);
 }
 
@@ -64,21 +64,21 @@ function withFiles(command: Command): Command {
     .option("--wait", "wait for a node that another run holds instead of refusing");
 }
 
-/** A result as `-o json` prints it; a change with `data` (DiskLayout, ClusterUpdate) adds it, and the phase reached. */
-interface Line {
+/** A manifest's result as `-o json` prints it. A change with `data` (DiskLayout, ClusterUpdate) adds that data and the phase. */
+interface ResultLine {
   readonly kind: Manifest["kind"];
   readonly name: string;
-  readonly result: Change["outcome"];
-  readonly differences: Change["differences"];
-  readonly notes: Change["notes"];
-  readonly phase?: Phase;
+  readonly result: ManifestChange["outcome"];
+  readonly differences: ManifestChange["differences"];
+  readonly notes: ManifestChange["notes"];
+  readonly phase?: ManifestPhase;
 }
 
-type Phase = "pending" | "applied" | "refused" | "failed";
+type ManifestPhase = "pending" | "applied" | "refused" | "failed";
 
 async function apply({ filename, dryRun = false, output, ...flags }: Flags): Promise<void> {
-  const manifests = await readFiles(named(filename));
-  const lines: Line[] = [];
+  const manifests = await readFiles(namedFiles(filename));
+  const lines: ResultLine[] = [];
   try {
     for (const manifest of manifests) {
       // One after the other: a Node may need the Cluster before it.
@@ -88,7 +88,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
       if (output === "table") {
         const done = change.outcome === "refused" ? change.whenGranted : change.outcome;
         const what = dryRun ? change.outcome : code === 0 ? done : "failed";
-        process.stdout.write(`${titleOf(manifest)} ${what}${dryRun ? " (dry run)" : ""}\n`);
+        process.stdout.write(`${manifestTitle(manifest)} ${what}${dryRun ? " (dry run)" : ""}\n`);
         for (const note of change.notes) process.stdout.write(`  ${note}\n`);
         if (dryRun) process.stdout.write(refusalsOf(change));
       }
@@ -101,11 +101,11 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
-/** Makes the change unless it is a dry run, and adds its result to `lines`. Returns the exit code. */
+/** Makes the change, except in a dry run, and adds the result to `lines`. Returns the exit code. */
 async function perform(
   manifest: Manifest,
-  change: Change,
-  { dryRun, lines }: { readonly dryRun: boolean; readonly lines: Line[] },
+  change: ManifestChange,
+  { dryRun, lines }: { readonly dryRun: boolean; readonly lines: ResultLine[] },
 ): Promise<number> {
   if (change.outcome === "unchanged" || dryRun) {
     lines.push(lineOf(manifest, change, dryRun ? "pending" : "applied"));
@@ -122,8 +122,8 @@ async function perform(
 }
 
 async function diff({ filename, output, ...flags }: Flags): Promise<void> {
-  const planned: (readonly [Manifest, Change])[] = [];
-  for (const manifest of await readFiles(named(filename)))
+  const planned: (readonly [Manifest, ManifestChange])[] = [];
+  for (const manifest of await readFiles(namedFiles(filename)))
     planned.push([manifest, await planManifest(manifest, { ...flags, result: output })]);
   const lines = planned.map(([manifest, change]) => lineOf(manifest, change, "pending"));
   printResult(lines, output, () => planned.map(([one, change]) => draw(one, change)).join(""));
@@ -131,36 +131,40 @@ async function diff({ filename, output, ...flags }: Flags): Promise<void> {
     process.exitCode = exitCodes.failed;
 }
 
-function draw(manifest: Manifest, change: Change): string {
+function draw(manifest: Manifest, change: ManifestChange): string {
   const { outcome, differences, notes } = change;
-  const title = `${titleOf(manifest)} ${outcome === "unchanged" ? outcome : `would be ${outcome}`}`;
+  const title = `${manifestTitle(manifest)} ${outcome === "unchanged" ? outcome : `would be ${outcome}`}`;
   const lines = [title, ...differences.map(drawDifference), ...notes.map((note) => `  ${note}`)];
   return `${pictureOf(change)}${lines.map((line) => `${line}\n`).join("")}${refusalsOf(change)}`;
 }
 
-function pictureOf({ picture }: Change): string {
+function pictureOf({ picture }: ManifestChange): string {
   if (!picture) return "";
   const { stdout, env } = process;
   const canvas = { columns: stdout.columns || 80, color: wantsColor(stdout), ascii: !detectTheme(env).unicode };
   return `${picture(canvas)}\n`;
 }
 
-function refusalsOf({ refusals = [] }: Change): string {
+function refusalsOf({ refusals = [] }: ManifestChange): string {
   return refusals.length === 0 ? "" : `${drawProblems(refusals, { color: wantsColor(process.stdout) })}\n`;
 }
 
-function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }: Change, phase: Phase): Line {
-  const told = outcome === "refused" ? "refused" : outcome === "unchanged" ? "applied" : phase;
-  return { kind, name, result: outcome, differences, notes, ...(data && { phase: told, ...data }) };
+function lineOf(
+  { kind, name }: Manifest,
+  { outcome, differences, notes, data }: ManifestChange,
+  phase: ManifestPhase,
+): ResultLine {
+  const reached = outcome === "refused" ? "refused" : outcome === "unchanged" ? "applied" : phase;
+  return { kind, name, result: outcome, differences, notes, ...(data && { phase: reached, ...data }) };
 }
 
-function named(files: readonly string[] | undefined): readonly string[] {
+function namedFiles(files: readonly string[] | undefined): readonly string[] {
   if (files !== undefined) return files;
   throw usageError("no file of manifests is named", "-f FILE, or -f - for what comes in");
 }
 
-/** The changes that applying one manifest would make now. @throws KcoreError */
-export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promise<Change> {
+/** The change that applying a manifest would make now; only its `perform` changes anything. @throws KcoreError as the kind's planner */
+export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promise<ManifestChange> {
   switch (manifest.kind) {
     case "Cluster":
       return planCluster(manifest, flags);
@@ -176,6 +180,6 @@ export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promi
 }
 
 /** `node/n1`, as results name a manifest. */
-export function titleOf({ kind, name }: Manifest): string {
+function manifestTitle({ kind, name }: Manifest): string {
   return `${kind.toLowerCase()}/${name}`;
 }

@@ -6,11 +6,11 @@ import type { InstallFlags } from "../install/install-node.ts";
 import type { ClusterFlags } from "../options.ts";
 import { clusterIfAny, type Cluster } from "../cluster/open-cluster.ts";
 
-export type Outcome = "created" | "updated" | "unchanged" | "refused";
+export type ApplyOutcome = "created" | "updated" | "unchanged" | "refused";
 
 /** One value that applying a manifest would change. */
-export interface Difference {
-  /** The place of the value: `roster`, `cluster`, `context`, or the `node` itself. */
+export interface ManifestDifference {
+  /** Where the value is kept; `node`: on the machine itself. */
   readonly in: "roster" | "cluster" | "context" | "node";
   readonly field: string;
   readonly have: unknown;
@@ -18,47 +18,47 @@ export interface Difference {
 }
 
 /** The changes that applying a manifest would make now to the roster, the cluster and the nodes. */
-export interface Change {
-  readonly outcome: Outcome;
-  readonly differences: readonly Difference[];
+export interface ManifestChange {
+  readonly outcome: ApplyOutcome;
+  readonly differences: readonly ManifestDifference[];
   /** Further lines for the operator: places that could not be read, next commands. */
   readonly notes: readonly string[];
-  /** The drawing that an operator sees first. */
+  /** A drawing, printed above the differences. */
   readonly picture?: (canvas: Canvas) => string;
-  /** The outcome once the operator grants the refused disks at the terminal. */
-  readonly whenGranted?: Outcome;
+  /** The outcome if the operator grants the refused disks at the terminal. */
+  readonly whenGranted?: ApplyOutcome;
   /** Reasons for a refusal. */
   readonly refusals?: readonly LayoutRefusal[];
   /** Further fields of `-o json`. */
   readonly data?: Readonly<Record<string, unknown>>;
-  /** Makes the change. It may end with the exit code of a run. @throws KcoreError if it is refused */
+  /** Makes the change and returns the exit code, which may be a run's. @throws KcoreError if the change is refused */
   readonly perform: () => Promise<number>;
 }
 
 /** The fields of `want` that differ in `have`; other fields of `have` do not count. */
-export function differencesOf(
-  place: Difference["in"],
+export function differingFields(
+  place: ManifestDifference["in"],
   have: Readonly<Record<string, unknown>>,
   want: Readonly<Record<string, unknown>>,
-): readonly Difference[] {
-  return Object.entries(want).flatMap(([field, value]): Difference[] =>
-    isDeepStrictEqual(plain(have[field]), plain(value)) ? [] : [{ in: place, field, have: have[field], want: value }],
+): readonly ManifestDifference[] {
+  return Object.entries(want).flatMap(([field, value]): ManifestDifference[] =>
+    isDeepStrictEqual(asJson(have[field]), asJson(value)) ? [] : [{ in: place, field, have: have[field], want: value }],
   );
 }
 
 /** The value as JSON gives it back: without prototypes and undefined fields. */
-function plain(value: unknown): unknown {
+function asJson(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
 
 /** `+` for a new value, `-` for a removed one, `~` for a changed one. */
-export function drawDifference({ in: place, field, have, want }: Difference): string {
-  const [before, after] = [shown(have), shown(want)];
+export function drawDifference({ in: place, field, have, want }: ManifestDifference): string {
+  const [before, after] = [shownValue(have), shownValue(want)];
   if (before === undefined) return `  + ${place} ${field}: ${after ?? ""}`;
   return after === undefined ? `  - ${place} ${field}: ${before}` : `  ~ ${place} ${field}: ${before} -> ${after}`;
 }
 
-function shown(value: unknown): string | undefined {
+function shownValue(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -66,26 +66,26 @@ function shown(value: unknown): string | undefined {
 export type ApplyFlags = ClusterFlags &
   InstallFlags & { readonly bundle?: string; readonly result: "table" | "json" | "yaml" };
 
-/** The cluster to keep records in, or why there is none yet. */
-type RecordPlace = { readonly cluster: Cluster } | { readonly none: string };
+/** The cluster whose controllers record manifests, or the reason why there is none yet. */
+type RecordsCluster = { readonly cluster: Cluster } | { readonly none: string };
 
 /**
- * Opens the cluster if there is one. A missing context, or one without a controller, is no error: every cluster begins
- * so. @throws KcoreError for a context that is broken
+ * Opens the cluster if there is one. A missing context or controller is no error, since every cluster begins without.
+ * @throws KcoreError for a broken context, or an unknown one that `--context` names
  */
-export async function recordPlace(flags: ClusterFlags): Promise<RecordPlace> {
+export async function openForRecords(flags: ClusterFlags): Promise<RecordsCluster> {
   const cluster = await clusterIfAny(flags);
   if (!cluster) return { none: "there is no cluster yet" };
   return cluster.endpoints.length > 0 ? { cluster } : { none: "the cluster has no controller yet" };
 }
 
 /** A record's value; undefined when there is none. */
-export async function readRecord(client: ApiClient, kind: string, name: string): Promise<unknown> {
-  return (await orUnknown(() => client.call("getObject", {}, { id: `${kind}/${name}` })))?.value;
+export async function readManifestRecord(client: ApiClient, kind: string, name: string): Promise<unknown> {
+  return (await unlessMissing(() => client.call("getObject", {}, { id: `${kind}/${name}` })))?.value;
 }
 
-/** The answer, or undefined when the controller knows no such thing. */
-export async function orUnknown<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+/** The answer of `ask`; undefined if the controller answers 404. */
+export async function unlessMissing<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
   try {
     return await ask();
   } catch (error) {

@@ -7,17 +7,17 @@ import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
-import { readRecord, recordPlace, type Change, type Difference } from "./change.ts";
+import { readManifestRecord, openForRecords, type ManifestChange, type ManifestDifference } from "./change.ts";
 
 type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
 type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
 /**
  * Plans a `Cluster`: it makes the context with its CA, or adds the controller to the existing context. A manifest never
- * replaces an existing CA: applied twice, it would replace it twice.
- * @throws KcoreError USAGE for an impossible folder
+ * replaces an existing CA, since each repeated apply would replace the CA again.
+ * @throws KcoreError USAGE for another `certsDir` than the context's folder, or an invalid controller; CONFIG_INVALID
  */
-export async function planCluster({ name, spec, at }: ClusterManifest, flags: Flags): Promise<Change> {
+export async function planCluster({ name, spec, at }: ClusterManifest, flags: Flags): Promise<ManifestChange> {
   const place = contextHome();
   const { contexts } = await readConfig(place);
   const entry = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
@@ -32,7 +32,7 @@ export async function planCluster({ name, spec, at }: ClusterManifest, flags: Fl
   const controllers = spec.controller === undefined ? [] : [formatEndpoint(parseEndpoint(spec.controller))];
   const known = entry ? endpointsOf(entry).map((text) => formatEndpoint(parseEndpoint(text))) : [];
   const missing = controllers.filter((endpoint) => !known.includes(endpoint));
-  const local: Difference[] = [
+  const local: ManifestDifference[] = [
     ...(entry ? [] : [{ in: "context" as const, field: name, have: undefined, want: folder }]),
     ...missing.map((want) => ({ in: "context" as const, field: "controller", have: undefined, want })),
   ];
@@ -59,22 +59,22 @@ export async function planCluster({ name, spec, at }: ClusterManifest, flags: Fl
 }
 
 interface RecordChange {
-  readonly differences: readonly Difference[];
+  readonly differences: readonly ManifestDifference[];
   readonly notes: readonly string[];
   readonly write: () => Promise<void>;
 }
 
-/** A cluster whose controllers are not deployed yet is no error here: it begins with this manifest. */
+/** Plans the cluster's record of the manifest. Without a controller that answers, it notes that nothing is recorded. */
 async function planRecord(name: string, value: Record<string, unknown>, flags: ClusterFlags): Promise<RecordChange> {
   const later = (why: string): RecordChange => ({
     differences: [],
     notes: [`not recorded in the cluster: ${why}`],
     write: () => Promise.resolve(),
   });
-  const place = await recordPlace({ ...flags, context: name });
+  const place = await openForRecords({ ...flags, context: name });
   if ("none" in place) return later(place.none);
   try {
-    const record = await place.cluster.ask((client) => readRecord(client, "Cluster", name));
+    const record = await place.cluster.ask((client) => readManifestRecord(client, "Cluster", name));
     const isSame = JSON.stringify(record) === JSON.stringify(value);
     return {
       differences: isSame ? [] : [{ in: "cluster", field: "manifest", have: record, want: value }],

@@ -13,7 +13,7 @@ export interface Canvas {
   readonly ascii?: boolean;
 }
 
-/** Fewer columns leave no room for boxes: each slice gets a line instead. */
+/** With fewer columns there is no room for boxes, and each slice gets a line. */
 const narrowest = 40;
 /** The columns before a box: `  before  `. */
 const margin = 10;
@@ -27,7 +27,7 @@ const verdicts: Readonly<Record<DiskPlan["verdict"], readonly [string, string]>>
 };
 
 /** Each disk before and after, boxes as wide as the partitions are large: lines of text, without a final line break. */
-export function drawPlan({ node, disks, refusals }: LayoutPlan, canvas: Canvas): string {
+export function drawLayoutPlan({ node, disks, refusals }: LayoutPlan, canvas: Canvas): string {
   return disks
     .map((disk) => {
       const codes = refusals.flatMap((one) => (one.disk === disk.name ? [`${one.code}, ${one.reason ?? ""}`] : []));
@@ -44,7 +44,7 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
     `${disk.name} of ${node}:`,
     disk.model === "" ? "" : `${disk.model},`,
     `${kind} ${value},`,
-    `${sizeOf(disk.size)},`,
+    `${shortSize(disk.size)},`,
     `${disk.device} now`,
   ];
   const holders = disk.holders.length === 0 ? [] : [visible(`  in use: ${disk.holders.join("; ")}`)];
@@ -63,7 +63,7 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
 /** A disk that stays as it is gets one drawing. */
 function isSame({ before, after }: DiskPlan): boolean {
   const text = (slices: readonly Slice[]): string =>
-    slices.map((slice) => `${titleOf(slice)} ${slice.holds} ${slice.fate}`).join("\n");
+    slices.map((slice) => `${sliceTitle(slice)} ${slice.holds} ${slice.fate}`).join("\n");
   return text(before) === text(after);
 }
 
@@ -74,29 +74,29 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   // Each box has its left side, the last one its right side too.
   if (room < narrowest || slices.length * 7 + 1 > room)
     return slices.map((slice, index) => {
-      const text = `${index === 0 ? head : " ".repeat(margin)}${[titleOf(slice), slice.holds].filter(Boolean).join(" ")}`;
-      return paint(colors[slice.fate], cut(text, columns, ascii));
+      const text = `${index === 0 ? head : " ".repeat(margin)}${[sliceTitle(slice), slice.holds].filter(Boolean).join(" ")}`;
+      return paint(colors[slice.fate], fitText(text, columns, ascii));
     });
   const widths = widthsOf(slices, room - slices.length - 1);
   const line = (left: string, middle: string, right: string, dash: string): string =>
     `${left}${widths.map((width) => dash.repeat(width)).join(middle)}${right}`;
   const side = ascii ? "|" : "│";
   const cells = (texts: readonly string[]): string =>
-    `${side}${texts.map((text, index) => paint(colors[slices[index]?.fate ?? "free"], padColumns(cut(` ${text}`, widths[index] ?? 0, ascii), widths[index] ?? 0))).join(side)}${side}`;
+    `${side}${texts.map((text, index) => paint(colors[slices[index]?.fate ?? "free"], padColumns(fitText(` ${text}`, widths[index] ?? 0, ascii), widths[index] ?? 0))).join(side)}${side}`;
   const blank = " ".repeat(margin);
   return [
     `${blank}${ascii ? line("+", "+", "+", "-") : line("┌", "┬", "┐", "─")}`,
-    `${head}${cells(slices.map(titleOf))}`,
+    `${head}${cells(slices.map(sliceTitle))}`,
     `${blank}${cells(slices.map(({ holds }) => holds))}`,
     `${blank}${ascii ? line("+", "+", "+", "-") : line("└", "┴", "┘", "─")}`,
   ];
 }
 
-/** Widths in proportion to the sizes; a box too small for its text gets the text's width, and the others share the remaining columns. */
+/** Widths in proportion to the sizes; a box too small for its text gets the text's width, and other boxes share the remaining columns. */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
   const wanted = [
-    slices.map((slice) => Math.max(widthOf(titleOf(slice)), widthOf(slice.holds)) + 2),
-    slices.map((slice) => widthOf(titleOf(slice)) + 2),
+    slices.map((slice) => Math.max(widthOf(sliceTitle(slice)), widthOf(slice.holds)) + 2),
+    slices.map((slice) => widthOf(sliceTitle(slice)) + 2),
     slices.map(() => 6),
   ];
   const least = wanted.find((list) => sum(list) <= room) ?? [];
@@ -126,22 +126,22 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
-function titleOf({ name, size }: Slice): string {
-  return [name, sizeOf(size)].filter(Boolean).join(" ");
+function sliceTitle({ name, size }: Slice): string {
+  return [name, shortSize(size)].filter(Boolean).join(" ");
 }
 
-/** `512M`, `1.8T`: of the largest unit that leaves a whole part. */
-export function sizeOf(bytes: number): string {
+/** A size like `512M` or `1.8T`, in the largest binary unit that leaves a whole part. */
+export function shortSize(bytes: number): string {
   return formatBinary(bytes).replace(/ (.).*/, "$1");
 }
 
-/** Fits a text into the width, without control characters, which a name from a node may have (S-4). */
-function cut(told: string, width: number, ascii: boolean): string {
+/** The text cut to the width, without control characters, which a name from a node may have (S-4). */
+function fitText(raw: string, width: number, ascii: boolean): string {
   const text = ascii
-    ? visible(told)
+    ? visible(raw)
         .replaceAll(/[\u201c\u201d]/g, '"')
         .replaceAll(/[^ -~]/g, "?")
-    : visible(told);
+    : visible(raw);
   return widthOf(text) <= width ? text : `${takeColumns(text, width - 1)}${ascii ? "~" : "…"}`;
 }
 

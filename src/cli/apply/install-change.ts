@@ -5,7 +5,7 @@ import { usualName } from "../roster/find-machine.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
 import type { RunFlags } from "../watch/run-request.ts";
-import { differencesOf, readRecord, recordPlace, type Change } from "./change.ts";
+import { differingFields, readManifestRecord, openForRecords, type ManifestChange } from "./change.ts";
 
 type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
 
@@ -13,23 +13,26 @@ type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
  * Plans a `NodeInstall`: an installation as by `kcore node install`, unless the cluster has it on record and the node
  * is ready.
  */
-export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterFlags & RunFlags): Promise<Change> {
+export async function planNodeInstall(
+  { spec }: InstallManifest,
+  flags: ClusterFlags & RunFlags,
+): Promise<ManifestChange> {
   const given = Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
   const request = { ...given, node: spec.node } as InstallRequest;
   const name = spec.hostname ?? usualName(parseEndpoint(spec.node, 9091).host);
   const value = JSON.parse(JSON.stringify(request)) as Record<string, unknown>;
-  const place = await recordPlace(flags);
+  const place = await openForRecords(flags);
   const found =
     "none" in place
       ? undefined
       : await place.cluster.ask(async (client) => {
-          const record = (await readRecord(client, "NodeInstall", name)) as Record<string, unknown> | undefined;
+          const record = (await readManifestRecord(client, "NodeInstall", name)) as Record<string, unknown> | undefined;
           const { nodes } = await client.call("listNodes", {});
           return { record, status: nodes.find(({ hostname }) => hostname === name)?.status };
         });
   const differences = [
-    ...differencesOf("cluster", found?.record ?? {}, value),
-    ...differencesOf("cluster", { status: found?.status ?? "not deployed" }, { status: "ready" }),
+    ...differingFields("cluster", found?.record ?? {}, value),
+    ...differingFields("cluster", { status: found?.status ?? "not deployed" }, { status: "ready" }),
   ];
   return {
     outcome: differences.length === 0 ? "unchanged" : found?.record ? "updated" : "created",
@@ -39,7 +42,7 @@ export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterF
       const code = await installNode(request, flags);
       if (code !== 0) return code;
       // This installation may have deployed the first controller.
-      const now = await recordPlace(flags);
+      const now = await openForRecords(flags);
       if ("cluster" in now)
         await now.cluster.ask((client) => client.call("putObject", { value }, { id: `NodeInstall/${name}` }));
       return 0;

@@ -5,7 +5,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { collectSteps, tellWait } from "../watch/step-results.ts";
-import { drawPlan } from "./draw-layout.ts";
+import { drawLayoutPlan } from "./draw-layout.ts";
 import { layoutParams } from "#engine/layout/layout-params.ts";
 import { insideOf, type Layout } from "#engine/layout/layout-schema.ts";
 import { withRefusals, planLayout, type LayoutPlan } from "#engine/layout/plan-layout.ts";
@@ -13,11 +13,11 @@ import { refusal } from "#engine/layout/reasons.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { viewOf } from "../terminal/choose-view.ts";
+import { viewFromFlags } from "../terminal/choose-view.ts";
 import { requestOf } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { askForGrants, grantsWanted, ungranted } from "../watch/typed-grants.ts";
-import type { Change, Difference, ApplyFlags } from "./change.ts";
+import type { ManifestChange, ManifestDifference, ApplyFlags } from "./change.ts";
 
 type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 
@@ -26,8 +26,8 @@ type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
  * If either refuses, nothing is written.
  * @throws KcoreError for a node that is not in the roster, cannot be reached or lists no disks
  */
-export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
-  const node = nodeOf(manifest, flags);
+export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<ManifestChange> {
+  const node = findLayoutNode(manifest, flags);
   const layout = manifest.layout as Layout;
   const inventory = await listDisks(node, flags);
   const found = planLayout(node, layout, inventory);
@@ -45,7 +45,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
   const withRefusalsOf = (model: RunModel): LayoutPlan => withRefusals(found, refusedSteps(model), inventory);
   const plan = dry ? withRefusalsOf(dry) : found;
   const { refusals } = plan;
-  const differences = dry ? differencesOf(dry) : [];
+  const differences = dry ? changesOfSteps(dry) : [];
   const whenGranted = isNew ? "created" : "updated";
   const outcome = refusals.length > 0 ? "refused" : differences.length === 0 ? "unchanged" : whenGranted;
   return {
@@ -53,25 +53,25 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
     differences,
     notes: outcome === "unchanged" ? [] : notesOf(layout),
     whenGranted,
-    picture: (canvas) => drawPlan(plan, canvas),
+    picture: (canvas) => drawLayoutPlan(plan, canvas),
     refusals,
-    // The form of `-o json`, with the drawing as data.
+    // `-o json` prints the plan that the picture draws.
     data: { ...plan },
     perform: async () => {
       if (!request || !dry) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
-      const granted = await grant(flags, request, dry, withRefusalsOf);
+      const granted = await withGrants(flags, request, dry, withRefusalsOf);
       if (flags.result !== "table")
         return (await startRun(flags, granted, { output: "quiet", onEvent: tellWait })).exitCode;
-      return (await startRun(flags, granted, viewOf(flags))).exitCode;
+      return (await startRun(flags, granted, viewFromFlags(flags))).exitCode;
     },
   };
 }
 
 /**
- * The request with all grants that it needs. At a terminal the operator grants disks by typing their names, and another dry run judges
- * the layout with these grants: kcore writes nothing while any refusal stands. @throws KcoreError with the refusals that stand
+ * The request with all grants that it needs. At a terminal the operator grants disks by typing their names; then another dry run judges
+ * the layout with these grants. @throws KcoreError with the refusals that stand
  */
-async function grant(
+async function withGrants(
   flags: ApplyFlags,
   request: RunRequest,
   dry: RunModel,
@@ -89,7 +89,7 @@ async function grant(
   const standing = ungranted(refusals, grants);
   if (standing.length > 0) throw new KcoreError(standing, { exitCode: exitCodes.failed });
   const granted = { ...request, grants: [...request.grants, ...grants] };
-  return grant(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }), withRefusalsOf);
+  return withGrants(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }), withRefusalsOf);
 }
 
 function notesOf({ disks }: Layout): readonly string[] {
@@ -98,7 +98,7 @@ function notesOf({ disks }: Layout): readonly string[] {
     : [];
 }
 
-function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags): NodeEntry {
+function findLayoutNode({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags): NodeEntry {
   const { nodes } = ownRoster(findProject(project));
   const found = nodes.get(name) ?? [...nodes.values()].find(({ id }) => id === name);
   if (found) return found;
@@ -110,7 +110,7 @@ function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags)
   });
 }
 
-/** The disks of the node. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and for a node that a run does not reach */
+/** The disks of the node, listed by a run. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and for a node that a run does not reach */
 async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
   const steps = collectSteps();
   const request = requestOf(
@@ -118,7 +118,7 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
     { kind: "exec", argv: [diskInventoryText()], shell: true },
     { dryRun: false },
   );
-  const { model, left, exitCode } = await startRun(flags, request, {
+  const { model, leftEarly, exitCode } = await startRun(flags, request, {
     output: "quiet",
     onEvent: (event) => {
       steps.take(event);
@@ -128,30 +128,30 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
   const [result] = steps.results(model);
   const inventory = result?.exitCode === 0 ? readDiskInventory(result.stdout) : undefined;
   if (inventory) return inventory;
-  if (left || result?.exitCode === undefined) throw notRun(model, exitCode);
+  if (leftEarly || result?.exitCode === undefined) throw runFailure(model, exitCode);
   const message = `the disks of ${name} could not be listed`;
   throw new KcoreError(refusal({ code: "DISK_LAYOUT_PROBE_FAILED", message, detail: result.stderr.trim() }), {
     exitCode: exitCodes.failed,
   });
 }
 
-/** Starts a run that shows only its questions. @throws KcoreError if the run did not reach the node */
+/** Starts a run that shows only its questions and waits. @throws KcoreError if the operator left it, or the run did not reach the node */
 async function runQuietly(flags: ApplyFlags, request: RunRequest): Promise<RunModel> {
-  const { model, left, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
+  const { model, leftEarly, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
   const [node] = model.nodes.values();
-  const isTold = node?.outcome === "done" || node?.steps.some(({ outcome }) => outcome === "failed") === true;
-  if (left || !isTold) throw notRun(model, exitCode);
+  const hasResult = node?.outcome === "done" || node?.steps.some(({ outcome }) => outcome === "failed") === true;
+  if (leftEarly || !hasResult) throw runFailure(model, exitCode);
   return model;
 }
 
-function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
+function runFailure({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
   const found = [...problems, ...[...nodes.values()].flatMap(({ problem }) => problem ?? [])];
   const [first = { code: "STEP_FAILED", message: "the run was left before it ended" } satisfies Problem, ...more] =
     found;
   return new KcoreError([first, ...more], { exitCode: exitCode === exitCodes.done ? exitCodes.failed : exitCode });
 }
 
-/** The failed steps and their problems, without source positions: these are in a state of kcore, not in the operator's files. */
+/** The failed steps and their problems, without source positions, which lie in a state of kcore and not in the operator's files. */
 function refusedSteps({ nodes }: RunModel): readonly { readonly step: string; readonly problem: Problem }[] {
   return [...nodes.values()].flatMap(({ steps }) =>
     steps.flatMap(({ title, outcome, problem }) =>
@@ -160,9 +160,9 @@ function refusedSteps({ nodes }: RunModel): readonly { readonly step: string; re
   );
 }
 
-function differencesOf({ nodes }: RunModel): readonly Difference[] {
+function changesOfSteps({ nodes }: RunModel): readonly ManifestDifference[] {
   return [...nodes.values()].flatMap(({ steps }) =>
-    steps.flatMap(({ title, outcome, changes }): readonly Difference[] => {
+    steps.flatMap(({ title, outcome, changes }): readonly ManifestDifference[] => {
       if (outcome !== "would-change" && outcome !== "unknown") return [];
       if (changes.length === 0) return [{ in: "node", field: title, have: undefined, want: "made" }];
       return changes.map(({ name, have, want }) => ({ in: "node", field: `${title}: ${name}`, have, want }));

@@ -12,23 +12,30 @@ import type { Manifest } from "#manifests/read-manifests.ts";
 import type { WantedNode } from "#manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { differencesOf, orUnknown, readRecord, recordPlace, type Change, type Difference } from "./change.ts";
+import {
+  differingFields,
+  unlessMissing,
+  readManifestRecord,
+  openForRecords,
+  type ManifestChange,
+  type ManifestDifference,
+} from "./change.ts";
 import { fileForNew } from "../roster/find-machine.ts";
-import { editRosterFile, entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
+import { editRosterFile, entryWith, rosterIfAny, readRosterText } from "../roster/own-roster.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;
 
-/** The changes of a `Node`: its roster entry, and the cluster's expectations. */
-export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Promise<Change> {
+/** Plans a `Node`: its roster entry, and in the cluster its expectations, labels, taints and record. @throws KcoreError */
+export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Promise<ManifestChange> {
   const project = findProject(flags.project);
   const roster = planRoster(project, manifest);
-  const place = await recordPlace(flags);
-  const part =
+  const place = await openForRecords(flags);
+  const recordChange =
     "none" in place
       ? { isNew: true, differences: [], perform: () => Promise.resolve() }
       : await planRecord(manifest, roster.entry, (work) => place.cluster.ask(work));
-  const differences = [...roster.differences, ...part.differences];
-  const isNew = roster.isNew && part.isNew;
+  const differences = [...roster.differences, ...recordChange.differences];
+  const isNew = roster.isNew && recordChange.isNew;
   return {
     outcome: differences.length === 0 ? "unchanged" : isNew ? "created" : "updated",
     differences,
@@ -36,30 +43,30 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
     perform: async () => {
       // The roster comes first: with its entry, the node can be deployed even if the cluster's part fails.
       await roster.write();
-      await part.perform();
+      await recordChange.perform();
       return 0;
     },
   };
 }
 
-type Ask = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
+type AskCluster = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
 
-async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask) {
+async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: AskCluster) {
   const { id, roles, dc, address } = entry;
   const { record, detail } = await ask(async (client) => ({
-    record: (await readRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
-    detail: await orUnknown(() => client.call("getNode", {}, { id })),
+    record: (await readManifestRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
+    detail: await unlessMissing(() => client.call("getNode", {}, { id })),
   }));
   const expected = { name, roles: [...roles], dc, address };
-  const labels = changeOf("label", detail?.labels, node.labels, record?.node?.labels);
-  const taints = changeOf("taint", detail && byKey(detail.taints), byKey(node.taints), byKey(record?.node?.taints));
+  const labels = keyChanges("label", detail?.labels, node.labels, record?.node?.labels);
+  const taints = keyChanges("taint", detail && byKey(detail.taints), byKey(node.taints), byKey(record?.node?.taints));
   const value = { id, node: JSON.parse(JSON.stringify(node)) as Record<string, unknown> };
   const differences = [
-    ...differencesOf("cluster", { ...detail?.expected }, expected),
+    ...differingFields("cluster", { ...detail?.expected }, expected),
     ...labels.differences,
     ...taints.differences,
     ...(record === undefined ? [{ in: "cluster" as const, field: "manifest", have: undefined, want: "recorded" }] : []),
-    ...differencesOf("cluster", { manifest: record ?? value }, { manifest: value }),
+    ...differingFields("cluster", { manifest: record ?? value }, { manifest: value }),
   ];
   return {
     isNew: record === undefined,
@@ -67,7 +74,7 @@ async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: A
     perform: async () => {
       if (differences.length === 0) return;
       await ask(async (client) => {
-        if (differencesOf("cluster", { ...detail?.expected }, expected).length > 0)
+        if (differingFields("cluster", { ...detail?.expected }, expected).length > 0)
           await client.call("setExpected", { ...expected, source: "manifest" }, { id });
         if (labels.differences.length > 0)
           await client.call("setLabels", { set: labels.set, remove: labels.remove }, { id });
@@ -87,13 +94,13 @@ function byKey(taints: readonly Taint[] | undefined): Texts | undefined {
   return taints && Object.fromEntries(taints.map(({ key, value, effect }) => [key, `${value}:${effect}`]));
 }
 
-/** The keys to set, and those that the manifest gave before and gives no more. */
-function changeOf(what: string, have: Texts = {}, wanted: Texts | undefined, former: Texts = {}) {
+/** The keys to set, and the keys to remove, which the former manifest gave and this one does not. */
+function keyChanges(what: string, have: Texts = {}, wanted: Texts | undefined, former: Texts = {}) {
   const set = Object.fromEntries(Object.entries(wanted ?? {}).filter(([key, value]) => have[key] !== value));
   const remove = Object.keys(wanted === undefined ? {} : former).filter(
     (key) => !Object.hasOwn(wanted ?? {}, key) && Object.hasOwn(have, key),
   );
-  const differences: Difference[] = [...Object.keys(set), ...remove].map((key) => ({
+  const differences: ManifestDifference[] = [...Object.keys(set), ...remove].map((key) => ({
     in: "cluster",
     field: `${what} ${key}`,
     have: have[key],
@@ -104,7 +111,7 @@ function changeOf(what: string, have: Texts = {}, wanted: Texts | undefined, for
 
 type Fields = Readonly<Record<string, Plain>>;
 
-/** Maps of an entry are compared without the additions of groups and defaults, which are not the manifest's. */
+/** Maps of which only the entry's own keys are compared: keys from groups and defaults are not the manifest's. */
 const ownMaps = ["labels", "vars"] as const;
 
 /**
@@ -133,10 +140,10 @@ function planRoster(
       at,
       hint: "spec: { address: 192.0.2.11 }, or the annotation metalk8s.scality.com/ssh-host",
     });
-  const before = rosterText(project, file);
+  const before = readRosterText(project, file);
   const differences = known
-    ? differencesOf("roster", haveOf(known, before), withPath(project, node))
-    : differencesOf("roster", {}, node);
+    ? differingFields("roster", haveOf(known, before), withPath(project, node))
+    : differingFields("roster", {}, node);
   const wanted = Object.fromEntries(differences.map(({ field }) => [field, node[field as keyof WantedNode]])) as Fields;
   const fresh = { ...(node as Fields), id: node.id ?? randomUUID() };
   const change = (text: string): string =>

@@ -5,20 +5,21 @@ import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/draw-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
-import { prepareUpdate, problemsOf, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
+import { prepareUpdate, blockerProblems, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
-import { type ApplyFlags, differencesOf, type Change } from "./change.ts";
+import { type ApplyFlags, differingFields, type ManifestChange } from "./change.ts";
 
 /** Plans a `ClusterUpdate`: an update as by `kcore update cluster apply`. @throws KcoreError as prepareUpdate */
-export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<Change> {
+export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<ManifestChange> {
   const { bundle, passphraseFile, result } = flags;
   const cluster = await openCluster(flags);
   const prepared = await prepareUpdate(cluster, manifest, { tasks: shownTasks(result), ...omitUndefined({ bundle }) });
   const { plan, draft, present } = prepared;
-  const refusals = plan.result === "unchanged" ? [] : problemsOf(plan);
+  const refusals = plan.result === "unchanged" ? [] : blockerProblems(plan);
   return {
     outcome: refusals.length > 0 ? "refused" : plan.result,
-    differences: plan.result === "unchanged" ? [] : differencesOf("cluster", flatOf(present), flatOf(draft, present)),
+    differences:
+      plan.result === "unchanged" ? [] : differingFields("cluster", leavesOf(present), leavesOf(draft, present)),
     notes: notesOf(prepared),
     ...(plan.result === "unchanged" ? {} : { picture: () => drawPlanBriefly(plan, { isRefused: true }).trimEnd() }),
     refusals,
@@ -46,15 +47,15 @@ function notesOf({
   });
 }
 
-type Manifested = Pick<UpdateView, "spec" | "bundle">;
+type SpecAndBundle = Pick<UpdateView, "spec" | "bundle">;
 
-/** The leaves of a spec by their paths, such as `target.version`; leaves of `other` alone are undefined. */
-function flatOf(
-  update: { readonly spec: Manifested["spec"]; readonly bundle?: Manifested["bundle"] } | undefined,
-  other?: Manifested,
+/** The leaves of a spec and its bundle by their paths, such as `target.version`; leaves that only `other` has are undefined. */
+function leavesOf(
+  update: { readonly spec: SpecAndBundle["spec"]; readonly bundle?: SpecAndBundle["bundle"] } | undefined,
+  other?: SpecAndBundle,
 ): Readonly<Record<string, unknown>> {
   const leaves: Record<string, unknown> = Object.fromEntries(
-    other ? Object.keys(flatOf(other)).map((path) => [path, undefined]) : [],
+    other ? Object.keys(leavesOf(other)).map((path) => [path, undefined]) : [],
   );
   const walk = (value: unknown, path: string): void => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) leaves[path] = value;

@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Head } from "#audit/chain.ts";
-import { addClusterOptions, addResultOption, allFormats, ageOf, countOf } from "../options.ts";
-import type { ShowFlags } from "./show.ts";
-import type { VerifyFlags } from "./verify.ts";
+import { addClusterOptions, addResultOption, allFormats, parseAge, parseCount } from "../options.ts";
+import type { ShowTrailsFlags } from "./show-trails.ts";
+import type { VerifyFlags } from "./verify-trails.ts";
 
 /** `kcore audit show|verify`. */
 export function auditCommand(): Command {
@@ -29,22 +29,24 @@ Examples:
     "show --runs --limit 5 -o json",
     "show --origin 3f9a1c2e",
   )
-    .addOption(new Option("--since <age>", "only entries newer than this: 90m, 36h, 30d, 8w").argParser(ageOf))
-    .addOption(new Option("--limit <n>", "at most so many").argParser(countOf).default(50))
+    .addOption(new Option("--since <age>", "only entries newer than this: 90m, 36h, 30d, 8w").argParser(parseAge))
+    .addOption(new Option("--limit <n>", "at most so many").argParser(parseCount).default(50))
     .option("--origin <id>", "instead of trails: the keys that this controller wrote last, also one that was removed")
-    .action(async (flags: ShowFlags) => (await import("./show.ts")).showTrails(flags));
+    .action(async (flags: ShowTrailsFlags) => (await import("./show-trails.ts")).showTrails(flags));
   add(
     "verify",
     "Find out whether an entry, or the record of a run, was changed, added or removed; exits 1 then",
     "verify",
     "verify --runs --head 412:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   )
-    .addOption(new Option("--head <n:sha256>", "a head of the runs' trail that you kept elsewhere").argParser(headOf))
-    .action(async (flags: VerifyFlags) => (await import("./verify.ts")).verifyTrails(flags));
+    .addOption(
+      new Option("--head <n:sha256>", "a head of the runs' trail that you kept elsewhere").argParser(parseHead),
+    )
+    .action(async (flags: VerifyFlags) => (await import("./verify-trails.ts")).verifyTrails(flags));
   return audit;
 }
 
-function headOf(text: string): Head {
+function parseHead(text: string): Head {
   const [, n, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? [];
   if (n !== undefined && hash !== undefined) return { n: Number(n), hash };
   throw new InvalidArgumentError("NUMBER:SHA-256 is wanted, as “kcore audit verify” prints it");

@@ -3,7 +3,7 @@ import { until } from "#base/units.ts";
 import type { CertificateView } from "#api/schemas.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { nodeTitle, findNode } from "../node/find-node.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 
@@ -54,7 +54,7 @@ async function revokeCert(positional: string | undefined, flags: RevokeFlags): P
     process.stderr.write(
       `${number}  ${role} ${id}  ${status}${current ? ", in use" : ""}  expires in ${until(notAfter, Date.now())}\n`,
     );
-  await confirm(`Revoke ${chosen.what} for ever?`, { yes });
+  await requireYes(`Revoke ${chosen.what} for ever?`, { yes });
   for (const key of chosen.keys) {
     const { serials, result } = await cluster.ask((client) => client.call("revoke", { ...key, reason }));
     const which = serials.length === 0 ? "no certificate known of it" : `certificates ${serials.join(", ")}`;

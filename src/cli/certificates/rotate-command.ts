@@ -10,7 +10,7 @@ import { endOfLeaf } from "#pki/issue.ts";
 import { inventoryEntry } from "#pki/issued.ts";
 import { openIssuer, rotateBastionSubCa } from "#pki/rotate-bastion.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
-import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
+import { allControllers, askController, askPinned, type KnownController } from "../controller/all-controllers.ts";
 import { readPresent, rotateController } from "./rotate-controller.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { checkClock, openCluster, type Cluster } from "../cluster/open-cluster.ts";
@@ -89,7 +89,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const chain = await reissueOperator(cluster.folder, authority, Date.now());
   const entry = inventoryEntry(chain);
-  // The cluster knows the certificate before it is used.
+  // The cluster must know the certificate before the operator uses it.
   if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
   const file = join(cluster.folder, "kctl.crt");
   await replaceFile(file, chain, { mode: 0o644 });
@@ -113,7 +113,8 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
   const entry = inventoryEntry(certificate);
-  // Opened again with the new key, as the former one may be revoked. Controllers accept an unrecorded key, but only if the root itself certified it.
+  // The cluster is opened again with the new key, as the former key may be revoked. Controllers accept an unrecorded
+  // key if the root itself certified it.
   const again = await openCluster(flags);
   if (entry)
     await again
@@ -141,13 +142,13 @@ async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   refuseMissed(missed, "kcore rotate sub-ca", "sub-CA");
 }
 
-/** Rotates one controller after the other; returns a line for each that failed. */
+/** Rotates one controller after the other; returns a line for each failed controller. */
 async function rotateEach(
   cluster: Cluster,
   what: string,
   rotate: (
-    one: Reachable,
-    all: readonly Reachable[],
+    one: KnownController,
+    all: readonly KnownController[],
   ) => Promise<{ readonly serial: string; readonly notAfter: string }>,
 ): Promise<readonly string[]> {
   const controllers = await allControllers(cluster);
@@ -166,7 +167,7 @@ async function rotateEach(
   return missed;
 }
 
-/** @throws KcoreError CLUSTER_UNHEALTHY when a controller was missed */
+/** Reports the lines of failed controllers on stderr. @throws KcoreError CLUSTER_UNHEALTHY when there is one */
 function refuseMissed(missed: readonly string[], command: string, what: string): void {
   if (missed.length === 0) return;
   for (const line of missed) process.stderr.write(`not done: ${line}\n`);
@@ -180,26 +181,29 @@ function refuseMissed(missed: readonly string[], command: string, what: string):
   );
 }
 
-/** The controller makes a key and signs the bastion's nonce with it; the root signs the sub-CA, and the controller uses it at once. */
-async function renewSubCa(one: Reachable, cluster: Cluster, root: Root) {
+/**
+ * The controller makes a key and signs the bastion's nonce with that key; the root signs the sub-CA, and the controller
+ * uses it at once.
+ */
+async function renewSubCa(one: KnownController, cluster: Cluster, root: Root) {
   const { controllerId } = one.controller;
   const nonce = randomBytes(32).toString("base64url");
-  const asked = await askPinned(one, cluster, (client) => client.call("subCaRequest", { nonce }));
+  const answer = await askPinned(one, cluster, (client) => client.call("subCaRequest", { nonce }));
   const challenge = subCaChallenge(root.cluster, controllerId, nonce);
-  if (asked.controllerId !== controllerId || asked.challenge !== challenge)
+  if (answer.controllerId !== controllerId || answer.challenge !== challenge)
     throw new KcoreError({
       code: "PKI_PROOF_INVALID",
       message: `the answer is not that of controller ${controllerId} to our question`,
       hint: "kcore get controllers: does the address belong to this controller?",
     });
-  const proof = { challenge, signature: asked.signature };
+  const proof = { challenge, signature: answer.signature };
   // The controller renews its certificate under the names of the present one, which the bastion chose (ADR 0516).
   const { certificate: present } = await askPinned(one, cluster, (client) =>
     client.call("certificateRequest", { nonce }),
   );
   const { host, addresses } = readPresent(present, controllerId, root).names;
   const hosts = [host, ...addresses];
-  const certificate = issueSubCa({ controllerId, spki: asked.spki, proof, hosts }, { root, now: Date.now() });
+  const certificate = issueSubCa({ controllerId, spki: answer.spki, proof, hosts }, { root, now: Date.now() });
   const entry = inventoryEntry(certificate);
   if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
   return askController(one, cluster, (client) => client.call("subCaInstall", { certificate }));

@@ -10,20 +10,20 @@ import { placeFile, replaceFile } from "#base/file.ts";
 import { inventoryEntry, issuedFile, nextIssuedFile } from "#pki/issued.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
+import { askController, askPinned, type KnownController } from "../controller/all-controllers.ts";
 
-/** Milliseconds for the other controllers to learn of a new key. */
+/** Milliseconds for the other controllers to learn of a new key, and for each request to one of them. */
 const spreadMs = 5_000;
 
 /**
- * Gives a running controller a new certificate for a key that the controller makes itself: registers both keys,
- * installs the new one, then revokes the old one. All other controllers must know the new key first: one that does not
- * would refuse this controller, and never learn of it. A repetition repairs an interrupted rotation.
+ * Gives a running controller a new certificate, for a key that the controller makes itself. Registers both keys, installs
+ * the new one, then revokes the old one. All other controllers must know the new key first: a controller without it
+ * would refuse this one, and never learn of the key. A repetition repairs an interrupted rotation.
  * @throws KcoreError when this or another controller cannot be reached, or refuses
  */
 export async function rotateController(
-  one: Reachable,
-  all: readonly Reachable[],
+  one: KnownController,
+  all: readonly KnownController[],
   { cluster, authority }: { readonly cluster: Cluster; readonly authority: Authority },
 ): Promise<{ readonly serial: string; readonly notAfter: string }> {
   const { controllerId, address, dc } = one.controller;
@@ -31,12 +31,12 @@ export async function rotateController(
   const limit = { timeoutMs: spreadMs };
   await Promise.all(others.map((other) => askController(other, cluster, (client) => client.call("ready", {}), limit)));
   const nonce = randomBytes(32).toString("base64url");
-  const asked = await askPinned(one, cluster, (client) => client.call("certificateRequest", { nonce }));
+  const answer = await askPinned(one, cluster, (client) => client.call("certificateRequest", { nonce }));
   const challenge = controllerChallenge(authority.cluster, controllerId, nonce);
-  if (asked.controllerId !== controllerId || asked.challenge !== challenge) throw notFromController(controllerId);
-  const present = readPresent(asked.certificate, controllerId, authority);
-  const proof = { challenge, signature: asked.signature };
-  const request = { role: "controller", id: controllerId, ...present.names, spki: asked.spki, proof } as const;
+  if (answer.controllerId !== controllerId || answer.challenge !== challenge) throw notFromController(controllerId);
+  const present = readPresent(answer.certificate, controllerId, authority);
+  const proof = { challenge, signature: answer.signature };
+  const request = { role: "controller", id: controllerId, ...present.names, spki: answer.spki, proof } as const;
   const { chain } = issueLeaf(request, { authority, now: Date.now() });
   const entry = inventoryEntry(chain);
   if (!entry) throw notFromController(controllerId);
@@ -48,10 +48,10 @@ export async function rotateController(
   await askController(one, cluster, (client) => client.call("recordCertificate", entry));
   await register({ spki: present.key, next: entry.spki });
   const heard = await Promise.all(others.map((other) => hasLearned(other, { controllerId, key: entry.spki, cluster })));
-  const deaf = others[heard.indexOf(false)];
-  if (deaf) {
+  const unaware = others[heard.indexOf(false)];
+  if (unaware) {
     await register({ spki: present.key });
-    throw notLearned(deaf);
+    throw notLearned(unaware, controllerId);
   }
   const issued = issuedFile(cluster.folder, controllerId, "controller");
   const next = nextIssuedFile(cluster.folder, controllerId);
@@ -91,24 +91,24 @@ export function readPresent(
   return { key: keyFingerprint(spki), names: { host, addresses } };
 }
 
-/** Waits until a controller knows the new key of another; false if it does not in time. */
+/** Waits until a controller knows the new key of another; false after {@link spreadMs}. @throws KcoreError when `other` cannot be asked */
 async function hasLearned(
-  other: Reachable,
+  other: KnownController,
   { controllerId, key, cluster }: { readonly controllerId: string; readonly key: string; readonly cluster: Cluster },
 ): Promise<boolean> {
-  const look = async (): Promise<boolean> => {
+  const knowsKey = async (): Promise<boolean> => {
     const { controllers } = await askController(other, cluster, (client) => client.call("listControllers", {}), {
       timeoutMs: spreadMs,
     });
     return controllers.some((one) => one.controllerId === controllerId && one.nextKey === key);
   };
-  return (await poll(look, { everyMs: 50, limitMs: spreadMs })) ?? false;
+  return (await poll(knowsKey, { everyMs: 50, limitMs: spreadMs })) ?? false;
 }
 
-function notLearned({ controller, endpoints }: Reachable): KcoreError {
+function notLearned({ controller, endpoints }: KnownController, of: string): KcoreError {
   return new KcoreError({
     code: "CLUSTER_UNHEALTHY",
-    message: `controller ${endpoints[0] ?? controller.controllerId} did not hear of its new key within ${spreadMs / 1000} s`,
+    message: `controller ${endpoints[0] ?? controller.controllerId} did not hear of the new key of ${of} within ${spreadMs / 1000} s`,
     hint: "kcore get replication-status",
   });
 }

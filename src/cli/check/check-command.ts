@@ -14,7 +14,7 @@ import { addProjectOption, type CommonFlags } from "../options.ts";
 import { packProblems } from "../pack/pinned-packs.ts";
 import { findProject, placesOf } from "../project/find-project.ts";
 import { githubLine, gitlabReport } from "./ci-formats.ts";
-import { selectionOf } from "./selection.ts";
+import { selectionOf } from "./select-checks.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 interface Flags extends CommonFlags {
@@ -52,10 +52,10 @@ docs/checking.md tells how git runs it before each commit, docs/ci.md how a CI d
 
 Exit codes: 0 all is in order, 2 something is wrong.`,
     )
-    .action(run);
+    .action(check);
 }
 
-async function run(files: readonly string[], { project: given, on, output }: Flags): Promise<void> {
+async function check(files: readonly string[], { project: given, on, output }: Flags): Promise<void> {
   const project = findProject(given);
   const places = { ...placesOf(project), project };
   const choice = { project, states: statesOf(places), folders: foldersOf("orchestrate", places) };
@@ -69,7 +69,7 @@ async function run(files: readonly string[], { project: given, on, output }: Fla
     ...omitUndefined({ on, only }),
   });
   const problems = new Problems();
-  problems.add(...checked.problems, ...(files.length === 0 ? await besidesStates(project, own) : []));
+  problems.add(...checked.problems, ...(files.length === 0 ? await problemsBesideStates(project, own) : []));
   if (problems.list.length > 0) {
     if (output === "text") throw new KcoreError(problems.inOrder());
     process.exitCode = exitCodes.usage;
@@ -77,8 +77,8 @@ async function run(files: readonly string[], { project: given, on, output }: Fla
   print({ ...checked, problems: problems.inOrder() }, { output, project });
 }
 
-/** Modules that no state uses, and packs that were changed by hand. */
-async function besidesStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
+/** Problems of the project's own modules, also of those that no state uses, and of packs that were changed by hand. */
+async function problemsBesideStates(project: string, own: OwnModules): Promise<readonly Problem[]> {
   const problems = new Problems();
   const modules = own.names.flatMap((name) => problems.attempt(() => own.loadBeside(registry, name)) ?? []);
   problems.add(...(await parseShell(modules.flatMap(({ shell }) => shell))));

@@ -29,7 +29,7 @@ export function gitlabReport(problems: readonly Problem[], project: string, work
 
 /**
  * A problem as a workflow command of GitHub Actions, which shows it at its line
- * (docs.github.com, “Workflow commands for GitHub Actions”). `workspace`: the folder of the repository, which files are named from.
+ * (docs.github.com, “Workflow commands for GitHub Actions”). `workspace`: the folder of the repository, from which files are named.
  */
 export function githubLine({ code, message, at, hint }: Problem, project: string, workspace: string): string {
   const place = at && {
@@ -38,7 +38,9 @@ export function githubLine({ code, message, at, hint }: Problem, project: string
     col: at.column,
     ...(at.length !== undefined && { endColumn: at.column + at.length }),
   };
-  const properties = Object.entries({ ...place, title: code }).map(([key, value]) => `${key}=${property(value)}`);
+  const properties = Object.entries({ ...place, title: code }).map(
+    ([key, value]) => `${key}=${escapedProperty(value)}`,
+  );
   return `::error ${properties.join(",")}::${escaped(hint === undefined ? message : `${message}\n${hint}`)}`;
 }
 
@@ -49,7 +51,7 @@ function escaped(text: string): string {
     .join("%0A");
 }
 
-/** In a property, its separators are escaped, too. */
-function property(value: string | number): string {
+/** Escapes the separators of a command's properties, too. */
+function escapedProperty(value: string | number): string {
   return escaped(String(value)).replaceAll(":", "%3A").replaceAll(",", "%2C");
 }

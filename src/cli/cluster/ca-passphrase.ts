@@ -1,10 +1,10 @@
 import { askedAgain, threeTries } from "#errors/three-tries.ts";
-import { requireAnswer, requireNewSecret } from "../terminal/confirm.ts";
+import { requireAnswer, requireNewSecret } from "../terminal/ask-operator.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 
 /**
- * Opens the CA's keys by the given passphrase, else by a typed one, with three attempts.
- * @throws KcoreError QUESTION_UNANSWERED, and the errors of `open`
+ * Opens the CA's keys by the passphrase of the file or the environment, else by a typed one, with three attempts.
+ * @throws KcoreError QUESTION_UNANSWERED, FILE_UNREADABLE, FILE_UNTRUSTED, and the errors of `open`
  */
 export async function withCaPassphrase<T>(
   file: string | undefined,
@@ -19,7 +19,10 @@ export async function withCaPassphrase<T>(
   );
 }
 
-/** A passphrase for new keys: given beforehand, else asked for, twice. @throws KcoreError QUESTION_UNANSWERED, USAGE */
+/**
+ * A passphrase for new keys, from the file or the environment, else typed twice. @throws KcoreError QUESTION_UNANSWERED,
+ * USAGE, FILE_UNREADABLE, FILE_UNTRUSTED
+ */
 export async function newCaPassphrase(file: string | undefined): Promise<string> {
   return (await givenPassphrase(file)) ?? requireNewSecret("New passphrase of the CA's keys", unanswered);
 }

@@ -7,10 +7,10 @@ import { loadContext } from "#pki/contexts.ts";
 import { replaceFile } from "#base/file.ts";
 import { runTask } from "#base/tasks.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
-import { requireNew, unwritten } from "../project/write-asked.ts";
+import { requireNew, writeError } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { currentOf } from "./create-command.ts";
+import { describeCurrent } from "./create-command.ts";
 import { printResult } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 
@@ -63,7 +63,7 @@ async function backup(file: string, { context, passphraseFile, output }: BackupF
     const write = async (): Promise<void> => {
       const locked = await lock(text, passphrase);
       await replaceFile(file, locked, { before: () => requireNew(file) }).catch((cause: unknown) => {
-        throw unwritten(file, cause);
+        throw writeError(file, cause);
       });
     };
     const verify = async (): Promise<void> => {
@@ -113,6 +113,6 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
   printResult(
     { context, folder, controllers },
     output,
-    () => `restored the cluster “${context}” in ${folder}; ${currentOf(context, current)}\nnext: kcore health\n`,
+    () => `restored the cluster “${context}” in ${folder}; ${describeCurrent(context, current)}\nnext: kcore health\n`,
   );
 }

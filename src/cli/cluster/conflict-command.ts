@@ -37,8 +37,10 @@ async function resolveConflicts(
   const { conflicts } = await ask((client) => client.call("listConflicts", {}));
   for (const { id, key, winner, loser } of ids.map((word) => findConflict(conflicts, word))) {
     await ask((client) => client.call(method, {}, { id }));
-    const kept = method === "takeLoser" ? loser : winner;
-    process.stdout.write(`${key}: ${kept.value === null ? "deleted" : printJson(kept.value)} it is (${id})\n`);
+    const resolution = method === "takeLoser" ? loser : winner;
+    process.stdout.write(
+      `${key}: ${resolution.value === null ? "deleted" : printJson(resolution.value)} it is (${id})\n`,
+    );
   }
 }
 

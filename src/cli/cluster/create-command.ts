@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { clusterOf, nameCluster, ownProject, projectFile } from "../project/project-cluster.ts";
+import { clusterOf, nameCluster, fromProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
 
-interface ClusterFlags extends CommonFlags {
+interface CreateFlags extends CommonFlags {
   readonly controller?: readonly string[];
   readonly passphraseFile?: string;
   readonly force?: boolean;
@@ -41,8 +41,8 @@ async function createTheCluster({
   passphraseFile,
   force = false,
   project,
-}: ClusterFlags): Promise<void> {
-  const place = ownProject(project, (found) => ({ found, named: clusterOf(found) }));
+}: CreateFlags): Promise<void> {
+  const place = fromProject(project, (found) => ({ found, named: clusterOf(found) }));
   if (place?.named !== undefined && place.named !== context)
     throw usageError(
       `${join(place.found, projectFile)} says that this project is of the cluster “${place.named}”`,
@@ -54,14 +54,14 @@ async function createTheCluster({
     force,
     ...omitUndefined({ passphraseFile, project }),
   });
-  const isNews = place && place.named === undefined;
-  if (isNews) await nameCluster(place.found, context);
+  const isUnnamed = place && place.named === undefined;
+  if (isUnnamed) await nameCluster(place.found, context);
   const { current } = created;
   if (created.aside !== undefined) process.stdout.write(`the former context lies in ${created.aside} now\n`);
   process.stdout.write(
     [
-      `created the cluster “${context}” in ${created.folder}; ${currentOf(context, current)}`,
-      ...(isNews ? [`${join(place.found, projectFile)} names it: commands in this project are about it`] : []),
+      `created the cluster “${context}” in ${created.folder}; ${describeCurrent(context, current)}`,
+      ...(isUnnamed ? [`${join(place.found, projectFile)} names it: commands in this project are about it`] : []),
       "its CA keys are encrypted: keep the passphrase, no node is deployed without it",
       "they lie on this machine alone: kcore cluster backup FILE",
       "next: kcore orchestrate deploy_node NODE",
@@ -70,8 +70,8 @@ async function createTheCluster({
   );
 }
 
-/** Whether a context that was put in its place is the current one, in words. */
-export function currentOf(context: string, current: string | undefined): string {
+/** Says whether a new context is the current one; if not, by which command it becomes that. */
+export function describeCurrent(context: string, current: string | undefined): string {
   return current === context
     ? "it is the current context"
     : `the current context stays “${current}”: kcore config use-context ${context}`;

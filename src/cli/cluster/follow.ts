@@ -7,7 +7,7 @@ import type { Say } from "../terminal/say.ts";
 import type { Cluster } from "./open-cluster.ts";
 
 /** The parts of a cluster that have changed since a reader last took them. */
-export class News<Part> {
+export class ChangedParts<Part> {
   readonly #parts = new Set<Part>();
   #woken = Promise.withResolvers<void>();
 
@@ -20,7 +20,7 @@ export class News<Part> {
     this.#woken.resolve();
   }
 
-  /** The changed parts, as soon as there are some. @throws the signal's reason, once {@link wake} is called after the signal */
+  /** Waits for changed parts and returns them, each once. @throws the signal's reason, once {@link wake} is called after the signal */
   async take(signal: AbortSignal): Promise<ReadonlySet<Part>> {
     for (;;) {
       signal.throwIfAborted();
@@ -34,9 +34,10 @@ export class News<Part> {
   }
 }
 
-export interface Following<Part, Result> {
-  readonly news: News<Part>;
-  /** All parts: each connection begins by reading them. */
+/** The parts of a cluster to follow, and how each is read. */
+export interface FollowedParts<Part, Result> {
+  readonly news: ChangedParts<Part>;
+  /** All parts; each connection begins by reading them. */
   readonly all: readonly Part[];
   /** Prefixes of the registers to watch; none: all registers. */
   readonly registers: readonly string[];
@@ -45,14 +46,14 @@ export interface Following<Part, Result> {
   /** Parts that are read again at an interval, without any news. */
   readonly every: readonly { readonly ms: number; readonly parts: readonly Part[] }[];
   readonly read: (client: ApiClient, parts: ReadonlySet<Part>) => Promise<Result>;
-  /** Called when a controller is lost, with the endpoint that is asked next. */
+  /** Called when a controller is lost or cannot be reached; `next` is the endpoint to try then. */
   readonly onLost: (endpoint: string, error: Error, next: string) => void;
-  /** The endpoint that is followed first. */
+  /** The endpoint to follow first; by default the first of the cluster. */
   readonly first: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds until another controller is asked. */
+/** The first and the longest pause before another controller is asked, in milliseconds; jitter shortens them. */
 const retryMs = { base: 250, cap: 5000 };
 
 /**
@@ -61,7 +62,7 @@ const retryMs = { base: 250, cap: 5000 };
  */
 export async function* follow<Part, Result>(
   { endpoints, clientAt }: Pick<Cluster, "endpoints" | "clientAt">,
-  { news, all, registers, partsOf, every, read, onLost, first, signal }: Following<Part, Result>,
+  { news, all, registers, partsOf, every, read, onLost, first, signal }: FollowedParts<Part, Result>,
 ): AsyncGenerator<{ readonly endpoint: string; readonly result: Result }> {
   let turn = Math.max(0, endpoints.indexOf(first ?? ""));
   const current = (): string => endpoints[turn % endpoints.length] ?? first ?? "";
@@ -101,18 +102,18 @@ export async function* follow<Part, Result>(
   }
 }
 
-export interface FollowOptions<Result> {
+export interface FollowChangesOptions<Result> {
   /** Prefixes of the registers that matter. */
   readonly registers: readonly string[];
   readonly fetch: (client: ApiClient) => Promise<Result>;
   readonly signal: AbortSignal;
   /** Gets a message when a controller is lost. */
   readonly say: Say;
-  /** Milliseconds after which `fetch` is called again without any news. */
+  /** Milliseconds after which `fetch` is called again without news. */
   readonly everyMs?: number;
 }
 
-/** Milliseconds between two calls of `fetch`: changes come in bursts. */
+/** Milliseconds between two calls of `fetch`, as changes come in bursts. */
 const burstMs = 100;
 
 /**
@@ -121,11 +122,11 @@ const burstMs = 100;
  */
 export async function* followChanges<Result>(
   cluster: Cluster,
-  { registers, fetch, everyMs, signal, say }: FollowOptions<Result>,
+  { registers, fetch, everyMs, signal, say }: FollowChangesOptions<Result>,
 ): AsyncGenerator<Result> {
   yield await cluster.ask(fetch);
   const following = follow(cluster, {
-    news: new News<"all">(),
+    news: new ChangedParts<"all">(),
     all: ["all"],
     registers,
     partsOf: ({ type }) => (type === "idle" ? [] : ["all"]),

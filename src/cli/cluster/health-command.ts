@@ -9,7 +9,7 @@ import { formatTable } from "../terminal/format-table.ts";
 import { toStderr } from "../terminal/say.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-interface ControllerHealth {
+interface HealthRow {
   readonly controller: string;
   readonly healthy: boolean;
   readonly dc?: string;
@@ -41,7 +41,7 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = await Promise.all(cluster.endpoints.map((endpoint) => askHealth(endpoint, cluster)));
-  // Opening the cluster has warned already: only certificates that fail the check are left.
+  // Opening the cluster has warned of all that end soon: here only those count that fail the check.
   const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
     ({ isFailure }) => isFailure,
   );
@@ -50,7 +50,7 @@ async function health({ output, ...flags }: Flags): Promise<void> {
   if (ending.length > 0 || found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-function draw(found: readonly ControllerHealth[], ending: readonly Ending[]): string {
+function draw(found: readonly HealthRow[], ending: readonly Ending[]): string {
   if (found.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
   const table = formatTable(
     ["CONTROLLER", "HEALTH", "DC", "VERSION", "NODES", "REASON"],
@@ -73,14 +73,14 @@ function draw(found: readonly ControllerHealth[], ending: readonly Ending[]): st
   return `${table}${warnings.join("")}${verdict}\n`;
 }
 
-/** Judges the nodes by the controller that counts the most as not ready. */
-function verdictOnNodes(found: readonly ControllerHealth[]): string {
+/** Judges the nodes by the controller that counts the most nodes as not ready. */
+function verdictOnNodes(found: readonly HealthRow[]): string {
   const [worst] = found.flatMap(({ nodes }) => nodes ?? []).toSorted((a, b) => b.total - b.ready - (a.total - a.ready));
   if (!worst || worst.ready === worst.total) return "cluster is healthy";
   return `controllers are healthy; ${worst.ready} of ${worst.total} nodes ${worst.ready === 1 ? "is" : "are"} ready: kcore get nodes`;
 }
 
-async function askHealth(controller: string, { ask }: Cluster): Promise<ControllerHealth> {
+async function askHealth(controller: string, { ask }: Cluster): Promise<HealthRow> {
   try {
     const answer = await ask((client) => client.call("ready", {}), { endpoints: [controller] });
     const { ready, reason, dc, version, nodes, peers, warnings } = answer;

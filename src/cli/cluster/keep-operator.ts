@@ -10,11 +10,11 @@ import { openIssuer } from "#pki/rotate-bastion.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { Say } from "../terminal/say.ts";
 
-type Present = Pick<Context, "folder" | "cert" | "ca">;
-type Kept = Present & Pick<Context, "controllers" | "key">;
+type ContextCertificates = Pick<Context, "folder" | "cert" | "ca">;
+type OperatorContext = ContextCertificates & Pick<Context, "controllers" | "key">;
 
 /** The certificates on this machine that expire soon: the operator's, the sub-CA's, the root's. */
-export async function endingsHere({ folder, cert, ca }: Present, now: number): Promise<readonly Ending[]> {
+export async function endingsHere({ folder, cert, ca }: ContextCertificates, now: number): Promise<readonly Ending[]> {
   // A context without the CA has no sub-CA here.
   const subCa = await readText(join(folder, "sub-ca.crt")).catch(() => undefined);
   const texts = [
@@ -28,10 +28,10 @@ export async function endingsHere({ folder, cert, ca }: Present, now: number): P
 }
 
 /**
- * Renews the operator's certificate at 30 days left if the CA's passphrase was given beforehand; true if renewed.
+ * Renews the operator's certificate at 30 days left if the environment has the CA's passphrase; true if renewed.
  * Else warns of certificates that expire soon: the CA's key stays closed without its passphrase (ADR 0111).
  */
-export async function keepOperator(present: Kept, say: Say, now = Date.now()): Promise<boolean> {
+export async function keepOperator(present: OperatorContext, say: Say, now = Date.now()): Promise<boolean> {
   const endings = await endingsHere(present, now);
   const passphrase = endings.length === 0 ? undefined : await givenPassphrase(undefined);
   if (passphrase !== undefined)

@@ -3,7 +3,7 @@ import { createCluster, type CreatedCluster } from "#pki/cluster.ts";
 import { readConfig } from "#pki/contexts.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { whoAmI } from "../process/who.ts";
-import { ownProject } from "../project/project-cluster.ts";
+import { fromProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 import { newCaPassphrase } from "./ca-passphrase.ts";
 
@@ -21,7 +21,7 @@ export interface ClusterRequest {
 export async function makeCluster({ passphraseFile, project, ...request }: ClusterRequest): Promise<CreatedCluster> {
   const { context, controllers, force = false } = request;
   if (!force && !Object.hasOwn((await readConfig(contextHome())).contexts, context))
-    await refuseSecondCluster(ownProject(project, rosterIfAny)?.nodes.values() ?? [], controllers);
+    await refuseSecondCluster(fromProject(project, rosterIfAny)?.nodes.values() ?? [], controllers);
   const passphrase = await newCaPassphrase(passphraseFile);
   return createCluster({
     ...contextHome(),

@@ -26,7 +26,7 @@ export interface Cluster extends Controllers {
 /**
  * Opens the chosen context's cluster; `-s` names other controllers than the context does. Unusable controllers are
  * reported, by default on stderr.
- * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, USAGE
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED, USAGE
  */
 export async function openCluster(
   { context, controller: given = [], project }: ClusterFlags,
@@ -36,7 +36,7 @@ export async function openCluster(
   if (await keepOperator(present, say)) present = await loadContext(contextHome(), context);
   const { name, folder, controllers, ca, cert, key } = present;
   const named = (given.length > 0 ? given : controllers).map((text) => formatEndpoint(parseEndpoint(text)));
-  const asked = openControllers({
+  const opened = openControllers({
     endpoints: [...new Set(named)],
     credentials: { ca, cert, key },
     clock: Date.now,
@@ -47,20 +47,23 @@ export async function openCluster(
   });
   const { cluster } = identityOf(firstCertificate(cert), "client");
   const ask: Cluster["ask"] = (work, options) =>
-    asked.ask(work, options).catch(async (error: unknown) => {
+    opened.ask(work, options).catch(async (error: unknown) => {
       if (given.length > 0) throw error;
       const { withRoster } = await import("./with-roster.ts");
-      throw withRoster(error, options?.endpoints ?? asked.endpoints, project);
+      throw withRoster(error, options?.endpoints ?? opened.endpoints, project);
     });
-  return { ...asked, ask, context: name, folder, rootPem: ca, cert, cluster };
+  return { ...opened, ask, context: name, folder, rootPem: ca, cert, cluster };
 }
 
-/** Compares this machine's clock with those of a cluster's controllers, before it signs for the cluster. @throws KcoreError CLOCK_DIFFERS */
+/**
+ * Compares this machine's clock with the controllers' clocks, before this machine signs for the cluster.
+ * @throws KcoreError CLOCK_DIFFERS
+ */
 export async function checkClock({ context, endpoints }: Pick<Cluster, "context" | "endpoints">): Promise<void> {
   await refuseWrongClock({ ...(await loadContext(contextHome(), context)), endpoints });
 }
 
-/** The cluster; undefined while there is none and no context is named. @throws KcoreError as openCluster */
+/** The cluster; undefined if the operator has no context yet and names none. @throws KcoreError as openCluster */
 export async function clusterIfAny(flags: ClusterFlags): Promise<Cluster | undefined> {
   try {
     return await openCluster(flags);

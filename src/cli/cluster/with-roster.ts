@@ -3,15 +3,15 @@ import { endpointOf } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { ownProject } from "../project/project-cluster.ts";
+import { fromProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
-/** Adds the roster's controllers to an error of unreachable endpoints, unless the roster still has one of their hosts. */
+/** Adds the roster's controllers to an error of unreachable endpoints, unless the roster still has a host of these endpoints. */
 export function withRoster(error: unknown, tried: readonly string[], project: string | undefined): unknown {
   if (!(error instanceof KcoreError) || error.problems.some(({ code }) => code !== "API_UNREACHABLE")) return error;
   let nodes: readonly NodeEntry[];
   try {
-    nodes = [...(ownProject(project, rosterIfAny)?.nodes.values() ?? [])];
+    nodes = [...(fromProject(project, rosterIfAny)?.nodes.values() ?? [])];
   } catch {
     return error;
   }
@@ -19,11 +19,11 @@ export function withRoster(error: unknown, tried: readonly string[], project: st
   const others = nodes.filter((node) => isController(node) && !tried.includes(endpointOf(node.address)));
   const [other] = others;
   if (!other || tried.every((text) => known.has(parseEndpoint(text).host.toLowerCase()))) return error;
-  const says = others.map(({ name, address }) => `${name} at ${endpointOf(address)}`).join(", ");
+  const described = others.map(({ name, address }) => `${name} at ${endpointOf(address)}`).join(", ");
   const hint = `kcore orchestrate deploy_node ${other.name} brings its address into this context; until then: kcore -s ${endpointOf(other.address)} …`;
   const problems = error.problems.map((problem) => ({
     ...problem,
-    message: `${problem.message}; the roster says ${says}`,
+    message: `${problem.message}; the roster says ${described}`,
     hint,
   }));
   return new KcoreError(problems, { cause: error, exitCode: error.exitCode });

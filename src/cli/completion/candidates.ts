@@ -19,17 +19,18 @@ import { placesOf, projectIfAny } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { knownUpdates } from "../update/updates-folder.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
+import { commandPath } from "../terminal/wrap-help.ts";
 
-/** The candidates for the last word, and whether names of files fit, too. */
+/** The candidates for the word to complete; `files`: names of files fit, too. */
 export interface Completion {
   readonly candidates: readonly Candidate[];
   readonly files: boolean;
 }
 
-/** Completes the last of the words after `kcore`; it may be empty. It uses no network: nodes are the roster's. */
+/** Completes the last of the words after `kcore`, which may be empty. Nodes are the roster's, so no network is used. */
 export function complete(program: Command, words: readonly string[]): Completion {
   const current = words.at(-1) ?? "";
-  const { command, pending, operands } = walk(program, words.slice(0, -1));
+  const { command, pending, operands } = placeOfCursor(program, words.slice(0, -1));
   const completion = pending
     ? completeValue(command, pending, current, "")
     : current.startsWith("-")
@@ -42,11 +43,11 @@ interface CursorPlace {
   readonly command: Command;
   /** The option whose value comes next. */
   readonly pending?: Option;
-  /** The operands before the last word. */
+  /** The operands before the word to complete. */
   readonly operands: readonly string[];
 }
 
-function walk(program: Command, words: readonly string[]): CursorPlace {
+function placeOfCursor(program: Command, words: readonly string[]): CursorPlace {
   let command = program;
   const operands: string[] = [];
   let pending: Option | undefined;
@@ -117,12 +118,8 @@ function completeArgument(command: Command, operands: readonly string[], current
   if (!argument) return { candidates: [], files: false };
   if (argument.argChoices)
     return { candidates: argument.argChoices.map((value) => ({ value, description: "" })), files: false };
-  return valuesOf(`${pathOf(command)} ${argument.name()}`, { command, current, operands });
-}
-
-/** `get node` for `kcore get node`. */
-function pathOf(command: Command): string {
-  return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+  const path = commandPath(command).replace(/^kcore /, "");
+  return valuesOf(`${path} ${argument.name()}`, { command, current, operands });
 }
 
 /** `kcore completion candidates -- WORDS…`, which the shells ask: lines `VALUE<TAB>DESCRIPTION`. */
@@ -144,10 +141,10 @@ interface CompletionRequest {
   readonly operands?: readonly string[];
 }
 
-type Source = (asked: CompletionRequest) => readonly Candidate[];
+type CandidateSource = (request: CompletionRequest) => readonly Candidate[];
 
 /** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from. */
-const sources: readonly (readonly [RegExp, Source | "files"])[] = [
+const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
   [/^update cluster \S+ name$/, () => unique(contexts().flatMap(({ folder }) => knownUpdates(folder)))],
   [/^config (use|delete)-context name$|^--context /, () => contexts().map(({ name }) => plain(name))],
   [/^-s |^--controller |^--join-controller /, () => contexts().flatMap(({ endpoints }) => endpoints.map(plain))],
@@ -166,15 +163,15 @@ const sources: readonly (readonly [RegExp, Source | "files"])[] = [
   [/ (file|dir|path|certs-dir)$/, "files"],
 ];
 
-/** The values that fit a place; empty if none is known. Problems of files are ignored here. */
+/** The values that fit a place of {@link sources}; none if a file that they come from cannot be read. */
 function valuesOf(
   place: string,
-  asked: CompletionRequest,
+  request: CompletionRequest,
 ): { readonly candidates: readonly Candidate[]; readonly files: boolean } {
   const source = sources.find(([pattern]) => pattern.test(place))?.[1];
   if (source === "files") return { candidates: [], files: true };
   try {
-    return { candidates: source?.(asked) ?? [], files: false };
+    return { candidates: source?.(request) ?? [], files: false };
   } catch {
     return { candidates: [], files: false };
   }
@@ -197,7 +194,7 @@ function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
   return { value: name, description: [address, dc, roles.join(",")].filter((part) => part !== "").join(" ") };
 }
 
-/** Names; and `role:R`, `dc:D`, `group:G` once the word begins so. */
+/** Names of nodes and the prefixes of terms; behind a prefix such as `role:` its values. */
 function targets({ current }: CompletionRequest): readonly Candidate[] {
   const nodes = rosterNodes();
   if (current.startsWith("fact:"))

@@ -21,8 +21,8 @@ Examples:
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];
 
-// Each asks `kcore completion candidates -- WORDS…` for lines `VALUE<TAB>DESCRIPTION`, and `:files` where names of
-// files may stand as well. The shells only filter and draw.
+// Each script asks `kcore completion candidates -- WORDS…` for lines `VALUE<TAB>DESCRIPTION`; the line `:files` means that
+// names of files fit, too. The shells only filter and draw.
 
 const bash = `# bash completion of kcore; in ~/.bashrc: source <(kcore completion bash)
 _kcore() {
@@ -81,5 +81,5 @@ end
 complete -c kcore -f -a '(__kcore_candidates)'
 `;
 
-/** The text that makes a shell complete kcore's words once it has read it. */
+/** For each shell, the script by which it completes kcore's words. */
 const completionScripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };

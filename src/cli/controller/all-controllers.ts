@@ -5,18 +5,18 @@ import { KcoreError } from "#errors/problem.ts";
 import { keysIssuedTo } from "#pki/issued.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 
-/** A controller of the cluster and its endpoints for this machine. */
-export interface Reachable {
+/** A registered controller, and its endpoints as this machine knows them. */
+export interface KnownController {
   readonly controller: ControllerView;
-  /** Endpoints to try, best first; empty if it has announced none. */
+  /** Endpoints to try, best first; empty if none is known. */
   readonly endpoints: readonly string[];
 }
 
 /**
- * Every registered controller, with its possible endpoints: those of the context that proved to be its own, then the
- * address that it announced to the others.
+ * Every registered controller, by datacenter and address. Its endpoints are those of the context at which it answers, then the
+ * address that it announced to the others. @throws KcoreError when no controller answers
  */
-export async function allControllers(cluster: Cluster): Promise<readonly Reachable[]> {
+export async function allControllers(cluster: Cluster): Promise<readonly KnownController[]> {
   const { controllers } = await cluster.ask((client) => client.call("listControllers", {}));
   const named = await Promise.all(
     cluster.endpoints.map(async (endpoint) => ({ endpoint, id: await idAt(endpoint, cluster) })),
@@ -44,12 +44,12 @@ async function idAt(endpoint: string, { ask }: Cluster): Promise<string | undefi
 }
 
 /**
- * As {@link askController}, but only a controller whose key this machine issued a certificate for: needed before a CA
- * signs. Otherwise a man in the middle with a stolen sub-CA could have a key of its own signed. If another machine
+ * As {@link askController}, but the controller's key must be one that this machine issued a certificate for. Needed before a CA
+ * signs: a man in the middle with a stolen sub-CA could else have a key of its own signed. If another machine
  * issued the certificate, the registered keys must do.
  */
 export async function askPinned<Result>(
-  one: Reachable,
+  one: KnownController,
   cluster: Cluster,
   work: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
@@ -59,9 +59,9 @@ export async function askPinned<Result>(
   return askController(one, cluster, work, { serverKeys: issued.length > 0 ? issued : registered });
 }
 
-/** Asks one controller at the first of its endpoints that answers. @throws KcoreError with a problem per endpoint */
+/** Asks one controller at the first of its endpoints that answers. @throws KcoreError with a problem for each endpoint */
 export async function askController<Result>(
-  { controller, endpoints }: Reachable,
+  { controller, endpoints }: KnownController,
   { ask }: Cluster,
   work: (client: ApiClient) => Promise<Result>,
   options?: AskOptions,

@@ -6,8 +6,8 @@ import { suggestHint } from "#errors/suggest.ts";
 import { replaceFile } from "#base/file.ts";
 import { runTask, type SayProgress } from "#base/tasks.ts";
 import { removeController } from "#pki/contexts.ts";
-import { allControllers, askController, type Reachable } from "./all-controllers.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { allControllers, askController, type KnownController } from "./all-controllers.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
@@ -15,8 +15,8 @@ import { requireNew } from "../project/write-asked.ts";
 import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags } from "../options.ts";
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
-type HereFlags = { readonly config: string };
-type PutBackFlags = HereFlags & {
+type ConfigFlags = { readonly config: string };
+type PutBackFlags = ConfigFlags & {
   readonly alone?: boolean;
   readonly cluster?: string;
   readonly output: "table" | "json";
@@ -46,14 +46,15 @@ export function addControllerChanges(controller: Command): void {
       "\nExamples:\n  kcore controller remove 6f1c2a52 --reason 'burnt'\n\nA controller that still runs leaves by kcore controller leave: then nothing is lost.",
     )
     .action(remove);
-  onMachine(controller.command("join [endpoint...]"))
+  addMachineConfig(controller.command("join [endpoint...]"))
     .description("On its machine, while it is stopped: start empty and copy the state from these controllers")
     .option("--fresh", "put its state and its keys aside first: after it was removed, or copied")
     .addHelpText("after", "\nExamples:\n  kcore controller join --fresh 192.0.2.11:9090")
-    .action(async (endpoints: readonly string[], { config, fresh = false }: HereFlags & { readonly fresh?: boolean }) =>
-      say(await (await maintain()).joinHere(endpoints, { ...here(config), fresh })),
+    .action(
+      async (endpoints: readonly string[], { config, fresh = false }: ConfigFlags & { readonly fresh?: boolean }) =>
+        say(await (await loadMaintenance()).joinHere(endpoints, { ...machineOptions(config), fresh })),
     );
-  onMachine(controller.command("found"))
+  addMachineConfig(controller.command("found"))
     .description(
       "On its machine, while it is stopped: begin a NEW cluster with an empty state, which knows no node and no revocation",
     )
@@ -61,27 +62,27 @@ export function addControllerChanges(controller: Command): void {
       "after",
       "\nExamples:\n  kcore controller found\n\nkcore orchestrate deploy_node does it once, for the first controller of a cluster.\nA controller that lost its state is deployed again instead: it gets the state from the others.",
     )
-    .action(async ({ config }: HereFlags) => say(await (await maintain()).foundHere(here(config))));
-  putsBack(controller.command("repair"))
+    .action(async ({ config }: ConfigFlags) => say(await (await loadMaintenance()).foundHere(machineOptions(config))));
+  addPutBackOptions(controller.command("repair"))
     .description(
       "On its machine, while it is stopped: recover what is intact of a damaged state, and list what is lost",
     )
     .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
     .action(async ({ config, ...flags }: PutBackFlags) =>
-      say(await (await maintain()).repairHere({ alone: false, ...flags, ...here(config) })),
+      say(await (await loadMaintenance()).repairHere({ alone: false, ...flags, ...machineOptions(config) })),
     );
-  putsBack(controller.command("restore <file>"))
+  addPutBackOptions(controller.command("restore <file>"))
     .description("On its machine, while it is stopped: replace its state with a backup")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone --cluster prod",
     )
     .action(async (file: string, { config, ...flags }: PutBackFlags) =>
-      say(await (await maintain()).restoreHere(file, { alone: false, ...flags, ...here(config) })),
+      say(await (await loadMaintenance()).restoreHere(file, { alone: false, ...flags, ...machineOptions(config) })),
     );
 }
 
-function onMachine(command: Command): Command {
+function addMachineConfig(command: Command): Command {
   return addProjectOption(command).option(
     "--config <file>",
     "the controller's configuration",
@@ -89,8 +90,8 @@ function onMachine(command: Command): Command {
   );
 }
 
-function putsBack(command: Command): Command {
-  return addResultOption(onMachine(command))
+function addPutBackOptions(command: Command): Command {
+  return addResultOption(addMachineConfig(command))
     .option("--alone", "no other controller is left: serve at once, without having caught up with one")
     .option(
       "--cluster <name>",
@@ -98,10 +99,10 @@ function putsBack(command: Command): Command {
     );
 }
 
-/** The work on a controller's own machine is loaded when it is asked for. */
-const maintain = () => import("#controller/maintain.ts");
+/** Loaded when a command on the controller's own machine needs it. */
+const loadMaintenance = () => import("#controller/maintain.ts");
 
-function here(configFile: string) {
+function machineOptions(configFile: string) {
   return { configFile, now: Date.now(), yaml: { parse: parsePlainYaml, print: printYaml } };
 }
 
@@ -112,17 +113,17 @@ function say(lines: readonly string[]): void {
 async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }): Promise<void> {
   const { ask, context } = await openCluster(flags);
   await requireNew(out);
-  // The backup of a controller that is lost midway is discarded: the next controller is read from its beginning.
+  // If a controller is lost midway, its part is discarded and the next controller's backup is read from the start.
   await runTask(shownTasks(), `copying the state of the cluster “${context}”`, (say) =>
     ask(async (client) =>
-      replaceFile(out, counted(await client.open("backup", {}), say), { before: () => requireNew(out) }),
+      replaceFile(out, reportingBytes(await client.open("backup", {}), say), { before: () => requireNew(out) }),
     ),
   );
   process.stdout.write(`${out}: ${(await stat(out)).size} bytes, for you alone; it holds no private key\n`);
 }
 
-/** Passes the chunks on, and says how many bytes have passed. */
-async function* counted(chunks: AsyncIterable<Uint8Array>, say: SayProgress): AsyncGenerator<Uint8Array> {
+/** Yields the chunks unchanged, and reports the number of bytes so far. */
+async function* reportingBytes(chunks: AsyncIterable<Uint8Array>, say: SayProgress): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   for await (const chunk of chunks) {
     say({ bytes: (bytes += chunk.length) });
@@ -133,10 +134,12 @@ async function* counted(chunks: AsyncIterable<Uint8Array>, say: SayProgress): As
 async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {
   const cluster = await openCluster(flags);
   const found = findController(await allControllers(cluster), word);
-  await confirm(`Shall controller ${titleOf(found)} leave the cluster?`, { yes });
+  await requireYes(`Shall controller ${controllerTitle(found)} leave the cluster?`, { yes });
   await askController(found, cluster, (client) => client.call("leave", {}), { timeoutMs: 60_000 });
   await forget(found, cluster);
-  process.stdout.write(`${titleOf(found)} left\nnext, on its machine: systemctl disable --now kcore-controller\n`);
+  process.stdout.write(
+    `${controllerTitle(found)} left\nnext, on its machine: systemctl disable --now kcore-controller\n`,
+  );
 }
 
 async function remove(word: string, { reason, yes = false, ...flags }: RemoveFlags): Promise<void> {
@@ -150,26 +153,29 @@ async function remove(word: string, { reason, yes = false, ...flags }: RemoveFla
   if (!other)
     throw new KcoreError({
       code: "CLUSTER_UNHEALTHY",
-      message: `${titleOf(found)} is the only controller`,
+      message: `${controllerTitle(found)} is the only controller`,
       hint: "deploy another one first",
     });
-  await confirm(`Remove controller ${titleOf(found)}? Writes that only it has are lost`, { yes });
+  await requireYes(`Remove controller ${controllerTitle(found)}? Writes that only it has are lost`, { yes });
   const body = reason === undefined ? {} : { reason };
   await askController(other, cluster, (client) => client.call("removeController", body, { id: controllerId }));
   await forget(found, cluster);
-  process.stdout.write(`${titleOf(found)} removed; it must begin anew to come back: kcore controller join --fresh\n`);
+  process.stdout.write(
+    `${controllerTitle(found)} removed; it must begin anew to come back: kcore controller join --fresh\n`,
+  );
 }
 
-async function forget({ endpoints }: Reachable, { context }: Cluster): Promise<void> {
+/** Removes the controller's endpoints from the context. */
+async function forget({ endpoints }: KnownController, { context }: Cluster): Promise<void> {
   for (const endpoint of endpoints) await removeController(contextHome(), context, endpoint);
 }
 
-function titleOf({ controller: { controllerId, address } }: Reachable): string {
+function controllerTitle({ controller: { controllerId, address } }: KnownController): string {
   return address === "" ? controllerId : `${address} (${controllerId})`;
 }
 
-/** By id, its beginning, or an endpoint with or without port. @throws KcoreError CONTROLLER_UNKNOWN */
-function findController(all: readonly Reachable[], word: string): Reachable {
+/** The controller of this id, beginning of an id, or endpoint with or without port. @throws KcoreError CONTROLLER_UNKNOWN */
+function findController(all: readonly KnownController[], word: string): KnownController {
   const found = all.filter(
     ({ controller: { controllerId }, endpoints }) =>
       controllerId === word ||

@@ -53,7 +53,7 @@ that deploys it, or reboots it, does the same by itself. At the machine's consol
   addViewOptions(addChangeOptions(addProjectOption(disk.command("restore-table <node> [disk]"))))
     .description("Put back what was saved of a disk before it was wiped; without DISK, list what is saved")
     .option("--list", "list what is saved of DISK, and put nothing back")
-    .option("--save <id>", "this save, by the beginning of its id; else the only one from before a wipe")
+    .option("--save <id>", "this save, by the beginning of its id; else the one from before the newest wipe")
     .option("--wait", "wait for a node that another run holds instead of refusing")
     .addHelpText(
       "after",

@@ -17,8 +17,8 @@ export interface RecoveryFlags extends CommonFlags {
 }
 
 /**
- * `kcore disk recovery-key NODE [DISK]`: lists a node's encrypted disks, or shows the recovery key of one after this
- * access was recorded.
+ * `kcore disk recovery-key NODE [DISK]`: prints a node's encrypted disks, or records the access and prints the recovery key
+ * of one disk.
  * @throws KcoreError RECOVERY_KEY_UNKNOWN, RECOVERY_KEY_UNREADABLE, PKI_PASSPHRASE_WRONG, PKI_CONTEXT_UNKNOWN
  */
 export async function showRecoveryKey(node: string, disk: string | undefined, flags: RecoveryFlags): Promise<void> {
@@ -46,28 +46,28 @@ export async function showRecoveryKey(node: string, disk: string | undefined, fl
   );
 }
 
-function findEscrow(escrows: readonly Escrow[], wanted: string): Escrow {
-  const found = escrows.find(({ node, id }) => node === wanted || id === wanted);
+function findEscrow(escrows: readonly Escrow[], word: string): Escrow {
+  const found = escrows.find(({ node, id }) => node === word || id === word);
   if (found) return found;
   throw new KcoreError({
     code: "RECOVERY_KEY_UNKNOWN",
-    message: `no recovery key of a node “${wanted}” is kept here`,
+    message: `no recovery key of a node “${word}” is kept here`,
     hint: suggestHint(
-      wanted,
+      word,
       escrows.map(({ node }) => node),
       "deploy_node brings those of nodes with encryptDisks or encryptOs: true",
     ),
   });
 }
 
-function pickKey(keys: readonly Sealed[], wanted: string, node: string): Sealed {
-  const [found, other] = keys.filter(({ uuid, disks }) => uuid === wanted.toLowerCase() || disks.includes(wanted));
+function pickKey(keys: readonly Sealed[], word: string, node: string): Sealed {
+  const [found, other] = keys.filter(({ uuid, disks }) => uuid === word.toLowerCase() || disks.includes(word));
   if (found && !other) return found;
   throw new KcoreError({
     code: "RECOVERY_KEY_UNKNOWN",
     message: found
-      ? `several encrypted containers of ${node} lie on a disk ${wanted}`
-      : `no recovery key of a disk ${wanted} of ${node} is kept here`,
+      ? `several encrypted containers of ${node} lie on a disk ${word}`
+      : `no recovery key of a disk ${word} of ${node} is kept here`,
     hint: `kcore disk recovery-key ${node} lists them; a container's UUID names exactly one`,
   });
 }

@@ -11,7 +11,7 @@ import {
 import { DiskId, diskName } from "#engine/step/disk-names.ts";
 import { findProject } from "../project/find-project.ts";
 import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
@@ -22,17 +22,17 @@ export interface RestoreFlags extends RunFlags, ViewFlags {
 }
 
 /**
- * `kcore disk restore-table NODE [DISK]`: lists saves, or puts one back by a run over the node. Gives the exit code.
- * @throws KcoreError DISK_SAVE_UNKNOWN, DISK_SAVE_CORRUPT, ROSTER_NODE_UNKNOWN
+ * `kcore disk restore-table NODE [DISK]`: prints the saves, or puts one back by a run over the node. Returns the exit code.
+ * @throws KcoreError PROJECT_NOT_FOUND, DISK_SAVE_UNKNOWN, DISK_SAVE_CORRUPT, ROSTER_NODE_UNKNOWN
  */
 export async function restoreTable(node: string, name: string | undefined, flags: RestoreFlags): Promise<number> {
   const project = findProject(flags.project);
   const entry = nodeNamed(ownRoster(project), node);
   const all = await listTables(tablesFolder(project));
   const isOf = ({ nodeId }: SavedTable): boolean => nodeId === (entry.id ?? entry.name);
-  const isCalled = (save: SavedTable): boolean => name === undefined || namesOf(save).includes(name);
+  const isCalled = (save: SavedTable): boolean => name === undefined || diskNames(save).includes(name);
   if (name === undefined || flags.list === true) {
-    list(
+    printSaves(
       all.filter((save) => isOf(save) && isCalled(save)),
       { node, output: flags.output === "json" ? "json" : "table" },
     );
@@ -41,7 +41,7 @@ export async function restoreTable(node: string, name: string | undefined, flags
   // A disk that moved to another node is still that disk: its save is found by its id.
   const save = pickSave(all.filter(isCalled), { node, name, id: flags.save, isOf });
   await checkTable(save);
-  const device = deviceOf(save, entry);
+  const device = deviceParams(save, entry);
   const params = { ...device.params, size: save.size, source: save.file, pieces: save.pieces };
   const grant = [...(flags.grant ?? []), `${device.name}:restore`];
   const request = requestOf(
@@ -49,14 +49,14 @@ export async function restoreTable(node: string, name: string | undefined, flags
     { kind: "state", names: ["kcore/restore-table"] },
     { params },
   );
-  return (await startRun(flags, request, viewOf(flags))).exitCode;
+  return (await startRun(flags, request, viewFromFlags(flags))).exitCode;
 }
 
-function list(
+function printSaves(
   saves: readonly SavedTable[],
   { node, output }: { readonly node: string; readonly output: "json" | "table" },
 ): void {
-  const told = saves.map(({ id, name, ids, size, pieces, texts, occasions, file }) => ({
+  const listed = saves.map(({ id, name, ids, size, pieces, texts, occasions, file }) => ({
     save: id,
     disk: name,
     ids,
@@ -69,19 +69,27 @@ function list(
   const rows = saves.map((save) => {
     const last = save.occasions.at(-1);
     const age = shortAge(Date.now() - lastSavedAt(save));
-    return [save.name, save.id.slice(0, 12), age, `before a ${last?.before ?? ""}`, last?.run ?? "", contentsOf(save)];
+    return [
+      save.name,
+      save.id.slice(0, 12),
+      age,
+      `before a ${last?.before ?? ""}`,
+      last?.run ?? "",
+      describeSave(save),
+    ];
   });
   const none = `Nothing is saved of ${node}: no disk of it was granted to a run of this project.`;
-  printRows(told, output, ["DISK", "SAVE", "AGE", "MADE", "RUN", "CONTENTS"], rows, none);
+  printRows(listed, output, ["DISK", "SAVE", "AGE", "MADE", "RUN", "CONTENTS"], rows, none);
 }
 
-/** The signatures that blkid found. */
-function contentsOf({ texts, size }: SavedTable): string {
+/** The signatures that blkid found, and the size of the disk. */
+function describeSave({ texts, size }: SavedTable): string {
   const found = [...(texts["blkid"] ?? "").matchAll(/ (?:PTTYPE|TYPE)="([^"]*)"/g)].map(([, type = ""]) => type);
   return `${[...new Set(found)].join(", ") || "no signature"}; ${formatBinary(size)}`;
 }
 
-function namesOf({ name, ids }: SavedTable): readonly string[] {
+/** The names that may mean the saved disk: its name in the state, and the values of its ids. */
+function diskNames({ name, ids }: SavedTable): readonly string[] {
   return [name, ...ids.map((id) => id.slice(id.indexOf(" ") + 1))];
 }
 
@@ -92,7 +100,10 @@ interface SaveChoice {
   readonly isOf: (save: SavedTable) => boolean;
 }
 
-/** The save with that id, else the save before the newest wipe. A wipe resumed under the same grant saves again: the first save counts. */
+/**
+ * The save of that id, else the node's save before its newest wipe. A wipe resumed under the same grant saves again, and
+ * the first of these saves counts. @throws KcoreError DISK_SAVE_UNKNOWN
+ */
 function pickSave(saves: readonly SavedTable[], { node, name, id, isOf }: SaveChoice): SavedTable {
   const all = `kcore disk restore-table ${node} lists what is saved`;
   const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint: all });
@@ -112,8 +123,8 @@ function pickSave(saves: readonly SavedTable[], { node, name, id, isOf }: SaveCh
   throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
 }
 
-/** The name by which node and grants know the disk: that of the roster, from which the GUID of kcore's table is made. */
-function deviceOf(
+/** The disk's name for grants, and the parameters that name it to the state. The roster's name wins: kcore makes a table's GUID of it. */
+function deviceParams(
   save: SavedTable,
   { disks }: NodeEntry,
 ): { readonly name: string; readonly params: Record<string, unknown> } {
@@ -124,7 +135,7 @@ function deviceOf(
   }
   const own = disks
     .map((disk) => DiskId.safeParse(disk).data)
-    // A bus path names a place, where another disk may be by now.
+    // Another disk may be at the bus path by now.
     .filter((disk) => disk && (disk.busPath === undefined || disk.busPath === name))
     .find((disk) => disk && ids.includes(`${diskName(disk).kind} ${diskName(disk).value}`));
   const kind = ["serial", "wwn", "byId", "busPath"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";

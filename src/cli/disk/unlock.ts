@@ -5,7 +5,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { routeTo, withTransport } from "../roster/find-machine.ts";
+import { machineEndpoint, withTransport } from "../roster/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { whoAmI } from "../process/who.ts";
 import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
@@ -13,7 +13,7 @@ import { formatResult } from "../terminal/format-result.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 
 /**
- * `kcore disk unlock NODE`: sends a waiting machine the key of its root at boot; the access is recorded before.
+ * `kcore disk unlock NODE`: records the access, then sends a machine that waits at boot the key of its root.
  * @throws KcoreError ROSTER_NODE_UNKNOWN, RECOVERY_KEY_UNKNOWN, HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG
  */
 export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<void> {
@@ -30,7 +30,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
     });
   const end = await withTransport(({ connect }) =>
     unlockRoot(root, {
-      endpoint: routeTo({ entry, roster }),
+      endpoint: machineEndpoint({ entry, roster }),
       connect,
       folder,
       passphrase: () =>

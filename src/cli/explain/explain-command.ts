@@ -13,7 +13,7 @@ interface Flags {
   readonly search?: string;
 }
 
-/** `kcore explain [CODE…]`: docs/errors.md at the prompt. */
+/** `kcore explain [CODE…]`: prints rows of docs/errors.md. */
 export function explainCommand(): Command {
   return addResultOption(new Command("explain"))
     .description(
@@ -40,7 +40,7 @@ Examples:
     });
 }
 
-function list(known: readonly Explained[], { output, search }: Flags): void {
+function list(known: readonly ErrorExplanation[], { output, search }: Flags): void {
   const text = search?.toLowerCase() ?? "";
   const found = known.filter((one) =>
     Object.values<string>({ ...one }).some((cell) => cell.toLowerCase().includes(text)),
@@ -49,8 +49,8 @@ function list(known: readonly Explained[], { output, search }: Flags): void {
   printRows(found, output, ["CODE", "MEANING"], rows, `no code has “${search ?? ""}” in its text`);
 }
 
-/** A code in any case, with the brackets of an error line or without. */
-function find(known: readonly Explained[], word: string): Explained {
+/** The explanation of a code in any case, with or without the brackets of an error line. @throws KcoreError USAGE */
+function find(known: readonly ErrorExplanation[], word: string): ErrorExplanation {
   const wanted = word.replaceAll(/[[\]]/g, "").toUpperCase();
   const found = known.find(({ code }) => code === wanted);
   if (found) return found;
@@ -64,7 +64,7 @@ function find(known: readonly Explained[], word: string): Explained {
   );
 }
 
-async function show(codes: readonly Explained[], { output }: Flags): Promise<void> {
+async function show(codes: readonly ErrorExplanation[], { output }: Flags): Promise<void> {
   const modules = await Promise.all(registry.values().map((load) => load()));
   const found = codes.map((one) => ({
     ...one,
@@ -75,20 +75,25 @@ async function show(codes: readonly Explained[], { output }: Flags): Promise<voi
   printResult(found, output, () => found.map(draw).join("\n"));
 }
 
-function draw({ code, meaning, whatToDo, modules }: Explained & { readonly modules: readonly string[] }): string {
+function draw({
+  code,
+  meaning,
+  whatToDo,
+  modules,
+}: ErrorExplanation & { readonly modules: readonly string[] }): string {
   const refused = modules.length === 0 ? "" : `\nModules that refuse with it: ${modules.join(", ")}\n`;
   return `${code}\n  ${meaning}\n\nWhat to do:\n  ${whatToDo}\n${refused}`;
 }
 
-/** A code's row of docs/errors.md, which is shipped. */
-export interface Explained {
+/** A code's row in docs/errors.md, which is shipped. */
+export interface ErrorExplanation {
   readonly code: string;
   readonly meaning: string;
   readonly whatToDo: string;
 }
 
-/** Every code, in the order of the page. */
-export function explainedCodes(): readonly Explained[] {
+/** The explanations of all codes, in the order of docs/errors.md. */
+export function explainedCodes(): readonly ErrorExplanation[] {
   const page = readFileSync(join(shippedRoot(), "docs/errors.md"), "utf8");
   return [...page.matchAll(/^\| ([A-Z][A-Z0-9]*_[A-Z0-9_]+|USAGE|INTERNAL|INTERRUPTED) +\| (.*) \|$/gm)].map(
     ([, code = "", rest = ""]) => {

@@ -43,25 +43,25 @@ Examples:
 
 Names: a node's id, its host name, or the beginning of its id (four characters at least).`,
     );
-  listed(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide")
+  addListOptions(get.command("nodes [node...]"), "get nodes -l tier=ssd -o wide")
     .description("List nodes: all of them, or those named")
     .option("-l, --selector <labels>", "only nodes with these labels: k=v, k!=v, k, !k (commas, repeatable)", collect)
     .option("--dc <name>", "only nodes of this datacenter (repeatable)", collect)
     .action((words: readonly string[], flags: ListFlags & SelectorFlags) => list(nodeListing(words, flags), flags));
-  answered(get.command("node <node>"), "get node n1 -o yaml")
+  addClusterResult(get.command("node <node>"), "get node n1 -o yaml")
     .description("One node; with -o json or yaml all that is known of it")
     .action(getNode);
-  listed(get.command("controllers"), "get controllers")
+  addListOptions(get.command("controllers"), "get controllers")
     .description("List controllers, as the one that answers sees them")
     .action((flags: ListFlags) => list(controllerListing, flags));
-  listed(get.command("conflicts"), "get conflicts -o json")
+  addListOptions(get.command("conflicts"), "get conflicts -o json")
     .description("List concurrent edits of one thing, and node names used twice")
     .action((flags: ListFlags) => list(conflictListing, flags));
-  listed(get.command("certificates"), "get certificates --expiring-within-days 30")
+  addListOptions(get.command("certificates"), "get certificates --expiring-within-days 30")
     .description("List the certificates that were issued")
     .option("--node <node>", "only those of this node; also the id of a controller or operator")
     .addOption(new Option("--status <status>", "only these").choices(["active", "expired", "revoked"]))
-    .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(daysOf))
+    .addOption(new Option("--expiring-within-days <days>", "only active ones that expire soon").argParser(parseDays))
     .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));
   addResultOption(addClusterOptions(get.command("replication-status")), ["table", "json", "yaml"])
     .description("Show how far the controllers have replicated, as each of them sees it")
@@ -75,15 +75,15 @@ function exampleOf(words: string): string {
   return `\nExamples:\n  kcore ${words}`;
 }
 
-function answered(command: Command, example: string): Command {
+function addClusterResult(command: Command, example: string): Command {
   return addResultOption(addClusterOptions(command), allFormats).addHelpText("after", exampleOf(example));
 }
 
-function listed(command: Command, example: string): Command {
-  return answered(command, example).option("-w, --watch", "go on, and show what changes");
+function addListOptions(command: Command, example: string): Command {
+  return addClusterResult(command, example).option("-w, --watch", "go on, and show what changes");
 }
 
-function daysOf(text: string): number {
+function parseDays(text: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("a number of days");
 }

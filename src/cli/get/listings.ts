@@ -9,12 +9,12 @@ import { findNode, findNodes } from "../node/find-node.ts";
 import type { Listing } from "./show-listing.ts";
 import { usageError } from "#errors/problem.ts";
 
-/** Lists the named nodes, or all, as far as the flags select them; sorted by name. */
+/** The named nodes, or all, as far as the flags select them; by name, then id. */
 export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
   return {
     fetch: async (client) => {
       const named = words.length > 0 ? await findNodes(client, words) : (await client.call("listNodes", {})).nodes;
-      return selectNodes(named, flags).toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
+      return filterNodes(named, flags).toSorted((a, b) => compare(a.hostname, b.hostname) || compare(a.id, b.id));
     },
     key: ({ id }) => id,
     columns: nodeColumns,
@@ -37,7 +37,7 @@ export const controllerListing: Listing<ControllerView> = {
   registers: ["controller/"],
 };
 
-/** Two concurrent edits of one thing, or one name that several nodes have. */
+/** A conflict: concurrent edits of one thing, or one name that several nodes have. */
 export type ConflictRow =
   | ({ readonly type: "edit" } & ConflictView)
   | ({ readonly type: "name"; readonly id: string } & ConflictList["names"][number]);
@@ -60,18 +60,19 @@ export const conflictListing: Listing<ConflictRow> = {
   registers: ["conflict/", "node/"],
 };
 
-/** Certificates as `get certificates` chooses them. */
+/** The flags of `get certificates`. */
 export interface CertificateFlags {
   readonly node?: string;
   readonly status?: CertificateView["status"];
   readonly expiringWithinDays?: number;
 }
 
+/** The certificates that the flags select, by role and id, each holder's newest first. */
 export function certificateListing({ node, status, expiringWithinDays }: CertificateFlags): Listing<CertificateView> {
   return {
     fetch: async (client) => {
       const { certificates } = await client.call("listCertificates", {});
-      const holder = node === undefined ? undefined : await holderOf(node, certificates, client);
+      const holder = node === undefined ? undefined : await certificateHolder(node, certificates, client);
       const limit = expiringWithinDays === undefined ? Infinity : Date.now() + expiringWithinDays * 86_400_000;
       return certificates
         .filter(
@@ -89,8 +90,15 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
   };
 }
 
-/** The id of the holder by id or name: controllers and operators have certificates, too. */
-async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
+/**
+ * The id of the holder: the word itself if a certificate has it, else that of the node so named.
+ * @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS
+ */
+async function certificateHolder(
+  word: string,
+  certificates: readonly CertificateView[],
+  client: ApiClient,
+): Promise<string> {
   if (certificates.some(({ id }) => id === word)) return word;
   return (await findNode(client, word)).id;
 }
@@ -105,22 +113,22 @@ export interface SelectorFlags {
   readonly dc?: readonly string[];
 }
 
-type Selected = Pick<NodeView, "labels" | "dc">;
-type Test = (labels: Readonly<Record<string, string>>) => boolean;
+type Selectable = Pick<NodeView, "labels" | "dc">;
+type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
 /**
  * The nodes that fit all of `-l` (`k=v`, `k!=v`, `k`, `!k`; several by commas or repeated) and one of `--dc`.
  * @throws KcoreError USAGE
  */
-export function selectNodes<Node extends Selected>(
+export function filterNodes<Node extends Selectable>(
   nodes: readonly Node[],
   { selector = [], dc = [] }: SelectorFlags,
 ): readonly Node[] {
-  const tests = selector.flatMap((text) => text.split(",")).map(testOf);
+  const tests = selector.flatMap((text) => text.split(",")).map(labelTest);
   return nodes.filter((node) => tests.every((test) => test(node.labels)) && (dc.length === 0 || dc.includes(node.dc)));
 }
 
-function testOf(term: string): Test {
+function labelTest(term: string): LabelTest {
   const [, not, key = "", operator, value = ""] =
     /^\s*(!)?([A-Za-z0-9][A-Za-z0-9._/-]*)\s*(?:(==?|!=)\s*([^\s=!]*))?\s*$/.exec(term) ?? [];
   if (key === "" || (not !== undefined && operator !== undefined))

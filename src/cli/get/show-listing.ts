@@ -5,25 +5,25 @@ import type { ResultFormat } from "../options.ts";
 import type { Column } from "#tui/columns/column.ts";
 import { drawTable } from "../terminal/format-table.ts";
 import { formatOne, printResult } from "../terminal/format-result.ts";
-import { redrawing } from "../terminal/redraw.ts";
+import { createRedraw } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 
-/** A kind of item that the cluster lists: how its items are read and shown. */
+/** A list of the cluster: how its items are read and shown. */
 export interface Listing<Item> {
-  /** The items that are shown, in their order. */
+  /** Reads the items to show, in their order. */
   readonly fetch: (client: ApiClient) => Promise<readonly Item[]>;
   /** A key that stays the same while an item changes. */
   readonly key: (item: Item) => string;
   readonly columns: readonly Column<Item>[];
-  /** The text in the place of a table without rows. */
+  /** Shown in place of a table without rows. */
   readonly none: string;
   /** Prefixes of the registers that the items are made of, for `--watch`. */
   readonly registers: readonly string[];
 }
 
 /**
- * Shows a listing once; with `watch` until interrupted: on a terminal the table is drawn anew, else each changed item gets one more row,
- * line of JSON or document of YAML.
+ * Prints a listing once, with `watch` until interrupted. A terminal gets the table anew after each change; other outputs get a row, line of
+ * JSON or document of YAML for each changed item.
  */
 export async function showListing<Item extends object>(
   cluster: Cluster,
@@ -36,19 +36,22 @@ export async function showListing<Item extends object>(
     return printResult(items, output, (wide) => tableOf(listing, items, wide));
   }
   const stop = new AbortController();
-  // The reader has closed the pipe (`kcore get nodes -w | head`).
+  // The reader of the pipe may close it (`kcore get nodes -w | head`).
   process.stdout.once("error", () => stop.abort());
   const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
-  const { show, say } = isScreen ? redrawn(listing, output) : { show: appending(listing, output), say: toStderr };
-  // Ages grow without any change.
+  const { show, say } = isScreen ? onScreen(listing, output) : { show: inLines(listing, output), say: toStderr };
+  // Ages on the screen grow without any change of the cluster.
   const options = { registers, fetch, signal: stop.signal, say, ...(isScreen && { everyMs: 5000 }) };
   for await (const items of followChanges(cluster, options)) show(items);
 }
 
 type Show<Item> = (items: readonly Item[]) => void;
 
-function redrawn<Item>(listing: Listing<Item>, output: ResultFormat): { readonly show: Show<Item>; readonly say: Say } {
-  const redraw = redrawing();
+function onScreen<Item>(
+  listing: Listing<Item>,
+  output: ResultFormat,
+): { readonly show: Show<Item>; readonly say: Say } {
+  const redraw = createRedraw();
   let table: readonly string[] = [];
   return {
     show: (items) => redraw((table = linesOf(tableOf(listing, items, output === "wide")))),
@@ -56,22 +59,22 @@ function redrawn<Item>(listing: Listing<Item>, output: ResultFormat): { readonly
   };
 }
 
-function appending<Item extends object>(listing: Listing<Item>, output: ResultFormat): Show<Item> {
+function inLines<Item extends object>(listing: Listing<Item>, output: ResultFormat): Show<Item> {
   let before: ReadonlyMap<string, Item> | undefined;
   return (items) => {
     const earlier = before;
     before = new Map(items.map((item) => [listing.key(item), item]));
-    const gone = [...(earlier?.values() ?? [])].filter((item) => !before?.has(listing.key(item)));
+    const removed = [...(earlier?.values() ?? [])].filter((item) => !before?.has(listing.key(item)));
     const isChanged = (item: Item): boolean => {
       const known = earlier?.get(listing.key(item));
-      return known === undefined || signatureOf(known) !== signatureOf(item);
+      return known === undefined || textWithoutHeartbeat(known) !== textWithoutHeartbeat(item);
     };
     if (output === "json" || output === "yaml") {
-      const changed = [...items.filter(isChanged), ...gone.map((item) => ({ gone: true, ...item }))];
+      const changed = [...items.filter(isChanged), ...removed.map((item) => ({ gone: true, ...item }))];
       process.stdout.write(changed.map((item) => formatOne(item, output)).join(""));
       return;
     }
-    const [heading, ...rows] = linesOf(tableOf(listing, [...items, ...gone], output === "wide"));
+    const [heading, ...rows] = linesOf(tableOf(listing, [...items, ...removed], output === "wide"));
     const changed = rows.flatMap((row, index) => {
       const item = items[index];
       return item === undefined ? `${row}  (gone)` : isChanged(item) ? row : [];
@@ -89,7 +92,7 @@ function linesOf(text: string): readonly string[] {
   return text.trimEnd().split("\n");
 }
 
-/** An item without its signs of life: a heartbeat is no change to report. */
-function signatureOf(item: object): string {
+/** An item as JSON without fields such as `lastSeen`, since a heartbeat is no change to report. */
+function textWithoutHeartbeat(item: object): string {
   return JSON.stringify(item, (key, value: unknown) => (/^last[A-Z]/.test(key) ? undefined : value));
 }

@@ -17,8 +17,8 @@ import type { InstallPlan } from "./request.ts";
 type Fields = Readonly<Record<string, Plain>>;
 
 /**
- * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. @throws KcoreError
- * USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
+ * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. `edit` makes it in the text
+ * of `file`. @throws KcoreError USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
  */
 export function planEntry(
   machine: Machine,
@@ -56,9 +56,9 @@ export function planEntry(
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
       // The entry keeps its `installOs`, unless the operator names a system, or says that a system is installed already.
-      const { installOs, ...kept } = (written["vars"] as Fields | undefined) ?? {};
+      const { installOs, ...otherVars } = (written["vars"] as Fields | undefined) ?? {};
       const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
-      const merged = { ...kept, ...vars, ...same };
+      const merged = { ...otherVars, ...vars, ...same };
       if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
       const missing = disks.filter((disk) => {
         const device = inventory.devices.find((found) => isWhole(found) && isDevice(disk as Partial<DiskId>, found));

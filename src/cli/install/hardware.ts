@@ -5,12 +5,12 @@ import type { MachineFlags } from "../options.ts";
 import { findMachine, withTransport } from "../roster/find-machine.ts";
 import { logIn, pinOutsideRoster, verifyHostKey } from "./log-in.ts";
 
-const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
+const cardsScript = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
 
-/** Reads something from one machine over SSH, in the roster or not; its host key is verified as for an install. */
+/** Logs in on one machine over SSH, in the roster or not, and does `work` there; the host key is verified as for an install. */
 export function withMachine<Result>(
   flags: MachineFlags & { readonly project?: string },
-  look: (host: Host) => Promise<Result>,
+  work: (host: Host) => Promise<Result>,
 ): Promise<Result> {
   const machine = findMachine(flags.node, flags.project, flags.identityFile);
   process.stderr.write(`${machine.note}\n`);
@@ -19,7 +19,7 @@ export function withMachine<Result>(
     if (!pinned.isInRoster) await pinOutsideRoster(machine, pinned);
     const host = await logIn(machine, transport, pinned.key, flags);
     try {
-      return await look(host);
+      return await work(host);
     } finally {
       await host.close();
     }
@@ -29,12 +29,17 @@ export function withMachine<Result>(
 /** The machine's block devices. @throws KcoreError PROBE_FAILED */
 export async function readDisks(host: Host): Promise<DiskInventory> {
   const what = "listing the disks";
-  return readDiskInventory(await run(host, diskInventoryText(), what)) ?? fail(host, what, "the answer breaks off");
+  return (
+    readDiskInventory(await runScript(host, diskInventoryText(), what)) ??
+    failProbe(host, what, "the answer breaks off")
+  );
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */
 export async function readNetworkCards(host: Host) {
-  const lines = (await run(host, cardsText, "reading /sys/class/net")).split("\n").map((line) => line.split(" "));
+  const lines = (await runScript(host, cardsScript, "reading /sys/class/net"))
+    .split("\n")
+    .map((line) => line.split(" "));
   return lines
     .filter(([kind]) => kind === "N")
     .map(([, name = "", mac = "", state = "", mtu = ""]) => ({
@@ -46,26 +51,25 @@ export async function readNetworkCards(host: Host) {
     }));
 }
 
-/** Most bytes of an answer. */
-const longestAnswer = 1 << 20;
+const maxAnswerBytes = 1 << 20;
 
-async function run(host: Host, input: string, what: string): Promise<string> {
+async function runScript(host: Host, input: string, what: string): Promise<string> {
   const channel = await host.exec("exec /bin/sh -s", { input });
   channel.end();
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of channel.stdout) {
     length += chunk.length;
-    // The list of any real machine fits by far (requirement S-4).
-    if (length > longestAnswer) channel.close();
+    // No real machine has a list of that size, and a hostile one must not fill the memory (S-4).
+    if (length > maxAnswerBytes) channel.close();
     else chunks.push(chunk);
   }
   const { code } = await channel.exit;
   if (code === 0) return Buffer.concat(chunks).toString("utf8");
-  return fail(host, what, channel.stderrTail().trim() || `exit ${code ?? "unknown"}`);
+  return failProbe(host, what, channel.stderrTail().trim() || `exit ${code ?? "unknown"}`);
 }
 
-function fail({ name }: Host, what: string, why: string): never {
+function failProbe({ name }: Host, what: string, why: string): never {
   const message = `${what} failed on ${name}: ${why}`;
   throw new KcoreError({ code: "PROBE_FAILED", message }, { exitCode: exitCodes.failed });
 }

@@ -84,12 +84,12 @@ Examples:
     });
 }
 
-/** The flags under the keys of a manifest. */
+/** The request that the flags describe, under a manifest's keys. */
 export function requestFrom({ node = "", dataDisk, joinController, ...flags }: NodeInstallFlags): InstallRequest {
   return { ...flags, node, dataDisks: dataDisk, joinControllers: joinController };
 }
 
-interface LookFlags extends MachineFlags {
+interface HardwareFlags extends MachineFlags {
   readonly project?: string;
   readonly output: ResultFormat;
 }
@@ -104,7 +104,7 @@ export function addNodeHardware(node: Command): void {
   add("nics", "List the network cards of one machine, over SSH; it need not be in the roster yet").action(nics);
 }
 
-async function disks({ output, ...flags }: LookFlags): Promise<void> {
+async function disks({ output, ...flags }: HardwareFlags): Promise<void> {
   const { readDisks, withMachine } = await import("./hardware.ts");
   const { devices } = await withMachine(flags, readDisks);
   const found = devices.map(({ name, path, type, size, fstype, mounts, model, serial, wwn }) => {
@@ -124,7 +124,7 @@ async function disks({ output, ...flags }: LookFlags): Promise<void> {
   printRows(found, output, heading, rows);
 }
 
-async function nics({ output, ...flags }: LookFlags): Promise<void> {
+async function nics({ output, ...flags }: HardwareFlags): Promise<void> {
   const { readNetworkCards, withMachine } = await import("./hardware.ts");
   const found = await withMachine(flags, readNetworkCards);
   const rows = found.map(({ name, mac, state, mtu, addresses }) => [

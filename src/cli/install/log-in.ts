@@ -7,14 +7,14 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { MachineFlags } from "../options.ts";
-import { leave, passwordOf } from "../terminal/confirm.ts";
-import { knownHostsFiles, ownKnownHosts, routeTo, type Machine } from "../roster/find-machine.ts";
+import { leave, passwordOf } from "../terminal/ask-operator.ts";
+import { knownHostsFiles, ownKnownHosts, machineEndpoint, type Machine } from "../roster/find-machine.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /**
- * A connection to a machine whose key was verified. If the machine accepts no key of ours and a password was offered,
- * one login by password installs our key; later logins use keys alone. @throws KcoreError QUESTION_UNANSWERED,
+ * Connects to a machine whose host key was verified. If the machine accepts no key of the operator's and a password
+ * was offered, one login by password installs a key; later logins use keys alone. @throws KcoreError QUESTION_UNANSWERED,
  * FILE_UNREADABLE, FILE_UNTRUSTED, KEY_NOT_ADMITTED, and those of a connection
  */
 export async function logIn(
@@ -24,11 +24,11 @@ export async function logIn(
   { askPassword, passwordFile }: Pick<MachineFlags, "askPassword" | "passwordFile">,
 ): Promise<Host> {
   const { name, user } = machine.entry;
-  const endpoint = { ...routeTo(machine), hostKeys: [`${key.type} ${key.key}`] };
+  const endpoint = { ...machineEndpoint(machine), hostKeys: [`${key.type} ${key.key}`] };
   try {
     return await transport.connect(endpoint);
   } catch (error) {
-    // A jump host's refusal, two factors, or a missing key of ours have other remedies.
+    // Other refusals have other remedies: a jump host's, two factors, no key of the operator's.
     if (!(error instanceof LoginRefused) || error.host !== endpoint.name) throw error;
     if (passwordFile === undefined && askPassword !== true) throw withAdvice(error);
   }
@@ -50,7 +50,7 @@ function withAdvice(error: KcoreError): KcoreError {
 }
 
 /** The verified key of a machine, and whether the roster holds it already. */
-interface Pinned {
+interface VerifiedKey {
   readonly key: HostKey;
   readonly isInRoster: boolean;
 }
@@ -64,12 +64,15 @@ export async function verifyHostKey(
   machine: Machine,
   transport: Transport,
   { insecure = false, hostKey }: Pick<MachineFlags, "insecure" | "hostKey">,
-): Promise<Pinned> {
+): Promise<VerifiedKey> {
   const { entry } = machine;
-  const key = await transport.scanHostKey(routeTo(machine));
+  const key = await transport.scanHostKey(machineEndpoint(machine));
   const shown = `${entry.name} presents the host key ${key.type} ${key.fingerprint}`;
   if (hostKey !== undefined && hostKey !== key.fingerprint)
-    throw changed(`${shown}, not ${hostKey}`, "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there");
+    throw keyChanged(
+      `${shown}, not ${hostKey}`,
+      "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there",
+    );
   const pinned = entry.hostKeys.flatMap((text) => parseHostKey(text) ?? []);
   const files = await Promise.all(knownHostsFiles().map(readKnownHosts));
   const found = lookUpKnownHost(files, entry.address, entry.port);
@@ -80,7 +83,7 @@ export async function verifyHostKey(
     case "revoked":
       throw new KcoreError({ code: "HOST_KEY_REVOKED", message: `${shown}, which is revoked` });
     case "changed":
-      throw changed(
+      throw keyChanged(
         `${shown}, but ${trusted.source} has another one`,
         machine.isInRoster
           ? `if it was reinstalled: kcore roster trust --replace ${entry.name}; else find out why`
@@ -92,7 +95,7 @@ export async function verifyHostKey(
   }
 }
 
-function changed(message: string, hint: string): KcoreError {
+function keyChanged(message: string, hint: string): KcoreError {
   return new KcoreError({ code: "HOST_KEY_CHANGED", message, hint }, { exitCode: exitCodes.unreachable });
 }
 
@@ -121,8 +124,8 @@ async function confirmKey(shown: string, insecure: boolean, hostKey: string | un
   );
 }
 
-/** Pins the key of a machine without a roster entry, so that the question comes once. */
-export async function pinOutsideRoster({ entry }: Machine, { key }: Pinned): Promise<void> {
+/** Pins the key of a machine without a roster entry in kcore's known_hosts, so that the operator is asked only once. */
+export async function pinOutsideRoster({ entry }: Machine, { key }: VerifiedKey): Promise<void> {
   const file = ownKnownHosts();
   const files = await Promise.all(knownHostsFiles().map(readKnownHosts));
   if (lookUpKnownHost(files, entry.address, entry.port).keys.some((known) => known.key === key.key)) return;

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { InstallPlan } from "./request.ts";
 
 /**
- * Refuses a name below /dev that means another disk than the roster does: such names change from boot to boot, so a
+ * Refuses a name below /dev that means another disk than the roster does. Such names change from boot to boot, so a
  * repeated command could mean other disks. The roster's pins stay valid.
  * @throws KcoreError USAGE
  */

@@ -9,13 +9,13 @@ import type { NodeInstallSchema } from "#manifests/manifest-schemas.ts";
 
 /** The request of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
 export type InstallRequest = { readonly node: string } & {
-  readonly [Key in Exclude<keyof Written, "node">]?: Written[Key] | undefined;
+  readonly [Key in Exclude<keyof NodeInstallSpec, "node">]?: NodeInstallSpec[Key] | undefined;
 };
-type Written = z.input<typeof NodeInstallSchema>["spec"];
+type NodeInstallSpec = z.input<typeof NodeInstallSchema>["spec"];
 
-export type StorageBackend = NonNullable<Written["storageBackend"]>;
+export type StorageBackend = NonNullable<NodeInstallSpec["storageBackend"]>;
 
-/** The roster's values for an installation; disks still by the given paths. */
+/** The values for the roster's entry of an installation; disks still by the given paths. */
 export interface InstallPlan {
   readonly dc: string;
   readonly roles: readonly string[];
@@ -35,7 +35,7 @@ export type InstallVars = Readonly<Record<string, Plain>> & { readonly installOs
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[^\s]+$/;
 
 /**
- * Checks a request and translates it; a flag without effect is a problem. @throws KcoreError USAGE with all problems
+ * Checks a request, in which a flag without effect is a problem, and makes the plan. @throws KcoreError USAGE with all problems
  */
 export function planInstall(request: InstallRequest): InstallPlan {
   const problems: Problem[] = [];
@@ -56,7 +56,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
   if (request.diskUnlock !== undefined && request.encryptDisks !== true)
     refuse("--disk-unlock has no encrypted disk to unlock", "it belongs to --encrypt-disks");
   const osUnlock = checkOsUnlock(request, refuse);
-  const join = joinControllers.flatMap((text) => endpointOf(text, refuse));
+  const join = joinControllers.flatMap((text) => parseJoinEndpoint(text, refuse));
   if (problems.length > 0) throw new KcoreError(problems);
   return {
     dc: dcId,
@@ -84,10 +84,13 @@ export function planInstall(request: InstallRequest): InstallPlan {
   };
 }
 
-type Refuse = (message: string, hint: string) => void;
+type RefuseRequest = (message: string, hint: string) => void;
 
-/** An OS disk is encrypted when it is made, never later. */
-function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
+/** The way to unlock an encrypted root. An OS disk is encrypted only when the system is installed. */
+function checkOsUnlock(
+  { encryptOs, os, osUnlock, osInstalled }: InstallRequest,
+  refuse: RefuseRequest,
+): "ssh" | undefined {
   if (encryptOs === true && osInstalled === true)
     refuse(
       "--encrypt-os has no system to make",
@@ -107,8 +110,8 @@ function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest,
   return undefined;
 }
 
-/** `--storage-backend` wins over `--data-disk-mode`. */
-function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
+/** The storage backend; `--storage-backend` wins over `--data-disk-mode`. */
+function checkStorage(request: InstallRequest, refuse: RefuseRequest): StorageBackend {
   const { storageBackend, dataDiskMode } = request;
   const backend = storageBackend ?? dataDiskMode ?? "filesystem";
   const belongs = [
@@ -133,7 +136,7 @@ function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   return backend;
 }
 
-function endpointOf(text: string, refuse: Refuse): readonly string[] {
+function parseJoinEndpoint(text: string, refuse: RefuseRequest): readonly string[] {
   try {
     return [formatEndpoint(parseEndpoint(text))];
   } catch (error) {

@@ -7,7 +7,7 @@ import { requireRoot } from "#lab/prepare-host.ts";
 import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
-import { whyUnwritten } from "../project/write-asked.ts";
+import { writeFailureReason } from "../project/write-asked.ts";
 import { toStderr } from "../terminal/say.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { printRows } from "../terminal/format-result.ts";
@@ -32,9 +32,9 @@ interface UpFlags extends PlaceFlags {
   readonly packages?: string;
 }
 
-type Output = "table" | "json";
+type ListFormat = "table" | "json";
 
-/** `kcore lab`: throwaway real nodes on this machine. */
+/** `kcore lab`. */
 export function labCommand(): Command {
   const lab = new Command("lab")
     .description(
@@ -97,7 +97,7 @@ Examples:
   ).action(async (names: string[], flags: PlaceFlags) => (await open(flags)).down(names));
   addResultOption(
     add("list", "The nodes of all labs; with --name, of one", "list", "list --name other", "list -o json"),
-  ).action(async (flags: PlaceFlags & { output: Output }) => {
+  ).action(async (flags: PlaceFlags & { output: ListFormat }) => {
     requireRoot();
     const nodes = (await listLabs()).filter(({ lab: name }) => name === (flags.name ?? name));
     if (nodes.length === 0 && flags.output === "table") process.stderr.write("no nodes: start with “kcore lab up”\n");
@@ -147,7 +147,7 @@ Examples:
     });
   addResultOption(
     add("disks <node>", "A node's data disks: serial, stable name, size", "disks n1", "disks n1 -o json"),
-  ).action(async (name: string, flags: PlaceFlags & { output: Output }) => {
+  ).action(async (name: string, flags: PlaceFlags & { output: ListFormat }) => {
     const { disks } = await (await open(flags)).node(name);
     printTable(disks, flags.output);
   });
@@ -193,7 +193,7 @@ function specsOf(n: number | undefined, flags: UpFlags): NodeSpec[] {
   ];
 }
 
-/** The number of a node's disk with this serial. Throws `USAGE`. */
+/** The index of the node's disk with this serial. @throws KcoreError USAGE */
 function diskOf({ name, disks }: LabNode, serial: string): number {
   const index = disks.findIndex((disk) => disk.serial === serial);
   if (index >= 0) return index;
@@ -209,8 +209,8 @@ function count(text: string): number {
   return Number(text);
 }
 
-/** Prints rows; the fields' names are the heading, an absent field of a row is shown as “-”. */
-function printTable(rows: readonly object[], output: Output = "table"): void {
+/** Prints rows under the names of their fields; “-” stands for an absent field. */
+function printTable(rows: readonly object[], output: ListFormat = "table"): void {
   const fields = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cells = rows.map((row) => fields.map((field) => showCell((row as Record<string, unknown>)[field])));
   const heading = fields.map((field) => field.toUpperCase());
@@ -222,12 +222,12 @@ function showCell(value: unknown): string {
   return typeof value === "string" ? value : "-";
 }
 
-/** Writes in place, as `writeAsked`: the operator's path may be a device or a link. */
+/** Writes in place, as `writeAsked` does. @throws KcoreError LAB_ROSTER_UNWRITABLE */
 async function writeRoster(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { mode: 0o600 });
   } catch (error) {
-    const { why, hint } = whyUnwritten(file, error);
+    const { why, hint } = writeFailureReason(file, error);
     throw new KcoreError(
       { code: "LAB_ROSTER_UNWRITABLE", message: `the roster ${file} cannot be written: ${why}`, hint },
       { cause: error },
@@ -235,24 +235,24 @@ async function writeRoster(file: string, text: string): Promise<void> {
   }
 }
 
-/** Prints a file, and with `follow` each addition, until the operator stops it. */
+/** Prints a file; with `follow` its last 200 lines and each addition, until the operator stops it. */
 export async function showFile(path: string, follow: boolean): Promise<void> {
   await run(follow ? ["tail", "-n", "200", "-F", path] : ["cat", "--", path], { inherit: "terminal" });
 }
 
-/** Ctrl-], as telnet(1) has it. */
-const leave = 0x1d;
+/** Ctrl-], which leaves telnet(1), too. */
+const leaveKey = 0x1d;
 
 /** Connects the terminal (stdin must be one) to a serial line until the user leaves or the line ends. */
 export async function talk(line: Socket): Promise<void> {
   const { stdin, stdout, stderr } = process;
   stdin.setRawMode(true);
   stderr.write("root's shell on the machine's second line; Ctrl-] leaves it\r\n");
-  // The line's shell has no prompt of its own, and kcore's own use of it turned the echo off.
+  // The shell on the line shows no prompt, and kcore turned its echo off.
   line.write("PS1='# '; stty echo\n");
   const ended = once(line, "close");
   line.pipe(stdout, { end: false });
-  stdin.on("data", (keys: Buffer) => void (keys.includes(leave) ? line.destroy() : line.write(keys)));
+  stdin.on("data", (keys: Buffer) => void (keys.includes(leaveKey) ? line.destroy() : line.write(keys)));
   await ended;
   stdin.setRawMode(false);
   stdin.destroy();

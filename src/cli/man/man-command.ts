@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { pathOf } from "../terminal/wrap-help.ts";
+import { commandPath } from "../terminal/wrap-help.ts";
 import { writeAskedInto } from "../project/write-asked.ts";
 import { kcoreVersion } from "../process/version.ts";
 
-/** `kcore man [COMMAND…] [--out DIR]`: pages for man(1), made of the very help. */
+/** `kcore man [COMMAND…] [--out DIR]`. */
 export function manCommand(): Command {
   return new Command("man")
     .description("Print the manual page of a command, or write those of all commands into a folder")
@@ -26,7 +26,7 @@ Examples:
         return;
       }
       const folder = join(out, "man1");
-      const pages = [...allOf(program)].map(
+      const pages = [...commandTree(program)].map(
         (command) => [`${pageName(command)}.1`, manPage(command, kcoreVersion())] as const,
       );
       await writeAskedInto(folder, pages);
@@ -34,10 +34,11 @@ Examples:
     });
 }
 
-/** The command and all below it that help shows. */
-export function* allOf(command: Command): Generator<Command> {
+/** The command, and below it all commands that help shows. */
+export function* commandTree(command: Command): Generator<Command> {
   yield command;
-  for (const inner of command.createHelp().visibleCommands(command)) if (inner.name() !== "help") yield* allOf(inner);
+  for (const inner of command.createHelp().visibleCommands(command))
+    if (inner.name() !== "help") yield* commandTree(inner);
 }
 
 function find(program: Command, words: readonly string[]): Command {
@@ -47,7 +48,7 @@ function find(program: Command, words: readonly string[]): Command {
     if (inner === undefined) {
       const names = found.commands.map((one) => one.name());
       throw usageError(
-        `${pathOf(found)} has no command “${word}”`,
+        `${commandPath(found)} has no command “${word}”`,
         suggestHint(word, names, names.length === 0 ? "it has none" : `one of: ${names.join(", ")}`),
       );
     }
@@ -58,18 +59,18 @@ function find(program: Command, words: readonly string[]): Command {
 
 /** The name of a command's page for man(1): `kcore-state-apply`. */
 export function pageName(command: Command): string {
-  return pathOf(command).replaceAll(" ", "-");
+  return commandPath(command).replaceAll(" ", "-");
 }
 
-/** The man page of a command, section 1, made of its help; `version` stands at the foot. */
+/** The man(7) page of a command, section 1, made of its help, for groff and mandoc; `version` stands at the foot. */
 export function manPage(command: Command, version: string): string {
   const help = command.createHelp();
   const inner = help.visibleCommands(command).filter((one) => one.name() !== "help");
-  const { title, examples, others } = afterHelp(command);
+  const { examples, others } = afterHelp(command);
   return [
     `.TH "${pageName(command).toUpperCase()}" 1 "" "kcore ${version}" "kcore"\n`,
     section("NAME", `${pageName(command).replaceAll("-", "\\-")} \\- ${escapeRoff(summaryOf(command))}`),
-    section("SYNOPSIS", `\\fB${escapeRoff(pathOf(command))}\\fR ${escapeRoff(usageOf(command))}`),
+    section("SYNOPSIS", `\\fB${escapeRoff(commandPath(command))}\\fR ${escapeRoff(usageOf(command))}`),
     section("DESCRIPTION", escapeRoff([command.description(), ...others].join("\n.PP\n")).replaceAll("\\&.PP", ".PP")),
     section("COMMANDS", inner.map((one) => tagged(help.subcommandTerm(one), summaryOf(one))).join("")),
     section(
@@ -86,7 +87,7 @@ export function manPage(command: Command, version: string): string {
         .map((one) => tagged(help.optionTerm(one), help.optionDescription(one)))
         .join(""),
     ),
-    section(title, examples === "" ? "" : verbatim(examples)),
+    section("EXAMPLES", examples === "" ? "" : verbatim(examples)),
     section("EXIT STATUS", exitStatus),
     section("SEE ALSO", seeAlso(command, inner)),
   ].join("");
@@ -97,23 +98,24 @@ const exitStatus = [
   ["1", "a node failed"],
   ["2", "the input is wrong"],
   ["3", "nothing failed, but nodes could not be reached"],
+  ["4", "a dry run with --fail-on-change differs"],
   ["70", "a bug in kcore"],
   ["130", "interrupted"],
 ]
   .map(([code = "", meaning = ""]) => tagged(code, meaning))
   .join("");
 
-/** The command's line in the list of commands. */
+/** The command's description in a list of commands. */
 function summaryOf(command: Command): string {
   return command.summary() || command.description();
 }
 
 function usageOf(command: Command): string {
-  return command.createHelp().commandUsage(command).slice(pathOf(command).length).trim();
+  return command.createHelp().commandUsage(command).slice(commandPath(command).length).trim();
 }
 
-/** The text below the usual help: examples, and other paragraphs. */
-function afterHelp(command: Command): { title: string; examples: string; others: readonly string[] } {
+/** The texts that a command adds below its help: the examples, and the other paragraphs. */
+function afterHelp(command: Command): { examples: string; others: readonly string[] } {
   let text = "";
   command.configureOutput({ writeOut: (more) => void (text += more) });
   command.outputHelp();
@@ -124,7 +126,7 @@ function afterHelp(command: Command): { title: string; examples: string; others:
     .filter((one) => one !== "");
   const isExamples = (one: string): boolean => /^Examples?:\n/.test(one);
   const examples = paragraphs.find(isExamples)?.replace(/^Examples?:\n/, "") ?? "";
-  return { title: "EXAMPLES", examples, others: paragraphs.filter((one) => !isExamples(one)) };
+  return { examples, others: paragraphs.filter((one) => !isExamples(one)) };
 }
 
 function seeAlso(command: Command, inner: readonly Command[]): string {
@@ -132,11 +134,7 @@ function seeAlso(command: Command, inner: readonly Command[]): string {
   return [...above, ...inner].map((one) => `\\fB${pageName(one).replaceAll("-", "\\-")}\\fR(1)`).join(",\n");
 }
 
-/**
- * Text for man(7) pages, as groff and mandoc read it. Everything that comes from outside goes through {@link escapeRoff}.
- */
-
-/** Escapes a text so that it prints as it is: no request at a line's beginning, no escape, and dashes that can be copied. */
+/** Escapes a text so that man(1) shows it unchanged, with dashes that can be copied. */
 function escapeRoff(text: string): string {
   return text
     .replaceAll("\\", "\\e")

@@ -3,25 +3,25 @@ import type { Action } from "#engine/orchestrate/action.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { schemaOf, type JsonSchema } from "./json-schema.ts";
 
-/** One thing that a state may give to a module, or to a map among its arguments. */
+/** An argument of a module or action, or a field of a map among its arguments. */
 export interface Argument {
   readonly name: string;
   readonly type: string;
   readonly required: boolean;
   readonly default?: unknown;
   readonly description: string;
-  /** The arguments within the map, or within each map of the list. */
+  /** The fields of the map, or of each map in the list. */
   readonly arguments?: readonly Argument[];
-  /** Such maps, as a state may write them. */
+  /** Examples of the map. */
   readonly examples?: readonly Plain[];
 }
 
 /** The arguments of a module or an action, at every depth, from its schema. */
-export function argumentsOf({ args }: Pick<ModuleDefinition | Action, "args">): readonly Argument[] {
+export function listArguments({ args }: Pick<ModuleDefinition | Action, "args">): readonly Argument[] {
   return fieldsOf(mapsIn(schemaOf(args)));
 }
 
-/** The fields of several kinds of maps together; a field is required if all kinds require it. */
+/** The fields of several kinds of maps together; a field is required if every kind requires it. */
 function fieldsOf(maps: readonly JsonSchema[]): readonly Argument[] {
   const found = new Map<string, Argument>();
   for (const { properties = {} } of maps)
@@ -32,12 +32,12 @@ function fieldsOf(maps: readonly JsonSchema[]): readonly Argument[] {
         required: maps.every(({ required = [] }) => required.includes(name)),
         ...(property.default === undefined ? {} : { default: property.default }),
         description: property.description ?? "",
-        ...insideOf(property),
+        ...fieldsAndExamples(property),
       });
   return [...found.values()];
 }
 
-function insideOf(property: JsonSchema): Pick<Argument, "arguments" | "examples"> {
+function fieldsAndExamples(property: JsonSchema): Pick<Argument, "arguments" | "examples"> {
   const maps = mapsIn(property);
   const fields = fieldsOf(maps);
   if (fields.length === 0) return {};
@@ -45,7 +45,7 @@ function insideOf(property: JsonSchema): Pick<Argument, "arguments" | "examples"
   return { arguments: fields, examples: [...new Map(examples.map((one) => [JSON.stringify(one), one])).values()] };
 }
 
-/** The maps that a value may be: itself, in a union, as an item of a list, or under a key of the user's. */
+/** The schemas of the maps that a value may be or hold: as a branch of a union, as an item, or under a free key. */
 function mapsIn(schema: JsonSchema): readonly JsonSchema[] {
   const { properties, anyOf = [], oneOf = [], items, additionalProperties, examples } = schema;
   if (properties) return [schema];

@@ -41,16 +41,15 @@ export function schemaOf(schema: z.ZodType): JsonSchema {
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {
       const { def } = zodSchema._zod;
-      // A class of ours, such as Secret: no file can hold one.
+      // A class of kcore's, such as Secret, which no file can hold.
       if (def.type === "custom") jsonSchema.not = {};
-      // zod leaves these out where a transform follows, since they might describe its result; ours describe the file's
-      // value.
+      // zod leaves out examples and defaults before a transform, as they might describe its result; kcore's describe the file's value.
       const examples = z.globalRegistry.get(zodSchema)?.["examples"] as Plain[] | undefined;
       if (examples) jsonSchema.examples = examples;
       if (def.type === "default") jsonSchema.default = def.defaultValue as Plain;
     },
   });
-  return withoutNothing(made as JsonSchema);
+  return withoutImpossible(made as JsonSchema);
 }
 
 /**
@@ -62,13 +61,13 @@ export function either(test: JsonSchema, then: JsonSchema, otherwise?: JsonSchem
   return { if: test, then, ...(otherwise && { else: otherwise }) };
 }
 
-/** Leaves out branches that no value fits; a union of one branch becomes that branch. */
-function withoutNothing(schema: JsonSchema): JsonSchema {
+/** The schema without branches that no value fits; a union of one branch becomes that branch. */
+function withoutImpossible(schema: JsonSchema): JsonSchema {
   return mapInner(schema, (inner) => {
-    const { anyOf, ...rest } = withoutNothing(inner);
+    const { anyOf, ...rest } = withoutImpossible(inner);
     if (anyOf === undefined) return rest;
-    const left = anyOf.filter(({ not }) => not === undefined);
-    return left.length === 1 ? { ...left[0], ...rest } : { ...rest, anyOf: left };
+    const possible = anyOf.filter(({ not }) => not === undefined);
+    return possible.length === 1 ? { ...possible[0], ...rest } : { ...rest, anyOf: possible };
   });
 }
 

@@ -17,12 +17,12 @@ export function knownModules(project: string | undefined) {
   const modules = own.beside(registry);
   return {
     names: [...modules.keys()],
-    /** @throws KcoreError for a mistake in the file of one of the project's own modules */
+    /** The module; undefined for an unknown name. @throws KcoreError for a mistake in the file of a project's own module */
     load: async (name: string) => modules.get(name)?.(),
-    /** All readable modules. For each other one, stderr says that it is unreadable, and how to see why. */
+    /** All readable modules; stderr names each unreadable one. */
     all: async (): Promise<readonly ModuleDefinition[]> =>
-      (await Promise.all([...modules].map(([name, load]) => load().catch(tellBroken(name))))).flat(),
-    /** An example in YAML, as a step of a state. */
+      (await Promise.all([...modules].map(([name, load]) => load().catch(reportBroken(name))))).flat(),
+    /** An example in YAML, as a step of a state; undefined if the module has none. */
     example: (name: string): string | undefined => {
       if (!own.names.includes(name)) return moduleExample(name);
       const { example } = own.load(name);
@@ -31,8 +31,8 @@ export function knownModules(project: string | undefined) {
   };
 }
 
-/** A broken file must not hide the others. */
-function tellBroken(name: string): (error: unknown) => [] {
+/** Reports a module that cannot be loaded, whose file must not hide the other modules. */
+function reportBroken(name: string): (error: unknown) => [] {
   return (error) => {
     if (!(error instanceof KcoreError)) throw error;
     process.stderr.write(`${name} cannot be used: kcore check says why\n`);
@@ -40,11 +40,12 @@ function tellBroken(name: string): (error: unknown) => [] {
   };
 }
 
+/** The modules of the project itself; none without a project. */
 export function ownModulesOf(project: string | undefined): OwnModules {
   return openOwnModules(placesOf(project));
 }
 
-/** Examples of one module. */
+/** The examples of one module, as the build collects them. */
 export interface ModuleExamples {
   /** A step in YAML, from the module's doc comment. */
   readonly example: string;
@@ -57,8 +58,8 @@ export interface ModuleExamples {
 }
 
 /**
- * The YAML example that a module's doc comment opens with. In the source tree it is read from the module's file; the
- * bundle has no comments, so the build collects them.
+ * The YAML example that a shipped module's doc comment opens with; undefined without one. The source tree has it in the
+ * module's file; the bundle has no comments, so the build collects the examples.
  */
 export function moduleExample(name: string): string | undefined {
   const source = join(shippedRoot(), "src", "engine", "modules", `${name.replaceAll(/[._]/g, "-")}.ts`);
@@ -74,7 +75,7 @@ export function collectedExamples(name: string): ModuleExamples | undefined {
     : undefined;
 }
 
-/** The text between the first two fences of yaml in a source file, without the comment's stars. */
+/** The first block of YAML in a source file's comments, without their stars; undefined without one. */
 export function exampleIn(source: string): string | undefined {
   const found = /```yaml\n([\s\S]*?)```/.exec(source)?.[1];
   return found

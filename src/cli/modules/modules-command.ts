@@ -4,7 +4,7 @@ import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { projectIfAny } from "../project/find-project.ts";
 import { knownModules, type KnownModules } from "./known-modules.ts";
-import { searchModules, type Found } from "./search.ts";
+import { searchModules, type SearchResult } from "./search.ts";
 import { showExamples, showModule } from "./show-module.ts";
 import { testCommand } from "./test-command.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
@@ -37,11 +37,11 @@ Examples:
   kcore modules --search pkg.installed
   kcore modules -o json`,
     )
-    .action(run)
+    .action(showModules)
     .addCommand(testCommand());
 }
 
-async function run(name: string | undefined, { project, output, search, examples }: Flags): Promise<void> {
+async function showModules(name: string | undefined, { project, output, search, examples }: Flags): Promise<void> {
   if (name !== undefined && search !== undefined)
     throw usageError(
       "a module is either named or searched for",
@@ -71,6 +71,6 @@ async function find(catalogue: KnownModules, words: readonly string[], output: F
   printRows(found, output, ["MODULE", "SUMMARY", "FOUND IN"], rows, `no module speaks of ${words.join(" ")}: ${hint}`);
 }
 
-function asAction({ name, summary, found }: Found): Found {
+function asAction({ name, summary, found }: SearchResult): SearchResult {
   return { name, summary, found: `${found} (an action of orchestrations)` };
 }

@@ -1,34 +1,32 @@
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { argumentsOf, type Argument } from "./arguments.ts";
+import { listArguments, type Argument } from "./arguments.ts";
 
-/** An entry of the search: a module or an action. */
-export type Searched = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof argumentsOf>[0];
+/** A module or an action, as the search reads it. */
+export type SearchEntry = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> &
+  Parameters<typeof listArguments>[0];
 
-/** A found module, and the text that matched. */
-export interface Found {
+/** A module or action that was found, and where the words occur in it. */
+export interface SearchResult {
   readonly name: string;
   readonly summary: string;
-  /** The best match: `known as lineinfile`, `argument bond.mode`. */
+  /** The best match of each word: `known as lineinfile`, `argument bond.mode`. */
   readonly found: string;
 }
 
-/** A text of a module to search in, and its weight in the ranking. */
-interface Text {
+/** A text of a module, its weight in the ranking, and its kind as results name it. */
+interface SearchText {
   readonly text: string;
   readonly weight: number;
   readonly what: string;
 }
 
-/**
- * The modules in which each of the words occurs. Modules with the word in their names come first; whole words count
- * more.
- */
-export function searchModules(modules: readonly Searched[], words: readonly string[]): readonly Found[] {
+/** The entries in which every word occurs, best first: names count most, and whole words more than parts. */
+export function searchModules(modules: readonly SearchEntry[], words: readonly string[]): readonly SearchResult[] {
   const wanted = words.flatMap((word) => word.toLowerCase().split(/\s+/)).filter((word) => word !== "");
   return modules
     .flatMap((module) => {
-      const texts = textsOf(module);
-      const best = wanted.map((word) => bestOf(texts, word));
+      const texts = searchTexts(module);
+      const best = wanted.map((word) => bestMatch(texts, word));
       if (best.length === 0 || best.some(({ score }) => score === 0)) return [];
       const { name, summary } = module;
       const what = [...new Set(best.map((hit) => hit.what))].join(", ");
@@ -38,33 +36,36 @@ export function searchModules(modules: readonly Searched[], words: readonly stri
     .map(({ name, summary, found }) => ({ name, summary, found }));
 }
 
-function textsOf({ name, summary, alsoKnownAs = [], args }: Searched): readonly Text[] {
+function searchTexts({ name, summary, alsoKnownAs = [], args }: SearchEntry): readonly SearchText[] {
   return [
     { text: name, weight: 10, what: "name" },
     ...alsoKnownAs.map((text) => ({ text, weight: 8, what: `known as ${text}` })),
     { text: summary, weight: 4, what: "summary" },
-    ...argumentsOf({ args }).flatMap((argument) => textsOfArgument(argument, "")),
+    ...listArguments({ args }).flatMap((argument) => argumentTexts(argument, "")),
   ];
 }
 
-function textsOfArgument({ name, description, arguments: inner = [] }: Argument, before: string): readonly Text[] {
+function argumentTexts({ name, description, arguments: inner = [] }: Argument, before: string): readonly SearchText[] {
   const path = `${before}${name}`;
   const what = `argument ${path}`;
   return [
     { text: name, weight: 2, what },
     { text: description, weight: 1, what },
-    ...inner.flatMap((field) => textsOfArgument(field, `${path}.`)),
+    ...inner.flatMap((field) => argumentTexts(field, `${path}.`)),
   ];
 }
 
-function bestOf(texts: readonly Text[], word: string): { readonly score: number; readonly what: string } {
+function bestMatch(texts: readonly SearchText[], word: string): { readonly score: number; readonly what: string } {
   return texts
-    .map(({ text, weight, what }) => ({ score: weight * fitOf(text.toLowerCase(), word), what }))
+    .map(({ text, weight, what }) => ({ score: weight * matchLevel(text.toLowerCase(), word), what }))
     .reduce((best, one) => (one.score > best.score ? one : best), { score: 0, what: "" });
 }
 
-/** 4: the word is the text. 3: a word of it. 2: the beginning of one. 1: a part of it, if the word is long enough. */
-function fitOf(text: string, word: string): number {
+/**
+ * How well the text matches: 4 if it is the word, 3 if the word is one of its words, 2 if one of them begins so.
+ * 1 if the text contains the word, of four letters or more. Else 0.
+ */
+function matchLevel(text: string, word: string): number {
   if (text === word) return 4;
   const parts = [...text.split(/[^a-z0-9]+/), ...text.split(/\s+/).map((part) => part.replace(/[.,;:]$/, ""))];
   if (parts.includes(word)) return 3;

@@ -6,17 +6,17 @@ import { suggestHint } from "#errors/suggest.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
-import { argumentsOf, type Argument } from "./arguments.ts";
+import { listArguments, type Argument } from "./arguments.ts";
 import { collectedExamples, type KnownModules } from "./known-modules.ts";
 import { searchModules } from "./search.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-/** Prints one module: its arguments as a tree, its refusals, and an example; or an action. @throws KcoreError USAGE */
+/** Prints one module, with its arguments as a tree, its refusals and an example; or one action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const module = await known.load(name);
   if (!module) return showAction(known, name, output);
-  const args = argumentsOf(module);
+  const args = listArguments(module);
   const { summary, alsoKnownAs = [] } = module;
   const refusals = [...(module.refusals ?? [])].sort();
   const example = known.example(name);
@@ -31,11 +31,11 @@ export async function showModule(known: KnownModules, name: string, output: "tab
   printResult({ name, summary, alsoKnownAs, args, refusals, example }, output, draw);
 }
 
-/** Prints an action, which a stage does on the bastion. */
+/** Prints an action, which a stage carries out on the bastion. */
 async function showAction(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const action = await findAction(name);
   if (!action) throw await unknownModule(known, name);
-  const args = argumentsOf(action);
+  const args = listArguments(action);
   const { summary } = action;
   const how = `An action, done on this machine by a stage of an orchestration: run: ${name} (docs/orchestrations.md)`;
   printResult({ name, summary, run: true, args }, output, () => `${name}\n${summary}\n${how}\n\n${tableOf(args)}`);
@@ -46,12 +46,12 @@ function tableOf(args: readonly Argument[]): string {
   return formatTable(["  ARGUMENT", "TYPE", "", "MEANING"], rows);
 }
 
-/** An argument's line, below it examples of the map that it is, and the fields of that map. */
+/** The row of an argument; for a map, rows of examples and fields follow. */
 function rowsOf({ name, type, required, description, ...rest }: Argument, depth: number): readonly string[][] {
   const need = required ? "required" : rest.default === undefined ? "" : `default ${JSON.stringify(rest.default)}`;
   const { examples = [], arguments: fields = [] } = rest;
   return [
-    // A long list of values would push all meanings out of sight.
+    // A long list of values in the column TYPE would push all meanings out of sight.
     type.length > 40
       ? [`${"  ".repeat(depth)}${name}`, "one of", need, `${description} ${type}`]
       : [`${"  ".repeat(depth)}${name}`, type, need, description],
@@ -62,12 +62,12 @@ function rowsOf({ name, type, required, description, ...rest }: Argument, depth:
 
 /** The error for a name that no module has. */
 export async function unknownModule(known: KnownModules, name: string): Promise<KcoreError> {
-  const hint = await hintFor(known, name);
+  const hint = await unknownNameHint(known, name);
   return usageError(`there is no module “${name}”`, hint);
 }
 
-/** The likely name, or the module that other tools call by this name. */
-async function hintFor(known: KnownModules, name: string): Promise<string> {
+/** The hint for an unknown name: the module that other tools call so, else similar names. */
+async function unknownNameHint(known: KnownModules, name: string): Promise<string> {
   const modules = await known.all();
   const [first] = searchModules(modules, [name]).filter(({ found }) => found.startsWith("known as"));
   if (first) return `here it is “${first.name}”; kcore modules --search ${name} finds what else there is`;

@@ -6,7 +6,7 @@ import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { ownModulesOf } from "./known-modules.ts";
-import { requireGood, stages, tryModule } from "./try-module.ts";
+import { requireGood, trialStages, tryModule } from "./try-module.ts";
 
 type Flags = CommonFlags & { readonly output: "table" | "json"; readonly busybox: boolean };
 
@@ -37,7 +37,7 @@ export function testCommand(): Command {
       const tasks = shownTasks(output);
       const trials = await tryModule({ project: folder, module: name, args: example, withBusybox: busybox, tasks });
       const rows = trials.map(({ shell, outcomes }) => [shell, ...outcomes]);
-      printRows(trials, output, ["SHELL", ...stages.map((stage) => stage.toUpperCase())], rows);
+      printRows(trials, output, ["SHELL", ...trialStages.map((stage) => stage.toUpperCase())], rows);
       requireGood(name, trials);
     });
 }

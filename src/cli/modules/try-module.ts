@@ -14,20 +14,21 @@ import { openLab, type Lab, type NodeSpec } from "#lab/lab.ts";
 export interface Trial {
   readonly shell: string;
   readonly outcomes: readonly string[];
-  /** Whether the outcomes are those of a module that converges. */
+  /** Whether the outcomes show that the module converges. */
   readonly isGood: boolean;
-  /** The problem that the run reported. */
+  /** The first problem that a run reported. */
   readonly problem?: string;
 }
 
 const labName = "modules-test";
 
-/** Nodes of the lab by the shell that runs everything there. */
+/** The lab's nodes by the shell that is their /bin/sh. */
 const nodes = { dash: "m1", bash: "m2", busybox: "b1" } as const;
 
-/** A dry run, the run, the run again, and a dry run; `good` has the outcomes of a module that converges. */
-export const stages = ["dry run", "run", "again", "dry run"] as const;
-const good = ["would-change", "changed", "ok", "ok"];
+/** The runs of one trial, in this order. */
+export const trialStages = ["dry run", "run", "again", "dry run"] as const;
+/** The outcomes of {@link trialStages} for a module that converges. */
+const convergingOutcomes = ["would-change", "changed", "ok", "ok"];
 
 export interface TrialOptions {
   readonly project: string;
@@ -43,17 +44,17 @@ export async function tryModule(options: TrialOptions): Promise<readonly Trial[]
   const lab = await openLab({ name: labName, tasks: options.tasks });
   const folder = await mkdtemp(join(tmpdir(), "kcore-module-"));
   try {
-    // Removes the remains of a killed trial.
+    // A killed trial leaves its machines.
     await (await openLab({ name: labName })).down();
     const project = await prepare(lab, folder, options);
-    const told: (readonly RunEvent[])[] = [];
-    for (const stage of stages) told.push(await apply(project, stage === "dry run"));
+    const recordings: (readonly RunEvent[])[] = [];
+    for (const stage of trialStages) recordings.push(await applyState(project, stage === "dry run"));
     return Object.entries(nodes)
       .filter(([shell]) => options.withBusybox || shell !== "busybox")
       .map(([shell, node]) =>
-        trialOf(
+        judgeTrial(
           shell,
-          told.map((events) => endOf(events, node)),
+          recordings.map((events) => trialEnd(events, node)),
         ),
       );
   } finally {
@@ -86,8 +87,8 @@ async function prepare(
   return project;
 }
 
-/** The events of one run over all machines. */
-async function apply(project: string, dryRun: boolean): Promise<readonly RunEvent[]> {
+/** Runs the state over all machines; returns the run's events. @throws KcoreError MODULE_INVALID when it does not begin */
+async function applyState(project: string, dryRun: boolean): Promise<readonly RunEvent[]> {
   const words = ["--project", project, "--on", "*", "--output", "json", ...(dryRun ? ["--dry-run"] : [])];
   const { stdout, stderr } = await run([join(shippedRoot(), "bin/kcore"), "state", "apply", "try", ...words]);
   const events = stdout
@@ -98,12 +99,13 @@ async function apply(project: string, dryRun: boolean): Promise<readonly RunEven
   throw new KcoreError({ code: "MODULE_INVALID", message: `the module cannot be tried:\n${stderr.trim()}` });
 }
 
-interface End {
+interface TrialEnd {
   readonly outcome: string;
   readonly problem?: string;
 }
 
-function endOf(events: readonly RunEvent[], node: string): End {
+/** The end of the step on a node, or of the node itself if it did not come to the step. */
+function trialEnd(events: readonly RunEvent[], node: string): TrialEnd {
   for (const event of events) {
     if (event.type === "step.finished" && event.node === node)
       return { outcome: event.outcome, ...(event.problem && { problem: event.problem.message }) };
@@ -113,14 +115,14 @@ function endOf(events: readonly RunEvent[], node: string): End {
   return { outcome: "nothing" };
 }
 
-function trialOf(shell: string, ends: readonly End[]): Trial {
+function judgeTrial(shell: string, ends: readonly TrialEnd[]): Trial {
   const outcomes = ends.map(({ outcome }) => outcome);
   const problem = ends.find((end) => end.problem !== undefined)?.problem;
-  const isGood = outcomes.every((outcome, index) => outcome === good[index]);
+  const isGood = outcomes.every((outcome, index) => outcome === convergingOutcomes[index]);
   return { shell, outcomes, isGood, ...(problem !== undefined && { problem }) };
 }
 
-/** @throws KcoreError MODULE_INVALID, exit code 1, unless all trials are good */
+/** Refuses a module that does not converge in every trial. @throws KcoreError MODULE_INVALID, exit code 1 */
 export function requireGood(module: string, trials: readonly Trial[]): void {
   const bad = trials.filter(({ isGood }) => !isGood);
   if (bad.length === 0) return;
@@ -128,7 +130,7 @@ export function requireGood(module: string, trials: readonly Trial[]): void {
     bad.map(({ shell, problem }) => ({
       code: "MODULE_INVALID" as const,
       message: `${module} does not converge on ${shell}${problem === undefined ? "" : `: ${problem}`}`,
-      hint: `wanted: ${stages.map((stage, index) => `${stage} ${good[index] ?? ""}`).join(", ")}`,
+      hint: `wanted: ${trialStages.map((stage, index) => `${stage} ${convergingOutcomes[index] ?? ""}`).join(", ")}`,
     })),
     { exitCode: exitCodes.failed },
   );

@@ -29,14 +29,16 @@ export async function findNodes(
   client: Pick<ApiClient, "call">,
   words: readonly string[],
 ): Promise<readonly NodeView[]> {
-  const looks = await Promise.allSettled(words.map((word) => findNode(client, word)));
-  const problems = looks.flatMap((look) => {
-    if (look.status === "fulfilled") return [];
-    if (look.reason instanceof KcoreError && !(look.reason instanceof ApiRefusal)) return look.reason.problems;
-    throw look.reason;
+  const results = await Promise.allSettled(words.map((word) => findNode(client, word)));
+  const problems = results.flatMap((result) => {
+    if (result.status === "fulfilled") return [];
+    if (result.reason instanceof KcoreError && !(result.reason instanceof ApiRefusal)) return result.reason.problems;
+    throw result.reason;
   });
   if (problems.length > 0) throw new KcoreError(problems);
-  const found = looks.flatMap((look) => (look.status === "fulfilled" ? [[look.value.id, look.value] as const] : []));
+  const found = results.flatMap((result) =>
+    result.status === "fulfilled" ? [[result.value.id, result.value] as const] : [],
+  );
   return [...new Map(found).values()];
 }
 

@@ -2,13 +2,13 @@ import { Command } from "commander";
 import type { ApiClient } from "#api/client.ts";
 import type { NodeView, Taint } from "#api/schemas.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { type KcoreError, usageError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
 import { addProjectOption, addClusterOptions, type ClusterFlags } from "../options.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
 import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 
 /** `kcore node …`. */
@@ -38,7 +38,7 @@ export function addNodeChanges(node: Command): void {
       "after",
       "\nExamples:\n  kcore node approve n1\n  kcore node approve 6f1c2a52 --reason 'seen it myself'",
     )
-    .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decide("approve", flags)));
+    .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decision("approve", flags)));
   addClusterOptions(node.command("reject <node...>"))
     .description("Reject nodes: controllers refuse their requests from then on")
     .option("--reason <text>", "kept with the rejection")
@@ -46,7 +46,7 @@ export function addNodeChanges(node: Command): void {
       "after",
       "\nExamples:\n  kcore node reject n1 --reason 'stolen'\n\nA later `kcore node approve` lets it in again; when both happen at once, the rejection wins.",
     )
-    .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decide("reject", flags)));
+    .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decision("reject", flags)));
   addClusterOptions(node.command("label <node> <change...>"))
     .description("Set labels (key=value) and take labels away (key-)")
     .addHelpText(
@@ -72,7 +72,7 @@ export function addNodeChanges(node: Command): void {
     .action(remove);
 }
 
-function decide(what: "approve" | "reject", { reason }: DecisionFlags) {
+function decision(what: "approve" | "reject", { reason }: DecisionFlags) {
   const [method, wanted] =
     what === "approve" ? (["approveNode", "approved"] as const) : (["rejectNode", "rejected"] as const);
   return async (client: ApiClient, node: NodeView): Promise<string> => {
@@ -117,7 +117,7 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
   const chosen = await ask((client) => findNodes(client, words));
   for (const node of chosen)
     process.stderr.write(`${nodeTitle(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
-  await confirm("Remove them for ever? Their certificates are refused from then on", { yes });
+  await requireYes("Remove them for ever? Their certificates are refused from then on", { yes });
   for (const node of chosen) {
     await ask((client) => client.call("removeNode", reason === undefined ? {} : { reason }, { id: node.id }));
     process.stdout.write(`${nodeTitle(node)} removed\n`);
@@ -133,11 +133,11 @@ const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/;
 export function readLabelChanges(words: readonly string[]): { set: Record<string, string>; remove: string[] } {
   const set: Record<string, string> = {};
   const remove: string[] = [];
-  readEach(words, (word) => {
+  collectProblems(words, (word) => {
     const equals = word.indexOf("=");
     if (equals > 0) set[checkedKey(word.slice(0, equals), word)] = word.slice(equals + 1);
     else if (word.endsWith("-")) remove.push(checkedKey(word.slice(0, -1), word));
-    else throw usage(`“${word}” is no change of a label`, "key=value sets it, key- takes it away");
+    else throw usageError(`“${word}” is no change of a label`, "key=value sets it, key- takes it away");
   });
   checkOnce([...Object.keys(set), ...remove], words);
   return { set, remove };
@@ -149,7 +149,7 @@ const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;
 export function readTaintChanges(words: readonly string[]): { set: Taint[]; remove: string[] } {
   const set: Taint[] = [];
   const remove: string[] = [];
-  readEach(words, (word) => {
+  collectProblems(words, (word) => {
     const colon = word.lastIndexOf(":");
     if (colon < 0 && word.endsWith("-")) {
       remove.push(checkedKey(word.slice(0, -1), word));
@@ -158,11 +158,11 @@ export function readTaintChanges(words: readonly string[]): { set: Taint[]; remo
     const given = word.slice(colon + 1);
     const effect = effects.find((known) => known === given);
     if (colon < 0)
-      throw usage(`“${word}” names no effect`, `key=value:${effects.join("|")} sets a taint, key- takes it away`);
+      throw usageError(`“${word}” names no effect`, `key=value:${effects.join("|")} sets a taint, key- takes it away`);
     if (!effect)
-      throw usage(
+      throw usageError(
         `“${given}” is no effect of a taint`,
-        suggestHint(given, effects, `one of ${effects.join(", ")}`) ?? "",
+        suggestHint(given, effects, `one of ${effects.join(", ")}`),
       );
     const [key = "", ...rest] = word.slice(0, colon).split("=");
     set.push({ key: checkedKey(key, word), value: rest.join("="), effect });
@@ -171,7 +171,7 @@ export function readTaintChanges(words: readonly string[]): { set: Taint[]; remo
   return { set, remove };
 }
 
-function readEach(words: readonly string[], read: (word: string) => void): void {
+function collectProblems(words: readonly string[], read: (word: string) => void): void {
   const problems = new Problems();
   for (const word of words) problems.attempt(() => read(word));
   problems.throwIfAny();
@@ -179,7 +179,7 @@ function readEach(words: readonly string[], read: (word: string) => void): void 
 
 function checkedKey(key: string, word: string): string {
   if (keyPattern.test(key)) return key;
-  throw usage(
+  throw usageError(
     `“${key}” in “${word}” is no key`,
     "letters, digits, “.”, “_”, “/” and “-”, beginning with a letter or digit",
   );
@@ -187,9 +187,5 @@ function checkedKey(key: string, word: string): string {
 
 function checkOnce(keys: readonly string[], words: readonly string[]): void {
   const twice = keys.find((key, index) => keys.indexOf(key) !== index);
-  if (twice !== undefined) throw usage(`“${words.join(" ")}” changes ${twice} twice`, "say it once");
-}
-
-function usage(message: string, hint: string): KcoreError {
-  return usageError(message, hint);
+  if (twice !== undefined) throw usageError(`“${words.join(" ")}” changes ${twice} twice`, "say it once");
 }

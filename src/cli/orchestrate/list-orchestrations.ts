@@ -1,5 +1,5 @@
 import { foldersOf, type Folder } from "#engine/project/folders.ts";
-import { listOrchestrations as namesOf, loadOrchestration } from "#engine/orchestrate/load-orchestration.ts";
+import { listOrchestrations, loadOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags, ResultFormat } from "../options.ts";
 import { placesOf, projectIfAny } from "../project/find-project.ts";
@@ -13,9 +13,13 @@ export function orchestrationFolders(given: string | undefined): readonly Folder
 }
 
 /** Prints every orchestration with its description, or with its mistake. */
-export function listOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
+export function printOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
   const folders = orchestrationFolders(project);
-  const found = [...namesOf(folders)].map(([name, origin]) => ({ name, origin, ...describe(name, folders) }));
+  const found = [...listOrchestrations(folders)].map(([name, origin]) => ({
+    name,
+    origin,
+    ...describe(name, folders),
+  }));
   const rows = found.map(({ name, origin, params, description }) => [
     name,
     origin,
@@ -26,7 +30,7 @@ export function listOrchestrations({ project, output }: CommonFlags & { readonly
 }
 
 /** Prints an orchestration's description, its parameters, and its stages. @throws KcoreError ORCHESTRATION_UNKNOWN */
-export function showOrchestration(
+export function printOrchestration(
   name: string,
   { project, output }: CommonFlags & { readonly output: ResultFormat },
 ): void {
@@ -37,7 +41,7 @@ export function showOrchestration(
   printResult(value, output, draw);
 }
 
-/** The parameters of an orchestration for its help; nothing where there is no such orchestration. */
+/** The parameters of an orchestration for its help; empty if it cannot be read. */
 export function paramsForHelp(name: string | undefined): string {
   if (name === undefined) return "";
   try {

@@ -5,7 +5,7 @@ import { readParams, readSets } from "../watch/params.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 
 interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly filename?: readonly string[];
@@ -15,10 +15,13 @@ interface OrchestrateFlags extends RunFlags, ViewFlags {
   readonly params?: string;
 }
 
-/** `kcore orchestrate NAME [TARGET]`; without a name it lists the orchestrations. Only `--help` reads an orchestration before the command line is parsed. */
+/**
+ * `kcore orchestrate NAME [TARGET]`; without a name it lists the orchestrations. Only `--help` reads an orchestration
+ * here, for its parameters.
+ */
 export async function orchestrateCommand(words: readonly string[] = []): Promise<Command> {
   const isHelp = words.some((word) => word === "--help" || word === "-h");
-  const helped = isHelp ? (await import("./list-orchestrations.ts")).paramsForHelp : () => "";
+  const helpOf = isHelp ? (await import("./list-orchestrations.ts")).paramsForHelp : () => "";
   const command = new Command("orchestrate")
     .description("Run an orchestration over nodes; without a name, list what there is")
     .argument("[name]", "the orchestration: deploy_node, …")
@@ -44,7 +47,7 @@ Examples:
 
 update carries a ClusterUpdate out over SSH, for clusters whose controllers are down or not there; kcore update cluster asks controllers.`,
     )
-    .addHelpText("after", () => helped(command.args[0]))
+    .addHelpText("after", () => helpOf(command.args[0]))
     .action(orchestrate);
   addResultOption(addProjectOption(command.command("show <name>")))
     .description("Show what an orchestration does, its parameters and its stages")
@@ -53,7 +56,7 @@ update carries a ClusterUpdate out over SSH, for clusters whose controllers are 
       "\nExamples:\n  kcore orchestrate show deploy_node\n  kcore orchestrate show deploy_node -o json",
     )
     .action(async (name: string, flags: CommonFlags & { readonly output: "table" | "json" }) =>
-      (await import("./list-orchestrations.ts")).showOrchestration(name, flags),
+      (await import("./list-orchestrations.ts")).printOrchestration(name, flags),
     );
   return command;
 }
@@ -64,10 +67,10 @@ async function orchestrate(
   flags: OrchestrateFlags,
 ): Promise<void> {
   if (name === undefined) {
-    const { listOrchestrations } = await import("./list-orchestrations.ts");
-    return listOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "table" });
+    const { printOrchestrations } = await import("./list-orchestrations.ts");
+    return printOrchestrations({ ...flags, output: flags.output === "json" ? "json" : "table" });
   }
-  if (name === "update" && flags.filename !== undefined && target === undefined && !isTold(flags)) {
+  if (name === "update" && flags.filename !== undefined && target === undefined && !hasRunFlags(flags)) {
     const { runUpdate } = await import("./run-update.ts");
     process.exitCode = await runUpdate(flags);
     return;
@@ -76,15 +79,15 @@ async function orchestrate(
   const on = [...(target === undefined ? [] : [target]), ...(flags.on ?? [])];
   const params = { ...(await readParams(flags.params, flags.project)), ...readSets(flags.set ?? []) };
   const request = requestOf({ ...flags, on }, { kind: "orchestration", name }, { params });
-  process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
+  process.exitCode = (await startRun(flags, request, viewFromFlags(flags))).exitCode;
 }
 
 /** Whether flags name nodes, parameters or `--skip-health`, none of which `update -f` takes. */
-function isTold({ on, set, params, skipHealth }: OrchestrateFlags): boolean {
+function hasRunFlags({ on, set, params, skipHealth }: OrchestrateFlags): boolean {
   return [on, set, params, skipHealth].some((given) => given !== undefined);
 }
 
-/** @throws KcoreError USAGE */
+/** Refuses `-f`, `--bundle` and `--rollback` where they mean nothing. @throws KcoreError USAGE */
 function refuseUpdateFlags(name: string, { filename, bundle, rollback }: OrchestrateFlags): void {
   if (filename === undefined && bundle === undefined && rollback === undefined) return;
   const [message, hint] =

@@ -12,10 +12,10 @@ import type { RolloutNode } from "#rollout/rollout-input.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { bundleFor, type FoundBundle } from "../update/bundles.ts";
-import { readUpdates, type UpdateManifest } from "../update/ask-updates.ts";
+import { readUpdateManifests, type UpdateManifest } from "../update/ask-updates.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 
@@ -26,20 +26,20 @@ export interface UpdateFlags extends RunFlags, ViewFlags {
 }
 
 /**
- * `kcore orchestrate update -f FILE`: orchestrate/update.yaml, or with --rollback update_rollback.yaml, for a manifest. Gives the exit code
- * of the run. @throws KcoreError USAGE, TARGET_EMPTY, UPDATE_INVALID, and as bundleFor
+ * `kcore orchestrate update -f FILE`: runs orchestrate/update.yaml, or with --rollback update_rollback.yaml, for a manifest. Returns the
+ * exit code of the run. @throws KcoreError USAGE, TARGET_EMPTY, UPDATE_INVALID, and as bundleFor
  */
 export async function runUpdate({ filename = [], bundle, rollback = false, ...flags }: UpdateFlags): Promise<number> {
-  const manifest = await oneOf(filename);
+  const manifest = await readOnlyUpdate(filename);
   const { nodes } = ownRoster(findProject(flags.project));
   const found = await bundleFor(manifest, bundle, shownTasks(flags.output));
   const params = {
     ...paramsFor(manifest, [...nodes.values()], { bundle: found?.bundle, isBack: rollback }),
-    ...(found && !rollback && { file: await plainFile(found) }),
+    ...(found && !rollback && { file: await bundleParam(found) }),
   };
   const name = rollback ? "update_rollback" : "update";
   const what = { kind: "orchestration", name, title: `update ${manifest.name}` } as const;
-  return (await startRun(flags, requestOf(flags, what, { params }), viewOf(flags))).exitCode;
+  return (await startRun(flags, requestOf(flags, what, { params }), viewFromFlags(flags))).exitCode;
 }
 
 /** The parameters of a run for a manifest and the roster's nodes. @throws KcoreError TARGET_EMPTY, UPDATE_INVALID */
@@ -67,8 +67,8 @@ function rolloutNode({ id, name, dc, labels, roles }: NodeEntry): RolloutNode {
   return { id, hostname: name, dc, labels, isController, isApproved: true, isReady: true, version: "" };
 }
 
-async function oneOf(files: readonly string[]): Promise<UpdateManifest> {
-  const [manifest, second] = await readUpdates(files);
+async function readOnlyUpdate(files: readonly string[]): Promise<UpdateManifest> {
+  const [manifest, second] = await readUpdateManifests(files);
   if (manifest && !second) return manifest;
   throw new KcoreError({
     code: "USAGE",
@@ -77,10 +77,8 @@ async function oneOf(files: readonly string[]): Promise<UpdateManifest> {
   });
 }
 
-/**
- * The bundle's place on the bastion: a file with its bytes alone, which a run that is resumed days later needs, too.
- */
-async function plainFile({
+/** The bundle as the run's parameter: a file with its bytes alone, in a cache, as a run resumed days later needs it again. */
+async function bundleParam({
   bundle,
   file,
   start,

@@ -15,7 +15,7 @@ import { readPack, type PackFile } from "./pack-files.ts";
 /** Where a pack comes from: a folder, or a git repository at a branch, tag or commit. */
 export interface PackSource {
   readonly source: string;
-  /** A folder within it. */
+  /** The pack's folder within the source. */
   readonly path?: string;
   readonly ref?: string;
 }
@@ -28,14 +28,14 @@ export interface FetchedPack {
   readonly files: readonly PackFile[];
 }
 
-const Outline = z.strictObject({
+const PackYaml = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9]{0,30}$/, "must be lower case letters and digits"),
   description: z.string().optional(),
 });
 
 /**
- * Gets a pack's files, from a repository as a task; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are
- * used.
+ * Gets a pack's files, from a repository as a task; nothing of the project changes. Git uses the operator's keys and helpers, and asks for
+ * no password.
  * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, SECRET_LITERAL, and mistakes in its pack.yaml
  */
 export async function fetchPack(
@@ -46,7 +46,7 @@ export async function fetchPack(
   refusePassword(source);
   const folder = resolve(project, source);
   const isFolder = !source.includes("://") && (await stat(folder).catch(() => undefined))?.isDirectory() === true;
-  if (isFolder && ref === undefined) return read(folder, path, source);
+  if (isFolder && ref === undefined) return readPackFolder(folder, path, source);
   if (!isFolder && !source.includes(":")) throw noFolder(folder, project);
   const clone = await mkdtemp(join(tmpdir(), "kcore-pack-"));
   const fetch = async (): Promise<string> => {
@@ -58,14 +58,14 @@ export async function fetchPack(
   };
   try {
     const revision = await runTask(tasks, `fetching ${source}`, fetch, (commit) => commit.slice(0, 12));
-    return { ...(await read(clone, path, source)), revision };
+    return { ...(await readPackFolder(clone, path, source)), revision };
   } finally {
     await rm(clone, { recursive: true, force: true });
   }
 }
 
 /**
- * An address of git's has a colon (git-fetch(1), GIT URLS: a URL, or HOST:PATH), so a source without one is a folder.
+ * The error for a missing folder. A source without a colon is a folder, as git's addresses have one (git-fetch(1), GIT URLS).
  */
 function noFolder(folder: string, project: string): KcoreError {
   return new KcoreError({
@@ -75,7 +75,7 @@ function noFolder(folder: string, project: string): KcoreError {
   });
 }
 
-/** packs.yaml is readable for all who have the project. @throws KcoreError SECRET_LITERAL */
+/** Refuses a password in the address, which packs.yaml would show to all who have the project. @throws KcoreError SECRET_LITERAL */
 function refusePassword(source: string): void {
   if (!/^[a-z][\w+.-]*:\/\/[^/@]*:[^/]*@/i.test(source)) return;
   throw new KcoreError({
@@ -85,8 +85,8 @@ function refusePassword(source: string): void {
   });
 }
 
-/** Reads the pack in the folder `path` of `root`. Symbolic links in `path` must not lead out of `root`. */
-async function read(root: string, path: string, source: string): Promise<FetchedPack> {
+/** Reads the pack in the folder `path` of `root`; symbolic links in `path` must not lead out of `root`. @throws KcoreError PACK_INVALID */
+async function readPackFolder(root: string, path: string, source: string): Promise<FetchedPack> {
   const folder = join(root, path);
   const [whole, real] = await Promise.all([realpath(root), realpath(folder).catch(() => "")]);
   if (!isInside(path) || !`${real}/`.startsWith(`${whole}/`))
@@ -98,13 +98,13 @@ async function read(root: string, path: string, source: string): Promise<Fetched
       message: `${source} is no pack: it has no pack.yaml`,
       hint: "pack.yaml holds its name; --path names a folder within the repository",
     });
-  const { name, description } = validate(readSource(file, { name: "pack.yaml" }), Outline);
+  const { name, description } = validate(readSource(file, { name: "pack.yaml" }), PackYaml);
   refuseShippedName(name, shippedRoot());
   return { name, ...(description !== undefined && { description }), files: await readPack(folder) };
 }
 
-/** No hook or filter of the repository runs here. */
-const settings = [
+/** With these settings nothing of the repository runs here, and git converts no file. */
+const gitSettings = [
   "core.hooksPath=/dev/null",
   "core.symlinks=true",
   "core.autocrlf=false",
@@ -116,7 +116,7 @@ async function gitIn(folder: string, ...words: readonly string[]): Promise<strin
   // ssh would ask on the terminal: SSH_ASKPASS answers all its questions with no.
   const env = { SSH_ASKPASS: "false", SSH_ASKPASS_REQUIRE: "force", GIT_LFS_SKIP_SMUDGE: "1" };
   try {
-    return await git(folder, [...settings, ...words], { env, limitMs: 300_000 });
+    return await git(folder, [...gitSettings, ...words], { env, limitMs: 300_000 });
   } catch (cause) {
     throw new KcoreError(
       {

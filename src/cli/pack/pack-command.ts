@@ -10,7 +10,16 @@ import { hashPack } from "./pack-files.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
-import { alone, changedPacks, dropPin, keepPack, packProblems, readPins, type Pin, type Pins } from "./pinned-packs.ts";
+import {
+  withPacksLock,
+  changedPacks,
+  dropPin,
+  keepPack,
+  packProblems,
+  readPins,
+  type Pin,
+  type Pins,
+} from "./pinned-packs.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
 
 type Flags = CommonFlags & { readonly output: "table" | "json" };
@@ -55,7 +64,7 @@ async function addPack(
   const from = { source, ...(path !== undefined && { path }), ...(ref !== undefined && { ref }) };
   const fetched = await fetchPack(folder, from, shownTasks(output));
   const { name } = fetched;
-  const pin = await alone(folder, async () => {
+  const pin = await withPacksLock(folder, async () => {
     refuseExisting(folder, name);
     return keepPack(folder, from, fetched);
   });
@@ -92,10 +101,10 @@ async function updatePacks(
         message: `the pack “${name}” calls itself “${fetched.name}” now`,
         hint: `kcore pack remove ${name}, then kcore pack add ${source}`,
       });
-    // Changes by hand would be lost, so they are refused; files of this very update, which a kill interrupted, are not.
-    const came = { ...(chosen[name] as Pin), hash: hashPack(fetched.files) };
-    updated[name] = await alone(folder, async () => {
-      if ((await changedPacks(folder, { [name]: came })).length > 0)
+    // Changes by hand would be lost, so they are refused. Files of this very update may be there, if a kill interrupted it.
+    const fetchedPin = { ...(chosen[name] as Pin), hash: hashPack(fetched.files) };
+    updated[name] = await withPacksLock(folder, async () => {
+      if ((await changedPacks(folder, { [name]: fetchedPin })).length > 0)
         await requireSame(folder, { [name]: chosen[name] as Pin });
       return keepPack(folder, from, fetched);
     });
@@ -106,14 +115,14 @@ async function updatePacks(
 async function verify(names: readonly string[], { project, output }: Flags): Promise<void> {
   const folder = findProject(project);
   const chosen = choose(readPins(folder), names);
-  throwAny(names.length === 0 ? await packProblems(folder) : await changedPacks(folder, chosen));
+  throwProblems(names.length === 0 ? await packProblems(folder) : await changedPacks(folder, chosen));
   print(chosen, output);
 }
 
 async function removePack(name: string, { project, output }: Flags): Promise<void> {
   const folder = findProject(project);
   const chosen = choose(readPins(folder), [name]);
-  await alone(folder, async () => {
+  await withPacksLock(folder, async () => {
     await requireSame(folder, chosen);
     await rm(join(folder, packsFolder, name), { recursive: true, force: true });
     await dropPin(folder, name);
@@ -135,13 +144,13 @@ function choose(pins: Pins, names: readonly string[]): Pins {
   );
 }
 
-/** @throws KcoreError PACK_CHANGED for packs that differ from their pins; a missing pack has nothing to lose */
+/** Refuses packs that differ from their pins; a missing pack has nothing to lose. @throws KcoreError PACK_CHANGED */
 async function requireSame(project: string, pins: Pins): Promise<void> {
   const there = Object.entries(pins).filter(([name]) => existsSync(join(project, packsFolder, name)));
-  throwAny(await changedPacks(project, Object.fromEntries(there)));
+  throwProblems(await changedPacks(project, Object.fromEntries(there)));
 }
 
-function throwAny(problems: readonly Problem[]): void {
+function throwProblems(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new KcoreError(problems);
 }
 

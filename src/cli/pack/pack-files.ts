@@ -11,7 +11,7 @@ const MAX_BYTES = 16 << 20;
 
 /** A file of a pack. */
 export interface PackFile {
-  /** Below the pack's folder. */
+  /** The path below the pack's folder. */
   readonly name: string;
   readonly bytes: Buffer;
   readonly isProgram: boolean;
@@ -30,10 +30,10 @@ export async function readPack(folder: string): Promise<readonly PackFile[]> {
       const path = below === "" ? name : `${below}/${name}`;
       const stats = await lstat(join(folder, path));
       if (stats.isDirectory()) await walk(path);
-      else if (!stats.isFile()) throw invalid(`${path} is neither a file nor a folder`);
+      else if (!stats.isFile()) throw invalidPack(`${path} is neither a file nor a folder`);
       else {
         size += stats.size;
-        if (files.length >= MAX_FILES || size > MAX_BYTES) throw invalid("it has more than 2,000 files or 16 MiB");
+        if (files.length >= MAX_FILES || size > MAX_BYTES) throw invalidPack("it has more than 2,000 files or 16 MiB");
         files.push({ name: path, bytes: await readFile(join(folder, path)), isProgram: (stats.mode & 0o100) !== 0 });
       }
     }
@@ -42,7 +42,7 @@ export async function readPack(folder: string): Promise<readonly PackFile[]> {
   return files.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The pack's hash, `sha256:HEX`: of a line for each file with its hash, whether it is a program, and its name. */
+/** The pack's hash, `sha256:HEX`, over one line a file: its hash, whether it is a program, and its name. */
 export function hashPack(files: readonly PackFile[]): string {
   const lines = files.map(
     ({ name, bytes, isProgram }) => `${sha256(bytes)} ${isProgram ? "x" : "-"} ${JSON.stringify(name)}\n`,
@@ -54,29 +54,29 @@ function sha256(bytes: Buffer | string): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-function invalid(message: string): KcoreError {
+function invalidPack(message: string): KcoreError {
   return new KcoreError({ code: "PACK_INVALID", message: `the pack cannot be used: ${message}` });
 }
 
-/** gitattributes(5): nothing of a file is converted when it is checked out, so that every checkout has the pinned bytes. */
-const line = "* -text -ident -filter";
-const why = "# Packs are pinned by their bytes: git converts none of them.";
+/** gitattributes(5): git converts nothing in these files, so that every checkout has the pinned bytes. */
+const attributes = "* -text -ident -filter";
+const attributesComment = "# Packs are pinned by their bytes: git converts none of them.";
 
-/** Has git check out packs as they are, despite the project's other attributes. */
+/** Makes git check out packs unchanged, despite the project's other attributes. */
 export async function keepBytes(project: string): Promise<void> {
   const file = join(project, packsFolder, ".gitattributes");
   const text = existsSync(file) ? await readFile(file, "utf8") : "";
-  if (text.split(/\r?\n/).includes(line)) return;
+  if (text.split(/\r?\n/).includes(attributes)) return;
   const before = text === "" || text.endsWith("\n") ? text : `${text}\n`;
-  await replaceFile(file, `${before}${why}\n${line}\n`, { mode: 0o644 });
+  await replaceFile(file, `${before}${attributesComment}\n${attributes}\n`, { mode: 0o644 });
 }
 
-/** The files with their line ends in either form, as git may have converted them. */
+/** The files with LF line ends, and with CRLF: git may have converted them to either. */
 export function otherLineEnds(files: readonly PackFile[]): readonly (readonly PackFile[])[] {
   return ["\n", "\r\n"].map((end) => files.map((file) => ({ ...file, bytes: withLineEnds(file.bytes, end) })));
 }
 
-/** A file with a NUL is no text to git. */
+/** The file with these line ends; git leaves a file with a NUL alone. */
 function withLineEnds(bytes: Buffer, end: string): Buffer {
   if (bytes.includes(0)) return bytes;
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r?\n/g, end), "latin1");

@@ -31,17 +31,17 @@ export type Pin = z.output<typeof Pin>;
 
 export type Pins = Readonly<Record<string, Pin>>;
 
-/** The project's pins, read by the YAML reader, whose errors name lines, and not as a durable file. @throws KcoreError with every problem of packs.yaml */
+/** The project's pins; none without packs.yaml. @throws KcoreError with every problem of packs.yaml, at its line */
 export function readPins(project: string): Pins {
   const path = join(project, file);
   return existsSync(path) ? validate(readSource(path, { name: file }), z.record(z.string(), Pin)) : {};
 }
 
-/** Puts a pack into the project in the place of its former files, and pins it; for one command at a time. */
+/** Puts a pack into the project in place of its former files, and pins it; only under {@link withPacksLock}. */
 export async function keepPack(project: string, source: PackSource, pack: FetchedPack): Promise<Pin> {
   const folder = join(project, packsFolder);
   await makeFolder(folder);
-  // Remains of a killed command: no other command works here.
+  // Under the lock, unfinished folders can only be remains of a killed command.
   for (const name of await readdir(folder))
     if (name.startsWith(unfinished)) await rm(join(folder, name), { recursive: true, force: true });
   await keepBytes(project);
@@ -61,7 +61,7 @@ export async function keepPack(project: string, source: PackSource, pack: Fetche
   return pin;
 }
 
-/** Takes a pack out of packs.yaml; for one command at a time. */
+/** Takes a pack out of packs.yaml; only under {@link withPacksLock}. */
 export async function dropPin(project: string, name: string): Promise<void> {
   const { [name]: _, ...others } = readPins(project);
   await writePins(project, others);
@@ -69,21 +69,21 @@ export async function dropPin(project: string, name: string): Promise<void> {
 
 async function writePins(project: string, pins: Pins): Promise<void> {
   const sorted = Object.fromEntries(Object.entries(pins).sort(byName));
-  await replaceFile(join(project, file), head + printYaml(sorted), { mode: 0o644 });
+  await replaceFile(join(project, file), pinsComment + printYaml(sorted), { mode: 0o644 });
 }
 
-const head = "# The packs under packs/, each pinned: kcore pack update and kcore pack verify (docs/packs.md).\n";
+const pinsComment = "# The packs under packs/, each pinned: kcore pack update and kcore pack verify (docs/packs.md).\n";
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1;
 }
 
-/** Seconds to wait while another command changes packs. */
-const patience = 60;
+/** The longest wait for another command that changes packs. */
+const lockSeconds = 60;
 
-/** Changes a project's packs while no other command does. @throws KcoreError PACK_BUSY */
-export async function alone<T>(project: string, work: () => Promise<T>): Promise<T> {
-  return withLock(join(project, ".kcore"), "packs", patience, work).catch((cause: unknown) => {
+/** Does `work` while no other command changes the project's packs. @throws KcoreError PACK_BUSY, and as `work` */
+export async function withPacksLock<T>(project: string, work: () => Promise<T>): Promise<T> {
+  return withLock(join(project, ".kcore"), "packs", lockSeconds, work).catch((cause: unknown) => {
     if (!(cause instanceof KcoreError) || cause.problems[0]?.code !== "LAB_BUSY") throw cause;
     const message = "another kcore pack changes this project's packs";
     throw new KcoreError(
@@ -94,14 +94,14 @@ export async function alone<T>(project: string, work: () => Promise<T>): Promise
 }
 
 /**
- * A problem for each pack of the project that is not pinned, and for each that differs from its pin. @throws KcoreError
- * for packs.yaml
+ * A problem for each pack of the project that is not pinned, and for each pack that differs from its pin.
+ * @throws KcoreError for mistakes in packs.yaml
  */
 export async function packProblems(project: string): Promise<readonly Problem[]> {
   const pins = readPins(project);
-  const strays = packNames(project).filter((name) => pins[name] === undefined);
+  const unpinned = packNames(project).filter((name) => pins[name] === undefined);
   return [
-    ...strays.map((name): Problem => ({
+    ...unpinned.map((name): Problem => ({
       code: "PACK_CHANGED",
       message: `packs/${name} is pinned nowhere`,
       hint: "kcore pack add puts a pack there",

@@ -7,10 +7,10 @@ interface GitState {
   readonly dirty?: boolean;
 }
 
-/** The project's commit, and whether files differ from it; empty for a project outside of git. */
+/** The project's commit, and whether files differ from it; `dirty` is absent if git cannot tell. Empty outside of git. */
 export async function gitState(project: string): Promise<GitState> {
-  if (!mayBeUnderGit(wholePath(project))) return {};
-  // Neither hooks nor monitors of the repository are run for a look at it.
+  if (!mayBeUnderGit(realPath(project))) return {};
+  // Reading the state must run neither hooks nor monitors of the repository.
   const ask = (...words: readonly string[]): Promise<string> =>
     git(project, ["-c", "core.fsmonitor=false", ...words], { env: process.env, limitMs: 5000 });
   try {
@@ -23,13 +23,13 @@ export async function gitState(project: string): Promise<GitState> {
   }
 }
 
-/** git-status(1), “Porcelain Format Version 2”: lines about the branch begin with #. */
+/** Reads “Porcelain Format Version 2” of git-status(1), whose lines about the branch begin with #. */
 function readStatus(text: string): GitState {
   const revision = /^# branch\.oid ([0-9a-f]+)$/m.exec(text)?.[1];
   return { ...(revision === undefined ? {} : { revision }), dirty: /^[^#]/m.test(text) };
 }
 
-function wholePath(project: string): string {
+function realPath(project: string): string {
   try {
     return realpathSync(project);
   } catch {

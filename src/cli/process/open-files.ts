@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * The number of files that this process may have open (proc(5), limits); Infinity without a limit, or where it cannot
- * be read. Node raises the soft limit to the hard one when it starts.
+ * The number of files that this process may have open (proc(5), limits); Infinity without a limit, or if the limit
+ * cannot be read. Node raises the soft limit to the hard one when it starts.
  */
 export function openFileLimit(): number {
   try {

@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { kcoreHome } from "./kcore-home.ts";
 
-/** Whether a passphrase opens the CA of a context; true also where no CA can be tried, as before a cluster is created. */
+/** False if the passphrase is wrong for the CA of a context. True also without a CA to try, as before a cluster is created. */
 export async function opensCa(passphrase: string, context: string | undefined): Promise<boolean> {
   try {
     const { folder } = await openContext({ home: kcoreHome(), ...(context !== undefined && { context }) });

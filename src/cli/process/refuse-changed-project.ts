@@ -4,11 +4,10 @@ import { changedFiles, contentOf, type ProjectContent } from "#engine/project/co
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** The most files that a refusal names. */
-const named = 10;
+const maxNamedFiles = 10;
 
 /** Records the project's content with a run that is about to begin. */
-export function keepContent({ project, content }: RunFolder): void {
+export function recordContent({ project, content }: RunFolder): void {
   replaceFileSync(content, `${JSON.stringify(contentOf(project))}\n`);
 }
 
@@ -16,22 +15,22 @@ export function keepContent({ project, content }: RunFolder): void {
  * Refuses to resume a run whose project has changed: the finished steps of a run cannot be matched to a changed project.
  * @throws KcoreError RUN_OUTDATED
  */
-export async function assertAsPlanned(folder: RunFolder): Promise<void> {
-  const before = keptContent(folder);
+export async function refuseChangedProject(folder: RunFolder): Promise<void> {
+  const before = recordedContent(folder);
   const changed = before ? changedFiles(before, contentOf(folder.project)) : [];
   if (changed.length === 0) return;
   const { request, revision, dirty } = await readHeader(folder);
-  const more = changed.length > named ? ` and ${changed.length - named} more` : "";
+  const more = changed.length > maxNamedFiles ? ` and ${changed.length - maxNamedFiles} more` : "";
   const back = revision !== undefined && dirty === false ? ` (it was at commit ${revision.slice(0, 12)})` : "";
   throw new KcoreError({
     code: "RUN_OUTDATED",
-    message: `the project is not what run ${folder.id} began with: ${changed.slice(0, named).join(", ")}${more}`,
+    message: `the project is not what run ${folder.id} began with: ${changed.slice(0, maxNamedFiles).join(", ")}${more}`,
     hint: `begin anew, what is in order is left alone: ${request.command}; or put the files back${back} and resume`,
   });
 }
 
-/** Undefined for the record of an earlier kcore, or of a run that ended before its content was recorded. */
-function keptContent({ content }: RunFolder): ProjectContent | undefined {
+/** The content that the run began with; undefined if an earlier kcore made the record, or the run ended before it was recorded. */
+function recordedContent({ content }: RunFolder): ProjectContent | undefined {
   try {
     return JSON.parse(readFileSync(content, "utf8")) as ProjectContent;
   } catch {

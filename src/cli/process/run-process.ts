@@ -8,28 +8,28 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
-import { keepContent } from "./refuse-changed-project.ts";
-import { maskInRecord, loadParts } from "./run-parts.ts";
+import { recordContent } from "./refuse-changed-project.ts";
+import { maskInRecord, loadParts } from "./load-run-parts.ts";
 
 /**
- * The run's own process: `run-main ID PROJECT`, or without words, when the process was started
- * before its run was known: then stdin names the run. Secrets come by stdin, too.
+ * The run's own process: `run-main ID PROJECT`. Without words it is a warm process, started before its run is known:
+ * then stdin names the run. Secrets come by stdin, too. Returns the run's exit code.
  */
 export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   // A closed terminal and Ctrl-C concern the views only.
   process.on("SIGHUP", () => undefined);
   process.on("SIGINT", () => undefined);
   const isWarm = words.length === 0;
-  // The parts of the engine load while the record is opened, those of a warm process while it waits.
+  // The parts of the engine load while the record is opened; in a warm process, before its run is known.
   const parts = loadParts();
   parts.catch(() => undefined);
   if (isWarm) await parts;
-  const handed = readHandedOver();
-  const { id, project = "" } = isWarm ? await handed : { id: words[0], project: words[1] };
-  // No run was named on stdin.
+  const handover = readHandover();
+  const { id, project = "" } = isWarm ? await handover : { id: words[0], project: words[1] };
+  // The command line started no run after all.
   if (id === undefined) return exitCodes.done;
   const folder = runFolder(project, id);
-  if (isWarm) takePlace(folder);
+  if (isWarm) adoptRun(folder);
   const state = gitState(project);
   const header = await readHeader(folder);
   return conductRun({
@@ -40,8 +40,8 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
     notifier: () => notifierOf(header, project),
     perform: async (stage) => {
       // Record the project's content before the run reads any of it.
-      if (!stage.earlier.some(({ type }) => type === "run.started")) keepContent(folder);
-      const { passphrase } = await handed;
+      if (!stage.earlier.some(({ type }) => type === "run.started")) recordContent(folder);
+      const { passphrase } = await handover;
       const at = await state;
       if (Object.keys(at).length > 0) changeHeader(folder, at);
       return (await parts)({
@@ -54,7 +54,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   });
 }
 
-/** Dry runs and `exec --lock` send no notices. */
+/** The notifier of a run; undefined for dry runs, for `exec --lock`, and without notices in the project. */
 async function notifierOf({ id, who, request }: RunHeader, project: string): Promise<Notifier | undefined> {
   if (request.dryRun || request.what.kind === "exec") return undefined;
   if (!existsSync(join(project, "notify.yaml"))) return undefined;
@@ -66,30 +66,30 @@ async function notifierOf({ id, who, request }: RunHeader, project: string): Pro
   return notices.length === 0 ? undefined : new Notifier(notices, { project, run: id, command: request.command, who });
 }
 
-interface HandedOver {
+interface Handover {
   readonly id?: string;
   readonly project?: string;
   readonly passphrase?: string;
 }
 
-async function readHandedOver(): Promise<HandedOver> {
-  const handed = await text(process.stdin);
-  return handed === "" ? {} : (JSON.parse(handed) as HandedOver);
+async function readHandover(): Promise<Handover> {
+  const handover = await text(process.stdin);
+  return handover === "" ? {} : (JSON.parse(handover) as Handover);
 }
 
-/** The descriptor that the process closes once views can connect. */
+/** The descriptor that a warm process closes once views can connect. */
 const READY_FD = 3;
 
 /** Gives a warm process the folder, the log and the name in `ps` of its run. */
-function takePlace({ id, project, processLog }: RunFolder): void {
+function adoptRun({ id, project, processLog }: RunFolder): void {
   process.chdir(project);
   for (const descriptor of [1, 2]) reopen(descriptor, processLog);
   process.title = `${process.argv[1] ?? "run-main"} ${id} ${project}`;
 }
 
 /**
- * Makes an open descriptor append to the file. open(2) takes the lowest free descriptor; if a background thread takes
- * it first to read a file, this waits until that thread closes it.
+ * Makes an open descriptor append to the file. open(2) takes the lowest free descriptor. If a background thread has
+ * taken this descriptor to read a file, the loop waits until the thread closes it.
  */
 function reopen(descriptor: number, file: string): void {
   closeSync(descriptor);

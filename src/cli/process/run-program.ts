@@ -6,9 +6,9 @@ import { Script } from "node:vm";
 declare const KCORE_WARMS_UP: boolean;
 
 /**
- * The values that a program of the bundle gets (scripts/build.ts, `buildProgram`); by `give` it returns its exports.
+ * The values that a program of the bundle gets (scripts/build.ts, `buildProgram`); the program calls `give` with its exports.
  */
-interface Surroundings {
+interface ProgramScope {
   readonly url: string;
   readonly require: NodeJS.Require;
   readonly run: typeof runProgram;
@@ -17,9 +17,8 @@ interface Surroundings {
 
 /**
  * Runs a program of the bundle with V8's compiled code from the build, and resolves with its exports. Node's own cache
- * holds only code that is compiled before anything runs. This one holds all code that a usual run executes, whose
- * compilation took half of the start. Another Node than the pinned one cannot use it: V8 notices that and compiles
- * anew.
+ * holds only code that is compiled before anything runs. The build's cache holds all code that a usual run executes, whose
+ * compilation took half of the start. V8 compiles anew if another Node than the pinned one runs.
  */
 export async function runProgram(name: string): Promise<unknown> {
   const source = new URL(`./${name}.program`, import.meta.url);
@@ -30,7 +29,7 @@ export async function runProgram(name: string): Promise<unknown> {
     ...(cachedData && { cachedData }),
   });
   if (KCORE_WARMS_UP) process.on("exit", () => writeFileSync(compiled, script.createCachedData()));
-  const run = script.runInThisContext() as (surroundings: Surroundings) => Promise<void>;
+  const run = script.runInThisContext() as (surroundings: ProgramScope) => Promise<void>;
   let given: unknown;
   await run({
     url: import.meta.url,

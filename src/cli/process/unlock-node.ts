@@ -8,23 +8,26 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { contextHome } from "./kcore-home.ts";
 
-/** Milliseconds in which an initrd that was unlocked still answers, and refuses every login. */
-const leaving = 60_000;
+/** Milliseconds in which an unlocked initrd may still answer, though it refuses every login. */
+const unlockedMs = 60_000;
 
 /**
- * Unlocks the encrypted roots of nodes that a run waits for, at their initrd, at each boot of the run.
- * Throws HOST_UNREACHABLE while a node does not wait there, UNLOCK_FAILED when waiting is of no use.
+ * Returns a function that unlocks the encrypted root of a node at its initrd, at each boot in a run, and says whether it did.
+ * That function throws HOST_UNREACHABLE while the node does not wait there, and UNLOCK_FAILED when waiting cannot help.
  */
 export function unlocker(
   who: string,
-  { now = Date.now, unlock = unlockKept }: { readonly now?: () => number; readonly unlock?: typeof unlockKept } = {},
-): (asked: UnlockRequest) => Promise<boolean> {
+  {
+    now = Date.now,
+    unlock = unlockByEscrow,
+  }: { readonly now?: () => number; readonly unlock?: typeof unlockByEscrow } = {},
+): (request: UnlockRequest) => Promise<boolean> {
   const opened = new Map<string, number>();
-  return async (asked) => {
-    const { name, id, vars } = asked.node;
-    if (vars["encryptOs"] !== true || now() - (opened.get(id) ?? -leaving) < leaving) return false;
+  return async (request) => {
+    const { name, id, vars } = request.node;
+    if (vars["encryptOs"] !== true || now() - (opened.get(id) ?? -unlockedMs) < unlockedMs) return false;
     try {
-      const end = await unlock(asked, who);
+      const end = await unlock(request, who);
       if (end === "open" || end === "lost") opened.set(id, now());
       return end === "open";
     } catch (error) {
@@ -33,14 +36,17 @@ export function unlocker(
   };
 }
 
-/** Unlocks the node by a key that is kept here, and records that access. Undefined: no key of the node is kept here. */
-async function unlockKept({ node, context, ...asked }: UnlockRequest, who: string): Promise<UnlockOutcome | undefined> {
+/** Unlocks the node by a key that is kept here, and records that access. Undefined if no key of the node is kept here. */
+async function unlockByEscrow(
+  { node, context, ...request }: UnlockRequest,
+  who: string,
+): Promise<UnlockOutcome | undefined> {
   const place = contextHome();
   const folder = contextFolder(place.home, (await findContext(place, context)).name);
   const root = await findLockedRoot(folder, node.id);
   const record = (target: string): void =>
     void appendEntry(escrowTrail(folder), Date.now(), recoveryKeySent(who, target));
-  return root && (await unlockRoot(root, { ...asked, folder, record }));
+  return root && (await unlockRoot(root, { ...request, folder, record }));
 }
 
 /**

@@ -2,18 +2,18 @@ import { spawn } from "node:child_process";
 import { dirname, extname, join } from "node:path";
 import type { WarmProcess } from "#engine/run/launch-run.ts";
 
-/** Commands that start a run, when they come first; a wrong guess costs a process that ends by itself. */
-const starting: ReadonlySet<string> = new Set(["orchestrate", "state apply"]);
+/** The first words of commands that start a run; a wrong guess costs a process that ends by itself. */
+const runCommands: ReadonlySet<string> = new Set(["orchestrate", "state apply"]);
 
 /** Whether a command line looks as if it started a run. */
 export function looksLikeRun(words: readonly string[]): boolean {
   const own = words.includes("--") ? words.slice(0, words.indexOf("--")) : words;
   const [first = "", second = ""] = own;
   if (own.some((word) => word === "--help" || word === "-h")) return false;
-  return starting.has(first) ? first !== "orchestrate" || second !== "" : starting.has(`${first} ${second}`);
+  return runCommands.has(first) ? first !== "orchestrate" || second !== "" : runCommands.has(`${first} ${second}`);
 }
 
-/** The program of a run's process, run-main, beside the program that runs now, with the flags for Node. */
+/** The command line of a run's process: Node with its flags, and run-main beside the program that runs now. */
 export function runMain(): readonly [string, ...string[]] {
   const own = process.argv[1] ?? "";
   // A view's limit of old memory (bin/kcore) is too low for a run of a thousand connections; its limit of young memory
@@ -30,7 +30,7 @@ export function startWarm(): WarmProcess {
   const [command, ...words] = runMain();
   const { KCORE_PASSPHRASE_FD: _, KCORE_CA_PASSPHRASE: __, ...env } = process.env;
   const warm = spawn(command, words, { env, detached: true, stdio: ["pipe", "ignore", "pipe", "pipe"] });
-  // launchRun looks whether the process lives; until then no other code listens.
+  // Without a listener an error would end kcore; launchRun finds out later whether the process lives.
   warm.on("error", () => undefined);
   return warm;
 }

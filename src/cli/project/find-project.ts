@@ -8,7 +8,7 @@ export function findProject(given: string | undefined): string {
   return projectOf({ cwd: process.cwd(), trust: trustOfProcess(process.env), ...omitUndefined({ project: given }) });
 }
 
-/** The project, if there is one: lists work without. */
+/** The project; undefined outside of one, unless `given` names it. @throws KcoreError as findProject */
 export function projectIfAny(given: string | undefined): string | undefined {
   try {
     return findProject(given);

@@ -9,7 +9,7 @@ import { makeFolder } from "#base/folder.ts";
 import { git } from "#base/git.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { clusterLine, projectFile } from "./project-cluster.ts";
-import { unwritten } from "./write-asked.ts";
+import { writeError } from "./write-asked.ts";
 
 /** `kcore init`: a project that `kcore roster check` accepts, in git. */
 export function initCommand(): Command {
@@ -34,25 +34,25 @@ async function initProject(
   // Only a context that the operator names counts: others belong to other projects, and `create cluster` will name this project's.
   const cluster =
     command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
-  const files = skeletonOf({ newId: randomUUID, empty, ...omitUndefined({ cluster }) });
+  const files = skeletonFiles({ newId: randomUUID, empty, ...omitUndefined({ cluster }) });
   refuseExisting(project, files);
   for (const [path, { text, mode = 0o644 }] of files) {
     const place = join(project, path);
-    if (isIgnoreOfOurs(path, place)) continue;
+    if (isSufficientIgnore(path, place)) continue;
     await makeFolder(dirname(place));
     // createFile never overwrites a file that appeared a moment ago.
     await createFile(place, text, { mode }).catch((cause: unknown) => {
-      throw unwritten(place, cause);
+      throw writeError(place, cause);
     });
   }
   const git = await putUnderGit(project);
   const place = relative(process.cwd(), project) || ".";
   process.stdout.write(
     [
-      `A new kcore project in ${place}${git.told}`,
+      `A new kcore project in ${place}${git.clause}`,
       ...(cluster === undefined ? [] : [`Its cluster is “${cluster}”: ${projectFile}`]),
       "Next:",
-      ...nextSteps(place, { empty, ...git }),
+      ...firstCommands(place, { empty, ...git }),
       "",
     ].join("\n"),
   );
@@ -64,7 +64,7 @@ function refuseExisting(project: string, files: ReadonlyMap<string, SkeletonFile
   if (folders.length > 0)
     throw usageError(`${project} is a kcore project already: it holds ${folders.join("/ and ")}/`);
   const there = [...files.keys()].filter(
-    (path) => existsSync(join(project, path)) && !isIgnoreOfOurs(path, join(project, path)),
+    (path) => existsSync(join(project, path)) && !isSufficientIgnore(path, join(project, path)),
   );
   if (there.length === 0) return;
   const isIgnore = there.length === 1 && there[0] === ".gitignore";
@@ -74,37 +74,41 @@ function refuseExisting(project: string, files: ReadonlyMap<string, SkeletonFile
   );
 }
 
-/** A .gitignore that keeps out kcore's files is in order as it is. */
-function isIgnoreOfOurs(path: string, place: string): boolean {
+/** Whether the path is a .gitignore that keeps out kcore's files already, which init leaves alone. */
+function isSufficientIgnore(path: string, place: string): boolean {
   return path === ".gitignore" && existsSync(place) && /^\/?\.kcore\/?\s*$/m.test(readFileSync(place, "utf8"));
 }
 
-interface Git {
-  readonly told: string;
-  /** Whether commits here are checked from now on. */
+interface GitSetup {
+  /** The end of the sentence that names the new project. */
+  readonly clause: string;
+  /** Whether git runs the hook of this project from now on. */
   readonly hooked: boolean;
 }
 
 /**
- * Makes a repository that uses the hook. Inside another repository it does neither, since a commit there is not kcore's
- * alone. Without git, the project works, too.
+ * Makes a repository that uses the project's hook. Inside another repository it makes none and sets no hook, as commits there
+ * concern other files, too. Without git the project works as well.
  */
-async function putUnderGit(project: string): Promise<Git> {
+async function putUnderGit(project: string): Promise<GitSetup> {
   const isInside = await git(project, ["rev-parse", "--is-inside-work-tree"]).then(
     () => true,
     () => false,
   );
-  if (isInside) return { told: ", in the git repository that is there", hooked: false };
+  if (isInside) return { clause: ", in the git repository that is there", hooked: false };
   try {
     await git(project, ["init", "--quiet", "--initial-branch=main"]);
     await git(project, ["config", "core.hooksPath", "hooks"]);
-    return { told: ", under git: each commit is checked by hooks/pre-commit", hooked: true };
+    return { clause: ", under git: each commit is checked by hooks/pre-commit", hooked: true };
   } catch {
-    return { told: "", hooked: false };
+    return { clause: "", hooked: false };
   }
 }
 
-function nextSteps(place: string, { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean }): string[] {
+function firstCommands(
+  place: string,
+  { empty, hooked }: { readonly empty: boolean; readonly hooked: boolean },
+): string[] {
   const roster = empty
     ? [
         "  kcore roster add n1 192.0.2.11     name your first machine",
@@ -128,8 +132,8 @@ interface SkeletonFile {
   readonly mode?: number;
 }
 
-/** The files of a new project, by path; `newId` makes the ids of the example's nodes, `empty` leaves them out. */
-function skeletonOf({
+/** The files of a new project, by path. `newId` makes the ids of the example's nodes; `empty` leaves these nodes out. */
+function skeletonFiles({
   newId,
   empty,
   cluster,
@@ -141,18 +145,18 @@ function skeletonOf({
 }): ReadonlyMap<string, SkeletonFile> {
   return new Map<string, SkeletonFile>([
     ["roster/nodes.yaml", { text: empty ? emptyRoster : exampleRoster(newId) }],
-    ["orchestrate/README.md", { text: orchestrations }],
-    ["states/README.md", { text: states }],
+    ["orchestrate/README.md", { text: orchestrateReadme }],
+    ["states/README.md", { text: statesReadme }],
     ["templates/README.md", { text: "Handlebars templates of files that land on nodes.\n" }],
     ...(cluster === undefined ? [] : [[projectFile, { text: clusterLine(cluster) }] as const]),
-    [".gitignore", { text: ignored }],
+    [".gitignore", { text: ignoreText }],
     // Git uses hooks of a versioned folder only if core.hooksPath names it (git-config(1)).
     ["hooks/pre-commit", { text: "#!/bin/sh\nexec kcore check\n", mode: 0o755 }],
   ]);
 }
 
-/** Kept out of git: runs with their records, caches, and stray keys. */
-const ignored = ".kcore/\n*.key\n*.pem\npassphrase\n";
+/** Keeps records of runs, caches, and stray keys out of git. */
+const ignoreText = ".kcore/\n*.key\n*.pem\npassphrase\n";
 
 const heading = `# The machines and how to reach them. Never a plain secret in here: this file is versioned.
 # kcore roster add NAME ADDRESS adds one; kcore roster check finds mistakes.
@@ -181,10 +185,10 @@ nodes:
 `;
 }
 
-const orchestrations = `Orchestrations of this project, one YAML file each; those that kcore ships need no copy here.
+const orchestrateReadme = `Orchestrations of this project, one YAML file each; those that kcore ships need no copy here.
 \`kcore orchestrate\` lists all of them.
 `;
 
-const states = `States of this project, one YAML file each; a file here wins over the shipped one of the same name.
+const statesReadme = `States of this project, one YAML file each; a file here wins over the shipped one of the same name.
 \`kcore state list\` says which is used.
 `;

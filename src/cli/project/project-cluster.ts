@@ -7,15 +7,15 @@ import { KcoreError } from "#errors/problem.ts";
 import { isClusterName } from "#pki/identity.ts";
 import { findProject } from "./find-project.ts";
 
-/** The project's file that names its cluster (`cluster: NAME`), which is the context of every command in the project. */
+/** The project's file with its cluster (`cluster: NAME`), whose context every command in the project uses. */
 export const projectFile = "kcore.yaml";
 
-/** The cluster that a project names, or undefined. @throws KcoreError CONFIG_INVALID */
+/** The cluster that a project names; undefined if it names none. @throws KcoreError CONFIG_INVALID */
 export function clusterOf(project: string): string | undefined {
   const file = join(project, projectFile);
   if (!existsSync(file)) return undefined;
-  const told = parsePlainYaml(readFileSync(file, "utf8")) as { readonly cluster?: unknown } | null;
-  const cluster = told?.cluster;
+  const content = parsePlainYaml(readFileSync(file, "utf8")) as { readonly cluster?: unknown } | null;
+  const cluster = content?.cluster;
   if (cluster === undefined || (typeof cluster === "string" && isClusterName(cluster))) return cluster;
   throw new KcoreError({
     code: "CONFIG_INVALID",
@@ -29,6 +29,7 @@ export function nameCluster(project: string, cluster: string): Promise<void> {
   return appendFile(join(project, projectFile), clusterLine(cluster));
 }
 
+/** The text of {@link projectFile} that names the cluster. */
 export function clusterLine(cluster: string): string {
   return `# The cluster that this project's machines belong to, by the name of its context.\ncluster: ${cluster}\n`;
 }
@@ -37,12 +38,12 @@ export function clusterLine(cluster: string): string {
 export function useClusterOfProject(command: Command): void {
   const takesContext = command.options.some((option) => option.attributeName() === "context");
   if (!takesContext || command.getOptionValue("context") !== undefined) return;
-  const cluster = ownProject(command.getOptionValue("project") as string | undefined, clusterOf);
+  const cluster = fromProject(command.getOptionValue("project") as string | undefined, clusterOf);
   if (cluster !== undefined) command.setOptionValueWithSource("context", cluster, "config");
 }
 
-/** The answer of `ask` for the command's project; undefined outside a project. */
-export function ownProject<Said>(given: string | undefined, ask: (project: string) => Said): Said | undefined {
+/** The answer of `ask` for the command's project; undefined without a project that can be used. */
+export function fromProject<Answer>(given: string | undefined, ask: (project: string) => Answer): Answer | undefined {
   let project: string;
   try {
     project = findProject(given);

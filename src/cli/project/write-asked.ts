@@ -5,24 +5,27 @@ import { writeFailures } from "#engine/run/unwritable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 
-/** Writes a file that the operator asked for, in place: the path may be a device or a link. @throws KcoreError USAGE when it cannot be written */
+/**
+ * Writes a file that the operator asked for, in place: the path may be a device or a link. @throws KcoreError USAGE when
+ * it cannot be written
+ */
 export async function writeAsked(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (cause) {
-    throw unwritten(file, cause);
+    throw writeError(file, cause);
   }
 }
 
-/** The error for a file that cannot be written; it never names the temporary file beside it. */
-export function unwritten(file: string, cause: unknown): KcoreError {
+/** The error for a file that cannot be written, without the temporary file's name; a KcoreError stays as it is. */
+export function writeError(file: string, cause: unknown): KcoreError {
   if (cause instanceof KcoreError) return cause;
-  const { why, hint } = whyUnwritten(file, cause);
+  const { why, hint } = writeFailureReason(file, cause);
   return new KcoreError({ code: "USAGE", message: `${file} cannot be written: ${why}`, hint }, { cause });
 }
 
 /** The reason why a file could not be written, and a hint. */
-export function whyUnwritten(file: string, cause: unknown): { readonly why: string; readonly hint: string } {
+export function writeFailureReason(file: string, cause: unknown): { readonly why: string; readonly hint: string } {
   const folder = dirname(file);
   const { code = "", message } = cause as NodeJS.ErrnoException;
   const hint = "name another file";
@@ -56,6 +59,6 @@ export async function requireNew(file: string): Promise<void> {
       hint: "name another file",
     });
   await access(dirname(file), constants.W_OK).catch((cause: unknown) => {
-    throw unwritten(file, cause);
+    throw writeError(file, cause);
   });
 }

@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { createWriteStream, statSync, type WriteStream } from "node:fs";
+import { statSync, type WriteStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Writable, type Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
@@ -10,18 +10,18 @@ import { logName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, usageError, type Problem } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { unwritten, whyUnwritten } from "../project/write-asked.ts";
+import { writeError, writeFailureReason } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
 import { kcoreVersion } from "../process/version.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
-import { digestOf } from "./print-digest.ts";
+import { digestRecord } from "./print-digest.ts";
 
-/** The forms in which `kcore runs export` writes a run. */
+/** The formats of `kcore runs export`. */
 export const exportFormats = ["ndjson", "json", "text", "markdown", "junit", "html", "cast", "tar"] as const;
 type ExportFormat = (typeof exportFormats)[number];
 
-/** The form that the end of a file's name asks for. */
+/** The formats by the end of a file's name. */
 const endings: Readonly<Record<string, ExportFormat>> = {
   ".ndjson": "ndjson",
   ".json": "json",
@@ -34,7 +34,7 @@ const endings: Readonly<Record<string, ExportFormat>> = {
   ".tgz": "tar",
 };
 
-function formatOf(file: string): ExportFormat | undefined {
+function formatByName(file: string): ExportFormat | undefined {
   return Object.entries(endings).find(([ending]) => file.endsWith(ending))?.[1];
 }
 
@@ -43,10 +43,10 @@ export interface ExportFlags extends CommonFlags {
   readonly file?: string;
 }
 
-/** `kcore runs export`: a run in another program's format, to a file or to the output. */
+/** `kcore runs export`: writes a run in the format of another program, to a file or to stdout. */
 export async function exportRun(id: string, { project, format, file }: ExportFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
-  const chosen = format ?? (file === undefined ? "ndjson" : formatOf(file));
+  const chosen = format ?? (file === undefined ? "ndjson" : formatByName(file));
   if (chosen === undefined)
     throw usageError(`the name “${file}” does not tell a format`, `--format ${exportFormats.join("|")}`);
   if (chosen === "tar" && file === undefined && process.stdout.isTTY)
@@ -60,28 +60,28 @@ export async function exportRun(id: string, { project, format, file }: ExportFla
   }
 }
 
-/** Opens the file as private as the record itself (S-4). */
+/** Opens the file in place, since it may be a device; a regular file gets mode 0600, as the record has. @throws KcoreError USAGE */
 async function openFile(file: string): Promise<WriteStream> {
-  const out = createWriteStream(file, { mode: 0o600 });
   try {
-    await once(out, "open");
-    return out;
+    const handle = await open(file, "w", 0o600);
+    if ((await handle.stat()).isFile()) await handle.chmod(0o600);
+    return handle.createWriteStream();
   } catch (cause) {
-    throw unwritten(file, cause);
+    throw writeError(file, cause);
   }
 }
 
-/** A recorded run as text. */
+/** A recorded run as text in a format of {@link exportFormats}. */
 export async function drawRun(format: Exclude<ExportFormat, "tar">, run: KnownRun): Promise<string> {
   switch (format) {
     case "ndjson":
       return run.events.map(formatEvent).join("");
     case "json":
-      return `${printJson(await digestOf(run), 2)}\n`;
+      return `${printJson(await digestRecord(run), 2)}\n`;
     case "junit":
       return (await import("#tui/junit.ts")).drawJunit(run.events);
     case "markdown":
-      return (await import("#tui/markdown.ts")).drawMarkdown(await digestOf(run));
+      return (await import("#tui/markdown.ts")).drawMarkdown(await digestRecord(run));
     case "html": {
       const { drawReport } = await import("#tui/html/report.ts");
       return drawReport(run.model, {
@@ -116,7 +116,7 @@ async function drawPlain({ events }: KnownRun): Promise<readonly { readonly at: 
   });
 }
 
-/** The whole record as a gzipped archive, by tar(1). */
+/** Writes the record's folder as a gzipped archive, by tar(1). @throws KcoreError USAGE */
 async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promise<void> {
   const words = ["-C", dirname(folder.path), "--exclude=socket", "--exclude=reserve", "-cz", basename(folder.path)];
   const read = (stdout: Readable): Promise<void> => pipeline(stdout, out, { end: false });
@@ -124,7 +124,7 @@ async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promi
   if (code !== 0) throw usageError(`tar ended with exit code ${code}`, "--format ndjson");
 }
 
-/** The programs of reports: loaded before a run, since a run may take hours, and kcore may be upgraded under it. */
+/** The programs of reports, loaded before a run: kcore may be upgraded while the run takes hours. */
 const reports = {
   html: () => import("#tui/html/report.ts"),
   junit: () => import("#tui/junit.ts"),
@@ -132,20 +132,23 @@ const reports = {
   json: () => import("#tui/digest.ts"),
 } satisfies Partial<Record<ExportFormat, () => Promise<unknown>>>;
 
-function reportOf(file: string): keyof typeof reports | undefined {
-  const format = formatOf(file) ?? "";
+function reportFormat(file: string): keyof typeof reports | undefined {
+  const format = formatByName(file) ?? "";
   return Object.hasOwn(reports, format) ? (format as keyof typeof reports) : undefined;
 }
 
-/** Checks names of reports before the run begins. @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE */
+/**
+ * Checks the names of reports before the run begins, and loads the programs that write them.
+ * @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE
+ */
 export async function prepareReports(files: readonly string[]): Promise<void> {
-  const problems = files.flatMap((file) => problemOf(file) ?? []);
+  const problems = files.flatMap((file) => reportNameProblem(file) ?? []);
   if (problems.length > 0) throw new KcoreError(problems);
-  for (const file of files) await reports[reportOf(file) ?? "json"]();
+  for (const file of files) await reports[reportFormat(file) ?? "json"]();
 }
 
-function problemOf(file: string): Problem | undefined {
-  if (reportOf(file) === undefined)
+function reportNameProblem(file: string): Problem | undefined {
+  if (reportFormat(file) === undefined)
     return {
       code: "REPORT_KIND_UNKNOWN",
       message: `the name “${file}” does not tell which kind of report is wanted`,
@@ -169,11 +172,11 @@ export async function writeReports(files: readonly string[], folder: RunFolder):
   await prepareReports(files);
   const run = await readRun(folder.project, folder.id);
   for (const file of files) {
-    const text = await drawRun(reportOf(file) ?? "json", run);
+    const text = await drawRun(reportFormat(file) ?? "json", run);
     try {
       await replaceFile(resolve(file), text);
     } catch (cause) {
-      const { why } = whyUnwritten(file, cause);
+      const { why } = writeFailureReason(file, cause);
       throw new KcoreError(
         {
           code: "REPORT_UNWRITABLE",

@@ -9,13 +9,13 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** A recorded run, read whole. */
+/** A recorded run with all its events. */
 export interface KnownRun {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly events: readonly RunEvent[];
   readonly model: RunModel;
-  /** Whether its process lives. */
+  /** Whether the run's process lives. */
   readonly alive: boolean;
 }
 
@@ -34,7 +34,7 @@ export async function findRun(project: string, id: string, isMeant?: IsMeant): P
   return { folder, header: await readHeader(folder) };
 }
 
-/** Reads a run by its id, as {@link findRun} does, with all that happened. */
+/** Finds a run as {@link findRun} does, and reads its events. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
 export async function readRun(project: string, id: string, isMeant?: IsMeant): Promise<KnownRun> {
   const { folder, header } = await findRun(project, id, isMeant);
   const alive = isAlive(header.process);
@@ -43,7 +43,7 @@ export async function readRun(project: string, id: string, isMeant?: IsMeant): P
   return { folder, header, events, model: reduceEvents(events), alive };
 }
 
-/** The events of a record whose lines match. Read line by line, because a record may be large; none where there is no record. */
+/** The events of a record whose lines match, read line by line as a record may be large; none without a record. */
 export async function* scanRecord({ events }: RunFolder, pattern: RegExp): AsyncGenerator<RunEvent, void, void> {
   const file = createReadStream(events);
   file.on("error", () => undefined);
@@ -57,15 +57,18 @@ export async function* scanRecord({ events }: RunFolder, pattern: RegExp): Async
   }
 }
 
-/** `starting`, `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
-export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
+/**
+ * The state of a run: `starting`, `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`,
+ * `interrupted`, `refused` or `died`.
+ */
+export function runState({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
   if (alive && model.state === "running" && model.questions.length > 0) return "waiting";
   if (alive && model.state !== "finished") return model.state;
   if (model.outcome === undefined) return "died";
   return model.runId === "" ? "refused" : model.outcome;
 }
 
-/** The whole id of the run. @throws KcoreError RUN_UNKNOWN */
+/** The whole id of the run; four digits that no run's id ends with stay as they are. @throws KcoreError RUN_UNKNOWN */
 async function resolveId(project: string, id: string, isMeant?: IsMeant): Promise<string> {
   if (id !== "last" && !/^[0-9a-f]{4}$/.test(id)) return id;
   const ids = await listRunIds(project);

@@ -5,7 +5,7 @@ import { logName } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
-import { stateOf, type KnownRun } from "./known-run.ts";
+import { runState, type KnownRun } from "./known-run.ts";
 
 /** A run's digest, with the parts of the request that shape its work but may not show in its steps. */
 export interface RecordedDigest extends RunDigest {
@@ -13,16 +13,16 @@ export interface RecordedDigest extends RunDigest {
 }
 
 /** Makes the digest of a recorded run. */
-export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
+export async function digestRecord(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
   const { digestRun } = await import("#tui/digest.ts");
   const { folder, header, model } = run;
   const { revision, dirty, who, created, request } = header;
   const { params, skipHealth, context } = request;
-  // The duration of a living run lasts until now.
+  // The duration of a living run counts until now.
   const isGoing = run.alive && model.state !== "finished";
   const digest = digestRun(isGoing ? { ...model, lastAt: Date.now() } : model, {
     id: folder.id,
-    state: stateOf(run),
+    state: runState(run),
     who,
     created,
     command: request.command,
@@ -35,7 +35,7 @@ export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedD
   return { ...digest, asked: { params, skipHealth, ...omitUndefined({ context }) } };
 }
 
-/** A run in short as text for the output. */
+/** The digest of a run as text for stdout, in colour on a terminal. */
 export async function drawForOutput(digest: RunDigest, project: string, { isEnd = false } = {}): Promise<string> {
   const { drawDigest } = await import("#tui/draw-digest.ts");
   const text = drawDigest(digest, {

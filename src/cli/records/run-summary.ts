@@ -5,20 +5,20 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } from "#engine/run/run-folder.ts";
 
-/** Bytes read from either end of a record: a list of runs must not take longer for longer runs. */
-const WINDOW = 262_144;
+/** The bytes to read at either end of a record, so that a list of runs does not take longer for longer runs. */
+const endBytes = 262_144;
 
 /** A run as a list shows it. */
 export interface RunSummary {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
-  /** Whether no process works on the run any more. */
+  /** Whether the run has finished, or its process has died. */
   readonly isOver: boolean;
-  /** The run's start in milliseconds since the epoch; the same in every view. */
+  /** The run's start, in milliseconds since the epoch. */
   readonly started: number;
   readonly milliseconds: number;
-  /** The time from which a living run's duration counts. */
+  /** The time from which the duration of a living run counts, in milliseconds since the epoch. */
   readonly since: number;
   /** The question that the run waits for. */
   readonly question?: Question;
@@ -32,7 +32,7 @@ export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
   const alive = isAlive(header.process);
   const { first, last, stopping, question } = await readEnds(folder);
   const isOver = last?.type === "run.finished" || !alive;
-  const time = timeOf(header, first, isOver ? last?.at : Date.now());
+  const time = durationOf(header, first, isOver ? last?.at : Date.now());
   const common = { folder, header, isOver, started: first?.at ?? header.created, ...time, nodes: first?.nodes ?? [] };
   if (last?.type === "run.finished") {
     const { exitCode, outcome } = last;
@@ -44,9 +44,9 @@ export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
 }
 
 /** The duration as `runTime` computes it from every event. */
-function timeOf(
+function durationOf(
   { part, created }: RunHeader,
-  first: Started | undefined,
+  first: RunStarted | undefined,
   end: number | undefined,
 ): Pick<RunSummary, "since" | "milliseconds"> {
   if (!first || end === undefined) return { since: created, milliseconds: 0 };
@@ -54,24 +54,24 @@ function timeOf(
   return { since: at - ranBefore, milliseconds: ranBefore + Math.max(0, end - at) };
 }
 
-type Started = Extract<RunEvent, { type: "run.started" }>;
+type RunStarted = Extract<RunEvent, { type: "run.started" }>;
 
-interface Ends {
-  readonly first?: Started;
+interface RecordEnds {
+  readonly first?: RunStarted;
   readonly last?: RunEvent;
   readonly stopping?: boolean;
   readonly question?: Question;
 }
 
-async function readEnds(folder: RunFolder): Promise<Ends> {
+async function readEnds(folder: RunFolder): Promise<RecordEnds> {
   const record = await open(folder.events, "r").catch(() => undefined);
   if (!record) return {};
   try {
     const { size } = await record.stat();
     const head = eventsIn(await readHead(record, size));
-    const start = Math.max(0, size - WINDOW);
+    const start = Math.max(0, size - endBytes);
     const tail = start === 0 ? head : eventsIn(await readAt(record, start, size - start));
-    const first = head.find((event): event is Started => event.type === "run.started");
+    const first = head.find((event): event is RunStarted => event.type === "run.started");
     const last = tail.at(-1);
     const stopping = tail.some(({ type }) => type === "run.stopping");
     const answered = new Set(tail.flatMap((event) => (event.type === "question.answered" ? [event.id] : [])));
@@ -82,9 +82,9 @@ async function readEnds(folder: RunFolder): Promise<Ends> {
   }
 }
 
-/** Reads the start of a record, at least its first line, which names each node in each stage. */
+/** Reads the start of a record, at least its first line, which is long, as it names each node in each stage. */
 async function readHead(record: FileHandle, size: number): Promise<string> {
-  for (let length = WINDOW; ; length *= 2) {
+  for (let length = endBytes; ; length *= 2) {
     const text = await readAt(record, 0, Math.min(size, length));
     if (length >= size || text.includes("\n")) return text;
   }
@@ -121,16 +121,16 @@ export const runStates: readonly string[] = [
 /** The runs that the filter selects, the newest last; unreadable records are skipped. */
 export async function findRuns(project: string, filter: RunFilter): Promise<readonly RunSummary[]> {
   const found: RunSummary[] = [];
-  // From the newest on, so that a filter looks at no more than it must.
+  // From the newest on: `limit` ends the search.
   for (const id of (await listRunIds(project)).reverse()) {
     if (found.length >= filter.limit) break;
     const summary = await summarizeRun(runFolder(project, id)).catch(() => undefined);
-    if (summary && isMeant(summary, filter)) found.push(summary);
+    if (summary && matches(summary, filter)) found.push(summary);
   }
   return found.reverse();
 }
 
-function isMeant({ state: is, nodes, header }: RunSummary, { state, failed, node, since }: RunFilter): boolean {
+function matches({ state: is, nodes, header }: RunSummary, { state, failed, node, since }: RunFilter): boolean {
   return (
     (!state || state.includes(is)) &&
     (!failed || failedStates.includes(is)) &&
@@ -139,14 +139,14 @@ function isMeant({ state: is, nodes, header }: RunSummary, { state, failed, node
   );
 }
 
-/** A choice among runs. */
+/** The conditions of a list of runs, all of which count. */
 export interface RunFilter {
   /** At most so many, the newest. */
   readonly limit: number;
   readonly state?: readonly string[];
   readonly failed?: boolean;
   readonly node?: readonly string[];
-  /** Milliseconds since the epoch. */
+  /** The earliest start, in milliseconds since the epoch. */
   readonly since?: number;
 }
 

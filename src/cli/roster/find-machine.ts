@@ -10,22 +10,22 @@ import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { askedAgain } from "#errors/three-tries.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { entryWith, rosterIfAny, rosterText } from "./own-roster.ts";
+import { entryWith, rosterIfAny, readRosterText } from "./own-roster.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
-import { leave } from "../terminal/confirm.ts";
+import { leave } from "../terminal/ask-operator.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 const agentPort = 9091;
 
-/** The machine that `--node` names, and its entry of the roster. */
+/** The machine that `--node` names, and its entry in the roster. */
 export interface Machine {
   /** Absolute path of the project. */
   readonly project: string;
   /** The host as the operator gave it, without the port. */
   readonly host: string;
   readonly roster: Roster;
-  /** The machine's entry; else an entry of address and the roster's defaults. */
+  /** The machine's entry; outside of the roster, its address with the roster's defaults. */
   readonly entry: NodeEntry;
   readonly isInRoster: boolean;
   /** Tells the operator which port is used. */
@@ -49,20 +49,23 @@ export function findMachine(node: string | undefined, projectFlag: string | unde
     identityFile === undefined ? {} : { identityFile: resolve(project, identityFile.replace(/^~(?=\/)/, homedir())) };
   const entry = { ...(known ?? draftEntry(project, host, port, roster)), ...key };
   const isInRoster = known !== undefined;
-  return { project, host, roster, entry, isInRoster, note: noteOf(entry, port, isInRoster) };
+  return { project, host, roster, entry, isInRoster, note: portNote(entry, port, isInRoster) };
 }
 
-/** An entry of nothing but the address, with the defaults of the file that would get it. */
+/** The entry of a new machine: its address, with the defaults of the file for new nodes. */
 function draftEntry(project: string, host: string, port: number, roster: Roster): NodeEntry {
   const usual = usualName(host);
   const name = roster.nodes.has(usual) ? `${usual}-new` : usual;
   const file = fileForNew(project, roster);
   const fields = { address: host, ...(port === agentPort ? {} : { port }) };
-  const text = addNode({ file, text: rosterText(project, file) }, name, fields);
+  const text = addNode({ file, text: readRosterText(project, file) }, name, fields);
   return entryWith(project, { file, text }, name);
 }
 
-/** The file for a new entry: the only file; of several `nodes.yaml`, else the one with the last node. */
+/**
+ * The file for a new entry: the only file, or `nodes.yaml` if there is none; of several, `nodes.yaml`, else the file
+ * with the last node.
+ */
 export function fileForNew(project: string, { positions }: Roster): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [only = "nodes.yaml"] = names;
@@ -72,10 +75,10 @@ export function fileForNew(project: string, { positions }: Roster): string {
     : ([...positions.values()].at(-1)?.file ?? `roster/${only}`);
 }
 
-function noteOf({ name, address, port, user }: NodeEntry, given: number, isInRoster: boolean): string {
+function portNote({ name, address, port, user }: NodeEntry, givenPort: number, isInRoster: boolean): string {
   const source = isInRoster ? `as the roster says of ${name}` : "the usual one";
-  const why = given === agentPort ? `port ${agentPort} is the agent's: this machine is reached by SSH` : "by SSH";
-  return `${address}: ${why}, as ${user}, port ${port} (${given === agentPort ? source : "as given"})`;
+  const why = givenPort === agentPort ? `port ${agentPort} is the agent's: this machine is reached by SSH` : "by SSH";
+  return `${address}: ${why}, as ${user}, port ${port} (${givenPort === agentPort ? source : "as given"})`;
 }
 
 /** The file with pinned keys of machines that are in no roster yet. */
@@ -104,19 +107,19 @@ export function knownHostsFiles(): readonly string[] {
   return [ownKnownHosts(), join(homedir(), ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"];
 }
 
-/** The route to the machine. @throws KcoreError ROSTER_JUMP */
-export function routeTo({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
+/** The machine's endpoint, with its jump hosts. @throws KcoreError ROSTER_JUMP */
+export function machineEndpoint({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
   return endpointOf(entry, roster, askKeyPassphrase);
 }
 
-/** Asks for the passphrase of a key on the route. */
+/** Asks for the passphrase of a key on the route; undefined without a terminal. */
 async function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   const signal = new AbortController().signal;
   return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }
 
-/** The name of a machine that was given none, as in the kcore documentation: `kvm-node-192-0-2-11`. */
+/** The name of a machine without a given one: `kvm-node-192-0-2-11` for an address, else the host name's first label. */
 export function usualName(host: string): string {
   return isIP(host) === 0 ? (host.split(".")[0] ?? host).toLowerCase() : `kvm-node-${host.replaceAll(/[.:]+/g, "-")}`;
 }

@@ -15,7 +15,7 @@ import { createFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject, projectIfAny } from "../project/find-project.ts";
-import { unwritten } from "../project/write-asked.ts";
+import { writeError } from "../project/write-asked.ts";
 import { groupNames, namedFile, ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -66,19 +66,19 @@ async function importFiles(names: readonly string[], flags: ImportFlags): Promis
   const imported = importRoster(files, {
     ...(flags.from && { from: flags.from }),
     ...(flags.user !== undefined && { user: flags.user }),
-    programs: { askAnsible, askSsh, included },
+    programs: { askAnsible, askSsh, included: readIncluded },
     roster: root === undefined ? noRoster : rosterIfAny(root),
     groups: root === undefined ? new Set() : groupNames(root),
   });
-  const file = flags.file === undefined ? fileOf(names, imported) : namedFile(flags.file);
-  if (flags.output !== "json") tellNotes(imported);
-  if (flags.dryRun !== true && root !== undefined) await write(root, file, imported);
-  tell(imported, file, flags);
+  const file = flags.file === undefined ? targetFile(names, imported) : namedFile(flags.file);
+  if (flags.output !== "json") printNotes(imported);
+  if (flags.dryRun !== true && root !== undefined) await writeImport(root, file, imported);
+  printImport(imported, file, flags);
 }
 
 const noRoster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
 
-/** Reads a file or stdin (`-`); a folder is left to Ansible. */
+/** Reads a file or stdin (`-`); only Ansible reads a folder. */
 async function readForeign(name: string): Promise<GivenFile> {
   if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true)
     return { file: name, text: "", isFolder: true };
@@ -97,16 +97,16 @@ async function readForeign(name: string): Promise<GivenFile> {
 }
 
 /** Reads the files that an ssh_config includes; a path begins at the including file's folder or at `~`. */
-function included(pattern: string, from: string): readonly ForeignFile[] {
+function readIncluded(pattern: string, from: string): readonly ForeignFile[] {
   const path = resolve(dirname(resolve(from)), pattern.replace(/^~(?=\/)/, homedir()));
-  return regular(globSync(path)).map((file) => ({ file, text: readText(file) }));
+  return regularFiles(globSync(path)).map((file) => ({ file, text: readText(file) }));
 }
 
-function regular(paths: readonly string[]): string[] {
+function regularFiles(paths: readonly string[]): string[] {
   return paths.filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true).toSorted();
 }
 
-function fileOf([first = ""]: readonly string[], { formats: [format = "csv"] }: Imported): string {
+function targetFile([first = ""]: readonly string[], { formats: [format = "csv"] }: Imported): string {
   const base = basename(first)
     .replace(/\.\w+$/, "")
     .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
@@ -114,8 +114,8 @@ function fileOf([first = ""]: readonly string[], { formats: [format = "csv"] }: 
   return `roster/${base === "" || base === "defaults" ? format : base}.yaml`;
 }
 
-/** Writes a new file that the roster's own rules accept, whole or not at all. */
-async function write(root: string, file: string, { text, draft }: Imported): Promise<void> {
+/** Writes a new roster file, whole or not at all. @throws KcoreError ROSTER_IMPORT, USAGE, and as loadRoster */
+async function writeImport(root: string, file: string, { text, draft }: Imported): Promise<void> {
   if (draft.nodes.size === 0)
     throw new KcoreError({
       code: "ROSTER_IMPORT",
@@ -129,19 +129,19 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
   ownRoster(root, { instead: { file, text } });
   await makeFolder(join(root, "roster"));
   await createFile(join(root, file), text, { mode: 0o644 }).catch((cause: unknown) => {
-    throw unwritten(file, cause);
+    throw writeError(file, cause);
   });
 }
 
-/** Prints the notes before anything is written, so that they are seen also if the write fails. */
-function tellNotes({ leftOut, ownReader }: Imported): void {
+/** Prints notes on stderr; called before anything is written, so that the operator sees them if the write fails. */
+function printNotes({ leftOut, ownReader }: Imported): void {
   for (const { file: name, missing } of ownReader)
     process.stderr.write(`${visible(name)}  read by kcore's own reader: ${missing} is not installed\n`);
   for (const { at, what, why } of leftOut)
     process.stderr.write(`${visible(`${at.file}:${at.line}`)}  left out: ${visible(what)}: ${visible(why)}\n`);
 }
 
-function tell(
+function printImport(
   { draft, text, leftOut, formats: kinds, ownReader }: Imported,
   file: string,
   { dryRun = false, output }: ImportFlags,

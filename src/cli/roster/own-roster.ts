@@ -13,15 +13,20 @@ import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
 
-/** The roster of a project, for the user of this process. @throws KcoreError as loadRoster does */
+/** The roster of a project, as the user of this process may read it. @throws KcoreError as loadRoster */
 export function ownRoster(
   project: string,
   { sources, ...options }: Pick<LoadOptions, "instead" | "sources"> = {},
 ): Roster {
   const stale = process.env["KCORE_ROSTER_STALE"] === "1";
   const warn = (message: string): void => void process.stderr.write(`${visible(message)}\n`);
-  const asked = { stale, warn, ...sources };
-  return loadRoster(project, { trust: trustOfProcess(process.env), home: homedir(), sources: asked, ...options });
+  const sourceOptions = { stale, warn, ...sources };
+  return loadRoster(project, {
+    trust: trustOfProcess(process.env),
+    home: homedir(),
+    sources: sourceOptions,
+    ...options,
+  });
 }
 
 /** As {@link ownRoster}, but an empty roster while the project has no roster file or source. */
@@ -41,8 +46,8 @@ export function nodeNamed({ nodes }: Roster, name: string): NodeEntry {
   });
 }
 
-/** The text of a roster file, empty when it is not there yet. */
-export function rosterText(project: string, file: string): string {
+/** The text of a roster file; empty if the file is missing. */
+export function readRosterText(project: string, file: string): string {
   const path = join(project, file);
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
@@ -57,7 +62,7 @@ export function entryWith(project: string, instead: RosterText, name: string): N
   return entry;
 }
 
-/** The names of all groups of a project's roster; none while it has no roster file. */
+/** The names of all groups in a project's roster files; none without a roster file. */
 export function groupNames(project: string): ReadonlySet<string> {
   const problems = new Problems();
   const files =
@@ -67,7 +72,10 @@ export function groupNames(project: string): ReadonlySet<string> {
   return new Set(files.flatMap(({ groups }) => [...groups.keys()]));
 }
 
-/** Changes the text of one roster file of a project and writes it as a whole, with the mode it had; a new one if need be. */
+/**
+ * Changes the text of one roster file and writes it whole, with its mode; a missing file is made.
+ * @throws KcoreError ROSTER_EDIT for a source
+ */
 export async function editRosterFile(project: string, file: string, edit: (text: RosterText) => string): Promise<void> {
   const source = sourceOf(file);
   if (source !== file)
@@ -91,7 +99,7 @@ export function namedFile(given: string): string {
   throw usageError(`${given} cannot be a roster file`, "a name that ends in .yaml; it lies in roster/");
 }
 
-/** The file for a new node when none is named: the only one there is. @throws KcoreError USAGE */
+/** The only file of the roster, for a new node without `--file`. @throws KcoreError USAGE */
 export function onlyFile(project: string): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [first] = names;

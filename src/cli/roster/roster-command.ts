@@ -75,7 +75,7 @@ Examples:
       "\nExamples:\n  kcore roster add n4 192.0.2.14\n  kcore roster add n5 192.0.2.15 --role controller --dc DC2 --disk S3Z8NB0K",
     )
     .option("--address <address>", "IP address or host name")
-    .addOption(new Option("--port <port>", "of sshd").argParser(portOf))
+    .addOption(new Option("--port <port>", "of sshd").argParser(parsePort))
     .option("--user <user>", "to log in as")
     .option("--dc <name>", "its datacenter")
     .option("--id <uuid>", "its id; else a new one")
@@ -97,13 +97,13 @@ Examples:
   return roster.addCommand(trustCommand()).addCommand(importCommand());
 }
 
-function portOf(text: string): number {
+function parsePort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port > 0 && port < 65_536) return port;
   throw new InvalidArgumentError("a port is a number from 1 to 65535");
 }
 
-function read(
+function openRoster(
   project: string | undefined,
   sources: SourceOptions = {},
 ): { readonly root: string; readonly roster: Roster } {
@@ -112,13 +112,13 @@ function read(
 }
 
 function list({ project, on = [], output, refresh = false, factsAge = FACTS_AGE, unknownFacts }: ListFlags): void {
-  const { root, roster } = read(project, { refresh });
+  const { root, roster } = openRoster(project, { refresh });
   const facts = keptFacts({ project: root, since: Date.now() - factsAge, skipUnknown: unknownFacts === "skip" });
   const nodes = on.length > 0 ? matchTargets(on, { ...roster, facts }) : [...roster.nodes.values()];
   const wide = output === "wide";
   const sourceOfNode = ({ name }: NodeEntry): string => sourceOf(roster.positions.get(name)?.file ?? "");
   // SOURCE is shown by default only if a program or an address provides nodes, too.
-  const isAsked = roster.files.some((file) => sourceOf(file) !== file);
+  const hasSources = roster.files.some((file) => sourceOf(file) !== file);
   const heading = [
     "NAME",
     "ADDRESS",
@@ -126,7 +126,7 @@ function list({ project, on = [], output, refresh = false, factsAge = FACTS_AGE,
     "ROLES",
     "KEY",
     ...(wide ? ["USER", "GROUPS", "LABELS", "DISKS", "ID"] : []),
-    ...(wide || isAsked ? ["SOURCE"] : []),
+    ...(wide || hasSources ? ["SOURCE"] : []),
   ];
   const rows = nodes.map((node) => [
     node.name,
@@ -135,10 +135,10 @@ function list({ project, on = [], output, refresh = false, factsAge = FACTS_AGE,
     node.roles.join(","),
     node.transport === "local" ? "" : node.hostKeys.length > 0 ? "pinned" : "unknown",
     ...(wide ? wideCells(node) : []),
-    ...(wide || isAsked ? [sourceOfNode(node)] : []),
+    ...(wide || hasSources ? [sourceOfNode(node)] : []),
   ]);
-  const told = nodes.map((node) => ({ ...node, source: sourceOfNode(node) }));
-  printRows(told, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
+  const listed = nodes.map((node) => ({ ...node, source: sourceOfNode(node) }));
+  printRows(listed, output, heading, rows, "no nodes yet: kcore roster add NAME ADDRESS");
 }
 
 function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly string[] {
@@ -148,21 +148,21 @@ function wideCells({ user, groups, labels, disks, id }: NodeEntry): readonly str
 }
 
 function check({ project }: CommonFlags): void {
-  const { roster } = read(project);
+  const { roster } = openRoster(project);
   const unpinned = [...roster.nodes.values()].filter(
     ({ hostKeys, transport }) => transport !== "local" && hostKeys.length === 0,
   );
   process.stdout.write(`${roster.nodes.size} nodes in ${roster.files.map(sourceOf).join(", ")}: in order\n`);
   const roleless = [...roster.nodes.values()].filter(({ roles }) => roles.length === 0).map(({ name }) => name);
-  if (roleless.length > 0) process.stdout.write(`${noRole(roleless)}\n`);
+  if (roleless.length > 0) process.stdout.write(`${noRoleNote(roleless)}\n`);
   if (unpinned.length > 0) {
     const names = unpinned.map(({ name }) => name);
     process.stdout.write(`no host key is pinned for ${names.join(", ")}: kcore roster trust ${names[0] ?? ""}\n`);
   }
 }
 
-/** Not an error: a project may use no roles, but no `role:…` target includes such a node. */
-function noRole(names: readonly string[]): string {
+/** A note, since a project may use no roles; but no `role:…` target includes such a node. */
+function noRoleNote(names: readonly string[]): string {
   return `no role: ${names.join(", ")}; where a stage is for role:controller or role:worker, write roles: [worker] into the entry or a group of it`;
 }
 
@@ -179,22 +179,22 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
     try {
       added = entryWith(root, { file, text }, name);
     } catch (error) {
-      if (error instanceof KcoreError) throw notAdded(error, file);
+      if (error instanceof KcoreError) throw withoutPlaces(error, file);
       throw error;
     }
     return text;
   });
   process.stdout.write(`added ${name} to ${file}\n`);
-  if (added?.roles.length === 0) process.stdout.write(`${noRole([name])}\n`);
+  if (added?.roles.length === 0) process.stdout.write(`${noRoleNote([name])}\n`);
   process.stdout.write(`next: kcore roster trust ${name}\n`);
 }
 
 /**
- * Adopts the former id of a machine. The first former id stays first for ever: the machine's disks were made with that
- * id. Its certificates may have any of them.
+ * Adopts the former id of a machine. The first former id stays first for ever, as the machine's disks were made with it;
+ * its certificates may have any of the former ids.
  */
 async function adopt(name: string, former: string | undefined, { project }: CommonFlags): Promise<void> {
-  const { root, roster } = read(project);
+  const { root, roster } = openRoster(project);
   const node = roster.nodes.get(name);
   const file = roster.positions.get(name)?.file;
   if (!node || file === undefined)
@@ -214,8 +214,8 @@ async function adopt(name: string, former: string | undefined, { project }: Comm
   process.stdout.write(`next: kcore orchestrate deploy_node ${name}\n`);
 }
 
-/** The problems of a text that was not written: their places would point into a text that does not exist. */
-function notAdded(error: KcoreError, file: string): KcoreError {
+/** The error without the places in `file`, since the text that they point into was not written. */
+function withoutPlaces(error: KcoreError, file: string): KcoreError {
   const problems = error.problems.map(({ at, ...problem }) => ({
     ...problem,
     ...(at && at.file !== file && { at }),

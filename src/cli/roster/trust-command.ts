@@ -12,9 +12,9 @@ import type { PublicKey } from "#engine/transport/admit-key.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/host-problems.ts";
 import { readBytes } from "#engine/yaml/read.ts";
-import { isConfirmed, passwordOf } from "../terminal/confirm.ts";
+import { isConfirmed, passwordOf } from "../terminal/ask-operator.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { routeTo } from "./find-machine.ts";
+import { machineEndpoint } from "./find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { editRosterFile, onlyFile, ownRoster } from "./own-roster.ts";
 import { canPrompt } from "../terminal/prompt.ts";
@@ -51,7 +51,7 @@ Examples:
 }
 
 async function trust(target: string, { project, deployKey, passwordFile, ...flags }: TrustFlags): Promise<void> {
-  const key = deployKey === undefined ? undefined : readPublicKey(deployKey);
+  const key = deployKey === undefined ? undefined : readPublicKeyFile(deployKey);
   if (passwordFile !== undefined && key === undefined) throw usageError("--password-file is for --deploy-key FILE.pub");
   const root = findProject(project);
   const roster = ownRoster(root);
@@ -59,27 +59,28 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   const transport = createTransport({ home: homedir(), ...omitUndefined({ agentSocket }) });
   const nodes = matchTargets(target, roster).filter((node) => node.transport === "ssh");
   const users = nodes.map(({ user, name }) => `${user} of ${name}`);
-  const put = key && keyDeployment(transport, { key, users, passwordFile });
+  const deployTo = key && keyDeployment(transport, { key, users, passwordFile });
   try {
     for (const node of nodes) {
-      const endpoint = routeTo({ entry: node, roster });
+      const endpoint = machineEndpoint({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
-      if (isPinned && put) await deploy(put, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
+      if (isPinned && deployTo)
+        await reportDeploy(deployTo, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
     }
   } finally {
     await transport.close();
   }
 }
 
-/** A node that does not take the key is reported, and the others continue. */
-async function deploy(
-  put: ReturnType<typeof keyDeployment>,
+/** Deploys the key and reports the result; a node that does not take the key must not stop the others. */
+async function reportDeploy(
+  deployTo: ReturnType<typeof keyDeployment>,
   { name, user }: NodeEntry,
   endpoint: Parameters<Transport["connect"]>[0],
 ): Promise<void> {
   try {
-    const isNew = await put(endpoint);
+    const isNew = await deployTo(endpoint);
     process.stdout.write(
       isNew ? `  ${name} lets ${user} in with the key from now on\n` : `  the key is on ${name} already\n`,
     );
@@ -91,7 +92,10 @@ async function deploy(
   }
 }
 
-/** Whether the key that was found is pinned now. */
+/**
+ * Pins the found key unless the operator refuses; returns whether it is pinned now. @throws KcoreError HOST_KEY_CHANGED
+ * without `--replace`
+ */
 async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey, flags: TrustFlags): Promise<boolean> {
   const pinned = node.hostKeys.map((text) => parseHostKey(text)).filter((key) => key !== undefined);
   if (pinned.some(({ key }) => key === found.key)) {
@@ -106,7 +110,7 @@ async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey
     });
   process.stdout.write(`${node.name} (${node.address})  ${found.type} ${found.fingerprint}\n`);
   for (const key of pinned) process.stdout.write(`  instead of ${key.type} ${key.fingerprint}\n`);
-  if (!(await isWanted(found, flags))) {
+  if (!(await isAccepted(found, flags))) {
     process.stdout.write(`  not pinned\n`);
     process.exitCode = exitCodes.failed;
     return false;
@@ -119,7 +123,7 @@ async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey
   return true;
 }
 
-async function isWanted(
+async function isAccepted(
   { fingerprint: found }: HostKey,
   { yes = false, hostKey: given }: TrustFlags,
 ): Promise<boolean> {
@@ -132,7 +136,7 @@ async function isWanted(
 }
 
 /** The public key in a file as ssh-keygen(1) writes it. @throws KcoreError FILE_UNREADABLE, KEY_UNREADABLE */
-function readPublicKey(file: string): PublicKey {
+function readPublicKeyFile(file: string): PublicKey {
   const text = readBytes(file, { maxBytes: 64 * 1024 }).toString("utf8");
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
   const [line = ""] = lines;
@@ -158,13 +162,13 @@ function readPublicKey(file: string): PublicKey {
 
 interface KeyDeployment {
   readonly key: PublicKey;
-  /** `root of n1`: each login with the shared password. */
+  /** The logins that may need the shared password, such as `root of n1`. */
   readonly users: readonly string[];
   readonly passwordFile: string | undefined;
 }
 
 /**
- * A function that puts the key on a node whose host key is pinned, and returns whether it is new there. The first node
+ * Returns a function that puts the key on a node whose host key is pinned, and says whether it is new there. The first node
  * that needs a password asks for it, and all others use it. @throws KcoreError as `Transport.admitKey`
  */
 function keyDeployment(
@@ -191,12 +195,12 @@ function keyDeployment(
       const isOther = known && error instanceof LoginRefused && error.host === endpoint.name;
       if (!isOther || passwordFile !== undefined || !canPrompt()) throw error;
     }
-    // Another password than the former nodes': it is for this node alone.
+    // The shared password is wrong here, so the operator gives one for this node alone.
     return admit(endpoint, await passwordOf(`${endpoint.user} of ${endpoint.name}, which has another`, undefined));
   };
 }
 
-/** Whether the node accepts no key of ours; a jump host's refusal and an unknown host key have other remedies. */
+/** Whether the node accepts no key of the operator's; other failures, such as a jump host's refusal, have other remedies. */
 function wantsPassword(error: unknown, { name }: Endpoint): boolean {
   if (error instanceof LoginRefused) return error.host === name;
   return (

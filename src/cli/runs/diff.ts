@@ -4,10 +4,10 @@ import { diffRuns, type RunDifference, type StepDifference, type StepSide } from
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { readRun, stateOf, type KnownRun } from "../records/known-run.ts";
+import { readRun, runState, type KnownRun } from "../records/known-run.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-/** `kcore runs diff A B`: how they differ in outcome, changes and time, node by node and step by step. */
+/** `kcore runs diff A B`: prints how two runs differ in outcome, changes and time, node by node and step by step. */
 export async function diffTwoRuns(
   a: string,
   b: string,
@@ -23,7 +23,7 @@ function sideOf(run: KnownRun) {
   const { folder, header, model } = run;
   return {
     id: folder.id,
-    state: stateOf(run),
+    state: runState(run),
     title: model.title,
     command: header.request.command,
     who: header.who,
@@ -61,21 +61,21 @@ function heads(one: KnownRun, other: KnownRun): readonly (readonly string[])[] {
   ];
 }
 
-/** The same difference on several nodes is one row. */
+/** The rows of steps; a difference that several nodes share is one row. */
 function stepRows(steps: readonly StepDifference[]): readonly (readonly string[])[] {
   const rows = new Map<string, { readonly row: readonly string[]; readonly nodes: string[] }>();
   for (const step of steps) {
     const row = [`${step.stage}: ${step.title}`, step.what, sides(step)];
-    // Times differ a little from node to node; that is no reason for a row each.
+    // Times differ a little from node to node, so rows are the same without regard to times.
     const key = JSON.stringify(step.what === "slower" || step.what === "faster" ? row.slice(0, 2) : row);
     const known = rows.get(key);
     if (known) known.nodes.push(step.node);
     else rows.set(key, { row, nodes: [step.node] });
   }
-  return [...rows.values()].map(({ row, nodes }) => [...row, namesOf(nodes)]);
+  return [...rows.values()].map(({ row, nodes }) => [...row, abbreviateNodes(nodes)]);
 }
 
-function namesOf(nodes: readonly string[]): string {
+function abbreviateNodes(nodes: readonly string[]): string {
   return nodes.length > 6 ? `${nodes.slice(0, 6).join(", ")} and ${nodes.length - 6} more` : nodes.join(", ");
 }
 

@@ -5,9 +5,9 @@ import { realTimers } from "#base/timers.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
-import { drawEnd } from "../watch/draw-end.ts";
+import { printEnd } from "../watch/draw-end.ts";
 import { openLines } from "../watch/watch-run.ts";
 import { readRun, type KnownRun } from "../records/known-run.ts";
 
@@ -15,28 +15,28 @@ export interface ReplayFlags extends CommonFlags, ViewFlags {
   readonly speed: number;
 }
 
-/** `kcore runs replay`: a recorded run at its own pace, live where there is a terminal. */
+/** `kcore runs replay`: shows a recorded run at its own pace or another speed, live on a terminal. */
 export async function replayRun(id: string, { project, speed, ...flags }: ReplayFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
-  const { output, style } = viewOf(flags);
+  const { output, style } = viewFromFlags(flags);
   if (output === "ink") await playLive(run, speed);
   else await playLines(run, speed, await openLines(output, { style }));
-  await drawEnd(run.model, { output, style, folder: run.folder });
+  await printEnd(run.model, { output, style, folder: run.folder });
 }
 
-/** Plays until the user leaves: at its end the view stays open to look around and go back. */
+/** Plays until the operator leaves the view, which stays open at the run's end. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");
   const player = new Player({ events, speed: Math.min(speed, MAX_SPEED), clock: realTimers });
-  const left = Promise.withResolvers<void>();
-  const controls = { send: () => undefined, leave: () => left.resolve() };
-  const onGone = () => left.resolve();
+  const closed = Promise.withResolvers<void>();
+  const controls = { send: () => undefined, leave: () => closed.resolve() };
+  const onGone = () => closed.resolve();
   process.stdout.on("error", onGone);
   const view = await openLiveView({ folder, player, guard, ...controls });
   try {
     player.start(view);
-    await left.promise;
+    await closed.promise;
   } finally {
     player.close();
     await view.close();
@@ -44,7 +44,7 @@ async function playLive({ folder, events }: KnownRun, speed: number): Promise<vo
   }
 }
 
-/** To the end, or until a signal. */
+/** Plays the run to its end, or until SIGINT or a closed output. */
 async function playLines({ events }: KnownRun, speed: number, drawing: RunDrawing): Promise<void> {
   const player = new Player({ events, speed, clock: realTimers });
   const ended = Promise.withResolvers<void>();

@@ -3,9 +3,9 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import {
   addProjectOption,
   addViewOptions,
-  ageOf,
+  parseAge,
   caPassphrase,
-  countOf,
+  parseCount,
   type CommonFlags,
   collect,
 } from "../options.ts";
@@ -16,12 +16,12 @@ import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "../records/export.ts";
 import { findRun, readRun } from "../records/known-run.ts";
-import type { ListFlags } from "./list.ts";
+import type { ListRunsFlags } from "./list-runs.ts";
 import type { PruneFlags } from "../records/prune.ts";
 import type { ReplayFlags } from "./replay.ts";
-import type { ShowFlags } from "./show.ts";
+import type { ShowRunFlags } from "./show-run.ts";
 import type { StatsFlags } from "./stats.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
 import { failedStates, runStates } from "../records/run-summary.ts";
@@ -31,7 +31,7 @@ interface ResumeFlags extends CommonFlags, ViewFlags {
   readonly passphraseFile?: string;
 }
 
-/** `kcore runs list|stats|show|attach|resume|replay|diff|export|prune`; each loads its use case when it is called. */
+/** `kcore runs list|stats|show|attach|resume|abort|replay|diff|export|prune`. */
 export function runsCommand(): Command {
   const runs = new Command("runs").description("Recorded and living runs of this project").addHelpText(
     "after",
@@ -60,7 +60,7 @@ Examples:
     { limit: 30 },
   )
     .addOption(result("table", "json"))
-    .action(async (flags: ListFlags) => (await import("./list.ts")).listRuns(flags));
+    .action(async (flags: ListRunsFlags) => (await import("./list-runs.ts")).listRuns(flags));
   addRunFilter(
     add(
       "stats",
@@ -82,7 +82,7 @@ Examples:
     .addOption(result("text", "json"))
     .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
     .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
-    .action(async (id: string, flags: ShowFlags) => (await import("./show.ts")).showRun(id, flags));
+    .action(async (id: string, flags: ShowRunFlags) => (await import("./show-run.ts")).showRun(id, flags));
   addViewOptions(
     add("attach <id>", "Watch a living run; the view may come and go", "attach last", "attach last --output plain"),
   ).action(attach);
@@ -105,7 +105,7 @@ Examples:
     ),
   )
     .addOption(
-      new Option("--speed <factor>", "speed factor; max draws everything at once").argParser(speedOf).default(1),
+      new Option("--speed <factor>", "speed factor; max draws everything at once").argParser(parseSpeed).default(1),
     )
     .action(async (id: string, flags: ReplayFlags) => (await import("./replay.ts")).replayRun(id, flags));
   add(
@@ -137,22 +137,24 @@ Examples:
     "prune --keep 20 --older-than 30d",
     "prune --max-size 300M --resumable",
   )
-    .addOption(new Option("--keep <n>", "keep the newest n").argParser(countOf))
-    .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(ageOf))
-    .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(sizeOf))
+    .addOption(new Option("--keep <n>", "keep the newest n").argParser(parseCount))
+    .addOption(new Option("--older-than <age>", "remove only runs older than this: 36h, 30d, 8w").argParser(parseAge))
+    .addOption(
+      new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(parseBytes),
+    )
     .option("--resumable", "also remove runs that can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
     .action(async (flags: PruneFlags) => (await import("../records/prune.ts")).pruneRuns(flags));
   return runs;
 }
 
-function sizeOf(text: string): number {
+function parseBytes(text: string): number {
   const [, count, unit = ""] = /^(\d{1,9})([KMG]?)$/i.exec(text) ?? [];
   if (count !== undefined) return Number(count) * 1024 ** " KMG".indexOf(unit.toUpperCase() || " ");
   throw new InvalidArgumentError("a size is wanted: 300M, 2G");
 }
 
-function speedOf(text: string): number {
+function parseSpeed(text: string): number {
   const speed = text === "max" ? Infinity : Number(text);
   if (speed > 0) return speed;
   throw new InvalidArgumentError("a number above 0 is wanted, or max");
@@ -160,12 +162,12 @@ function speedOf(text: string): number {
 
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
-  const view = viewOf(flags);
+  const view = viewFromFlags(flags);
   const relaunch = relauncher(folder, view.output === "ink");
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
-/** Whether `runs resume last` may mean the run: it passes over dry runs and single commands. */
+/** Whether `runs resume last` may mean the run: not a dry run, and not a single command. */
 function isResumable({ request }: RunHeader): boolean {
   return !request.dryRun && request.what.kind !== "exec";
 }
@@ -187,8 +189,8 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
   const { folder, header, model, alive } = await readRun(findProject(project), id, isResumable);
-  const view = viewOf(flags);
-  // A successful run may still have a process, for views that have not read all of it.
+  const view = viewFromFlags(flags);
+  // This comes before the check of `alive`: a successful run's process waits until all views have read the end.
   if (model.exitCode === exitCodes.done)
     throw new KcoreError({
       code: "RUN_FINISHED",
@@ -212,25 +214,27 @@ export function addRunFilter(command: Command, { limit }: { readonly limit: numb
   return command
     .option("--failed", `only runs that failed: ${failedStates.join(", ")}`)
     .addOption(
-      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
+      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(
+        collectState,
+      ),
     )
     .option("--node <name>", "only runs with this node (repeatable: with any of them)", collect)
     .addOption(
-      new Option("--since <age|date>", "only runs that began since: 36h, 30d, 2026-11-21 (UTC)").argParser(sinceOf),
+      new Option("--since <age|date>", "only runs that began since: 36h, 30d, 2026-11-21 (UTC)").argParser(parseSince),
     )
-    .addOption(new Option("--limit <n>", "at most so many, the newest").argParser(countOf).default(limit));
+    .addOption(new Option("--limit <n>", "at most so many, the newest").argParser(parseCount).default(limit));
 }
 
-function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
+function collectState(text: string, earlier: readonly string[] | undefined): readonly string[] {
   if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
   return collect(text, earlier);
 }
 
-function sinceOf(text: string): number {
+function parseSince(text: string): number {
   const date = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
   if (!Number.isNaN(date)) return date;
   try {
-    return Date.now() - ageOf(text);
+    return Date.now() - parseAge(text);
   } catch {
     throw new InvalidArgumentError("an age (36h, 30d) or a date (2026-11-21) is wanted");
   }

@@ -12,17 +12,17 @@ export interface StatsFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
 }
 
-/** Rows of each table; `-o json` has all. */
-const ROWS = 10;
+/** The most rows of the tables of steps; `-o json` has all. */
+const maxRows = 10;
 
-/** `kcore runs stats`: the slowest and the flakiest steps of recorded runs, and the time that each node takes. */
+/** `kcore runs stats`: prints the slowest and the flakiest steps of recorded runs, and the time that each node takes. */
 export async function showStats({ project, output, ...filter }: StatsFlags): Promise<void> {
   const found = (await findRuns(findProject(project), filter)).filter(isCounted);
   const stats = new RunStats();
   for (const { folder } of found) {
     stats.begin(folder.id);
     for await (const event of scanRecord(folder, /"type":"(?:step|action|node)\.finished"/))
-      if (isOf(event, filter.node)) stats.add(event);
+      if (concerns(event, filter.node)) stats.add(event);
   }
   const result = stats.result();
   const created = found.map(({ header }) => header.created);
@@ -30,22 +30,23 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
   printResult({ runs: found.length, ...result }, output, draw);
 }
 
-/** Whether a run counts: a dry run takes other times, and an ad hoc command does not come again. */
+/** Whether a run counts: dry runs take other times, and an ad hoc command is not repeated. */
 function isCounted({ header: { request } }: RunSummary): boolean {
   return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
 }
 
-function isOf(event: RunEvent, nodes: readonly string[] | undefined): boolean {
+/** Whether an event is about one of the nodes; every event is, without nodes. */
+function concerns(event: RunEvent, nodes: readonly string[] | undefined): boolean {
   const node = "node" in event ? event.node : "item" in event ? event.item : undefined;
   return nodes === undefined || (node !== undefined && nodes.includes(node));
 }
 
-/** The statistics as tables. `created`: when the runs began, the first first. */
+/** The statistics as tables. `created`: the start times of the runs, oldest first, at least one. */
 export function drawStats(created: readonly number[], { steps, nodes }: StatsOfRuns): string {
   const days = created.map((at) => new Date(at).toISOString().slice(0, 10));
   const runs = days.length === 1 ? `1 run of ${days[0]}` : `${days.length} runs from ${days[0]} to ${days.at(-1)}`;
-  const slow = steps.filter(({ usual }) => usual !== undefined).slice(0, ROWS);
-  const flaky = steps.filter((step) => step.flaky).toSorted((a, b) => shareOf(b) - shareOf(a));
+  const slow = steps.filter(({ usual }) => usual !== undefined).slice(0, maxRows);
+  const flaky = steps.filter((step) => step.flaky).toSorted((a, b) => failureShare(b) - failureShare(a));
   const machines = nodes.filter(({ node }) => node !== "bastion").length;
   const parts = [
     `${runs}, ${machines === 1 ? "1 node" : `${machines} nodes`}\n`,
@@ -59,7 +60,7 @@ export function drawStats(created: readonly number[], { steps, nodes }: StatsOfR
     ]),
     table(
       ["FLAKY STEP", "MODULE", "FAILED", "ON"],
-      flaky.slice(0, ROWS),
+      flaky.slice(0, maxRows),
       ({ title, module, times, failed, ...step }) => [
         title,
         module,
@@ -86,7 +87,7 @@ function table<Row>(heading: readonly string[], rows: readonly Row[], cells: (ro
   return rows.length === 0 ? "" : formatTable(heading, rows.map(cells));
 }
 
-function shareOf({ failed, times }: StepStats): number {
+function failureShare({ failed, times }: StepStats): number {
   return failed / times;
 }
 

@@ -9,9 +9,9 @@ import { expressionDefinition, paramsSchema, withExpressions } from "./state-sch
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 
-const stages: JsonSchema = { type: "array", items: { $ref: "#/definitions/stage" } };
+const stageList: JsonSchema = { type: "array", items: { $ref: "#/definitions/stage" } };
 
-/** Files below `orchestrate/`, with every action and its arguments. */
+/** The schema of files below `orchestrate/`, with every action and its arguments. */
 export function orchestrationSchema(actions: readonly Action[]): JsonSchema & { readonly definitions: object } {
   const top = schemaOf(OrchestrationShape);
   const { properties = {} } = top;
@@ -50,14 +50,14 @@ function includeSchema(): JsonSchema {
   return { ...schemaOf(IncludeShape), properties: { ...others, when: { ...when, type: ["boolean", "string"] } } };
 }
 
-/** The keys of a stage with the types of their values, which the file's reader leaves to their expressions. */
+/** The keys of a stage with the types of their values. The reader of files takes text for these, as it may hold expressions. */
 function stageKeys(shape: typeof ApplyShape | typeof RunShape): Properties {
   const { when = {}, timeout = {}, onFailure = {}, ...others } = propertiesOf(shape);
   return withPace({
     ...others,
     when: { ...when, type: ["boolean", "string"] },
     timeout: withExpressions({ ...schemaOf(Duration), ...timeout }),
-    onFailure: { ...onFailure, ...stages },
+    onFailure: { ...onFailure, ...stageList },
   });
 }
 
@@ -69,7 +69,7 @@ function withPace(properties: Properties): Properties {
   return { ...properties, ...(Object.fromEntries(paces) as Properties) };
 }
 
-/** Each action has a whole schema of its own: else an argument of one would pass for one of another. */
+/** Each action has a whole schema, or an argument of one action would pass as an argument of another. */
 function runSchema(actions: readonly Action[]): JsonSchema {
   const names = actions.map(({ name }) => name);
   const { run = {}, ...keys } = stageKeys(RunShape);

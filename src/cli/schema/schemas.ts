@@ -29,7 +29,7 @@ export async function jsonSchemaOf(kind: SchemaKind): Promise<JsonSchema> {
   return { $schema: "http://json-schema.org/draft-07/schema#", title: `kcore ${kind}`, ...schema } as JsonSchema;
 }
 
-/** Files of `roster/`; nothing in them is an expression. */
+/** The schema of files in `roster/`, in which no value is an expression. */
 function rosterSchema(): JsonSchema & { readonly definitions: object } {
   const orNothing = (schema: z.ZodType): JsonSchema => ({ ...schemaOf(schema), type: ["object", "null"] });
   const byName = (name: string, description: string): JsonSchema => ({
@@ -54,9 +54,7 @@ function rosterSchema(): JsonSchema & { readonly definitions: object } {
   };
 }
 
-/**
- * Documents for `kcore apply -f`: the fields of each kind, with keys in camelCase, which is proposed, or in snake_case.
- */
+/** The schema of documents for `kcore apply -f`. Editors propose the keys in camelCase; snake_case is valid, too. */
 function manifestSchema(): JsonSchema {
   const kinds = Object.entries(manifestSchemas);
   return {

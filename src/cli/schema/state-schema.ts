@@ -4,7 +4,7 @@ import { WrittenKeys } from "#engine/states/step-source.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { either, mapInner, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 
-/** The map of a file's parameters. */
+/** The schema of a file's `params`. */
 export const paramsSchema: JsonSchema = {
   type: ["object", "null"],
   description: "The parameters that it declares, by name.",
@@ -12,16 +12,16 @@ export const paramsSchema: JsonSchema = {
   additionalProperties: schemaOf(Declaration),
 };
 
-const isCondition: JsonSchema = { type: ["boolean", "string"], description: "True or false; false leaves it out." };
+const conditionSchema: JsonSchema = { type: ["boolean", "string"], description: "True or false; false leaves it out." };
 const each: JsonSchema = {
   type: ["array", "object", "string"],
   description: "A list or a map known before the run; it is repeated, with item.",
 };
-/** The keys of a step that hold no expression, without the rule about other keys beside them. */
-const written = schemaOf(WrittenKeys).properties ?? {};
-const common = { when: isCondition, each };
+/** The keys of a step that hold no expression. */
+const expressionlessKeys = schemaOf(WrittenKeys).properties ?? {};
+const common = { when: conditionSchema, each };
 
-/** Files below `states/`, with every module and its arguments. */
+/** The schema of files below `states/`, with every module and its arguments. */
 export function stateSchema(modules: readonly ModuleDefinition[]): JsonSchema & { readonly definitions: object } {
   return {
     type: "object",
@@ -48,8 +48,8 @@ function argsSchema({ args, summary }: ModuleDefinition): JsonSchema {
 }
 
 function stepSchema(modules: readonly ModuleDefinition[]): JsonSchema {
-  const { id = {}, require = {} } = written;
-  const included: JsonSchema = {
+  const { id = {}, require = {} } = expressionlessKeys;
+  const includeStep: JsonSchema = {
     type: "object",
     properties: {
       include: {
@@ -64,10 +64,10 @@ function stepSchema(modules: readonly ModuleDefinition[]): JsonSchema {
     },
     additionalProperties: false,
   };
-  const uses: JsonSchema = {
+  const moduleStep: JsonSchema = {
     type: "object",
     properties: {
-      ...written,
+      ...expressionlessKeys,
       ...common,
       ...withExpressions(schemaOf(ValueKeys)).else?.properties,
       ...Object.fromEntries(modules.map(({ name }) => [name, { $ref: `#/definitions/${name}` }])),
@@ -76,19 +76,19 @@ function stepSchema(modules: readonly ModuleDefinition[]): JsonSchema {
     additionalProperties: false,
     oneOf: modules.map(({ name }) => ({ required: [name] })),
   };
-  return { type: "object", ...either({ required: ["include"] }, included, uses) };
+  return { type: "object", ...either({ required: ["include"] }, includeStep, moduleStep) };
 }
 
-/** A text with an expression, which stands for a value of any type. */
+/** The schema of a text with an expression, which stands for a value of any type. */
 export const expressionDefinition: JsonSchema = { type: "string", pattern: "\\{\\{[\\s\\S]*\\}\\}" };
-const isExpression: JsonSchema = { $ref: "#/definitions/expression" };
+const expressionRef: JsonSchema = { $ref: "#/definitions/expression" };
 
 /**
  * The schema, at every depth also with `{{…}}` in the place of a value. It uses `if` instead of `anyOf`, so that an
  * editor shows only the mistakes of a value that is no expression.
  */
 export function withExpressions(schema: JsonSchema): JsonSchema {
-  // The branches of a union are kinds of one value, in whose place the expression stands.
+  // An expression replaces the whole value of a union, so it is no alternative inside each branch.
   const { anyOf, oneOf, ...rest } = schema;
   const branches = (list: readonly JsonSchema[]) => list.map((branch) => mapInner(branch, withExpressions));
   const inner: JsonSchema = {
@@ -103,9 +103,9 @@ export function withExpressions(schema: JsonSchema): JsonSchema {
     ...(description !== undefined && { description }),
     ...(preset !== undefined && { default: preset }),
     ...(examples && { examples }),
-    // Repeated here, where editors read it to complete a key.
+    // Editors read the type here to complete a key, not under `else`.
     ...(types && { type: [...new Set([...types, "string"])] }),
-    ...either(isExpression, {}, rules),
+    ...either(expressionRef, {}, rules),
   };
 }
 

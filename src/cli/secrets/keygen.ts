@@ -5,8 +5,8 @@ import { Secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 import { createFile } from "#base/file.ts";
-import { unwritten } from "../project/write-asked.ts";
-import { requireNewSecret } from "../terminal/confirm.ts";
+import { writeError } from "../project/write-asked.ts";
+import { requireNewSecret } from "../terminal/ask-operator.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface KeygenFlags {
@@ -21,7 +21,7 @@ const unanswered = {
   hint: "run it in a terminal, or without --passphrase",
 };
 
-/** `kcore secrets keygen`: a new identity in a file that only its owner may read; prints its recipient. */
+/** `kcore secrets keygen`: makes an identity in a file that only its owner may read, and prints its recipient. */
 export async function makeIdentity({
   file: given,
   postQuantum = false,
@@ -40,7 +40,7 @@ export async function makeIdentity({
   try {
     await createFile(file, written);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw unwritten(file, cause);
+    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw writeError(file, cause);
     throw new KcoreError(
       {
         code: "SECRET_IDENTITY",

@@ -13,18 +13,18 @@ import { basename, join } from "node:path";
 import { run } from "#base/process.ts";
 import { exitCodes, usageError } from "#errors/problem.ts";
 
-/** f_type of a file system that is in memory alone (statfs(2), TMPFS_MAGIC). */
-const TMPFS = 0x0102_1994;
+/** The f_type of tmpfs, a file system in memory (statfs(2), TMPFS_MAGIC). */
+const tmpfsType = 0x0102_1994;
 
-/** A text in an editor, in a folder that only this user may enter. */
+/** A file to edit, in a folder that only this user may enter. */
 export interface PrivateFile {
-  /** The text when the editor ended. @throws KcoreError USAGE */
+  /** Runs the editor and returns the text afterwards. @throws KcoreError USAGE when the editor fails */
   edit(): Promise<string>;
   /** Whether the folder was removed, as after a signal. */
   isGone(): boolean;
 }
 
-/** Opens `text` for editing as long as `work` takes; the folder is removed however that ends, by Ctrl-C too. */
+/** Makes a private file of `text` for the time of `work`; its folder is removed in any case, also after Ctrl-C. */
 export async function inEditor(text: string, name: string, work: (file: PrivateFile) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(folderInMemory(), "kcore-secrets-"));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
@@ -79,7 +79,7 @@ function folderInMemory(): string {
 function isInMemory(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK);
-    return statfsSync(folder).type === TMPFS;
+    return statfsSync(folder).type === tmpfsType;
   } catch {
     return false;
   }

@@ -14,11 +14,12 @@ import { KcoreError, usageError } from "#errors/problem.ts";
 import { replaceFile } from "#base/file.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { askSecret } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
 
 /** A project, as the commands for its secrets see it. */
 export type ProjectSecrets = ReturnType<typeof projectSecrets>;
 
+/** @throws KcoreError PROJECT_NOT_FOUND, PROJECT_NOT_TRUSTED */
 export function projectSecrets(given: string | undefined) {
   const root = findProject(given);
   const check = checkOf(trustOfProcess(process.env));
@@ -32,7 +33,8 @@ export function projectSecrets(given: string | undefined) {
 }
 
 /**
- * A file's name in the project, for a path relative to the working folder or to the project. @throws KcoreError USAGE
+ * The name in the project of a YAML or JSON file, for a path relative to the working folder or to the project.
+ * @throws KcoreError USAGE
  */
 export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): string {
   const path = existsSync(resolve(file)) ? resolve(file) : resolve(root, file);
@@ -45,19 +47,19 @@ export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): st
 }
 
 /** The tree of a file of the project. @throws KcoreError */
-export function treeOf({ root, check }: ProjectSecrets, name: string): SourceNode {
+export function readTree({ root, check }: ProjectSecrets, name: string): SourceNode {
   return readSource(join(root, name), { name, maxBytes: MAX_ROSTER_BYTES, check });
 }
 
-const LEFT_OUT = new Set(["node_modules", "templates"]);
+const skippedFolders = new Set(["node_modules", "templates"]);
 
-/** The files of the project with sealed values, with their trees, by name. */
+/** The trees of the project's files with sealed values, by file name. @throws KcoreError for an unreadable file of kcore's */
 export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
   const names: string[] = [];
   const walk = (folder: string, depth: number): void => {
     for (const entry of readdirSync(join(project.root, folder), { withFileTypes: true })) {
       const name = join(folder, entry.name);
-      if (entry.name.startsWith(".") || LEFT_OUT.has(entry.name)) continue;
+      if (entry.name.startsWith(".") || skippedFolders.has(entry.name)) continue;
       if (entry.isDirectory() && depth < 8) walk(name, depth + 1);
       else if (entry.isFile() && /\.(ya?ml|json)$/.test(entry.name)) names.push(name);
     }
@@ -65,10 +67,10 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
   walk("", 0);
   return names.sort().flatMap((name) => {
     try {
-      const tree = treeOf(project, name);
+      const tree = readTree(project, name);
       return sealedIn(tree).length > 0 ? [tree] : [];
     } catch (error) {
-      // Files of other programs are here, too; kcore's own files are checked by their readers.
+      // A file of another program need not be YAML that kcore reads.
       if (error instanceof KcoreError && !/^(roster|states|orchestrate)\//.test(name)) return [];
       throw error;
     }
@@ -76,8 +78,7 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
 }
 
 /**
- * Writes a file of the project as a whole, with its old mode. A text that the roster would refuse is not written.
- * @throws KcoreError
+ * Writes a file of the project whole, with the mode that it had. @throws KcoreError for a text that the roster refuses
  */
 export async function writeText({ root }: ProjectSecrets, file: string, text: string): Promise<void> {
   if (/^roster\/[^/]+$/.test(file)) refuseBadRoster(root, { file, text });
@@ -88,8 +89,8 @@ export async function writeText({ root }: ProjectSecrets, file: string, text: st
 }
 
 /**
- * Refuses a text that the roster would refuse for a new reason. SECRET_MISPLACED is none: misplaced values are repaired
- * one after the other. @throws KcoreError
+ * Refuses a text that the roster would refuse for a new reason. SECRET_MISPLACED is no such reason: misplaced
+ * values are repaired one after the other. @throws KcoreError
  */
 function refuseBadRoster(root: string, instead: RosterText): void {
   try {
@@ -101,7 +102,7 @@ function refuseBadRoster(root: string, instead: RosterText): void {
   }
 }
 
-/** The text of a file; empty where there is none. */
+/** The text of a file; empty for a missing one. */
 export async function textIfThere(path: string): Promise<string> {
   return existsSync(path) ? readFile(path, "utf8") : "";
 }

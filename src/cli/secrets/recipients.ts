@@ -7,20 +7,20 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { askSecret } from "../terminal/confirm.ts";
-import type { ListFlags } from "./list.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
+import type { ListSecretsFlags } from "./list-secrets.ts";
 import { projectSecrets, sealedFiles, textIfThere, writeText } from "./project-secrets.ts";
 
-const NEW_FILE = "# The recipients of this project's secrets: kcore secrets recipients, docs/secrets.md\n";
+const recipientsComment = "# The recipients of this project's secrets: kcore secrets recipients, docs/secrets.md\n";
 
 /** `kcore secrets recipients list`. */
-export async function listRecipients({ project: given, output }: ListFlags): Promise<void> {
+export async function listRecipients({ project: given, output }: ListSecretsFlags): Promise<void> {
   const recipients = (await projectSecrets(given).recipients()).map(({ name, key }) => ({ name, recipient: key }));
   const rows = recipients.map(({ name, recipient }) => [name, recipient]);
   printRows(recipients, output, ["NAME", "RECIPIENT"], rows, "none yet: kcore secrets recipients add NAME RECIPIENT");
 }
 
-/** `kcore secrets recipients add NAME [RECIPIENT]`. @throws KcoreError SECRET_RECIPIENTS, SECRET_IDENTITY */
+/** `kcore secrets recipients add NAME [RECIPIENT]`. @throws KcoreError USAGE, SECRET_RECIPIENTS, SECRET_IDENTITY */
 export async function addRecipient(
   name: string,
   recipient: string | undefined,
@@ -41,7 +41,7 @@ export async function addRecipient(
     });
   const key = recipient ?? (await ownRecipient());
   const old = await textIfThere(join(project.root, RECIPIENTS));
-  const text = setValue({ file: RECIPIENTS, text: old === "" ? NEW_FILE : old }, [name], key);
+  const text = setValue({ file: RECIPIENTS, text: old === "" ? recipientsComment : old }, [name], key);
   await recipientsIn(parseSource(RECIPIENTS, text));
   await writeText(project, RECIPIENTS, text);
   process.stdout.write(`${name} is a recipient of this project's secrets\n`);
@@ -54,9 +54,7 @@ export async function addRecipient(
     );
 }
 
-/**
- * The recipient that this user's identity can open. @throws KcoreError SECRET_IDENTITY when there is none, or several
- */
+/** The recipient of this user's identity. @throws KcoreError SECRET_IDENTITY when there is none, or several */
 async function ownRecipient(): Promise<string> {
   const file = identityFile(process.env, homedir());
   const identities = await readIdentities(file, askSecret);

@@ -16,8 +16,8 @@ export interface RotateFlags extends CommonFlags {
 }
 
 /**
- * `kcore secrets rotate`: seals every value of the project to the present recipients. All are opened before anything is written; each
- * file is written as a whole.
+ * `kcore secrets rotate`: seals every value of the project to the present recipients. All values are opened before
+ * anything is written; each file is written whole.
  */
 export async function rotateSecrets({ project: given, moved = false, output }: RotateFlags): Promise<void> {
   const project = projectSecrets(given);
@@ -61,7 +61,7 @@ function openPlaced(project: ProjectSecrets, placed: PlacedScalar, moved: boolea
   return openAt(project, placed.node);
 }
 
-/** Warns of former recipients: they can still read the old ciphertext, which git keeps. */
+/** Warns of former recipients, who can still read the old ciphertext in git. */
 function warnOfFormer(files: readonly SourceNode[], recipients: readonly Recipient[]): void {
   const present = new Set(recipients.map(({ fingerprint }) => fingerprint));
   const count = files

@@ -1,8 +1,8 @@
 import { Command, Option } from "commander";
 import { addProjectOption, addResultOption } from "../options.ts";
-import { editSecrets } from "./edit.ts";
+import { editSecrets } from "./edit-secrets.ts";
 import { makeIdentity } from "./keygen.ts";
-import { checkSecrets, listSecrets } from "./list.ts";
+import { checkSecrets, listSecrets } from "./list-secrets.ts";
 import { addRecipient, listRecipients, removeRecipient } from "./recipients.ts";
 import { rotateSecrets } from "./rotate.ts";
 import { setSecret, showSecret } from "./value.ts";

@@ -10,19 +10,23 @@ import { requireRecipients, sealFor } from "#engine/encrypted-values/recipients.
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import type { CommonFlags } from "../options.ts";
-import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
+import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { printResult } from "../terminal/format-result.ts";
-import { askSecret } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
 
-export interface ShowFlags extends CommonFlags {
+export interface ShowSecretFlags extends CommonFlags {
   readonly output: "text" | "json";
 }
 
-/** `kcore secrets show FILE PATH`: one value, byte for byte; a line break follows at a terminal. */
-export async function showSecret(file: string, path: string, { project: given, output }: ShowFlags): Promise<void> {
+/** `kcore secrets show FILE PATH`: prints one value byte for byte, on a terminal with a line break. */
+export async function showSecret(
+  file: string,
+  path: string,
+  { project: given, output }: ShowSecretFlags,
+): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
-  const root = treeOf(project, name);
+  const root = readTree(project, name);
   const keys = keysOfPath(root, path);
   const node = valueAt(root, keys);
   if (node?.kind !== "scalar" || !isSealed(node.value))
@@ -38,7 +42,7 @@ export async function showSecret(file: string, path: string, { project: given, o
   else process.stdout.write(process.stdout.isTTY ? `${Buffer.from(value).toString()}\n` : value);
 }
 
-/** The bytes of a sealed scalar. @throws KcoreError at its place */
+/** Opens a sealed scalar; returns its bytes. @throws KcoreError at the scalar's place */
 export async function openAt({ opener }: Pick<ProjectSecrets, "opener">, node: SourceScalar): Promise<Uint8Array> {
   try {
     return await opener.open(String(node.value));
@@ -55,14 +59,14 @@ interface SetFlags extends CommonFlags {
   readonly fromFile?: string;
 }
 
-/** `kcore secrets set FILE PATH`: seals a value that is typed, piped or in a file, and puts it in its place. */
+/** `kcore secrets set FILE PATH`: seals a value that is typed, piped or read from a file, and writes it at PATH. */
 export async function setSecret(file: string, path: string, { project: given, fromFile }: SetFlags): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
   const recipients = requireRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
-  // The owner and mode of the file are checked before a secret is asked for.
-  if (text !== "") treeOf(project, name);
+  // readTree checks the owner and mode of the file before a secret is typed.
+  if (text !== "") readTree(project, name);
   const keys = keysOfPath(parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES }), path);
   const value = await valueFrom(fromFile, `Value of ${path}`);
   const sealed = await sealFor(value, recipients, placeOf(name, keys));
@@ -70,7 +74,7 @@ export async function setSecret(file: string, path: string, { project: given, fr
   process.stdout.write(`${name}: ${path} is sealed to ${recipients.map((one) => one.name).join(", ")}\n`);
 }
 
-/** @throws KcoreError USAGE for a value that a run could not use */
+/** The value from a file, the terminal or stdin. @throws KcoreError USAGE for a value that a run could not use */
 async function valueFrom(file: string | undefined, question: string): Promise<Uint8Array> {
   const value = await readValue(file, question);
   const text = new TextDecoder("utf-8", { fatal: false }).decode(value);

@@ -5,24 +5,24 @@ import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-tab
 import { drawParams, plainParams } from "../watch/params.ts";
 import { printRows, printResult } from "../terminal/format-result.ts";
 
-export interface ListFlags extends CommonFlags {
+export interface ListStatesFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
-function open(project: string | undefined): States {
+function openStates(project: string | undefined): States {
   return statesOf(placesOf(projectIfAny(project)));
 }
 
 /** Prints every state: those of the project, then the shipped ones that it does not replace. */
-export function listStates({ project, output }: ListFlags): void {
-  const states = open(project).list();
+export function printStates({ project, output }: ListStatesFlags): void {
+  const states = openStates(project).list();
   const rows = states.map(({ name, origin, description = "" }) => [name, origin, firstSentence(description)]);
   printRows(states, output, ["NAME", "FROM", "DESCRIPTION"], rows);
 }
 
 /** Prints a state's parameters and steps, and where it comes from. */
-export function showState(name: string, { project, output }: ListFlags): void {
-  const { shown, origin, description, params, steps } = open(project).load(name);
+export function printState(name: string, { project, output }: ListStatesFlags): void {
+  const { shown, origin, description, params, steps } = openStates(project).load(name);
   const listed = steps.map((step) => ({
     id: step.id ?? "",
     does: step.kind === "include" ? `include ${step.include}` : step.module,

@@ -1,13 +1,13 @@
 import { Command } from "commander";
-import type { ListFlags } from "./list-states.ts";
+import type { ListStatesFlags } from "./list-states.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { readParams, readSets } from "../watch/params.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 
-interface ApplyFlags extends RunFlags, ViewFlags {
+interface StateApplyFlags extends RunFlags, ViewFlags {
   readonly set?: readonly string[];
   readonly params?: string;
 }
@@ -23,11 +23,11 @@ export function stateCommand(): Command {
   addResultOption(addProjectOption(state.command("list")))
     .description("List states: those of the project, then the shipped ones that it does not replace")
     .addHelpText("after", "\nExamples:\n  kcore state list\n  kcore state list -o json")
-    .action(async (flags: ListFlags) => (await import("./list-states.ts")).listStates(flags));
+    .action(async (flags: ListStatesFlags) => (await import("./list-states.ts")).printStates(flags));
   addResultOption(addProjectOption(state.command("show <name>")))
     .description("Show a state's parameters and steps, and where it comes from")
     .addHelpText("after", "\nExamples:\n  kcore state show disks\n  kcore state show kcore/key -o json")
-    .action(async (name: string, flags: ListFlags) => (await import("./list-states.ts")).showState(name, flags));
+    .action(async (name: string, flags: ListStatesFlags) => (await import("./list-states.ts")).printState(name, flags));
   addViewOptions(addRunOptions(state.command("apply <names...>"), { full: true }))
     .description("Apply states to nodes, in the order given")
     .option("--set <name=value>", "a parameter (repeatable)", collect)
@@ -43,9 +43,9 @@ Examples:
   return state;
 }
 
-async function apply(names: readonly string[], flags: ApplyFlags): Promise<void> {
+async function apply(names: readonly string[], flags: StateApplyFlags): Promise<void> {
   requireTarget(flags, `state apply ${names.join(" ")}`);
   const params = { ...(await readParams(flags.params, flags.project)), ...readSets(flags.set ?? []) };
   const request = requestOf(flags, { kind: "state", names }, { params });
-  process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
+  process.exitCode = (await startRun(flags, request, viewFromFlags(flags))).exitCode;
 }

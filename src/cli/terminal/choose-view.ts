@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { usageError } from "#errors/problem.ts";
 import type { PlainOptions } from "#tui/plain.ts";
 
-/** The views that a user can ask for. */
+/** The views that an operator can choose. */
 export type ViewName = "ink" | "plain" | "json";
 
 /** The form of a run's lines. */
@@ -17,8 +17,8 @@ export interface ViewFlags {
   readonly stay?: boolean;
 }
 
-/** The view of these flags; flags about the form of lines ask for lines. @throws KcoreError as {@link chooseView} */
-export function viewOf({ output, quiet = false, verbose = false, times = false, stay = true }: ViewFlags): {
+/** The view that the flags choose; flags for the form of lines choose lines. @throws KcoreError as {@link chooseView} */
+export function viewFromFlags({ output, quiet = false, verbose = false, times = false, stay = true }: ViewFlags): {
   readonly output: ViewName;
   readonly style: LineStyle;
   readonly noStay: boolean;
@@ -28,12 +28,12 @@ export function viewOf({ output, quiet = false, verbose = false, times = false, 
   return { output: chooseView(given), style, noStay: !stay };
 }
 
-/** The terminal that a command was started in. */
-export interface Surroundings {
+/** The streams and environment of a command. */
+export interface CommandTerminal {
   readonly stdin: { readonly isTTY?: boolean };
   readonly stdout: { readonly isTTY?: boolean; readonly columns?: number };
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether script(1) records the terminal's output. */
+  /** Whether script(1) records the output. */
   readonly recorded: () => boolean;
 }
 
@@ -41,47 +41,57 @@ export interface Surroundings {
  * The view to show: the requested one, else ink on a watched terminal that can draw it.
  * @throws KcoreError USAGE when ink is requested where it cannot be drawn
  */
-export function chooseView(given: ViewName | undefined, around: Surroundings = here): ViewName {
+export function chooseView(given: ViewName | undefined, terminal: CommandTerminal = ownTerminal): ViewName {
   if (given === "plain" || given === "json") return given;
-  const canDraw = canDrawOn(around);
+  const canDraw = canDrawOn(terminal);
   if (given === "ink" && !canDraw)
     throw usageError("the live view needs a terminal for both input and output", "--output plain");
-  return given ?? (canDraw && isWatched(around) ? "ink" : "plain");
+  return given ?? (canDraw && isWatched(terminal) ? "ink" : "plain");
 }
 
 /** Whether a view can take the terminal: keys come from it, and lines can be drawn anew. */
-export function canDrawOn({ stdin, stdout, env }: Pick<Surroundings, "stdin" | "stdout" | "env"> = here): boolean {
+export function canDrawOn({
+  stdin,
+  stdout,
+  env,
+}: Pick<CommandTerminal, "stdin" | "stdout" | "env"> = ownTerminal): boolean {
   return Boolean(stdin.isTTY && stdout.isTTY) && !["", "dumb"].includes(env["TERM"] ?? "");
 }
 
-/** Whether a terminal's output may be coloured: it is a terminal that a user watches. */
-export function isScreen(stream: { readonly isTTY?: boolean; readonly columns?: number }, around = here): boolean {
-  return Boolean(stream.isTTY) && isWatched({ ...around, stdout: stream });
+/** Whether a stream is a terminal that a user watches, so that its output may be coloured and redrawn. */
+export function isScreen(
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
+  terminal = ownTerminal,
+): boolean {
+  return Boolean(stream.isTTY) && isWatched({ ...terminal, stdout: stream });
 }
 
-/** A terminal of no size (cron, CI) is not watched, and the output of script(1) is read as text later. */
-function isWatched({ stdout, env, recorded }: Surroundings): boolean {
+/** Whether a user watches the terminal: not in CI, not without a size (as under cron), and not if script(1) keeps the output for later. */
+function isWatched({ stdout, env, recorded }: CommandTerminal): boolean {
   const isCi = !["", "0", "false"].includes(env["CI"] ?? "");
   return !isCi && stdout.columns !== 0 && !recorded();
 }
 
-let script: boolean | undefined;
+let isScript: boolean | undefined;
 
 /**
- * Whether script(1) runs above us: it starts its command in a session of its own, so the leader of our session is its
- * child.
+ * Whether script(1) started this session: it starts its command in a new session, whose leader is a child of script's
+ * process.
  */
 function isUnderScript(): boolean {
-  script ??= processName(parentOf(fieldsOf("self")?.session)) === "script";
-  return script;
+  isScript ??= processName(parentOf(readProcess("self")?.session)) === "script";
+  return isScript;
 }
 
 function parentOf(pid: number | undefined): number | undefined {
-  return pid === undefined ? undefined : fieldsOf(String(pid))?.parent;
+  return pid === undefined ? undefined : readProcess(String(pid))?.parent;
 }
 
-/** proc(5): the name stands in brackets and may hold anything; state, parent, group and session follow it. */
-function fieldsOf(pid: string): { readonly parent: number; readonly session: number } | undefined {
+/**
+ * The parent and session of a process (proc(5)): behind the name, whose brackets may hold anything, come state, parent,
+ * group and session.
+ */
+function readProcess(pid: string): { readonly parent: number; readonly session: number } | undefined {
   const text = read(`/proc/${pid}/stat`);
   const [, parent, , session] = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return parent === undefined || session === undefined
@@ -101,4 +111,9 @@ function read(file: string): string {
   }
 }
 
-const here: Surroundings = { stdin: process.stdin, stdout: process.stdout, env: process.env, recorded: isUnderScript };
+const ownTerminal: CommandTerminal = {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  env: process.env,
+  recorded: isUnderScript,
+};

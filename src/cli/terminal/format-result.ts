@@ -4,24 +4,24 @@ import type { ResultFormat } from "../options.ts";
 import { formatTable } from "./format-table.ts";
 import { printJson } from "./print-json.ts";
 
-/** A result as `-o` wants it; `draw` makes the table, which is escaped so that a CI finds no commands in it. */
+/** A result in the format of `-o`; `draw` makes the table, which is escaped so that a CI finds no commands in it. */
 export function formatResult(value: unknown, output: ResultFormat | "text", draw: (wide: boolean) => string): string {
   if (output === "json") return `${printJson(value, 2)}\n`;
   if (output === "yaml") return printYaml(value);
   return escapeForCi(detectCi(process.env), draw(output === "wide"));
 }
 
-/** Prints a result as `-o` wants it. */
+/** Prints a result in the format of `-o`. */
 export function printResult(value: unknown, output: ResultFormat | "text", draw?: (wide: boolean) => string): void {
   process.stdout.write(formatResult(value, output, draw ?? (() => "")));
 }
 
-/** Whether `-o` wants words, not data. */
+/** Whether a format of `-o` is text for people, not data. */
 export function isForPeople(output: ResultFormat): boolean {
   return output === "table" || output === "wide";
 }
 
-/** Prints a result as `-o` wants it: as a table with these rows, or as the text `none` where there is no row. */
+/** Prints a result in the format of `-o`; the table has these rows, or is the text `none` without a row. */
 export function printRows(
   value: unknown,
   output: ResultFormat,
@@ -33,7 +33,7 @@ export function printRows(
   printResult(value, output, draw);
 }
 
-/** One of several results that come one after the other: a line of JSON, a document of YAML. */
+/** A result in a series, as a line of JSON or a document of YAML. */
 export function formatOne(value: unknown, output: "json" | "yaml"): string {
   return output === "json" ? `${printJson(value)}\n` : `---\n${printYaml(value)}`;
 }

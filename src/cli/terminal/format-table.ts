@@ -7,13 +7,13 @@ import { wrapWords } from "#tui/ink/text.ts";
 export interface TableStyle {
   /** Columns of the terminal; infinite for a file or a pipe. */
   readonly columns?: number;
-  /** Colours a cell: its text, and the number of its column. */
+  /** Colours the text of a cell in this column, counted from 0. */
   readonly paint?: (text: string, column: number) => string;
 }
 
 const gap = "  ";
 /** The longest word that is not broken: ids, hashes and addresses stay in one piece. */
-const piece = 40;
+const longestPiece = 40;
 
 /** Columns of a stream's terminal; infinite for a file or a pipe. */
 export function screenColumns({ isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number }): number {
@@ -21,8 +21,8 @@ export function screenColumns({ isTTY, columns }: { readonly isTTY?: boolean; re
 }
 
 /**
- * Rows under a heading, columns aligned, two blanks between; ends with a line break. On a narrow terminal, columns without
- * values go first; then long cells are wrapped; then the last columns go, and a last line names them.
+ * Rows under a heading, columns aligned, two blanks between; ends with a line break. A narrow terminal first loses columns
+ * without values; then long cells are wrapped; then the last columns go, and a last line names them.
  */
 export function formatTable(
   heading: readonly string[],
@@ -34,15 +34,15 @@ export function formatTable(
     heading.map((_, column) => lines.reduce((width, row) => Math.max(width, measure(row[column] ?? "")), 0));
   const widths = most(widthOf);
   const least = most((cell) =>
-    cell.split(" ").reduce((width, word) => Math.max(width, Math.min(piece, widthOf(word))), 0),
+    cell.split(" ").reduce((width, word) => Math.max(width, Math.min(longestPiece, widthOf(word))), 0),
   );
   let shown = [...heading.keys()];
   const needs = (of: readonly number[]) =>
     shown.reduce((sum, column) => sum + (of[column] ?? 0), gap.length * (shown.length - 1));
   if (needs(widths) > columns)
     shown = shown.filter((column) => column === 0 || rows.some((row) => !["", "-"].includes(row[column] ?? "")));
-  const gone: string[] = [];
-  while (shown.length > 1 && needs(least) > columns) gone.unshift(heading[shown.pop() ?? 0] ?? "");
+  const dropped: string[] = [];
+  while (shown.length > 1 && needs(least) > columns) dropped.unshift(heading[shown.pop() ?? 0] ?? "");
   while (needs(widths) > columns) {
     const widest = shown.filter((column) => (widths[column] ?? 0) > (least[column] ?? 0));
     const column = widest.toSorted((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0))[0] ?? shown[0] ?? 0;
@@ -63,7 +63,7 @@ export function formatTable(
         .trimEnd(),
     );
   });
-  const rest = gone.filter((title) => title.trim() !== "").join(", ");
+  const rest = dropped.filter((title) => title.trim() !== "").join(", ");
   const note = rest === "" ? [] : wrapWords(`(no room for ${rest}: a wider terminal or -o json shows them)`, columns);
   return [...drawn, ...note].map((line) => `${line}\n`).join("");
 }

@@ -2,22 +2,22 @@ import { closeSync, readFileSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { KcoreError } from "#errors/problem.ts";
 
-let given: string | undefined;
+let environmentPassphrase: string | undefined;
 
 /**
- * Takes the CA's passphrase out of the environment before any other code runs. It comes by a pipe that `bin/kcore`
- * makes of KCORE_CA_PASSPHRASE, or from that variable itself without the launcher.
+ * Takes the CA's passphrase out of the environment before any other code runs. `bin/kcore` passes KCORE_CA_PASSPHRASE on
+ * by a pipe; without that launcher the variable itself is read.
  */
 export function takePassphraseFromEnvironment(): void {
   const fd = Number(process.env["KCORE_PASSPHRASE_FD"]);
   delete process.env["KCORE_PASSPHRASE_FD"];
-  given = process.env["KCORE_CA_PASSPHRASE"] ?? (fd > 2 ? readAndClose(fd) : undefined);
+  environmentPassphrase = process.env["KCORE_CA_PASSPHRASE"] ?? (fd > 2 ? readAndClose(fd) : undefined);
   delete process.env["KCORE_CA_PASSPHRASE"];
 }
 
-/** The passphrase of the file, else of the environment. */
+/** The passphrase from the file, else from the environment; undefined without either. @throws KcoreError FILE_UNREADABLE, FILE_UNTRUSTED */
 export async function givenPassphrase(file: string | undefined): Promise<string | undefined> {
-  return file === undefined ? given : readPassphraseFile(file);
+  return file === undefined ? environmentPassphrase : readPassphraseFile(file);
 }
 
 /**
@@ -58,7 +58,7 @@ function readAndClose(fd: number): string | undefined {
     try {
       closeSync(fd);
     } catch {
-      // It was never open: KCORE_PASSPHRASE_FD was set by hand.
+      // The descriptor was never open: KCORE_PASSPHRASE_FD was set by hand.
     }
   }
 }

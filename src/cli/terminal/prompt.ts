@@ -1,7 +1,7 @@
 import type { ReadStream } from "node:tty";
 import { widthOf } from "#base/text.ts";
 
-/** A question's line at the terminal; an answer that must not be seen is read without echo. */
+/** A question at the terminal; `secret`: the answer is read without echo. */
 export interface PromptOptions {
   readonly text: string;
   readonly secret: boolean;
@@ -10,17 +10,17 @@ export interface PromptOptions {
   readonly onInterrupt: () => void;
 }
 
-/** Whether a user at a terminal can be asked. */
+/** Whether there is a terminal to ask at. */
 export function canPrompt(): boolean {
-  // Undefined where a stream is no terminal, although the types exclude it.
+  // `isTTY` is undefined for other streams, although its type excludes that.
   return Boolean(process.stdin.isTTY && process.stderr.isTTY);
 }
 
-/** Asks on the terminal (stderr and stdin) and resolves with the line; undefined when `signal` took the question away. */
+/** Asks on the terminal (stderr and stdin) and resolves with the line; undefined once `signal` is aborted, or after Ctrl-D. */
 export async function promptLine({ text, secret, signal, onInterrupt }: PromptOptions): Promise<string | undefined> {
   const input: ReadStream = process.stdin;
   if (signal.aborted) return undefined;
-  // Before the question: keys typed right after its text appears must not be echoed.
+  // Raw mode begins before the question: keys typed right after the text appears must not be echoed.
   input.setRawMode(true);
   process.stderr.write(`${text}: `);
   input.setEncoding("utf8");
@@ -63,11 +63,11 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
   }
 }
 
-/** Throws away keys typed for a closed question: else the shell or the next question would read them. */
+/** Discards keys typed for a closed question, which the shell or the next question would read. */
 async function discardTyped(input: ReadStream): Promise<void> {
   const discard = (): void => undefined;
   input.on("data", discard);
-  // Node reads the terminal's pending input in the turn between these two.
+  // Node reads the pending input of the terminal between two turns of its loop.
   for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
   input.off("data", discard);
 }

@@ -2,10 +2,10 @@ import { cleanText } from "#engine/events/clean.ts";
 import { takeColumns } from "#base/text.ts";
 
 /**
- * Draws lines on the terminal in the place of the former ones; lines that do not fit on the screen are counted. `above`
- * is printed over them, and stays.
+ * Returns a function that draws lines on the terminal in place of the lines before. A last line counts the lines that the
+ * screen has no room for. `above` is printed over the lines, and stays.
  */
-export function redrawing(
+export function createRedraw(
   stream: NodeJS.WriteStream = process.stdout,
 ): (lines: readonly string[], above?: string) => void {
   let shown = 0;

@@ -7,42 +7,48 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { isScreen } from "./choose-view.ts";
 import { printJson } from "./print-json.ts";
 
-export interface ReportOptions {
+export interface FailureReportOptions {
   readonly debug: boolean;
   readonly json: boolean;
   /** The base of relative paths in problems; by default the working folder. */
   readonly project?: string;
 }
 
-/** Shows on stderr why a command failed, and gives its exit code: a KcoreError as problems, anything else as a bug. */
-export function reportFailure(error: unknown, { debug, json, project = process.cwd() }: ReportOptions): ExitCode {
+/**
+ * Writes the error of a command to stderr, a KcoreError as problems, any other as a bug; returns the exit code. A closed
+ * pipe is no failure.
+ */
+export function reportFailure(
+  error: unknown,
+  { debug, json, project = process.cwd() }: FailureReportOptions,
+): ExitCode {
   if (isClosedPipe(error)) return exitCodes.done;
   if (!(error instanceof KcoreError)) return reportBug(error, json);
   if (json) process.stderr.write(`${printJson({ problems: error.problems })}\n`);
-  else tellProblems(error.problems, project);
+  else printProblems(error.problems, project);
   if (debug && !json) process.stderr.write(`\n${stackOf(error)}\n`);
   return error.exitCode;
 }
 
-/** Writes problems to stderr; a CI finds no commands in quoted text. */
-export function tellProblems(problems: readonly Problem[], project: string): void {
+/** Writes problems to stderr, escaped so that a CI finds no commands in quoted text. */
+export function printProblems(problems: readonly Problem[], project: string): void {
   const text = drawProblems(problems, { color: wantsColor(process.stderr), sourceLine: sourceLines(project) });
   if (text !== "") process.stderr.write(`${escapeForCi(detectCi(process.env), text)}\n`);
 }
 
-/** Colours only on a terminal that an operator sees, and never when NO_COLOR is set (no-color.org). */
+/** Whether to colour: on a terminal that a user watches, unless NO_COLOR is set (no-color.org). */
 export function wantsColor(stream: NodeJS.WriteStream): boolean {
   return isScreen(stream) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
-/** Reads the line a problem points at, from the project or from the shipped files. */
+/** Returns a function that reads the line at a position, from the project or the shipped files; undefined without one. */
 export function sourceLines(project: string): (at: SourcePosition) => string | undefined {
   return ({ file, line }) => {
     for (const path of isAbsolute(file) ? [file] : [join(project, file), join(shippedRoot(), file)])
       try {
         return readFileSync(path, "utf8").split(/\r?\n/)[line - 1];
       } catch {
-        // Not there: the next place, or no source line at all.
+        // The file is missing here: try the next place.
       }
     return undefined;
   };

@@ -4,9 +4,9 @@ import { once } from "node:events";
 
 /**
  * Waits beside the view and restores the terminal if the view is killed: the usual screen, the cursor, the modes. The
- * word “over” on stdin means that the view has restored the terminal itself. A session of its own keeps the guard from
- * signals to the view's process group. If a shell has restored the modes meanwhile (`isig` is set), they are left
- * alone: the shell may be editing a line already.
+ * word “over” on stdin means that the view has restored the terminal itself. In a session of its own, the guard gets no
+ * signals of the view's process group. The guard leaves modes alone that a shell has restored (`isig` is set), as the
+ * shell may be editing a line.
  */
 const script = `
 saved=$(stty -g <&3) && echo ready || exit 0
@@ -20,22 +20,25 @@ export interface TerminalGuard {
   readonly release: () => Promise<void>;
 }
 
-/** Starts the guard; resolves when it knows the terminal's modes. Without stty or sh there is no guard, and no harm. */
-export async function guardTerminal(said: string): Promise<TerminalGuard> {
-  const guard = spawn("/bin/sh", ["-c", script, "sh", said], {
+/**
+ * Starts the guard, which prints `message` if the view is killed; resolves when the guard knows the terminal's modes.
+ * Without stty or sh there is none.
+ */
+export async function guardTerminal(message: string): Promise<TerminalGuard> {
+  const guard = spawn("/bin/sh", ["-c", script, "sh", message], {
     detached: true,
     // Descriptor 3 is the terminal: no other one needs to be.
     stdio: ["pipe", "pipe", "ignore", process.stdout.fd],
   }) as ChildProcessByStdio<Writable, Readable, null>;
   guard.stdin.on("error", () => undefined);
-  const gone = once(guard, "close").catch(() => undefined);
-  await Promise.race([once(guard.stdout, "data").catch(() => undefined), gone]);
+  const closed = once(guard, "close").catch(() => undefined);
+  await Promise.race([once(guard.stdout, "data").catch(() => undefined), closed]);
   guard.unref();
   return {
     release: async () => {
       guard.ref();
       guard.stdin.end("over\n");
-      await gone;
+      await closed;
     },
   };
 }

@@ -5,8 +5,8 @@ import { wrapLine } from "#base/text.ts";
 const indent = " ".repeat(6);
 
 /**
- * A command's help, wrapped between words. A long text beside a term continues below itself, or below the term if there
- * is no room beside it. An example command stays in one line, so that it can be copied.
+ * A command's help, wrapped between words. A term's long text is wrapped beside the term, or below it if there is no room.
+ * An example command stays in one line, so that it can be copied.
  */
 export function wrapHelp(text: string, columns: number): string {
   return joinParagraphs(text.split("\n"), columns)
@@ -14,7 +14,7 @@ export function wrapHelp(text: string, columns: number): string {
     .join("\n");
 }
 
-/** Joins a paragraph that has an overlong line: wrapped by itself, that line would leave a short one in the middle. */
+/** Joins the lines of a paragraph that has an overlong line, so that the paragraph is wrapped as a whole. */
 function joinParagraphs(lines: readonly string[], columns: number): readonly string[] {
   const joined: string[] = [];
   for (const line of lines) {
@@ -27,14 +27,14 @@ function joinParagraphs(lines: readonly string[], columns: number): readonly str
 }
 
 function wrapTerm(line: string, columns: number): readonly string[] {
-  const [beside] = /^ +\S.*?\S {2,}(?=\S)/.exec(line) ?? [];
-  if (beside === undefined) return line.startsWith("  ") ? [line] : wrapLine(line, columns, "");
-  const said = line.slice(beside.length);
-  if (beside.length > columns / 2) return [beside.trimEnd(), ...wrapLine(indent + said, columns, indent)];
-  return wrapLine(line, columns, " ".repeat(beside.length));
+  const [term] = /^ +\S.*?\S {2,}(?=\S)/.exec(line) ?? [];
+  if (term === undefined) return line.startsWith("  ") ? [line] : wrapLine(line, columns, "");
+  const description = line.slice(term.length);
+  if (term.length > columns / 2) return [term.trimEnd(), ...wrapLine(indent + description, columns, indent)];
+  return wrapLine(line, columns, " ".repeat(term.length));
 }
 
-/** A command with those above it: `kcore get nodes`. */
-export function pathOf(command: Command): string {
-  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+/** A command's name behind the names of its parents: `kcore get nodes`. */
+export function commandPath(command: Command): string {
+  return command.parent ? `${commandPath(command.parent)} ${command.name()}` : command.name();
 }

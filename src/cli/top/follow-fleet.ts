@@ -2,25 +2,25 @@ import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/controller-schemas.ts";
 import { wait } from "#base/wait.ts";
 import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { follow, News } from "../cluster/follow.ts";
+import { follow, ChangedParts } from "../cluster/follow.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { fleetParts, detailOf, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
+import { fleetParts, fleetDetail, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
 /** The pause after a read: `share` times its duration, at least `least` milliseconds, so that a large cluster is read less often. */
 const pause = { least: 500, share: 4 };
 
 /**
- * Parts that are read again without news, because heartbeats and lag are no registers. Updates consist of registers
+ * Parts that are read again without news of the watch: heartbeats and lag are no registers. Updates consist of registers
  * alone.
  */
-const readAgain: readonly { readonly ms: number; readonly parts: readonly FleetPart[] }[] = [
+const rereads: readonly { readonly ms: number; readonly parts: readonly FleetPart[] }[] = [
   { ms: 5000, parts: ["nodes", "controllers"] },
   { ms: 60_000, parts: fleetParts.filter((part) => part !== "updates") },
 ];
 
 /** A controller that does not answer within so many milliseconds is shown as silent. */
-const limitMs = 3000;
+const silentMs = 3000;
 
 export interface FleetViews {
   readonly show: (snapshot: FleetSnapshot) => void;
@@ -28,16 +28,16 @@ export interface FleetViews {
 }
 
 export interface Fleet {
-  /** The cluster in a controller's first answer. */
+  /** The cluster as the first answer reports it. */
   readonly snapshot: FleetSnapshot;
-  /** Sets the node whose details the view shows. */
+  /** Sets the node whose details the snapshots have; undefined for none. */
   readonly openNode: (id: string | undefined) => void;
   /** Keeps the views up to date until the signal; when a controller is lost, the next one is asked. */
   readonly run: (views: FleetViews) => Promise<void>;
 }
 
 /**
- * Opens a cluster for a view. `runsOf`: the runs on a node, by its name; absent outside a project.
+ * Reads the cluster for a view. `runsOf` finds the runs on a node by the node's name; absent outside a project.
  * @throws KcoreError when no controller answers
  */
 export async function openFleet(
@@ -45,23 +45,23 @@ export async function openFleet(
   signal: AbortSignal,
   runsOf?: (node: string) => Promise<readonly FleetRun[]>,
 ): Promise<Fleet> {
-  let told = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
-  const news = new News<FleetPart>();
+  let answers = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
+  const news = new ChangedParts<FleetPart>();
   const trends = new Trends();
   const others: ClusterAnswers["others"] = new Map();
-  const asking = new Set<string>();
+  const pending = new Set<string>();
   let nodeId: string | undefined;
   let detail: FleetDetail | undefined;
 
   const current = (): FleetSnapshot => {
-    const snapshot = snapshotOf(cluster.context, { ...told, others });
+    const snapshot = snapshotOf(cluster.context, { ...answers, others });
     const nodes = snapshot.nodes.map((node) => ({ ...node, trend: trends.of(node.id) }));
     return { ...snapshot, nodes, ...(detail && { detail }) };
   };
   const readNode = async (client: ApiClient, id: string): Promise<FleetDetail> => {
     const node = await client.call("getNode", {}, { id, signal });
     const runs = await runsOf?.(node.hostname);
-    return { ...detailOf(node), ...(runs && { runs }) };
+    return { ...fleetDetail(node), ...(runs && { runs }) };
   };
   const run = async ({ show, showLink }: FleetViews): Promise<void> => {
     let began = 0;
@@ -71,22 +71,22 @@ export async function openFleet(
       began = performance.now();
       const id = nodeId;
       const [next, found] = await Promise.all([
-        readFleet(client, parts, { known: told, signal }),
+        readFleet(client, parts, { known: answers, signal }),
         // A node that was removed meanwhile has no details.
         id === undefined ? undefined : readNode(client, id).catch(() => undefined),
       ]);
-      told = next;
-      trends.note(told.nodes, told.at);
+      answers = next;
+      trends.note(answers.nodes, answers.at);
       if (id === nodeId) detail = found;
-      if (parts.has("controllers")) void askOthers(cluster, told, { others, asking, onTold: draw });
+      if (parts.has("controllers")) void askOthers(cluster, answers, { others, pending, onTold: draw });
     };
     const onLost = (endpoint: string, { message }: Error, trying: string): void => {
       // While no controller answers, the view names the controller whose data it shows.
       lost ??= { endpoint, why: message };
       showLink({ state: "lost", ...lost, trying });
     };
-    const watch = { news, all: fleetParts, registers: [], partsOf: outdatedParts, every: readAgain };
-    for await (const { endpoint } of follow(cluster, { ...watch, read, onLost, first: told.asked, signal })) {
+    const watch = { news, all: fleetParts, registers: [], partsOf: outdatedParts, every: rereads };
+    for await (const { endpoint } of follow(cluster, { ...watch, read, onLost, first: answers.asked, signal })) {
       lost = undefined;
       showLink({ state: "live", endpoint });
       draw();
@@ -106,38 +106,38 @@ export async function openFleet(
 
 /** The cluster as it is now, with each controller's own view of its replication. */
 export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
-  const told = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
+  const answers = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
   const others: ClusterAnswers["others"] = new Map();
-  await askOthers(cluster, told, { others, asking: new Set(), onTold: () => undefined });
-  return snapshotOf(cluster.context, { ...told, others });
+  await askOthers(cluster, answers, { others, pending: new Set(), onTold: () => undefined });
+  return snapshotOf(cluster.context, { ...answers, others });
 }
 
-/** Asks each other controller about its own replication, in parallel: none of them delays a view. */
+/** Asks each other controller about its replication, and calls `onTold` after each answer, so that a slow one delays no view. */
 async function askOthers(
   { clientAt }: Cluster,
   { controllers }: ClusterAnswers,
   {
     others,
-    asking,
+    pending,
     onTold,
-  }: { readonly others: ClusterAnswers["others"]; readonly asking: Set<string>; readonly onTold: () => void },
+  }: { readonly others: ClusterAnswers["others"]; readonly pending: Set<string>; readonly onTold: () => void },
 ): Promise<void> {
   for (const id of others.keys()) if (!controllers.some(({ controllerId }) => controllerId === id)) others.delete(id);
   const wanted = controllers.filter(
-    ({ controllerId, address, state }) => state !== "self" && address !== "" && !asking.has(controllerId),
+    ({ controllerId, address, state }) => state !== "self" && address !== "" && !pending.has(controllerId),
   );
   await Promise.all(
     wanted.map(async ({ controllerId: id, address }) => {
-      asking.add(id);
+      pending.add(id);
       try {
-        const signal = AbortSignal.timeout(limitMs);
+        const signal = AbortSignal.timeout(silentMs);
         others.set(id, await clientAt(address).call("replicationStatus", {}, { signal }));
       } catch (error) {
         const { name, message } = error as Error;
         const isLate = name === "TimeoutError";
-        others.set(id, { silent: isLate ? `${address} gave no answer within ${limitMs / 1000} s` : message });
+        others.set(id, { silent: isLate ? `${address} gave no answer within ${silentMs / 1000} s` : message });
       }
-      asking.delete(id);
+      pending.delete(id);
       onTold();
     }),
   );

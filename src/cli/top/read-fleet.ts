@@ -21,7 +21,7 @@ import { taintText } from "#tui/fleet-labels.ts";
 export type FleetPart = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
 export const fleetParts: readonly FleetPart[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
 
-/** A controller's own view of its replication, or why the controller could not be asked. */
+/** A controller's own view of its replication, or the reason why it did not answer. */
 type OwnView = ReplicationStatus | { readonly silent: string };
 
 /** The cluster as one controller reports it. */
@@ -30,13 +30,13 @@ export interface ClusterAnswers extends Pick<
   "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"
 > {
   readonly controllers: readonly ControllerView[];
-  /** The controller's own replication. */
+  /** The replication of the controller that answered. */
   readonly own: ReplicationStatus;
   /** The replication of the other controllers, by id, as far as they were asked. */
   readonly others: Map<string, OwnView>;
 }
 
-/** Reads these parts anew and keeps the others. @throws as `call` */
+/** Reads these parts, and takes the others from `known`. @throws KcoreError as ApiClient.call */
 export async function readFleet(
   client: ApiClient,
   parts: ReadonlySet<FleetPart>,
@@ -51,7 +51,7 @@ export async function readFleet(
       : undefined,
     wants("certificates") ? client.call("listCertificates", {}, options) : known,
     wants("conflicts") ? readConflicts(client, options) : known?.conflicts,
-    wants("updates") ? readUpdates(client, options) : known?.updates,
+    wants("updates") ? readRollouts(client, options) : known?.updates,
   ]);
   const [list, own] = controllers ?? [known, known?.own];
   if (!nodes || !list || !own || !certificates || !conflicts || !updates)
@@ -84,7 +84,7 @@ export function snapshotOf(
       .toSorted((a, b) => compare(`${a.dc} ${a.address}`, `${b.dc} ${b.address}`))
       .map((controller) => {
         const { controllerId, state } = controller;
-        return withTelling(controller, state === "self" ? own : others.get(controllerId), names);
+        return withReplication(controller, state === "self" ? own : others.get(controllerId), names);
       }),
     certificates,
     conflicts,
@@ -92,16 +92,16 @@ export function snapshotOf(
   };
 }
 
-function withTelling(
+function withReplication(
   controller: ControllerView,
-  told: OwnView | undefined,
+  view: OwnView | undefined,
   names: ReadonlyMap<string, string>,
 ): FleetController {
-  // People know a controller by its address.
+  // Operators know a controller by its address, not its id.
   const named = (text: string): string => text.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, (id) => names.get(id) ?? id);
-  if (told === undefined) return controller;
-  if ("silent" in told) return { ...controller, silent: told.silent };
-  const { healthy, problems, readOnly, registers, tombstones, quarantined, alarms, peers } = told;
+  if (view === undefined) return controller;
+  if ("silent" in view) return { ...controller, silent: view.silent };
+  const { healthy, problems, readOnly, registers, tombstones, quarantined, alarms, peers } = view;
   const replication: FleetReplication = {
     healthy,
     problems: problems.map(named),
@@ -121,12 +121,12 @@ async function readConflicts(client: ApiClient, options: CallOptions): Promise<r
 }
 
 /** Rollouts that are not over, each with its nodes; a controller of a version without rollouts has none. */
-async function readUpdates(client: ApiClient, options: CallOptions): Promise<readonly FleetUpdate[]> {
+async function readRollouts(client: ApiClient, options: CallOptions): Promise<readonly FleetUpdate[]> {
   try {
     const { updates } = await client.call("listUpdates", {}, options);
     const going = updates.filter(({ phase }) => ["pending", "ready", "rolling_out", "rolling_back"].includes(phase));
     return (await Promise.all(going.map(({ name }) => client.call("getUpdate", {}, { ...options, id: name })))).map(
-      updateOf,
+      fleetUpdateOf,
     );
   } catch (error) {
     if (error instanceof ApiRefusal && error.reason === "API_UNKNOWN") return [];
@@ -134,7 +134,16 @@ async function readUpdates(client: ApiClient, options: CallOptions): Promise<rea
   }
 }
 
-function updateOf({ name, generation, phase, target, waits, updatedAt, owner, nodeStatus }: UpdateView): FleetUpdate {
+function fleetUpdateOf({
+  name,
+  generation,
+  phase,
+  target,
+  waits,
+  updatedAt,
+  owner,
+  nodeStatus,
+}: UpdateView): FleetUpdate {
   return {
     name,
     generation,
@@ -154,8 +163,8 @@ function updateOf({ name, generation, phase, target, waits, updatedAt, owner, no
   };
 }
 
-/** The facts of a node's own page beyond the list. */
-export function detailOf({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
+/** The facts that the page of a node shows beside those of the list. */
+export function fleetDetail({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
   const disks = (storage?.disks ?? []).map(
     ({ path, size, model = "" }) => `${path} ${formatBinary(size)}${model === "" ? "" : ` ${model}`}`,
   );

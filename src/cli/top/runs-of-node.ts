@@ -4,15 +4,16 @@ import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
 import { scanRecord } from "../records/known-run.ts";
 import { summarizeRun } from "../records/run-summary.ts";
 
-/** The number of newest runs to look at, and to show. */
-const looked = 200;
-const shown = 5;
+/** The number of newest runs in which the node is looked for. */
+const maxSearched = 200;
+/** The most runs of a node that a view shows. */
+const maxShown = 5;
 
 /** The newest runs of a project on a node, each with the node's last milestone and the node's own outcome. */
 export async function runsOfNode(project: string, node: string): Promise<readonly FleetRun[]> {
   const found: FleetRun[] = [];
-  for (const id of (await listRunIds(project)).reverse().slice(0, looked)) {
-    if (found.length === shown) break;
+  for (const id of (await listRunIds(project)).reverse().slice(0, maxSearched)) {
+    if (found.length === maxShown) break;
     const folder = runFolder(project, id);
     const summary = await summarizeRun(folder).catch(() => undefined);
     if (!summary?.nodes.includes(node)) continue;
@@ -20,7 +21,7 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
     const { milestone, outcome } = await readNode(folder, node);
     found.push({
       id,
-      // The run's state may be another node's failure.
+      // The state of the run may come from another node.
       state: isOver ? (outcome ?? state) : state,
       at: new Date(header.created).toISOString(),
       command: header.request.command,

@@ -60,7 +60,7 @@ async function watchFleet(cluster: Cluster, project: string | undefined): Promis
     stop.signal,
     project === undefined ? undefined : (node) => runsOfNode(project, node),
   );
-  const { openFleetScreen } = await import("./open-fleet.ts");
+  const { openFleetScreen } = await import("./open-fleet-screen.ts");
   const view = await openFleetScreen({ snapshot, openNode, leave: () => stop.abort() });
   try {
     await run(view);

@@ -1,47 +1,48 @@
 import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
 
-/** The milliseconds of one bar of a graph, and the number of bars. */
+/** The milliseconds of each bar in a graph. */
 const barMs = 30_000;
-const bars = 8;
+/** The number of bars. */
+const maxBars = 8;
 
-interface Kept {
+interface NodeHistory {
   /** The number of the last bar, counted from the epoch. */
   bar: number;
   readonly load: number[];
   readonly memory: number[];
 }
 
-/** Remembers the load of the nodes since the view was opened: the highest of each half minute. */
+/** The history of the nodes' load since the view was opened: the highest share of each half minute, 0 to 1. */
 export class Trends {
-  #kept = new Map<string, Kept>();
+  #histories = new Map<string, NodeHistory>();
 
-  /** Takes the load of the nodes at a moment in milliseconds; nodes that are gone are forgotten. */
+  /** Adds the load of the nodes at `at`, in milliseconds since the epoch; forgets nodes that are gone. */
   note(nodes: readonly FleetNode[], at: number): void {
     const bar = Math.floor(at / barMs);
-    const next = new Map<string, Kept>();
+    const next = new Map<string, NodeHistory>();
     for (const { id, cpu, memory, usage } of nodes) {
-      const kept = this.#kept.get(id) ?? { bar, load: [], memory: [] };
-      const isNew = kept.load.length === 0 || kept.bar !== bar;
-      add(kept.load, shareOf(usage?.load, cpu), isNew);
-      add(kept.memory, shareOf(usage?.memoryUsed, memory), isNew);
-      kept.bar = bar;
-      next.set(id, kept);
+      const history = this.#histories.get(id) ?? { bar, load: [], memory: [] };
+      const isNew = history.load.length === 0 || history.bar !== bar;
+      addToBar(history.load, loadShare(usage?.load, cpu), isNew);
+      addToBar(history.memory, loadShare(usage?.memoryUsed, memory), isNew);
+      history.bar = bar;
+      next.set(id, history);
     }
-    this.#kept = next;
+    this.#histories = next;
   }
 
   of(id: string): FleetTrend | undefined {
-    return this.#kept.get(id);
+    return this.#histories.get(id);
   }
 }
 
-function shareOf(used: number | undefined, all: number): number {
+function loadShare(used: number | undefined, all: number): number {
   return used === undefined || all <= 0 ? 0 : Math.min(1, Math.max(0, used / all));
 }
 
-function add(list: number[], share: number, isNew: boolean): void {
+function addToBar(list: number[], share: number, isNew: boolean): void {
   if (isNew) {
     list.push(share);
-    if (list.length > bars) list.shift();
+    if (list.length > maxBars) list.shift();
   } else list[list.length - 1] = Math.max(list.at(-1) ?? 0, share);
 }

@@ -8,7 +8,7 @@ import { readFiles } from "#manifests/read-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 
-const ofUpdates = [
+const updateCodes = [
   "UPDATE_BLOCKED",
   "UPDATE_ENDED",
   "UPDATE_NOT_ASKED",
@@ -19,7 +19,7 @@ const ofUpdates = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * Asks a controller about updates. A refusal that concerns the update keeps its own code, since no fault lies with the controller.
+ * Asks a controller about updates. A refusal that concerns the update has an error code of its own, since the controller is not at fault.
  * @throws KcoreError as Controllers.ask does, and with the codes of updates
  */
 export async function askUpdates<Answer>(
@@ -30,26 +30,26 @@ export async function askUpdates<Answer>(
   try {
     return await ask(work, options);
   } catch (error) {
-    throw inOwnWords(error);
+    throw asUpdateError(error);
   }
 }
 
-function inOwnWords(error: unknown): unknown {
-  const code = error instanceof ApiRefusal ? ofUpdates.find((name) => name === error.reason) : undefined;
+function asUpdateError(error: unknown): unknown {
+  const code = error instanceof ApiRefusal ? updateCodes.find((name) => name === error.reason) : undefined;
   if (!(error instanceof ApiRefusal) || code === undefined) return error;
   const { message, hint, detail } = error.refusal;
   const exitCode = code === "UPDATE_UNKNOWN" ? exitCodes.usage : exitCodes.failed;
   return new KcoreError({ code, message, ...omitUndefined({ hint, detail }) }, { cause: error, exitCode });
 }
 
-/** @throws KcoreError UPDATE_UNKNOWN */
+/** The update as the first controller that answers knows it. @throws KcoreError UPDATE_UNKNOWN */
 export function getUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<UpdateView> {
   return askUpdates(cluster, (client) => callForUpdate(client, name));
 }
 
 /**
- * The named update from exactly this controller. An answer about another update is refused, since an operator may
- * approve it next.
+ * The update as this controller knows it. An answer about another update is refused, since an operator may approve the
+ * answer next.
  * @throws ApiRefusal
  */
 export async function callForUpdate(client: ApiClient, name: string): Promise<UpdateView> {
@@ -61,7 +61,7 @@ export async function callForUpdate(client: ApiClient, name: string): Promise<Up
   });
 }
 
-/** The update as one controller knows it; undefined when there is none of that name. */
+/** As {@link getUpdate}, but undefined for an unknown update. */
 export async function findUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<UpdateView | undefined> {
   try {
     return await getUpdate(cluster, name);
@@ -73,13 +73,13 @@ export async function findUpdate(cluster: Pick<Cluster, "ask">, name: string): P
 
 export type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 
-/** Manifests that name updates. */
+/** The flag that names updates by their manifests. */
 export interface NameFlags {
   readonly filename?: readonly string[] | undefined;
 }
 
 /** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */
-export async function readUpdates(files: readonly string[]): Promise<readonly UpdateManifest[]> {
+export async function readUpdateManifests(files: readonly string[]): Promise<readonly UpdateManifest[]> {
   const manifests = await readFiles(files);
   return manifests.map((manifest) => {
     if (manifest.kind === "ClusterUpdate") return manifest;
@@ -92,10 +92,13 @@ export async function readUpdates(files: readonly string[]): Promise<readonly Up
   });
 }
 
-/** The one update that a command is about. @throws KcoreError USAGE */
+/** The name of the only update that a command names. @throws KcoreError USAGE for none or several */
 export async function updateNameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
   const named = name === undefined ? [] : [name];
-  const all = [...named, ...(filename.length > 0 ? (await readUpdates(filename)).map((update) => update.name) : [])];
+  const all = [
+    ...named,
+    ...(filename.length > 0 ? (await readUpdateManifests(filename)).map((update) => update.name) : []),
+  ];
   const [only] = all;
   if (only !== undefined && all.length === 1) return only;
   throw new KcoreError({

@@ -5,8 +5,8 @@ import { formatBytes, formatSending } from "#base/units.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { FoundBundle } from "./bundles.ts";
 
-/** The source of the signals that interrupt the transfer. */
-type Host = Pick<NodeJS.Process, "once" | "off">;
+/** Emits the signals that interrupt the transfer. */
+type SignalSource = Pick<NodeJS.Process, "once" | "off">;
 
 /**
  * Brings a bundle to a controller as a task, unless the controller has all of it. The controller keeps the received part after Ctrl-C.
@@ -17,17 +17,17 @@ export async function bringBundle(
   source: FoundBundle,
   endpoint: string,
   tasks: RunTasks,
-  host: Host = process,
+  signals: SignalSource = process,
 ): Promise<void> {
   const { version, size, sha256 } = source.bundle;
   const stop = new AbortController();
   const { signal } = stop;
-  let there: number | undefined;
+  let sentBytes: number | undefined;
   const leave = (): void => {
     const held =
-      there === undefined
+      sentBytes === undefined
         ? ""
-        : `${formatSending({ sent: there, total: size })} of kcore ${version} are at ${endpoint}, and `;
+        : `${formatSending({ sent: sentBytes, total: size })} of kcore ${version} are at ${endpoint}, and `;
     stop.abort(
       new KcoreError(
         {
@@ -39,7 +39,7 @@ export async function bringBundle(
       ),
     );
   };
-  host.once("SIGINT", leave).once("SIGTERM", leave);
+  signals.once("SIGINT", leave).once("SIGTERM", leave);
   try {
     const { bundles } = await client.call("listBundles", {}, { signal });
     if (!bundles.some((one) => one.sha256 === sha256 && one.whole))
@@ -47,12 +47,15 @@ export async function bringBundle(
         tasks,
         `bringing kcore ${version} to ${endpoint}`,
         (say) =>
-          uploadBundle(client, source, { signal, onProgress: (bytes) => say({ bytes: (there = bytes), total: size }) }),
+          uploadBundle(client, source, {
+            signal,
+            onProgress: (bytes) => say({ bytes: (sentBytes = bytes), total: size }),
+          }),
         () => formatBytes(size),
       );
-    // After Ctrl-C with the last piece, the update must not be handed over either.
+    // Ctrl-C during the last piece must still keep the update from being handed over.
     signal.throwIfAborted();
   } finally {
-    host.off("SIGINT", leave).off("SIGTERM", leave);
+    signals.off("SIGINT", leave).off("SIGTERM", leave);
   }
 }

@@ -12,13 +12,13 @@ import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { builtRuntimes, buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";
 import { checkExport } from "#runtime/check-export.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
-import { unwritten } from "../project/write-asked.ts";
+import { writeError } from "../project/write-asked.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { formatTitled } from "../terminal/format-table.ts";
 import { kcoreVersion } from "../process/version.ts";
 
-export interface BundleWanted {
+export interface BundleChoice {
   readonly version?: string | undefined;
   readonly sha256?: string | undefined;
   /** A bundle's file (`kcore update bundle build`). */
@@ -33,30 +33,30 @@ export interface BundlePlaces {
 }
 
 /**
- * The wanted bundle, and its bytes: in the given file, else among the runtimes that were built here. If nothing is
- * named, it is this kcore's own, which is built if it is missing.
+ * Finds the chosen bundle in the given file, else among the runtimes that were built here. If the choice is empty, it is
+ * this kcore's own runtime, which is built if it is missing.
  * @throws KcoreError UPDATE_BUNDLE_UNKNOWN, UPDATE_BUNDLE_INVALID, FILE_UNREADABLE, RUNTIME_UNAVAILABLE
  */
-export async function findBundle(wanted: BundleWanted, { tasks, ...places }: BundlePlaces): Promise<FoundBundle> {
+export async function findBundle(wanted: BundleChoice, { tasks, ...places }: BundlePlaces): Promise<FoundBundle> {
   if (wanted.file !== undefined) {
     const found = await readBundleFile(wanted.file);
     if (isWanted(found.bundle, wanted)) return found;
     const { version, sha256 } = found.bundle;
-    throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
+    throw unknownBundle(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
   const root = shippedRoot();
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
   const isOwn = wanted.version === undefined || wanted.version === kcoreVersion();
   const built = wanted.sha256 !== undefined || !isOwn ? await builtRuntimes(cache) : [];
   const found = built.find((runtime) => isWanted(runtime, wanted));
-  if (found) return foundOf(found);
+  if (found) return bundleOfRuntime(found);
   const own = isOwn ? await buildRuntime({ root, cache, tasks }) : undefined;
-  if (own && isWanted(own, wanted)) return foundOf(own);
-  throw unknown(wanted, `the runtimes that were built here, in ${cache}, are others`);
+  if (own && isWanted(own, wanted)) return bundleOfRuntime(own);
+  throw unknownBundle(wanted, `the runtimes that were built here, in ${cache}, are others`);
 }
 
 /**
- * The bundle of an update of kcore's runtime; an update of NixOS systems has none. `file`: the value of `--bundle`.
+ * The bundle of an update of kcore's runtime; undefined for an update of NixOS systems. `file`: the value of `--bundle`.
  * @throws KcoreError USAGE when systems are given one, and as findBundle
  */
 export async function bundleFor(
@@ -74,15 +74,15 @@ export async function bundleFor(
   });
 }
 
-function foundOf({ file, sha256, size, storePath, narHash, version, arch }: Runtime): FoundBundle {
+function bundleOfRuntime({ file, sha256, size, storePath, narHash, version, arch }: Runtime): FoundBundle {
   return { bundle: { sha256, size, storePath, narHash, version, arch }, file, start: 0 };
 }
 
-function isWanted(bundle: Pick<Bundle, "version" | "sha256">, { version, sha256 }: BundleWanted): boolean {
+function isWanted(bundle: Pick<Bundle, "version" | "sha256">, { version, sha256 }: BundleChoice): boolean {
   return (version ?? bundle.version) === bundle.version && (sha256 ?? bundle.sha256) === bundle.sha256;
 }
 
-function unknown({ version, sha256 }: BundleWanted, detail: string): KcoreError {
+function unknownBundle({ version, sha256 }: BundleChoice, detail: string): KcoreError {
   const what = [version && `kcore ${version}`, sha256 && `SHA-256 ${sha256}`].filter(Boolean).join(", ");
   const file = bundleFileName({ version: version ?? "VERSION", arch: "ARCH" });
   return new KcoreError({
@@ -93,61 +93,63 @@ function unknown({ version, sha256 }: BundleWanted, detail: string): KcoreError 
   });
 }
 
-/** A bundle, and where its bytes lie. */
+/** A bundle, with the file and the position where its bytes begin. */
 export interface FoundBundle extends BundleSource {
   readonly bundle: Bundle;
 }
 
 /** The first line of a bundle's file, JSON; the compressed export follows it. */
 const Header = z.object({ kind: z.literal("kcore-bundle"), format: z.int(), bundle: z.unknown() });
-const format = 1;
-const longestHeader = 8_192;
+const formatVersion = 1;
+const maxHeaderBytes = 8_192;
 
 /** The default name of a bundle's file. */
 export function bundleFileName({ version, arch }: Pick<Bundle, "version" | "arch">): string {
   return `kcore-${version}-${arch}.bundle`;
 }
 
-/** Writes a bundle as one file with a header that describes it; never a half one under its name. @throws KcoreError USAGE */
+/** Writes a bundle as one file, whole or not at all, with a header that describes it. @throws KcoreError USAGE */
 export async function writeBundleFile(path: string, { bundle, file, start }: FoundBundle): Promise<void> {
   const parts = async function* (): AsyncGenerator<string | Buffer> {
-    yield `${JSON.stringify({ kind: "kcore-bundle", format, bundle })}\n`;
+    yield `${JSON.stringify({ kind: "kcore-bundle", format: formatVersion, bundle })}\n`;
     yield* createReadStream(file, { start }) as AsyncIterable<Buffer>;
   };
   await replaceFile(path, parts(), { mode: 0o644 }).catch((cause: unknown) => {
-    throw unwritten(path, cause);
+    throw writeError(path, cause);
   });
 }
 
 /**
- * Reads all of a bundle's file. Its bytes must have the named hashes, and be the runtime of that version at that store path.
+ * Reads and checks a bundle's file: its bytes must have the hashes of its header, and be the runtime that the header names.
  * @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID
  */
 export async function readBundleFile(path: string): Promise<FoundBundle> {
-  const { bundle, start } = readHeader(path);
+  const { bundle, start } = readBundleHeader(path);
   const found = await checkExport(path, { start, ...bundle });
-  if (!found) throw invalid(path, "it holds another runtime than it names, or a part of one");
+  if (!found) throw invalidBundle(path, "it holds another runtime than it names, or a part of one");
   for (const field of ["size", "sha256", "narHash"] as const)
-    if (found[field] !== bundle[field]) throw invalid(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
+    if (found[field] !== bundle[field])
+      throw invalidBundle(path, `its ${field} is ${found[field]}, not ${bundle[field]}`);
   return { bundle, file: resolve(path), start };
 }
 
-function readHeader(path: string): { readonly bundle: Bundle; readonly start: number } {
+function readBundleHeader(path: string): { readonly bundle: Bundle; readonly start: number } {
   const bytes = readBeginning(path);
   const end = bytes.indexOf("\n");
   const header = Header.safeParse(end < 0 ? undefined : parse(bytes.toString("utf8", 0, end)));
-  if (!header.success) throw invalid(path, "it does not begin as a bundle does");
-  if (header.data.format > format) throw invalid(path, "a newer kcore wrote it", "use that version of kcore here, too");
+  if (!header.success) throw invalidBundle(path, "it does not begin as a bundle does");
+  if (header.data.format > formatVersion)
+    throw invalidBundle(path, "a newer kcore wrote it", "use that version of kcore here, too");
   const bundle = Bundle.safeParse(header.data.bundle);
   const [issue] = bundle.error?.issues ?? [];
-  if (!bundle.success) throw invalid(path, `${issue?.path.join(".")}: ${issue?.message}`);
+  if (!bundle.success) throw invalidBundle(path, `${issue?.path.join(".")}: ${issue?.message}`);
   return { bundle: bundle.data, start: end + 1 };
 }
 
 function readBeginning(path: string): Buffer {
   return withRegularFile(path, { name: path, check: undefined }, (file) => {
-    const bytes = Buffer.alloc(longestHeader);
-    return bytes.subarray(0, readSync(file, bytes, 0, longestHeader, 0));
+    const bytes = Buffer.alloc(maxHeaderBytes);
+    return bytes.subarray(0, readSync(file, bytes, 0, maxHeaderBytes, 0));
   });
 }
 
@@ -159,7 +161,7 @@ function parse(text: string): unknown {
   }
 }
 
-function invalid(path: string, reason: string, hint = "build it anew: kcore update bundle build"): KcoreError {
+function invalidBundle(path: string, reason: string, hint = "build it anew: kcore update bundle build"): KcoreError {
   return new KcoreError({ code: "UPDATE_BUNDLE_INVALID", message: `${path} is not a bundle to use: ${reason}`, hint });
 }
 
@@ -168,7 +170,7 @@ export interface BundleFlags {
 }
 export type BuildFlags = BundleFlags & { readonly out?: string };
 
-/** `kcore update bundle build`. @throws KcoreError RUNTIME_UNAVAILABLE, USAGE */
+/** `kcore update bundle build`: writes this kcore's bundle to a file. @throws KcoreError RUNTIME_UNAVAILABLE, USAGE */
 export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
   const found = await findBundle({}, { tasks: shownTasks(output) });
   const file = resolve(out ?? bundleFileName(found.bundle));
@@ -176,7 +178,10 @@ export async function buildBundle({ out, output }: BuildFlags): Promise<void> {
   print(found.bundle, file, output);
 }
 
-/** `kcore update bundle show`. @throws KcoreError FILE_UNREADABLE, UPDATE_BUNDLE_INVALID */
+/**
+ * `kcore update bundle show`: checks a bundle's file and prints its properties. @throws KcoreError FILE_UNREADABLE,
+ * UPDATE_BUNDLE_INVALID
+ */
 export async function showBundle(path: string, { output }: BundleFlags): Promise<void> {
   const { bundle, file } = await readBundleFile(path);
   print(bundle, file, output);

@@ -2,7 +2,7 @@ import { formatBinary, since } from "#base/units.ts";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf } from "#rollout/hooks.ts";
-import { blockersOf } from "./submit-update.ts";
+import { blockerTexts } from "./submit-update.ts";
 import type { Column } from "#tui/columns/column.ts";
 import { drawTable } from "../terminal/format-table.ts";
 
@@ -21,23 +21,23 @@ const columns: readonly Column<PlannedNode>[] = [
   { title: "APPROVAL", cell: ({ approval }) => approval },
   { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
   { title: "GENERATION", cell: ({ currentGeneration }) => String(currentGeneration ?? "") },
-  { title: "ROOM", cell: roomOf },
+  { title: "ROOM", cell: roomCell },
   { title: "SEEN", cell: ({ lastSeen }, now) => since(lastSeen, now) },
   { title: "REPLICATION", cell: ({ replication = "" }) => replication },
   { title: "ROLES", wide: true, cell: ({ roles }) => roles.join(",") },
   { title: "ID", wide: true, cell: ({ id }) => id },
 ];
 
-/** The change of each node, with blockers and warnings. `isRefused`: the blockers follow as problems, so the plan leaves them out. */
-export function drawPlan(
+/** A plan as text: each node's change, blockers and warnings. `isRefused`: without blockers, which follow as problems. */
+export function drawUpdatePlan(
   plan: UpdatePlan,
   { wide, now, isRefused = false }: { readonly wide: boolean; readonly now: number; readonly isRefused?: boolean },
 ): string {
   const { nodes } = plan;
   return [
-    headOf(plan),
+    planHead(plan),
     nodes.length === 0 ? "" : `\n${drawTable(columns, nodes, { wide, now })}`,
-    lines("blocked", isRefused ? [] : blockersOf(plan)),
+    lines("blocked", isRefused ? [] : blockerTexts(plan)),
     lines("warning", [
       ...plan.warnings,
       ...nodes.flatMap((node) => node.warnings.map((text) => `${node.hostname}: ${text}`)),
@@ -45,7 +45,7 @@ export function drawPlan(
   ].join("");
 }
 
-/** The plan without its nodes, for a confirmation. `would`: the result in the place of the plan's own, such as “approved”. */
+/** A plan as text without its nodes, for a confirmation. `would` replaces the plan's own result, for example by “approved”. */
 export function drawPlanBriefly(
   plan: UpdatePlan,
   { would, isRefused = false }: { readonly would?: string; readonly isRefused?: boolean } = {},
@@ -59,14 +59,14 @@ export function drawPlanBriefly(
   ];
   const down = count(({ ready }) => !ready);
   return [
-    headOf(plan, would),
+    planHead(plan, would),
     `  ${nodes.length} nodes in ${plan.waves.length} waves: ${changed} change, ${reboots.join(", ")}; ${down} not ready\n`,
-    lines("blocked", isRefused ? [] : blockersOf(plan)),
+    lines("blocked", isRefused ? [] : blockerTexts(plan)),
     lines("warning", warnings),
   ].join("");
 }
 
-function headOf(
+function planHead(
   { name, result, generation, hash, viable, target, strategy, approval, nodes, attendance }: UpdatePlan,
   would: string = result,
 ): string {
@@ -80,7 +80,7 @@ function headOf(
   ].join("\n");
 }
 
-/** The part of a hash that identifies it, and that `--hash` takes. */
+/** The first 12 digits of a hash, as texts show it and `--hash` takes it. */
 export function shortHash(hash: string): string {
   return hash.slice(0, 12);
 }
@@ -89,7 +89,7 @@ function lines(title: string, texts: readonly string[]): string {
   return texts.length === 0 ? "" : `\n${texts.map((text) => `${cleanLine(`${title}: ${text}`)}\n`).join("")}`;
 }
 
-function roomOf({ room }: PlannedNode): string {
+function roomCell({ room }: PlannedNode): string {
   if (!room) return "";
   const { needed, free } = room;
   return free === undefined ? formatBinary(needed) : `${formatBinary(needed)} of ${formatBinary(free)}`;

@@ -4,32 +4,32 @@ import { cleanLine } from "#engine/events/clean.ts";
 import { nodePhases, hasEnded } from "#rollout/records.ts";
 import type { Column } from "#tui/columns/column.ts";
 import { drawTable, formatTable } from "../terminal/format-table.ts";
-import { cut, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
+import { cutText, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
 
-/** Up to so many nodes are shown one by one in every phase. */
-const few = 12;
+/** A rollout of at most so many nodes is small: each node is listed, in every phase. */
+const maxListed = 12;
 
-/** Phases in which a node has no work: in a large rollout, such nodes are only counted. */
-const quiet: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
+/** Phases in which a node has no work; a large rollout only counts such nodes. */
+const idlePhases: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
 
 const columns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.filter(({ title }) => ["NODE", "DC", "WAVE", "PHASE", "CURRENT", "TARGET", "SINCE"].includes(title)),
-  { title: "WHY", cell: (node) => cut(whyOf(node), 100) },
+  { title: "WHY", cell: (node) => cutText(whyOf(node), 100) },
 ];
 
 /**
- * A rollout at a terminal: its state, the counts of each datacenter, and by name the nodes under way and failed ones. A
- * small rollout shows all nodes.
+ * A rollout as lines for a terminal: its state, the counts of each datacenter, and the nodes under way or failed. A small
+ * rollout lists all nodes instead.
  */
 export function drawRollout(view: UpdateView, now: number): readonly string[] {
   const { nodeStatus } = view;
-  const isFew = nodeStatus.length <= few;
-  const shown = isFew ? nodeStatus : named(nodeStatus);
+  const isSmall = nodeStatus.length <= maxListed;
+  const shown = isSmall ? nodeStatus : busyNodes(nodeStatus);
   const table = shown.length === 0 ? [] : ["", ...linesOf(drawTable(columns, shown, { wide: false, now }))];
-  return [...headOf(view, now), ...(isFew ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
+  return [...rolloutHead(view, now), ...(isSmall ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
 }
 
-function headOf(view: UpdateView, now: number): readonly string[] {
+function rolloutHead(view: UpdateView, now: number): readonly string[] {
   const { name, generation, phase, target, failed, reason, waits, owner } = view;
   const why = [reason, waits && `waits for ${waits}`, nextOf(view)].filter(Boolean).join("; ");
   const counts = `${doneOf(view)} done${failed > 0 ? `, ${failed} failed` : ""}`;
@@ -43,8 +43,8 @@ function headOf(view: UpdateView, now: number): readonly string[] {
 }
 
 /** Nodes under way, failed ones first. */
-function named(nodes: readonly NodeUpdateView[]): readonly NodeUpdateView[] {
-  const busy = nodes.filter(({ phase, hook }) => !quiet.has(phase) || hook !== undefined);
+function busyNodes(nodes: readonly NodeUpdateView[]): readonly NodeUpdateView[] {
+  const busy = nodes.filter(({ phase, hook }) => !idlePhases.has(phase) || hook !== undefined);
   return busy.toSorted((a, b) => Number(b.phase === "failed") - Number(a.phase === "failed"));
 }
 
@@ -74,35 +74,49 @@ function linesOf(table: string): readonly string[] {
 
 /** A change of a rollout: of the update itself, or of one node. */
 export type Transition =
-  | ReturnType<typeof wholeOf>
+  | ReturnType<typeof updateTransition>
   | { readonly type: "node"; readonly name: string; readonly generation: number; readonly node: NodeUpdateView };
 
-/** The changes since the view before: the update first, or last at its end. Without a view before, all but pending nodes. */
+/**
+ * The changes since `before`: the update first, or last at its end. Without an earlier view of this generation, all
+ * nodes but pending ones count as changed.
+ */
 export function transitionsOf(before: UpdateView | undefined, now: UpdateView): readonly Transition[] {
   const { name, generation } = now;
-  const earlier = new Map(before?.nodeStatus.map((node) => [node.id, signatureOf(node)]));
+  const earlier = new Map(before?.nodeStatus.map((node) => [node.id, transitionKey(node)]));
   const isSame = before?.generation === generation;
   const nodes = now.nodeStatus.filter((node) =>
-    isSame ? earlier.get(node.id) !== signatureOf(node) : node.phase !== "pending",
+    isSame ? earlier.get(node.id) !== transitionKey(node) : node.phase !== "pending",
   );
-  const [whole, formerly] = [wholeOf(now), before && wholeOf(before)];
+  const [whole, formerly] = [updateTransition(now), before && updateTransition(before)];
   const wholes: readonly Transition[] = JSON.stringify(whole) === JSON.stringify(formerly) ? [] : [whole];
   const each = nodes.map((node): Transition => ({ type: "node", name, generation, node }));
   return hasEnded(now.phase) ? [...each, ...wholes] : [...wholes, ...each];
 }
 
-function wholeOf({ name, generation, phase, approvalStatus, nodes, done, failed, waits, reason, owner }: UpdateView) {
+function updateTransition({
+  name,
+  generation,
+  phase,
+  approvalStatus,
+  nodes,
+  done,
+  failed,
+  waits,
+  reason,
+  owner,
+}: UpdateView) {
   const counts = { nodes, done, failed };
   const by = owner.endpoint ?? owner.id;
   return { type: "update", name, generation, phase, approvalStatus, ...counts, waits, reason, owner: by } as const;
 }
 
-/** The fields of a node that make a transition; ages change all the time. */
-function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
+/** The fields of a node whose change is a transition. */
+function transitionKey({ phase, failure, hook }: NodeUpdateView): string {
   return JSON.stringify([phase, failure, hook]);
 }
 
-/** A transition as one line, with the log of a node that failed indented below it. */
+/** A transition as one line; for a failed node, its log is indented below. */
 export function drawTransition(transition: Transition): string {
   const log = transition.type === "node" ? logOf(transition.node) : [];
   return [cleanLine(lineOf(transition)), ...log].join("\n");
@@ -111,7 +125,8 @@ export function drawTransition(transition: Transition): string {
 function lineOf(transition: Transition): string {
   if (transition.type === "node") {
     const { hostname, dc, phase, hook } = transition.node;
-    const more = troubleOf(transition.node) || (hook === undefined ? movedOf(transition.node) : `the bastion: ${hook}`);
+    const more =
+      troubleOf(transition.node) || (hook === undefined ? arrivalOf(transition.node) : `the bastion: ${hook}`);
     return `${hostname} (${dc}) ${phase}${more === "" ? "" : `: ${more}`}`;
   }
   const { name, phase, generation, nodes, failed, done, waits, reason } = transition;
@@ -120,7 +135,7 @@ function lineOf(transition: Transition): string {
   return `${name} ${phase}, generation ${generation}, ${counts}${why === "" ? "" : `: ${why}`}`;
 }
 
-function movedOf({ phase, currentVersion, targetVersion }: NodeUpdateView): string {
+function arrivalOf({ phase, currentVersion, targetVersion }: NodeUpdateView): string {
   return phase === "succeeded" && targetVersion !== "" ? `runs ${currentVersion}` : "";
 }
 

@@ -24,8 +24,8 @@ export const updateColumns: readonly Column<UpdateSummary>[] = [
   { title: "REASON", wide: true, cell: ({ reason = "" }) => reason },
 ];
 
-/** An error in a table is cut after so many characters; `-o wide` has all of it. */
-const shortError = 80;
+/** The most characters of an error in a table; `-o wide` has the whole error. */
+const maxErrorLength = 80;
 
 export const nodeColumns: readonly Column<NodeUpdateView>[] = [
   { title: "NODE", cell: ({ hostname }) => hostname },
@@ -34,13 +34,13 @@ export const nodeColumns: readonly Column<NodeUpdateView>[] = [
   { title: "PHASE", cell: ({ phase }) => phase },
   { title: "CURRENT", cell: ({ currentVersion }) => currentVersion },
   { title: "TARGET", cell: ({ targetVersion }) => targetVersion },
-  { title: "GENERATION", cell: generationOf },
+  { title: "GENERATION", cell: generationCell },
   {
     title: "REBOOT",
     cell: ({ requiresReboot }) => (requiresReboot === undefined ? "" : requiresReboot ? "yes" : "no"),
   },
   { title: "SINCE", cell: (node, now) => since(node.since, now) },
-  { title: "LAST-ERROR", cell: (node) => cut(troubleOf(node), shortError) },
+  { title: "LAST-ERROR", cell: (node) => cutText(troubleOf(node), maxErrorLength) },
 ];
 const wideColumns: readonly Column<NodeUpdateView>[] = [
   ...nodeColumns.slice(0, -1),
@@ -52,10 +52,13 @@ const wideColumns: readonly Column<NodeUpdateView>[] = [
   { title: "LAST-ERROR", cell: troubleOf },
 ];
 
-type Shown = Omit<UpdateView, "signed">;
+type UnsignedView = Omit<UpdateView, "signed">;
 
-/** An update with all of its nodes. */
-export function drawUpdate(view: Shown, { wide, now }: { readonly wide: boolean; readonly now: number }): string {
+/** An update with all its nodes, as text. */
+export function drawUpdate(
+  view: UnsignedView,
+  { wide, now }: { readonly wide: boolean; readonly now: number },
+): string {
   const { nodeStatus } = view;
   const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
   const logs = nodeStatus.flatMap((node) => {
@@ -63,10 +66,10 @@ export function drawUpdate(view: Shown, { wide, now }: { readonly wide: boolean;
     return lines.length === 0 ? [] : ["", cleanLine(`${node.hostname}: ${troubleOf(node)}`), ...lines];
   });
   const ends = logs.map((line) => `${line}\n`).join("");
-  return `${formatTitled(headOf(view, now), 12)}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
+  return `${formatTitled(updateHead(view, now), 12)}\n${nodeStatus.length === 0 ? "the selector means no node\n" : table}${ends}`;
 }
 
-function headOf(view: Shown, now: number): readonly TitledValue[] {
+function updateHead(view: UnsignedView, now: number): readonly TitledValue[] {
   const { name, generation, hash, phase, waits, reason, approvalPolicy, approvalStatus, approvedBy, owner } = view;
   const approval = approvedBy ? `${approvalStatus} by ${approvedBy}` : approvalStatus;
   return [
@@ -89,16 +92,17 @@ function headOf(view: Shown, now: number): readonly TitledValue[] {
   ];
 }
 
+/** The nodes that are done, of all: `3/10`. */
 export function doneOf({ done, nodes }: Pick<UpdateSummary, "done" | "nodes">): string {
   return `${done}/${nodes}`;
 }
 
-/** The owner's address, by which operators know a controller. */
+/** The owner's address, else its id. */
 export function ownerOf({ owner }: Pick<UpdateSummary, "owner">): string {
   return owner.endpoint ?? owner.id;
 }
 
-/** Phases of a node that will not reach its target. */
+/** Phases in which a node does not go on to its target. */
 const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
   "failed",
   "cancelled",
@@ -106,14 +110,14 @@ const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
   "rolled_back",
 ]);
 
-/** A node's present and next generation: `12->13`. */
-function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdateView): string {
+/** A node's present generation, and its next one if it goes on to its target: `12->13`. */
+function generationCell({ phase, currentGeneration, targetGeneration }: NodeUpdateView): string {
   const next = turnedBack.has(phase) ? undefined : targetGeneration;
   const texts = [currentGeneration, next].filter((one) => one !== undefined);
   return [...new Set(texts)].join("->");
 }
 
-/** The first line of a node's failure, with its kind. */
+/** The kind and the first line of a node's failure; empty without one. */
 export function troubleOf({ failure }: Pick<NodeUpdateView, "failure">): string {
   return failure ? `${failure.kind}: ${failure.message.split("\n", 1)[0]}` : "";
 }
@@ -124,11 +128,12 @@ export function logOf({ failure }: Pick<NodeUpdateView, "failure">): readonly st
   return lines.map((line) => `    ${cleanLine(line)}`);
 }
 
-export function cut(text: string, length: number): string {
+/** The text, cut to `length` characters with an ellipsis at the end. */
+export function cutText(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 
-/** The operator's next steps with an applied update: approve it, run its hooks, or apply it again after its end. */
+/** The operator's next steps after an apply: approve the update, run its hooks if `spec` has some, or apply it again after its end. */
 export function nextSteps({
   name,
   phase,

@@ -11,7 +11,7 @@ import { followChanges } from "../cluster/follow.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";
-import { redrawing } from "../terminal/redraw.ts";
+import { createRedraw } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { openHookRunner } from "./hook-runner.ts";
@@ -20,14 +20,13 @@ import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
 
 /**
- * `-w`: follows a rollout to its end, and runs its hooks where this is a bastion with a project. Sets the exit code.
- * With `isForHooks`, an update without hooks, or a missing project, is an error. @throws KcoreError UPDATE_UNKNOWN,
- * USAGE
+ * `-w`: follows a rollout to its end, and runs its hooks if this machine has the project. Sets the exit code. With
+ * `isForHooks`, an update without hooks or a missing project is an error. @throws KcoreError UPDATE_UNKNOWN, USAGE
  */
 export async function followOne(
   name: string,
   flags: FollowFlags,
-  { isForHooks = false, ...since }: Since & { readonly isForHooks?: boolean } = {},
+  { isForHooks = false, ...since }: AwaitedChange & { readonly isForHooks?: boolean } = {},
 ): Promise<void> {
   let say: Say = toStderr;
   const cluster = await openCluster(flags, (text) => say(text));
@@ -62,35 +61,35 @@ export async function runUpdateHooks(
   await followOne(await updateNameOf(given, { filename }), flags, { isForHooks: true });
 }
 
-/** A change by a command, which may not have reached the asked controller yet. */
-export interface Since {
+/** The change that a command made, which may not have reached the controller that answers. */
+export interface AwaitedChange {
   /** The generation is at least this one. */
   readonly generation?: number;
-  /** The rollout had ended before: another end than the one at that time counts. */
+  /** The `updatedAt` of the rollout before the change: an end at that time does not count. */
   readonly endedAt?: string;
-  /** The wanted end; `succeeded` unless told otherwise. */
+  /** The phase that is a success; by default `succeeded`. */
   readonly wanted?: UpdateView["phase"];
 }
 
-/** SIGHUP comes when the terminal is gone: a hook must not outlive the process that answers for it. */
-const leaving = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** Signals that end the view; SIGHUP, too, as a hook must not outlive the process that answers for it. */
+const leaveSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-export interface FollowOptions extends Since {
+export interface FollowUpdateOptions extends AwaitedChange {
   readonly output: ResultFormat;
-  /** Opens the hook runner, if there is one; its lines are shown as the rollout is. */
+  /** Opens the hook runner, if there is one to open; `say` shows its lines. */
   readonly openHooks?: (say: Say) => Promise<HookRunner | undefined>;
-  /** For tests, in the place of stdout. */
+  /** Replaces process.stdout in tests. */
   readonly stdout?: NodeJS.WriteStream;
 }
 
 /**
- * Shows a rollout until it ends: at a terminal anew each time, else a line for each transition. Ctrl-C, or a terminal that is gone, leaves
- * the rollout alone. Gives the exit code: 0 for the wanted end, and for a rollback that an operator asked for.
+ * Shows a rollout until it ends: at a terminal redrawn after each change, else as a line for each transition. Ctrl-C ends the view, not the
+ * rollout. Returns the exit code: 0 for the wanted end, and for a rollback that an operator requested.
  */
 export async function followUpdate(
   cluster: Cluster,
   name: string,
-  { output, openHooks, stdout = process.stdout, ...since }: FollowOptions,
+  { output, openHooks, stdout = process.stdout, ...since }: FollowUpdateOptions,
 ): Promise<ExitCode> {
   const stop = new AbortController();
   let isLeft = false;
@@ -98,17 +97,17 @@ export async function followUpdate(
     isLeft = true;
     stop.abort();
   };
-  // The reader of the output has closed it.
+  // The reader of the pipe may close it.
   stdout.once("error", () => stop.abort());
-  for (const signal of leaving) process.once(signal, leave);
+  for (const signal of leaveSignals) process.once(signal, leave);
   const isScreen = stdout.isTTY && isForPeople(output);
-  const { show, say } = isScreen ? redrawn(stdout) : appended(output, stdout);
+  const { show, say } = isScreen ? onScreen(stdout) : inLines(output, stdout);
   const hooks = await openHooks?.(say);
-  const fetch = (client: ApiClient): Promise<UpdateView> => patiently(client, name, since);
+  const fetch = (client: ApiClient): Promise<UpdateView> => pollUpdate(client, name, since);
   const options = { registers: [`update/${name}/`], fetch, signal: stop.signal, say };
   let last: UpdateView | undefined;
   try {
-    // Ages grow without any change; and an answer to a hook may change no watched register.
+    // Ages on the screen grow without a change, and an answer to a hook may change no watched register.
     const again = isScreen || hooks ? { everyMs: 5_000 } : {};
     for await (const view of followChanges(cluster, { ...options, ...again })) {
       last = view;
@@ -117,60 +116,64 @@ export async function followUpdate(
       if (isOver(view, since) && !hooks?.isNeeded(view)) break;
     }
   } finally {
-    for (const signal of leaving) process.off(signal, leave);
+    for (const signal of leaveSignals) process.off(signal, leave);
     await hooks?.close();
   }
-  if (!isLeft) return last && isOver(last, since) ? codeOf(last, since) : exitCodes.done;
+  if (!isLeft) return last && isOver(last, since) ? exitCodeOfEnd(last, since) : exitCodes.done;
   process.stderr.write(`\nThe rollout goes on. To look again: kcore update cluster get ${name} -w\n`);
   return exitCodes.interrupted;
 }
 
-function isOver(view: UpdateView, { endedAt, generation = 0 }: Since): boolean {
+function isOver(view: UpdateView, { endedAt, generation = 0 }: AwaitedChange): boolean {
   return hasEnded(view.phase) && view.updatedAt !== endedAt && view.generation >= generation;
 }
 
-function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: Since): ExitCode {
+function exitCodeOfEnd({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: AwaitedChange): ExitCode {
   return phase === wanted || rolledBackBy !== undefined ? exitCodes.done : exitCodes.failed;
 }
 
-const patience = { everyMs: 200, limitMs: 10_000 } as const;
+const pollOptions = { everyMs: 200, limitMs: 10_000 } as const;
 
-/** The update in that generation or a later one. @throws KcoreError UPDATE_UNKNOWN */
-export function getUpdateSince(cluster: Pick<Cluster, "ask">, name: string, since: Since = {}): Promise<UpdateView> {
-  return askUpdates(cluster, (client) => patiently(client, name, since));
+/** The update in the awaited generation or a later one; after 10 s as the controller knows it. @throws KcoreError UPDATE_UNKNOWN */
+export function getUpdateSince(
+  cluster: Pick<Cluster, "ask">,
+  name: string,
+  since: AwaitedChange = {},
+): Promise<UpdateView> {
+  return askUpdates(cluster, (client) => pollUpdate(client, name, since));
 }
 
-/** A change reaches the other controllers in a moment: until then they know an older generation, or none. */
-async function patiently(client: ApiClient, name: string, { generation = 0 }: Since): Promise<UpdateView> {
+/** Reads the update until it has the awaited generation: until a change has reached a controller, it knows an older one, or none. */
+async function pollUpdate(client: ApiClient, name: string, { generation = 0 }: AwaitedChange): Promise<UpdateView> {
   const isUnknown = (error: unknown): boolean =>
     error instanceof ApiRefusal && error.reason === "UPDATE_UNKNOWN" && generation > 0;
   const call = (): Promise<UpdateView> => callForUpdate(client, name);
-  const look = async (): Promise<UpdateView | undefined> => {
+  const readIfChanged = async (): Promise<UpdateView | undefined> => {
     const view = await call().catch((error: unknown) => {
       if (!isUnknown(error)) throw error;
       return undefined;
     });
     return view && view.generation >= generation ? view : undefined;
   };
-  return (await poll(look, patience)) ?? call();
+  return (await poll(readIfChanged, pollOptions)) ?? call();
 }
 
-interface Shown {
+interface RolloutOutput {
   readonly show: (view: UpdateView) => void;
   readonly say: Say;
 }
 
-function redrawn(stdout: NodeJS.WriteStream): Shown {
-  const redraw = redrawing(stdout);
+function onScreen(stdout: NodeJS.WriteStream): RolloutOutput {
+  const redraw = createRedraw(stdout);
   let lines: readonly string[] = [];
   return {
     show: (view) => redraw((lines = drawRollout(view, Date.now()))),
-    // Within the screen: each drawing begins where the former one began.
+    // Redrawn with the lines, since each drawing begins where the last one began.
     say: (text) => redraw(lines, text),
   };
 }
 
-function appended(output: ResultFormat, stdout: NodeJS.WriteStream): Shown {
+function inLines(output: ResultFormat, stdout: NodeJS.WriteStream): RolloutOutput {
   let before: UpdateView | undefined;
   const show = (view: UpdateView): void => {
     const transitions = transitionsOf(before, view);

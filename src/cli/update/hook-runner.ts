@@ -28,43 +28,43 @@ export interface HookRunnerOptions {
 }
 
 /**
- * Opens the one process of this machine that runs the hooks of a rollout; undefined while another one does. A
- * controller names the node whose hook is due; the signed manifest has the hook. Hooks of one node run one at a time.
- * Of two bastions the first answer counts.
+ * Opens the hook runner of a rollout; undefined while another process of this machine runs the hooks. A controller names
+ * the node whose hook is due; the signed manifest has the hook. Hooks of one node run one at a time. Of two bastions the
+ * first answer counts.
  */
 export async function openHookRunner(options: HookRunnerOptions): Promise<HookRunner | undefined> {
   const { cluster, name, say } = options;
   const folder = await updateFolder(cluster.folder, name);
-  const place = await takePlace(folder);
-  if ("taken" in place) {
-    say(`${place.taken === undefined ? "another process" : `the process ${place.taken}`} attends to “${name}” already`);
+  const lock = await lockUpdate(folder);
+  if ("taken" in lock) {
+    say(`${lock.taken === undefined ? "another process" : `the process ${lock.taken}`} attends to “${name}” already`);
     return undefined;
   }
   const runner = createHookRunner({
     say,
-    run: (asked) => runAsked(options, folder, asked),
+    run: (request) => runRequested(options, folder, request),
     answer: (answer) => askUpdates(cluster, (client) => client.call("answerHook", answer, { id: name })),
     mostAtOnce: (view) => mostAtOnce(options, view),
     sleep: wait,
   });
   const end = new AbortController();
-  const attended = tellBegin(options, end.signal);
+  const isAnnounced = announce(options, end.signal);
   return {
     ...runner,
     async close() {
       end.abort();
       await runner.close();
-      if (await attended)
-        await tellAttendance(options, true).catch((error: unknown) =>
+      if (await isAnnounced)
+        await sendAttendance(options, true).catch((error: unknown) =>
           say(`the cluster shows still that this process attends: ${(error as Error).message}`),
         );
-      place.leave();
+      lock.leave();
     },
   };
 }
 
-/** Locks the folder of an update for this process. If another process has locked it, gives its id, if the pid file has one. */
-export async function takePlace(
+/** Locks the folder of an update for this process; `taken`: another process has locked it, with this id if the pid file has one. */
+export async function lockUpdate(
   folder: string,
 ): Promise<{ readonly leave: () => void } | { readonly taken: number | undefined }> {
   const file = join(folder, "attendant.pid");
@@ -74,10 +74,10 @@ export async function takePlace(
   return { leave };
 }
 
-/** Tells the cluster that hooks run here, for its views. False if that failed: the hooks run all the same. */
-async function tellBegin(options: HookRunnerOptions, signal: AbortSignal): Promise<boolean> {
+/** Tells the cluster, for its views, that hooks run here. Returns false if that failed; the hooks run all the same. */
+async function announce(options: HookRunnerOptions, signal: AbortSignal): Promise<boolean> {
   try {
-    await untilReached(() => tellAttendance(options, false), signal);
+    await untilReached(() => sendAttendance(options, false), signal);
     return true;
   } catch (error) {
     if (error !== signal.reason) options.say(`the cluster does not show who attends: ${(error as Error).message}`);
@@ -85,20 +85,25 @@ async function tellBegin(options: HookRunnerOptions, signal: AbortSignal): Promi
   }
 }
 
-function tellAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): Promise<unknown> {
+function sendAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): Promise<unknown> {
   const host = hostname() || "localhost";
   return askUpdates(cluster, (client) => client.call("attendUpdate", { host, ended }, { id: name }));
 }
 
-/** A hook that cannot run at all has failed, with the reason: the rollout must not wait for it. */
-async function runAsked(options: HookRunnerOptions, folder: string, { view, node, signal }: Asked): Promise<HookEnd> {
+/** Runs a requested hook. A hook that cannot run has failed, so that the rollout does not wait for it. */
+async function runRequested(
+  options: HookRunnerOptions,
+  folder: string,
+  { view, node, signal }: Asked,
+): Promise<HookEnd> {
   try {
     const spec = signedSpec(options, view);
     const hook = bastionHooks(spec).find(({ name }) => name === node.hook);
     if (!hook) return { ok: false, message: "the bastion signed no such hook" };
     const { name, kind, limitSeconds, spareSeconds, isGate } = hook;
-    const whose = hookNode(options.project, spec, node);
-    const program = kind === "state" ? stateOf(options, hook, whose) : await commandOf(options, hook, whose);
+    const hookedNode = hookNode(options.project, spec, node);
+    const program =
+      kind === "state" ? stateProgram(options, hook, hookedNode) : await commandProgram(options, hook, hookedNode);
     const file = `${encodeURIComponent(node.id)}-${name.replaceAll(" ", "-")}-${view.generation}-${node.seq}.log`;
     const isRepeated = isGate && kind === "command";
     const limits = { limitSeconds, spareSeconds, isRepeated, signal };
@@ -114,39 +119,39 @@ async function runAsked(options: HookRunnerOptions, folder: string, { view, node
 /** The spec that the bastion signed: a controller cannot make this machine run another command. @throws KcoreError UPDATE_UNSIGNED */
 function signedSpec({ cluster, name }: HookRunnerOptions, { signed }: UpdateView): UpdateSpec {
   const { rootPem, cluster: own } = cluster;
-  const said = Statement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
-  if (said.success && said.data.name === name) return said.data.spec;
+  const statement = Statement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
+  if (statement.success && statement.data.name === name) return statement.data.spec;
   throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `the signed update is not “${name}”` });
 }
 
-/** The signed maxUnavailable bounds the hooks at a time. Controllers alone see to it that work is back before the next drain. */
+/** The most hooks at a time: the signed maxUnavailable. It is for controllers to wait until drained work is back. */
 function mostAtOnce(options: HookRunnerOptions, view: UpdateView): number {
   try {
     return signedSpec(options, view).strategy.maxUnavailable;
   } catch {
-    // runAsked reports the fault of the signature.
+    // runRequested reports the fault of the signature.
     return 1;
   }
 }
 
-type Program = Pick<HookProgram, "words" | "env">;
+type HookInvocation = Pick<HookProgram, "words" | "env">;
 
-async function commandOf(
+async function commandProgram(
   { project, cluster }: HookRunnerOptions,
   { command }: BastionHook,
   node: HookNode,
-): Promise<Program> {
+): Promise<HookInvocation> {
   const { id, name } = node;
   const ask = async (): Promise<string> => (await cluster.ask((client) => client.call("findNode", {}, { id }))).address;
   return hookCommand(command, { id, name, address: await hookAddress(project, node, ask) });
 }
 
-/** `kcore state apply`, so it leaves a record. @throws KcoreError NODE_UNKNOWN */
-function stateOf(
+/** The hook as `kcore state apply`, which leaves a record. @throws KcoreError NODE_UNKNOWN */
+function stateProgram(
   { project, cluster, passphraseFile }: HookRunnerOptions,
   { state, params }: BastionHook,
   { id, name, entry }: HookNode,
-): Program {
+): HookInvocation {
   if (!entry)
     throw new KcoreError({
       code: "NODE_UNKNOWN",

@@ -16,7 +16,7 @@ import { bringBundle } from "./bring-bundle.ts";
 import { type FoundBundle, bundleFor } from "./bundles.ts";
 import { updateFolder } from "./updates-folder.ts";
 
-/** A manifest as it would be applied now: with its bundle, and with the controllers' plan for it. */
+/** A manifest ready to be applied, with its bundle and a controller's plan. */
 export interface PreparedUpdate {
   readonly draft: UpdateDraft;
   /** Absent for NixOS systems, which nodes build themselves. */
@@ -28,7 +28,10 @@ export interface PreparedUpdate {
   readonly present: UpdateView | undefined;
 }
 
-/** Finds the bundle, and asks for the plan of the update; nothing is changed. @throws KcoreError as findBundle, and Controllers.ask */
+/**
+ * Finds the bundle, and asks a controller for the update's plan; the cluster stays unchanged. @throws KcoreError as
+ * bundleFor and askUpdates
+ */
 export async function prepareUpdate(
   cluster: Pick<Cluster, "ask">,
   { name, spec }: UpdateManifest,
@@ -36,11 +39,11 @@ export async function prepareUpdate(
 ): Promise<PreparedUpdate> {
   const bundle = await bundleFor({ name, spec }, file, tasks);
   const draft = { name, spec, ...omitUndefined({ bundle: bundle?.bundle }) };
-  return { draft, bundle, tasks, ...(await planUpdate(cluster, draft, again)) };
+  return { draft, bundle, tasks, ...(await requestPlan(cluster, draft, again)) };
 }
 
-/** The controllers' plan for a manifest. @throws KcoreError as askUpdates does */
-export async function planUpdate(
+/** A controller's plan for a manifest, and the present update of that name. @throws KcoreError as askUpdates */
+export async function requestPlan(
   cluster: Pick<Cluster, "ask">,
   draft: UpdateDraft,
   again: boolean | undefined,
@@ -53,18 +56,18 @@ export async function planUpdate(
 }
 
 /** The reasons why a plan cannot be carried out, one line each. */
-export function blockersOf({ blockers, nodes }: UpdatePlan): readonly string[] {
+export function blockerTexts({ blockers, nodes }: UpdatePlan): readonly string[] {
   return [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
 }
 
 /** The blockers of a plan as problems. */
-export function problemsOf(plan: UpdatePlan): readonly Problem[] {
-  return blockersOf(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
+export function blockerProblems(plan: UpdatePlan): readonly Problem[] {
+  return blockerTexts(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
 }
 
-/** @throws KcoreError UPDATE_BLOCKED */
+/** Refuses a plan with blockers. @throws KcoreError UPDATE_BLOCKED */
 export function requireViable(plan: UpdatePlan): void {
-  const problems = problemsOf(plan);
+  const problems = blockerProblems(plan);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
 }
 
@@ -77,8 +80,9 @@ export async function planOfPresent(cluster: Pick<Cluster, "ask">, name: string,
 }
 
 /**
- * Signs an update and its owner with the bastion's CA, hands them over and keeps the manifest that was signed.
- * @throws KcoreError UPDATE_BLOCKED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED, and the refusals of controllers
+ * Signs an update and its owner with the bastion's CA, hands both over, and keeps the signed manifest on this machine.
+ * @throws KcoreError UPDATE_BLOCKED, CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED during the transfer of
+ * the bundle, and the refusals of controllers
  */
 export async function submitUpdate(
   cluster: Cluster,
@@ -100,12 +104,12 @@ export async function submitUpdate(
   return applied;
 }
 
-/** The result of an apply, and the update's phase: an unchanged update may be over. */
+/** The result of an apply, with the update's phase, since an unchanged update may be over. */
 export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" | "phase">;
 
 /**
- * Has an update and its owner signed and hands both over, with the bundle; an unchanged update needs neither. Returns
- * the signed manifest.
+ * Has an update and its owner signed, and hands both over with the bundle. An unchanged update is neither signed nor handed
+ * over, so `signed` is absent then.
  * @throws KcoreError UPDATE_BLOCKED, as `sign` does, and the refusals of controllers
  */
 export async function signAndHandOver(
@@ -119,56 +123,60 @@ export async function signAndHandOver(
     return { applied: { name, result: plan.result, generation, hash, approvalStatus, phase } };
   }
   requireViable(plan);
-  const asked = { ...(await sign()), ...omitUndefined({ again }) };
-  const applied = await handOver(cluster, prepared, asked, present?.owner.endpoint ?? cluster.current());
-  return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: asked.signed };
+  const request = { ...(await sign()), ...omitUndefined({ again }) };
+  const applied = await handOver(cluster, prepared, request, present?.owner.endpoint ?? cluster.current());
+  return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: request.signed };
 }
 
 /**
- * Hands a present update over to its owner, and a new one to the signed owner. A refusal UPDATE_OWNED leads to the
- * owner that the controllers report, once.
+ * Hands the update over to `owner`, the present or signed one. After a refusal UPDATE_OWNED it tries the owner that the
+ * controllers report, once.
  */
 async function handOver(
   cluster: Pick<Cluster, "ask" | "endpoints">,
   prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present" | "tasks">,
-  asked: BodyOf<"applyUpdate">,
+  request: BodyOf<"applyUpdate">,
   owner: string | undefined,
   isLast = false,
 ): Promise<ReplyOf<"applyUpdate">> {
   const { draft, bundle, present, tasks } = prepared;
   const { name } = draft;
   const endpoints = owner === undefined ? cluster.endpoints.slice(0, 1) : [owner];
-  let refused: KcoreError;
+  let refusal: KcoreError;
   try {
     return await askUpdates(
       cluster,
       async (client) => {
         if (bundle) await bringBundle(client, bundle, endpoints[0] ?? "", tasks);
-        return client.call("applyUpdate", asked, { id: name });
+        return client.call("applyUpdate", request, { id: name });
       },
       { endpoints },
     );
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
-    refused = error;
+    refusal = error;
   }
-  const [problem] = refused.problems;
+  const [problem] = refusal.problems;
   if (problem?.code === "UPDATE_OWNED" && !isLast) {
     const { endpoint } = (await getUpdate(cluster, name)).owner;
-    if (endpoint !== undefined) return handOver(cluster, prepared, asked, endpoint, true);
+    if (endpoint !== undefined) return handOver(cluster, prepared, request, endpoint, true);
   }
-  if (problem?.code !== "API_UNREACHABLE" || !present) throw refused;
+  if (problem?.code !== "API_UNREACHABLE" || !present) throw refusal;
   const hint = `it owns “${name}”, and takes what changes of it; if it is gone: kcore update cluster takeover ${name}`;
-  throw new KcoreError({ ...problem, hint }, { cause: refused, exitCode: refused.exitCode });
+  throw new KcoreError({ ...problem, hint }, { cause: refusal, exitCode: refusal.exitCode });
 }
 
-/** Opens the keys of the bastion's CA, by which updates and their owners are signed. @throws KcoreError QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED */
+/**
+ * Opens the bastion's CA to sign updates and their owners; renews the operator's certificate by the way.
+ * @throws KcoreError CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
+ */
 export async function openSigner(cluster: Cluster, passphraseFile: string | undefined) {
   const { folder } = cluster;
   await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   await renewOperatorIfNeeded(folder, authority, Date.now());
-  const sign = (said: Statement | Ownership): SignedStatement => signStatement(JSON.stringify(said), authority);
+  const sign = (statement: Statement | Ownership): SignedStatement =>
+    signStatement(JSON.stringify(statement), authority);
   const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
   return {
     update: (draft: UpdateDraft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),

@@ -8,9 +8,9 @@ import {
   collect,
   type ResultFormat,
 } from "../options.ts";
-import type { ApplyFlags, PlanFlags } from "./apply-command.ts";
+import type { ApplyUpdateFlags, PlanUpdateFlags } from "./apply-updates.ts";
 import type { BuildFlags, BundleFlags } from "./bundles.ts";
-import type { ChangeFlags, LookFlags } from "./change-commands.ts";
+import type { ChangeFlags, GetUpdateFlags } from "./change-update.ts";
 import type { FollowFlags } from "./follow-update.ts";
 import type { NameFlags } from "./ask-updates.ts";
 
@@ -77,7 +77,7 @@ interface Verb {
   readonly run: (name: string | undefined, flags: never) => Promise<void>;
 }
 
-const changes = async () => import("./change-commands.ts");
+const changes = async () => import("./change-update.ts");
 
 const verbs: readonly Verb[] = [
   {
@@ -90,7 +90,7 @@ const verbs: readonly Verb[] = [
       "plan release-0-4-0        the one that stands, as it would be now",
     ],
     more: "Exits 1 when it cannot be carried out as the cluster is now.",
-    run: async (name, flags: PlanFlags) => (await import("./apply-command.ts")).planUpdates(name, flags),
+    run: async (name, flags: PlanUpdateFlags) => (await import("./apply-updates.ts")).planUpdates(name, flags),
   },
   {
     verb: "get",
@@ -98,14 +98,14 @@ const verbs: readonly Verb[] = [
     about: "Show an update and how far each of its nodes is",
     examples: ["get release-0-4-0", "get release-0-4-0 -w", "get -f rollout.yaml -o json"],
     more: "With -w it ends with the rollout: 0 if it succeeded, or was taken back at a request; else 1.",
-    run: async (name, flags: LookFlags) => (await changes()).showUpdate(name, flags),
+    run: async (name, flags: GetUpdateFlags) => (await changes()).showUpdate(name, flags),
   },
   {
     verb: "list",
     parts: ["watch", "output"],
     about: "List updates, the newest first",
     examples: ["list", "list -o wide", "list -w"],
-    run: async (_, flags: LookFlags) => (await changes()).listUpdates(flags),
+    run: async (_, flags: GetUpdateFlags) => (await changes()).listUpdates(flags),
   },
   {
     verb: "apply",
@@ -119,7 +119,7 @@ const verbs: readonly Verb[] = [
     ],
     more: `The same manifest again is unchanged, another one of that name its next generation, which is approved anew. kcore's runtime is found
 among those that were built here, unless --bundle gives it; it is brought to one controller, and goes on where it broke off.`,
-    run: async (_, flags: ApplyFlags) => (await import("./apply-command.ts")).applyUpdates(flags),
+    run: async (_, flags: ApplyUpdateFlags) => (await import("./apply-updates.ts")).applyUpdates(flags),
   },
   {
     verb: "approve",

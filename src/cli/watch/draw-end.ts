@@ -4,27 +4,27 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
-import { fileInRepository, tellProblems } from "../terminal/report-failure.ts";
-import { digestOf, drawForOutput } from "../records/print-digest.ts";
+import { fileInRepository, printProblems } from "../terminal/report-failure.ts";
+import { digestRecord, drawForOutput } from "../records/print-digest.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
-interface End {
+interface EndOptions {
   readonly folder: RunFolder;
   /** The view in which the run was shown. */
   readonly output: ViewName | "quiet";
   readonly style?: LineStyle | undefined;
 }
 
-/** The text below a run's view: its end in short, or why it did not begin. */
-export async function drawEnd(model: RunModel, { output, style, folder }: End): Promise<void> {
+/** Prints the text below a run's view: the run's digest, or why the run did not begin. Prints nothing below a view of JSON. */
+export async function printEnd(model: RunModel, { output, style, folder }: EndOptions): Promise<void> {
   if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
   const { project } = folder;
   if (model.runId === "" || output === "quiet") {
     const { ownProblems } = await import("#tui/tally.ts");
-    return tellProblems(ownProblems(model), project);
+    return printProblems(ownProblems(model), project);
   }
   const header = await readHeader(folder);
-  const digest = await digestOf({ folder, header, model, alive: isAlive(header.process) });
+  const digest = await digestRecord({ folder, header, model, alive: isAlive(header.process) });
   const text = await drawForOutput(digest, project, { isEnd: true });
   const { detectCi, drawCiErrors, escapeForCi } = await import("#tui/ci.ts");
   const ci = output === "plain" ? detectCi(process.env) : undefined;
@@ -33,7 +33,7 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
   if (errors !== "") process.stdout.write(`${errors}\n`);
 }
 
-/** The path of a project's file in the repository that GitHub checked out; undefined for files that kcore ships. */
+/** The path of a project's file in the repository that GitHub checked out; undefined for a shipped file. */
 function ownFile(at: SourcePosition, project: string): string | undefined {
   if (!existsSync(join(project, at.file))) return undefined;
   return fileInRepository(at, project, process.env["GITHUB_WORKSPACE"] || project);

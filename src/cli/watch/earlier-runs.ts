@@ -6,19 +6,20 @@ import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
 import { scanRecord } from "../records/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
-/** The most earlier runs of the same kind to read, and the most headers to look at for them. */
-const RUNS = 20;
-const HEADERS = 200;
+/** The most earlier runs of the same kind to read. */
+const maxRuns = 20;
+/** The most headers in which to look for such runs. */
+const maxHeaders = 200;
 
-/** Milliseconds for the view's first pictures before the disk is used. */
-const PATIENCE = 300;
+/** Milliseconds before the disk is used, so that the view can draw its first frames. */
+const delayMs = 300;
 
-/** Most bytes of records to read; the newest one is read in any case. */
-const MOST = 64 << 20;
+/** The most bytes of records to read; the newest record is read in any case. */
+const maxBytes = 64 << 20;
 
 /** Earlier runs of the same kind, as far as they have been read. */
 export interface EarlierRuns {
-  /** Milliseconds (90th percentile) by `${module} ${title}`. */
+  /** The durations of steps in milliseconds (90th percentile), by `${module} ${title}`. */
   readonly durations: ReadonlyMap<string, number>;
   /** The paces of runs that did all their work, the newest first. */
   readonly paces: readonly Pace[];
@@ -26,8 +27,8 @@ export interface EarlierRuns {
   readonly done: Promise<void>;
 }
 
-/** Reads earlier runs of the same kind until the signal; unreadable ones are left out. `patience`: milliseconds before the first look. */
-export function readEarlierRuns(own: RunFolder, signal: AbortSignal, patience = PATIENCE): EarlierRuns {
+/** Reads earlier runs of the same kind until the signal; unreadable ones are left out. `delay`: milliseconds before the first read. */
+export function readEarlierRuns(own: RunFolder, signal: AbortSignal, delay = delayMs): EarlierRuns {
   const durations = new Map<string, number>();
   const paces: Pace[] = [];
   const stats = new RunStats();
@@ -41,16 +42,16 @@ export function readEarlierRuns(own: RunFolder, signal: AbortSignal, patience = 
     if (reading.pace) paces.push(reading.pace);
   };
   const readAll = async (): Promise<void> => {
-    await wait(patience, signal);
+    await wait(delay, signal);
     const header = await readHeader(own);
     let [found, bytes] = [0, 0];
-    for (const id of (await listRunIds(own.project)).reverse().slice(0, HEADERS)) {
-      if (signal.aborted || found >= RUNS) return;
+    for (const id of (await listRunIds(own.project)).reverse().slice(0, maxHeaders)) {
+      if (signal.aborted || found >= maxRuns) return;
       const folder = runFolder(own.project, id);
       const other = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
       if (!other || !isAlike(other, header)) continue;
       bytes += statSync(folder.events, { throwIfNoEntry: false })?.size ?? 0;
-      if (found > 0 && bytes > MOST) return;
+      if (found > 0 && bytes > maxBytes) return;
       found += 1;
       await readRecord(folder).catch(() => undefined);
       for (const { module, title, usual } of stats.steps())

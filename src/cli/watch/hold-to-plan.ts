@@ -6,8 +6,8 @@ import type { DryRunStep, DryRunPlan } from "#tui/dry-run-plan.ts";
 import { gitState } from "../process/git-state.ts";
 import type { RecordedDigest } from "../records/print-digest.ts";
 
-/** Most differences that are named one by one. */
-const TOLD = 10;
+/** The most differences that the error names one by one. */
+const maxNamed = 10;
 
 const foreseen = z.object({
   stage: z.string(),
@@ -19,8 +19,8 @@ const foreseen = z.object({
   reason: z.string().optional(),
 });
 
-/** The parts of a plan that count: a dry run in short, as `--report FILE.json` writes it. */
-const Plan = z.object({
+/** A plan is the digest of a dry run, as `--report FILE.json` writes it; only these parts count. */
+const RunPlan = z.object({
   id: z.string(),
   title: z.string(),
   state: z.literal("done"),
@@ -35,14 +35,14 @@ const Plan = z.object({
   nodes: z.array(z.object({ name: z.string(), place: z.string().optional() })),
   foresight: z.object({ changes: z.array(foreseen), unknown: z.array(foreseen) }),
 });
-export type Plan = z.infer<typeof Plan>;
+export type RunPlan = z.infer<typeof RunPlan>;
 
 /**
  * Reads the plan that a run is held to, and compares its commit with the project's.
  * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED
  */
-export async function readPlan(file: string, project: string): Promise<Plan> {
-  const plan = parsePlan(file, await readText(file));
+export async function readPlan(file: string, project: string): Promise<RunPlan> {
+  const plan = parsePlan(file, await readPlanFile(file));
   const { revision, dirty = true } = await gitState(project);
   if (revision !== plan.revision || dirty) {
     const now = revision === undefined ? "not at a commit" : `at ${revision.slice(0, 12)}`;
@@ -53,7 +53,7 @@ export async function readPlan(file: string, project: string): Promise<Plan> {
   return plan;
 }
 
-async function readText(file: string): Promise<string> {
+async function readPlanFile(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
@@ -62,14 +62,14 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-function parsePlan(file: string, text: string): Plan {
+function parsePlan(file: string, text: string): RunPlan {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
     throw new KcoreError(noPlan(file, "it is no JSON"), { cause });
   }
-  const { data, error } = Plan.safeParse(value);
+  const { data, error } = RunPlan.safeParse(value);
   if (data) return data;
   const key = error.issues[0]?.path[0];
   const reasons: Readonly<Record<string, string>> = {
@@ -89,30 +89,30 @@ function noPlan(file: string, why: string): Problem {
   };
 }
 
-/** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
-export function holdToPlan(plan: Plan, now: RecordedDigest): void {
+/** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, with the reasons if the dry run failed */
+export function holdToPlan(plan: RunPlan, now: RecordedDigest): void {
   if (now.state !== "done") {
     // Problems that stopped the run itself were shown when it stopped.
     const problems = now.failures.filter(({ nodes }) => nodes.length > 0).map(({ problem }) => problem);
     const exitCode = now.state === "unreachable" ? exitCodes.unreachable : exitCodes.failed;
-    throw new KcoreError([problemOf(["the dry run before the run failed"]), ...problems], { exitCode });
+    throw new KcoreError([outdatedPlan(["the dry run before the run failed"]), ...problems], { exitCode });
   }
   const names = (nodes: readonly { readonly name: string }[]) => nodes.map(({ name }) => name).join(", ");
   const heads = [
     ...(now.title === plan.title ? [] : [`it is a plan for “${plan.title}”, not for “${now.title}”`]),
     ...(names(now.nodes) === names(plan.nodes) ? [] : [`it is for ${names(plan.nodes)}, not for ${names(now.nodes)}`]),
     ...movedNodes(plan.nodes, now.nodes),
-    ...askedOtherwise(plan.asked, now.asked),
+    ...requestDifferences(plan.asked, now.asked),
   ];
-  const differences = heads.length > 0 ? heads : differencesOf(plan.foresight, now.foresight);
+  const differences = heads.length > 0 ? heads : foresightDifferences(plan.foresight, now.foresight);
   if (differences.length > 0) throw outdated(differences);
 }
 
 /**
- * A name can mean another machine at the same commit, because a roster may come from a URL, a program, or another
- * user's files.
+ * Nodes with another address than in the plan. A name can mean another machine at the same commit, because a roster may
+ * come from a URL, a program, or another user's files.
  */
-function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
+function movedNodes(then: RunPlan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
   const places = new Map(now.map(({ name, place }) => [name, place]));
   return then.flatMap(({ name, place = "an unknown address" }) => {
     const found = places.get(name);
@@ -122,8 +122,8 @@ function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly
   });
 }
 
-/** Steps can look alike for different values of a parameter, so the values themselves are compared. */
-function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): readonly string[] {
+/** Compares the parameters themselves, as steps can look alike for different values, and flags that steps do not show. */
+function requestDifferences(then: RunPlan["asked"], now: RecordedDigest["asked"]): readonly string[] {
   const params = [...new Set([...Object.keys(then.params), ...Object.keys(now.params)])].filter(
     (name) => !isDeepStrictEqual(then.params[name], now.params[name]),
   );
@@ -137,19 +137,19 @@ function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): read
 }
 
 /** Compares steps by name and nodes, with all that the dry run foresees of them. */
-function differencesOf(then: Plan["foresight"], now: DryRunPlan | undefined): readonly string[] {
-  const [before, after] = [allOf(then), allOf(now)];
-  const gone = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
+function foresightDifferences(then: RunPlan["foresight"], now: DryRunPlan | undefined): readonly string[] {
+  const [before, after] = [stepsByLabel(then), stepsByLabel(now)];
+  const missing = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
   const other = [...after].flatMap(([key, one]) => {
     const known = before.get(key);
     if (known === undefined) return [`${key}: not in the plan`];
-    // JSON leaves out undefined values, so compare the parsed form.
+    // JSON leaves out undefined values, so the parsed form is compared.
     return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), known) ? [] : [`${key}: otherwise than planned`];
   });
-  return [...gone, ...other];
+  return [...missing, ...other];
 }
 
-function allOf(foresight: Plan["foresight"] | DryRunPlan | undefined): ReadonlyMap<string, unknown> {
+function stepsByLabel(foresight: RunPlan["foresight"] | DryRunPlan | undefined): ReadonlyMap<string, unknown> {
   const { changes = [], unknown = [] } = foresight ?? {};
   const stepLabel = ({ stage, title, nodes }: Pick<DryRunStep, "stage" | "title" | "nodes">): string =>
     `${stage === title ? title : `${stage}: ${title}`} on ${nodes.join(", ")}`;
@@ -160,15 +160,15 @@ function allOf(foresight: Plan["foresight"] | DryRunPlan | undefined): ReadonlyM
 }
 
 function outdated(differences: readonly string[]): KcoreError {
-  return new KcoreError(problemOf(differences));
+  return new KcoreError(outdatedPlan(differences));
 }
 
-function problemOf(differences: readonly string[]): Problem {
-  const rest = differences.length - TOLD;
-  const told = [...differences.slice(0, TOLD), ...(rest > 0 ? [`and ${rest} more`] : [])];
+function outdatedPlan(differences: readonly string[]): Problem {
+  const rest = differences.length - maxNamed;
+  const named = [...differences.slice(0, maxNamed), ...(rest > 0 ? [`and ${rest} more`] : [])];
   return {
     code: "PLAN_OUTDATED",
-    message: `the plan does not hold any more, and nothing was changed: ${told.join("; ")}`,
+    message: `the plan does not hold any more, and nothing was changed: ${named.join("; ")}`,
     hint: "make a new plan and have it looked at: the same command with --dry-run --report plan.json",
   };
 }

@@ -7,13 +7,13 @@ export interface InterruptOptions {
   /** Names the running work, for the line after the first Ctrl-C. */
   readonly running: () => string;
   readonly say: (text: string) => void;
-  /** A terminal where a letter can be typed. */
+  /** Whether the operator can type a letter. */
   readonly canChoose: boolean;
 }
 
 /**
- * Ctrl-C (docs/runner.md, Stopping). First: no new step starts, and the operator may wait, abort or detach. Second: the
- * running steps are ended. Third: the view leaves at once. A closed terminal detaches. `interrupt` acts as a Ctrl-C.
+ * Acts on Ctrl-C (docs/runner.md, Stopping). First: no new step starts, and the operator may wait, abort or detach. Second: the
+ * running steps are ended. Third: the view leaves at once. A closed terminal detaches. `interrupt` counts as a Ctrl-C.
  */
 export function listenToInterrupts({ send, leave, running, say, canChoose }: InterruptOptions): {
   readonly interrupt: () => void;

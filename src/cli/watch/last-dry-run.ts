@@ -4,10 +4,10 @@ import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } fro
 import type { DryRunResult } from "#tui/questions.ts";
 import { scanRecord } from "../records/known-run.ts";
 
-/** The most earlier runs to look at for a dry run of the same request. */
-const HEADERS = 100;
+/** The most earlier runs in which to look for a dry run of the same request. */
+const maxHeaders = 100;
 
-/** The result of the newest recorded dry run of the same request; unreadable ones are passed over. Never rejects. */
+/** The result of the newest readable dry run of the same request; undefined without one, and for a dry run. Never rejects. */
 export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | undefined> {
   const { project, id } = folder;
   try {
@@ -15,7 +15,7 @@ export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | unde
     if (own.request.dryRun) return undefined;
     for (const earlier of (await listRunIds(project))
       .filter((one) => one < id)
-      .slice(-HEADERS)
+      .slice(-maxHeaders)
       .reverse()) {
       const at = runFolder(project, earlier);
       const header = await readHeader(at).catch(() => undefined);
@@ -26,7 +26,7 @@ export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | unde
       return { at: header.created, ...counts, isSame };
     }
   } catch {
-    // The question is asked without it.
+    // The result only adds to a question.
   }
   return undefined;
 }
@@ -36,7 +36,7 @@ function isDryRunOf({ request }: RunHeader, own: RunHeader): boolean {
   return request.dryRun && request.on === on && isDeepStrictEqual([request.what, request.params], [what, params]);
 }
 
-/** Counts the outcomes of a finished dry run. */
+/** Counts the outcomes of a dry run; undefined unless it came to its end. */
 async function countOutcomes(folder: RunFolder): Promise<Omit<DryRunResult, "at" | "isSame"> | undefined> {
   const counts: Partial<Record<Outcome, number>> = {};
   let isOver = false;

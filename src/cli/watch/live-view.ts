@@ -23,15 +23,14 @@ export interface LiveViewOptions extends RunControls {
   /** The run's model before its first event. */
   readonly before?: RunModel;
   readonly player?: PlayerControls;
-  /** The operator has used the keys. */
+  /** Whether the operator has used the keys before. */
   readonly isUsed?: boolean;
-  /** Repairs the terminal if this process is killed; started before ink, which takes a while to load. */
+  /** The terminal guard, started before ink is loaded, which takes a while. */
   readonly guard: Promise<TerminalGuard>;
 }
 
 /**
- * The Ink view of a run, over the whole terminal. Only this file imports ink, and it is loaded only when needed, so
- * that no other command pays for it.
+ * Opens the Ink view of a run over the whole terminal. This file loads ink, so it is itself loaded only when needed.
  */
 export async function openLiveView({
   folder,
@@ -39,15 +38,15 @@ export async function openLiveView({
   guard,
   ...options
 }: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
-  // Ink changes the terminal's modes, so the guard has to know them before.
+  // The guard has to know the terminal's modes before ink changes them.
   const { release } = await guard;
   const stop = new AbortController();
   const earlier = readEarlierRuns(folder, stop.signal);
-  // Reading fails once the terminal is gone: the view leaves, as at a hangup.
+  // Reading fails once the terminal is gone; the view leaves then, as at a hangup.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
   const record = recordReader(folder.events);
-  let told: DryRunResult | undefined;
+  let dryRun: DryRunResult | undefined;
   const view = new RunView({
     stdin: process.stdin,
     stdout: process.stdout,
@@ -55,13 +54,13 @@ export async function openLiveView({
     project: folder.project,
     usual: earlier.durations,
     paces: earlier.paces,
-    lastDryRun: () => told,
+    lastDryRun: () => dryRun,
     read: record.read,
     ...options,
     ...(player ? { player } : {}),
   });
-  if (!player) stepBack();
-  if (!player) void lastDryRun(folder).then((found) => (told = found));
+  if (!player) lowerPriority();
+  if (!player) void lastDryRun(folder).then((found) => (dryRun = found));
   return {
     draw: (event) => view.draw(event),
     replace: (model) => view.replace(model),
@@ -77,16 +76,15 @@ export async function openLiveView({
   };
 }
 
-/** The view's niceness: the run has priority where both want the same processor. */
-const NICE = 5;
+const viewNiceness = 5;
 
 /**
- * Lowers the view's priority: it must never delay its run, and with many nodes a small bastion has no processor to
- * spare.
+ * Lowers the view's priority below the run's. With many nodes a small bastion has no processor to spare, and a view must
+ * not delay its run.
  */
-function stepBack(): void {
+function lowerPriority(): void {
   try {
-    setPriority(NICE);
+    setPriority(viewNiceness);
   } catch {
     // The view keeps its priority.
   }

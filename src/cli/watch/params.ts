@@ -15,18 +15,18 @@ export function plainParams(params: ParamDeclarations) {
   }));
 }
 
-/** Declared parameters as a table after an empty line; empty where there are none. */
+/** Declared parameters as a table after an empty line; empty without parameters. */
 export function drawParams(params: ParamDeclarations): string {
-  const rows = [...params.values()].map(({ name, type, required, oneOf = [], default: standard, description = "" }) => [
+  const rows = [...params.values()].map(({ name, type, required, oneOf = [], default: preset, description = "" }) => [
     name,
     oneOf.length > 0 ? oneOf.join(" | ") : type,
-    required ? "required" : standard?.kind === "scalar" && standard.value !== "" ? String(standard.value) : "",
+    required ? "required" : preset?.kind === "scalar" && preset.value !== "" ? String(preset.value) : "",
     description,
   ]);
   return rows.length === 0 ? "" : `\n${formatTable(["PARAMETER", "TYPE", "DEFAULT", "MEANING"], rows)}`;
 }
 
-/** `--set a=b`: always text; the declared type of the parameter converts it. */
+/** The values of `--set a=b` as texts, which the declared types convert later. @throws KcoreError USAGE */
 export function readSets(pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {
@@ -46,8 +46,8 @@ export async function readParams(
   project: string | undefined,
 ): Promise<Record<string, unknown>> {
   if (given === undefined) return {};
-  const text = given.startsWith("@") ? await readText(given.slice(1)) : given;
-  if (given.startsWith("@") && text.includes("age:")) await checkSealed(given.slice(1), text, project);
+  const text = given.startsWith("@") ? await readParamsFile(given.slice(1)) : given;
+  if (given.startsWith("@") && text.includes("age:")) await checkSealedPlaces(given.slice(1), text, project);
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
@@ -64,7 +64,7 @@ export async function readParams(
   }
 }
 
-async function checkSealed(file: string, text: string, project: string | undefined): Promise<void> {
+async function checkSealedPlaces(file: string, text: string, project: string | undefined): Promise<void> {
   const { checkPlaces } = await import("#engine/encrypted-values/places.ts");
   const { parseSource } = await import("#engine/yaml/parse.ts");
   const { Problems } = await import("#engine/yaml/problems.ts");
@@ -74,7 +74,7 @@ async function checkSealed(file: string, text: string, project: string | undefin
   problems.throwIfAny();
 }
 
-async function readText(file: string): Promise<string> {
+async function readParamsFile(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (cause) {

@@ -17,7 +17,7 @@ import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { findProject } from "../project/find-project.ts";
-import { loadParts } from "../process/run-parts.ts";
+import { loadParts } from "../process/load-run-parts.ts";
 import { whoAmI } from "../process/who.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { tellWait } from "./step-results.ts";
@@ -25,11 +25,11 @@ import { canPrompt } from "../terminal/prompt.ts";
 import { requestOf, type RunFlags } from "./run-request.ts";
 import { promptInTurn } from "./run-prompts.ts";
 
-/** Milliseconds that a question waits for its answer. */
-const answerPatience = 30 * 60_000;
+/** Milliseconds that a question waits for an answer. */
+const answerMs = 30 * 60_000;
 
 /**
- * Carries out `exec`, `ping` or `facts` in this process: no lock and no runner on the nodes, one line in the audit trail.
+ * Carries out `exec`, `ping`, `facts` or `unlock` in this process, without locks or runners on the nodes; one entry in the audit trail.
  * `collects`: the caller keeps all output, so the output is capped.
  * @throws KcoreError with every problem of the input, RUN_RECORD_UNWRITABLE before the first connection
  */
@@ -54,7 +54,7 @@ export async function runHere(
     stop.abort("stop");
     abort.abort("abort");
   };
-  const tell = (body: RunEventBody): void => {
+  const passOn = (body: RunEventBody): void => {
     const event = { seq: (seq += 1), at: Date.now(), ...body };
     if (event.type === "run.started") {
       isAlone = event.nodes.length === 1;
@@ -75,8 +75,8 @@ export async function runHere(
   const emit = (body: RunEventBody): void => {
     for (const event of redactor.pass(cleanStrings(body))) {
       // Output that the caller does not keep needs no cap.
-      const kept = collects ? cap.pass(event, 0) : event;
-      if (kept) tell(kept);
+      const capped = collects ? cap.pass(event, 0) : event;
+      if (capped) passOn(capped);
     }
   };
   const questions = new Questions({
@@ -84,33 +84,33 @@ export async function runHere(
     mayBeAnswered: canPrompt,
     onSecret: (value) => redactor.add(value),
     stopped: stop.signal,
-    patience: answerPatience,
+    patience: answerMs,
   });
-  const prompt = promptInTurn((asked, value) => questions.answer(asked, value, who), interrupt);
-  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: givenOnce(() => isAlone) });
+  const prompt = promptInTurn((question, value) => questions.answer(question, value, who), interrupt);
+  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isAlone) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, interrupt);
-  // The reader of stdout has left (`kcore exec … | head -1`).
+  // The reader of stdout may close it (`kcore exec … | head -1`).
   process.stdout.once("error", interrupt);
   try {
     const perform = await loadParts(openSession);
     const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project });
-    redactor.flush().forEach(tell);
+    redactor.flush().forEach(passOn);
     return { exitCode, model: run.model };
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
     process.stdout.off("error", interrupt);
-    // After `exec` no reader is left for stdin; after `ping` and `facts`, a later question may still read it.
+    // An open stdin would keep the process alive after `exec`; after other commands a later question may still read it.
     if (request.what.kind === "exec") process.stdin.destroy();
   }
 }
 
 /**
- * Gathers facts of the nodes for which facts decide whether `--on` includes them. Returns a request that uses no facts
- * from before: the facts of an unreachable node count as unknown.
+ * Gathers the facts of nodes for which facts decide whether `--on` includes them. Returns the request, for which older
+ * facts do not count: those of an unreachable node are unknown.
  */
 export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
   const [{ nodesNeedingFacts }, { ownRoster }] = await Promise.all([
@@ -133,8 +133,11 @@ function queryOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "query" | "r
   return { query: what.kind === "facts" ? "facts" : "ping" };
 }
 
-/** kcore's stdin for the command: a stream for a single node, all of the input for each of several. A terminal's input goes to a single node only. */
-function givenOnce(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
+/**
+ * A source of kcore's stdin for commands: a stream for a single node, the whole input for each of several. A terminal's
+ * input goes to a single node only.
+ */
+function stdinSource(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
   let whole: Promise<Uint8Array> | undefined;
   return async function* () {
     if (isAlone()) yield* process.stdin as AsyncIterable<Uint8Array>;

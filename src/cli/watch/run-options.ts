@@ -3,7 +3,7 @@ import { addFactOptions, addProjectOption, caPassphrase, collect } from "../opti
 import { grantPattern } from "#engine/session/own-grants.ts";
 import { usageError } from "#errors/problem.ts";
 
-/** The options of a run over nodes; `full` adds those that matter only to changes. */
+/** The options of a run over nodes; `full` adds the options of runs that may change something. */
 export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
   addProjectOption(command)
     .option(
@@ -13,7 +13,7 @@ export function addRunOptions(command: Command, { full }: { readonly full: boole
     )
     .option("--refresh-facts", "re-gather the facts used in --on first")
     .option("--wait", "wait for a node that another run holds instead of refusing")
-    .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(countOf));
+    .addOption(new Option("--concurrency <n>", "at most so many nodes at a time").argParser(parseNodeCount));
   addFactOptions(command);
   return full ? addPlanOptions(addChangeOptions(command)) : command;
 }
@@ -50,7 +50,7 @@ export function addChangeOptions(command: Command): Command {
     );
 }
 
-function countOf(text: string): number {
+function parseNodeCount(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count > 0) return count;
   throw new InvalidArgumentError("a number of nodes is wanted, 1 or more");
@@ -61,14 +61,11 @@ export function grantOption(): Option {
   return new Option(
     "--grant <disk:contents>",
     "allow wiping this disk while it holds this, as a refusal says it; with @NODE behind it, of that node alone (repeatable)",
-  ).argParser((given: string, earlier: readonly string[] | undefined) => collect(grantIn(given), earlier));
+  ).argParser((given: string, earlier: readonly string[] | undefined) => collect(parseGrant(given), earlier));
 }
 
-/**
- * Refuses a grant by name alone: it grants nothing, and the run would be refused in spite of it. @throws KcoreError
- * USAGE
- */
-function grantIn(given: string): string {
+/** The grant; one without contents is refused, as it grants nothing. @throws KcoreError USAGE */
+function parseGrant(given: string): string {
   if (grantPattern.test(given)) return given;
   const name = given.split(/[:@]/)[0] || "S3Z8NB0K";
   throw usageError(

@@ -3,22 +3,22 @@ import { operatorCaller, knowsTitles } from "#tui/questions.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /**
- * Asks one open question after the other; removes the prompt when another view has answered. The returned function takes the open
- * questions, and the work that begins when a confirmation is answered by yes.
+ * Returns a function that takes the open questions, and the work that begins after the yes to a confirmation. It asks one question after
+ * the other, and removes a prompt when another view has answered.
  */
 export function promptInTurn(
   answer: (id: string, value: string) => void,
   onInterrupt: () => void,
 ): (open: readonly Question[], upcoming?: string) => void {
-  const asked = new Set<string>();
+  const askedIds = new Set<string>();
   const call = operatorCaller((text) => process.stderr.write(text), knowsTitles(process.env));
   let current: { readonly id: string; readonly stop: AbortController } | undefined;
   let [open, upcoming]: [readonly Question[], string] = [[], ""];
   const next = async (): Promise<void> => {
-    const question = open.find(({ id }) => !asked.has(id));
+    const question = open.find(({ id }) => !askedIds.has(id));
     if (!question) return;
     const { id, secret, node, kind } = question;
-    asked.add(id);
+    askedIds.add(id);
     const stop = new AbortController();
     current = { id, stop };
     const choice = kind === "confirm" ? `${upcoming === "" ? "" : ` (${upcoming})`} [yes/no]` : "";

@@ -55,7 +55,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
   };
 }
 
-/** Ad hoc commands never mean all nodes unless told so (S-25). */
+/** Refuses a command without a target, which never means all nodes (S-25). @throws KcoreError USAGE */
 export function requireTarget({ on = [] }: RunFlags, name: string): void {
   if (on.length > 0) return;
   throw usageError(

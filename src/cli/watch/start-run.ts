@@ -8,20 +8,20 @@ import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import type { RunFlags } from "./run-request.ts";
-import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
+import { watchRun, type WatchResult, type WatchOptions } from "./watch-run.ts";
 import { runMain } from "../process/warm-process.ts";
 import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../records/export.ts";
 
 /**
- * Starts the run's own process and follows it as a view. If disks were refused and the operator grants them, another
- * run follows with these grants; its result counts.
+ * Starts the run's own process and follows the run as a view. If the run refused disks and the operator grants them, starts
+ * another run with these grants and returns its result. @throws KcoreError USAGE, and as watchRun, writeReports and readPlan
  */
 export async function startRun(
   flags: RunFlags,
   request: RunRequest,
   watch: Pick<WatchOptions, "output" | "style" | "onEvent" | "noStay">,
-): Promise<Watched & { readonly folder: RunFolder }> {
+): Promise<WatchResult & { readonly folder: RunFolder }> {
   const project = findProject(flags.project);
   const { detach = false, report = [], failOnChange = false } = flags;
   if (failOnChange && (!request.dryRun || detach))
@@ -34,7 +34,7 @@ export async function startRun(
     return startRun({ ...flags, refreshFacts: false }, await refreshFacts(project, flags, request), watch);
   }
   await prepareReports(report);
-  if (flags.plan !== undefined) await assertPlanned(flags.plan, flags, request);
+  if (flags.plan !== undefined) await requirePlanned(flags.plan, flags, request);
   const passphrase = await givenPassphrase(flags.passphraseFile);
   const isLive = watch.output === "ink";
   const { folder, header } = await createRun({
@@ -53,18 +53,18 @@ export async function startRun(
     detach,
     ...watch,
   });
-  if (!watched.left) {
+  if (!watched.leftEarly) {
     await writeReports(report, folder);
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
-  if (!watched.left) await (await import("../records/prune.ts")).pruneEnded(project);
+  if (!watched.leftEarly) await (await import("../records/prune.ts")).pruneEnded(project);
   if (failOnChange && watched.exitCode === exitCodes.done) {
-    // A user who leaves before the end has no answer.
-    if (watched.left) return { ...watched, exitCode: exitCodes.interrupted, folder };
+    // An operator who leaves before the end gets no answer to --fail-on-change.
+    if (watched.leftEarly) return { ...watched, exitCode: exitCodes.interrupted, folder };
     if (await differs(watched.model)) return { ...watched, exitCode: exitCodes.differs, folder };
   }
-  if (!mayAsk(watched, request, watch)) return { ...watched, folder };
+  if (!mayAskForGrants(watched, request, watch)) return { ...watched, folder };
   const { askForGrants } = await import("./typed-grants.ts");
   const grants = await askForGrants(watched.model);
   if (grants.length === 0) return { ...watched, folder };
@@ -73,7 +73,7 @@ export async function startRun(
 }
 
 /** Whether a dry run found a change, or cannot exclude one. */
-async function differs(model: Watched["model"]): Promise<boolean> {
+async function differs(model: WatchResult["model"]): Promise<boolean> {
   const { tallyOfRun } = await import("#tui/tally.ts");
   const { wouldChange, unknown } = tallyOfRun(model);
   return wouldChange + unknown > 0;
@@ -83,37 +83,40 @@ async function differs(model: Watched["model"]): Promise<boolean> {
  * Makes a dry run first, and lets the run begin only if the dry run equals the plan.
  * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED, and the problems that stopped the dry run
  */
-async function assertPlanned(file: string, given: RunFlags, request: RunRequest): Promise<void> {
+async function requirePlanned(file: string, runFlags: RunFlags, request: RunRequest): Promise<void> {
   const { readPlan, holdToPlan } = await import("./hold-to-plan.ts");
-  const { digestOf } = await import("../records/print-digest.ts");
+  const { digestRecord } = await import("../records/print-digest.ts");
   const { readRun } = await import("../records/known-run.ts");
-  const { plan: _, report: __, detach: ___, ...flags } = given;
+  const { plan: _, report: __, detach: ___, ...flags } = runFlags;
   const project = findProject(flags.project);
   const plan = await readPlan(file, project);
   const command = `${request.command} --dry-run`;
   const { folder } = await startRun(flags, { ...request, dryRun: true, command }, { output: "quiet" });
-  holdToPlan(plan, await digestOf(await readRun(project, folder.id)));
+  holdToPlan(plan, await digestRecord(await readRun(project, folder.id)));
 }
 
-/** Whether to ask for grants: a dry run asks nothing, and a reader of events or of a result types nothing. */
-function mayAsk(
-  { exitCode, left }: Watched,
+/** Whether to ask for grants after a run: not after a dry run, nor if the output is for a program. */
+function mayAskForGrants(
+  { exitCode, leftEarly }: WatchResult,
   { dryRun }: RunRequest,
   { output }: Pick<WatchOptions, "output">,
 ): boolean {
-  return exitCode === exitCodes.failed && !left && !dryRun && (output === "ink" || output === "plain");
+  return exitCode === exitCodes.failed && !leftEarly && !dryRun && (output === "ink" || output === "plain");
 }
 
-/** Starts the process that drives a recorded run, or gives the run to the warm process. */
+/** Starts the process of a recorded run, or gives the run to the warm process. */
 function launch(folder: RunFolder, passphrase?: string): LaunchedRun {
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }
 
-/** Resumes a run as it was planned; the run asks questions if an operator is present now. @throws KcoreError RUN_OUTDATED */
+/**
+ * Returns a function that resumes a run; the run asks questions if an operator is present then. It throws RUN_OUTDATED
+ * for a changed project.
+ */
 export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<LaunchedRun> {
   return async () => {
-    const { assertAsPlanned } = await import("../process/refuse-changed-project.ts");
-    await assertAsPlanned(folder);
+    const { refuseChangedProject } = await import("../process/refuse-changed-project.ts");
+    await refuseChangedProject(folder);
     changeHeader(folder, { attended: canPrompt() || isLive });
     return launch(folder, passphrase);
   };

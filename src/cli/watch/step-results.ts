@@ -3,7 +3,7 @@ import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 
-/** The result of one node, for scripts. */
+/** The result of a command on one node, as `-o json` prints it. */
 export interface NodeResult {
   readonly node: string;
   readonly outcome: string;
@@ -14,22 +14,22 @@ export interface NodeResult {
   readonly problem?: Problem;
 }
 
-/** Collects the whole output of steps while a run is followed. */
+/** Collects the whole output of a run's only step, node by node. `take` gets each event, `results` the model at the end. */
 export function collectSteps(): {
   readonly take: (event: RunEvent) => void;
   readonly results: (model: RunModel) => readonly NodeResult[];
 } {
-  const printed = new Map<string, { out: string; err: string }>();
+  const outputs = new Map<string, { out: string; err: string }>();
   return {
     take: (event) => {
       if (event.type !== "step.output") return;
-      const texts = printed.get(event.node) ?? { out: "", err: "" };
+      const texts = outputs.get(event.node) ?? { out: "", err: "" };
       texts[event.stream] += event.text;
-      printed.set(event.node, texts);
+      outputs.set(event.node, texts);
     },
     results: (model) =>
       [...model.nodes.values()].map(({ name, outcome = "interrupted", problem, steps }) => {
-        const { out = "", err = "" } = printed.get(name) ?? {};
+        const { out = "", err = "" } = outputs.get(name) ?? {};
         const cause = steps.find((step) => step.problem)?.problem ?? problem;
         const exitCode = exitCodeOf(steps[0]);
         return {
@@ -48,7 +48,7 @@ function exitCodeOf(step: StepModel | undefined): number | undefined {
   return step?.outcome === "changed" ? 0 : step?.exitStatus;
 }
 
-/** Writes to stderr why a node waits, for commands that show nothing else of their run. */
+/** Writes to stderr why a node waits, for commands without a view of their run. */
 export function tellWait(event: RunEvent): void {
   if (event.type === "node.waiting") process.stderr.write(`${event.node}: ${event.reason}\n`);
 }

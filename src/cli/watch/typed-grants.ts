@@ -1,21 +1,21 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { ask } from "../terminal/confirm.ts";
+import { ask } from "../terminal/ask-operator.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 
 interface GrantQuestion {
   readonly node: string;
   /** The disk's serial number, or another name from the refusal. */
   readonly name: string;
-  /** As `--grant` takes it, for this node alone: another may have a disk of the same name that holds the same. */
+  /** The value for `--grant`, with @NODE, since another node may have a disk of that name with the same contents. */
   readonly grant: string;
   readonly problem: Problem;
 }
 
 /**
- * Asks the operator about each disk that a run was refused, and resolves with the grants. It shows the disk and its
- * contents; the typed name grants a wipe of exactly these contents. Without a terminal there are no grants, and no
- * `--yes` answers it.
+ * Asks the operator about each disk that a run was refused, and resolves with the grants, each with @NODE. It shows the disk
+ * and its contents; typing the disk's name grants a wipe of exactly these contents. `--yes` does not answer, and without a
+ * terminal there are no grants.
  */
 export async function askForGrants(model: RunModel): Promise<readonly string[]> {
   if (!canPrompt()) return [];
@@ -29,7 +29,7 @@ export async function askForGrants(model: RunModel): Promise<readonly string[]> 
   return grants;
 }
 
-/** The refusals that remain with these grants. */
+/** The refusals that stand in spite of these grants, which end with @NODE. A refusal without a grant in its text always stands. */
 export function ungranted<Refused extends Problem>(
   refusals: readonly Refused[],
   grants: readonly string[],
@@ -41,12 +41,12 @@ export function ungranted<Refused extends Problem>(
   });
 }
 
-/** The grants that a refusal asks for, each with its name for the disk. */
+/** The grants that a refusal's message names, each with the disk's name in it. */
 function grantsIn(message: string): readonly (readonly [string, string])[] {
   return [...message.matchAll(/--grant ((\S.*?):[0-9a-f]{16})$/gm)].map(([, grant = "", name = ""]) => [grant, name]);
 }
 
-/** The grants that would let the failed steps of a run continue, as their refusals name them; each once. */
+/** The grants that the refusals of failed steps name, each once. */
 export function grantsWanted({ nodes }: Pick<RunModel, "nodes">): readonly GrantQuestion[] {
   const found = new Map<string, GrantQuestion>();
   for (const { name: node, steps } of nodes.values())

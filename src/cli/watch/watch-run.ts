@@ -12,7 +12,7 @@ import { escapeControls } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { PlainOptions, RunDrawing } from "#tui/plain.ts";
 import { upcomingStages } from "#tui/questions.ts";
-import { drawEnd } from "./draw-end.ts";
+import { printEnd } from "./draw-end.ts";
 import { listenToInterrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
@@ -23,36 +23,36 @@ import { toStderr } from "../terminal/say.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { whoAmI } from "../process/who.ts";
 
-/** The view of a run. `quiet`: nothing but questions and errors, for commands that print a result of their own. */
+/** The view of a run. `quiet` shows only questions and errors, for commands that print a result of their own. */
 export type RunOutput = ViewName | "quiet";
 
 export interface WatchOptions {
   readonly folder: RunFolder;
   readonly output: RunOutput;
-  /** How lines look; `verbose` unless told otherwise. */
+  /** The form of lines; by default every step. */
   readonly style?: LineStyle;
   readonly launched?: RunClientOptions["launched"];
   /** The header of a run that has just been started, shown before the first event. */
   readonly header?: RunHeader;
-  /** Leave as soon as the run has begun. */
+  /** Whether to leave as soon as the run has begun. */
   readonly detach?: boolean;
-  /** Show the record alone. */
+  /** Whether to show the present record and then end. */
   readonly replayOnly?: boolean;
   /** Events up to this number were shown before and are not drawn again. */
   readonly since?: number;
   /** Called with each event, before it is drawn. */
   readonly onEvent?: (event: RunEvent) => void;
-  /** The live view closes at the run's end, also after a failure. */
+  /** Whether the live view closes at the run's end, even after a failure. */
   readonly noStay?: boolean;
-  /** Resumes the run: the view offers it at the end of a failed one. */
+  /** Resumes the run, which the live view offers after a failure. */
   readonly relaunch?: () => Promise<LaunchedRun>;
 }
 
-export interface Watched {
+export interface WatchResult {
   readonly exitCode: ExitCode;
   readonly model: RunModel;
-  /** Whether the run was still going when this view left. */
-  readonly left: boolean;
+  /** Whether the view left before the end of the run. */
+  readonly leftEarly: boolean;
 }
 
 interface OpenView extends RunDrawing {
@@ -61,10 +61,10 @@ interface OpenView extends RunDrawing {
 }
 
 /**
- * Follows a run as one of its views until it ends or the user leaves; and again, when the user resumes a failed run.
+ * Follows a run as one of its views until the run ends or the operator leaves; and again if the operator resumes it.
  * @throws KcoreError RUN_DIED
  */
-export async function watchRun(options: WatchOptions): Promise<Watched> {
+export async function watchRun(options: WatchOptions): Promise<WatchResult> {
   const { folder, relaunch, header: _, ...rest } = options;
   let next = await watchOnce(options);
   while (next.isResumed && relaunch) {
@@ -84,56 +84,56 @@ export async function watchRun(options: WatchOptions): Promise<Watched> {
 }
 
 /**
- * True once the process that ended the run is gone; this process stays until all views have read the run's end.
- * False as soon as another process has resumed the run.
+ * Waits until the run can be resumed: until the process that ended it is gone, which stays until all views have read the end.
+ * Returns false as soon as another process has resumed the run.
  */
 export async function isFree(
   folder: Pick<RunFolder, "id" | "header">,
   endedWith: RunHeader["process"],
 ): Promise<boolean> {
-  const look = async (): Promise<"free" | "resumed" | undefined> => {
+  const readMark = async (): Promise<"free" | "resumed" | undefined> => {
     const { process: mark } = await readHeader(folder);
     if (JSON.stringify(mark) !== JSON.stringify(endedWith)) return "resumed";
     return isAlive(mark) ? undefined : "free";
   };
-  return (await poll(look, { everyMs: 20 })) === "free";
+  return (await poll(readMark, { everyMs: 20 })) === "free";
 }
 
 interface WatchOnceOptions extends WatchOptions {
-  /** The operator has used the keys. */
+  /** Whether the operator has used the keys before. */
   readonly isUsed?: boolean;
 }
 
 async function watchOnce(
   options: WatchOnceOptions,
-): Promise<Watched & { readonly isResumed?: boolean; readonly endedWith?: RunHeader["process"] }> {
+): Promise<WatchResult & { readonly isResumed?: boolean; readonly endedWith?: RunHeader["process"] }> {
   const { folder, launched, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on its own terminal, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
   const follower = new RunClient({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
   const run = new RunFold();
-  let left: "left" | "detached" | undefined;
+  let leaveReason: "left" | "detached" | undefined;
   const leave = (why: "left" | "detached") => {
-    left ??= why;
+    leaveReason ??= why;
     follower.leave();
   };
-  let asked: "stop" | "abort" | undefined;
+  let lastControl: "stop" | "abort" | undefined;
   const send = (control: RunControl) => {
-    if (control.type !== "answer") asked = control.type;
+    if (control.type !== "answer") lastControl = control.type;
     follower.send(control);
   };
   const controls: RunControls = { send, leave };
-  // A reader of the output that goes away must not stop the run.
+  // A reader that closes the output must not stop the run.
   const onGone = () => leave("detached");
   process.stdout.on("error", onGone);
   // In the live view, keys and signals belong to the view.
-  const talk = replayOnly || output === "ink" ? undefined : talkAtTheTerminal(controls, run, answers);
+  const talk = replayOnly || output === "ink" ? undefined : talkInLines(controls, run, answers);
   let view: OpenView | undefined;
   let after: "leave" | "resume" | undefined;
   let endedWith: RunHeader["process"];
   try {
-    // The view is there before the run's process is.
+    // The view opens before the run's process is ready.
     view = await openView(options, { output, controls, run });
     for await (const event of follower.events()) {
       onEvent?.(event);
@@ -143,26 +143,26 @@ async function watchOnce(
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
-    // After a mistake in the input the view must not stay: its problems are printed below the prompt.
+    // After a mistake in the input the view must not stay, since the problems are printed below it.
     const isOver = run.borrowedModel.state === "finished" && run.borrowedModel.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
-    if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
+    if (leaveReason === undefined && isOver && options.noStay !== true) after = await view.rest?.();
   } finally {
     await view?.close?.();
     talk?.close();
     process.stdout.off("error", onGone);
   }
   const { model } = run;
-  if (after === "resume") return { exitCode: exitCodes.failed, model, left: false, isResumed: true, endedWith };
-  if (left !== undefined && model.state !== "finished") {
-    if (output !== "json") process.stderr.write(`${detachMessage({ ...model, runId: folder.id }, asked)}\n`);
-    return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
+  if (after === "resume") return { exitCode: exitCodes.failed, model, leftEarly: false, isResumed: true, endedWith };
+  if (leaveReason !== undefined && model.state !== "finished") {
+    if (output !== "json") process.stderr.write(`${detachMessage({ ...model, runId: folder.id }, lastControl)}\n`);
+    return { exitCode: leaveReason === "left" ? exitCodes.interrupted : exitCodes.done, model, leftEarly: true };
   }
-  await drawEnd(model, { output, style, folder });
-  return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, left: false };
+  await printEnd(model, { output, style, folder });
+  return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, leftEarly: false };
 }
 
-/** A run as it is known before its first event. */
+/** The model of a run before its first event. */
 function modelBefore({ id, request, who }: RunHeader): RunModel {
   const { what, command, dryRun } = request;
   return { ...emptyRun, runId: id, title: titleOf(what), command, who, dryRun };
@@ -174,7 +174,7 @@ async function openView(
 ): Promise<OpenView> {
   switch (output) {
     case "ink": {
-      // A Ctrl-C before the view reads keys: no new step starts, and the view shows that.
+      // Until the view reads keys, Ctrl-C means that no new step starts, which the view then shows.
       const stop = () => controls.send({ type: "stop" });
       process.on("SIGINT", stop);
       try {
@@ -214,8 +214,8 @@ export async function openLines(
   return createPlainView({ out: process.stdout, color: wantsColor(process.stdout), ci, ...style, ...more });
 }
 
-/** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */
-function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose: boolean) {
+/** Handles signals and questions for a view of lines, on stderr and with typed lines. */
+function talkInLines({ send, leave }: RunControls, run: RunFold, canChoose: boolean) {
   const interrupts = listenToInterrupts({
     send,
     leave,
@@ -236,7 +236,7 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   };
 }
 
-/** “Running: n1 disks/data, n2 nix/install”. */
+/** The running steps in a sentence: “Running: n1 disks/data, n2 nix/install.” */
 function describeRunning(model: RunModel): string {
   const running = [...model.nodes.values()].flatMap(({ name, steps }) =>
     steps.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
@@ -246,13 +246,13 @@ function describeRunning(model: RunModel): string {
   return `Running: ${running.slice(0, 8).join(", ")}${more}.`;
 }
 
-/** The message of a view that leaves its run before the end. `asked`: the view's last control. */
+/** The message of a view that leaves its run before the end. `lastControl`: the last control that the view sent. */
 export function detachMessage(
   { runId, stopping }: Pick<RunModel, "runId" | "stopping">,
-  asked?: "stop" | "abort",
+  lastControl?: "stop" | "abort",
 ): string {
   const back = `kcore runs attach ${runId}`;
-  const how = asked === "abort" ? asked : (stopping?.how ?? asked);
+  const how = lastControl === "abort" ? lastControl : (stopping?.how ?? lastControl);
   if (how === undefined) return `The run goes on: ${back}`;
   if (how === "stop") return `The run ends after the steps that are running: ${back}`;
   return `The run is being aborted; how it ends tells ${back}`;

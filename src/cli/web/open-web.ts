@@ -15,20 +15,22 @@ import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { operatorGuard, type KeyAnswers } from "./operator-guard.ts";
 
-type Common = Pick<WebOptions, "sources" | "host" | "port"> & { readonly frame: Omit<WebOptions["frame"], "root"> };
+type BaseOptions = Pick<WebOptions, "sources" | "host" | "port"> & {
+  readonly frame: Omit<WebOptions["frame"], "root">;
+};
 
 export interface OpenWeb {
   readonly server: WebServer;
   readonly url: string;
-  /** Ends the work beside the server. */
+  /** Stops the timer beside the server; the server has its own `close`. */
   readonly close: () => void;
 }
 
-/** Serves this machine alone, with a token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
-export async function openHere({
+/** Serves this machine alone, to browsers with a token. `isGiven`: no other port is taken instead. @throws KcoreError WEB_PORT_TAKEN */
+export async function openOnLoopback({
   isGiven = false,
   ...given
-}: Common & { readonly isGiven?: boolean }): Promise<OpenWeb> {
+}: BaseOptions & { readonly isGiven?: boolean }): Promise<OpenWeb> {
   const { token, root, guard } = tokenGuard();
   const common = { ...given, frame: { ...given.frame, root } };
   const server = await serveWeb({ ...common, guard }).catch((error: unknown) => {
@@ -39,43 +41,45 @@ export async function openHere({
   return { server, url: `http://${common.host}:${server.port}/?token=${token}`, close: () => undefined };
 }
 
-export interface WideOptions extends Common {
+export interface TlsOptions extends BaseOptions {
   readonly names: readonly string[];
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly passphraseFile?: string;
 }
 
-/** Milliseconds between two requests to the cluster for the revoked keys. */
-const askEvery = 60_000;
+/** Milliseconds between two requests for the revoked keys. */
+const askMs = 60_000;
 
-/** Serves other machines, over TLS, to operators' certificates alone. */
-export async function openWide(options: WideOptions, cluster: Cluster | undefined): Promise<OpenWeb> {
+/** Serves other machines over TLS, to browsers with an operator's certificate. */
+export async function openWithTls(options: TlsOptions, cluster: Cluster | undefined): Promise<OpenWeb> {
   if (!cluster) throw new Error("without a cluster there are no operators");
   const { host, names, sources, frame } = options;
   const [ca, chain] = (await Promise.all(
     ["ca.crt", "kctl.crt"].map((name) => readText(join(cluster.folder, name))),
   )) as [string, string];
   const operator = firstCertificate(chain);
-  let told: KeyAnswers = {};
-  const ask = async (): Promise<void> => {
+  let keyAnswers: KeyAnswers = {};
+  const readRevokedKeys = async (): Promise<void> => {
     try {
       const { certificates } = await cluster.ask((client) => client.call("listCertificates", {}));
-      told = { revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)) };
+      keyAnswers = {
+        revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)),
+      };
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       // While no controller is reachable, the last answer counts.
       if (error.problems.some(({ code }) => code === "API_UNREACHABLE")) return;
-      told = { refusal: error.message };
+      keyAnswers = { refusal: error.message };
     }
   };
-  await ask();
-  const timer = setInterval(() => void ask(), askEvery).unref();
+  await readRevokedKeys();
+  const timer = setInterval(() => void readRevokedKeys(), askMs).unref();
   const guard = operatorGuard({
     cluster: identityOf(operator, "client").cluster,
     bastion: knowBastionCas(ca, chain),
     own: keyFingerprint(publicDer(operator.publicKey)),
-    told: () => told,
+    answers: () => keyAnswers,
   });
   const tls = { ca, ...(await certificateFor(options, cluster.folder)) };
   const server = await serveWeb({
@@ -94,9 +98,9 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
   };
 }
 
-/** The given certificate, or one that the cluster's CA signs now, for a key that never leaves this process. */
+/** The given certificate and key; else a new certificate of the cluster's CA, with a key that stays in this process. */
 async function certificateFor(
-  { names, tlsCert, tlsKey, passphraseFile }: WideOptions,
+  { names, tlsCert, tlsKey, passphraseFile }: TlsOptions,
   folder: string,
 ): Promise<{ readonly cert: string; readonly key: string }> {
   if (tlsCert !== undefined && tlsKey !== undefined)

@@ -9,12 +9,12 @@ import { refuse, type Guard, type Admission } from "#web/guard.ts";
 export interface OperatorGuardOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
-  /** Fingerprint of this machine's own operator's key, which needs no answer of the cluster. */
+  /** The fingerprint of this machine's own operator's key, which is accepted without an answer of the cluster. */
   readonly own: string;
-  readonly told: () => KeyAnswers;
+  readonly answers: () => KeyAnswers;
 }
 
-/** The controllers' answer about keys; empty until one was reached. */
+/** The controllers' answer about keys; empty until a controller has answered. */
 export interface KeyAnswers {
   /** Fingerprints of the revoked keys. */
   readonly revoked?: ReadonlySet<string>;
@@ -22,8 +22,8 @@ export interface KeyAnswers {
   readonly refusal?: string;
 }
 
-/** Accepts an operator's certificate that the bastion issued and that is not revoked. TLS has verified its chain. */
-export function operatorGuard({ cluster, bastion, own, told }: OperatorGuardOptions): Guard {
+/** Admits browsers with an operator's certificate that the bastion issued and that is not revoked; TLS has verified its chain. */
+export function operatorGuard({ cluster, bastion, own, answers }: OperatorGuardOptions): Guard {
   return ({ socket }: IncomingMessage): Admission => {
     const tls = socket as TLSSocket;
     const certificate = tls.getPeerX509Certificate();
@@ -45,7 +45,7 @@ export function operatorGuard({ cluster, bastion, own, told }: OperatorGuardOpti
     const refusal = bastion.refusalOf(certificate);
     if (refusal !== undefined) return refuse(403, `this certificate ${refusal}`);
     const key = keyFingerprint(publicDer(certificate.publicKey));
-    const { revoked, refusal: untold } = told();
+    const { revoked, refusal: untold } = answers();
     if (untold !== undefined) return refuse(503, `the controllers refuse this machine's own operator: ${untold}`);
     if (revoked?.has(key)) return refuse(403, "this key was revoked");
     if (revoked === undefined && key !== own)

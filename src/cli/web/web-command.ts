@@ -12,7 +12,7 @@ import { kcoreVersion } from "../process/version.ts";
 
 interface Flags extends ClusterFlags {
   readonly port?: number;
-  readonly listen?: Address;
+  readonly listen?: ListenAddress;
   readonly name?: readonly string[];
   readonly tlsCert?: string;
   readonly tlsKey?: string;
@@ -20,23 +20,23 @@ interface Flags extends ClusterFlags {
   readonly output: "table" | "json";
 }
 
-interface Address {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** The default address; another free port if this one is taken. */
-const usual: Address = { host: "127.0.0.1", port: 8420 };
+/** The default address, with another free port if this one is taken. */
+const defaultAddress: ListenAddress = { host: "127.0.0.1", port: 8420 };
 
 /** `kcore web`. */
 export function webCommand(): Command {
   const command = addClusterOptions(new Command("web"))
     .description("Runs and the fleet in a browser, live; nothing can be changed there")
-    .option("--port <n>", "listen on this port of 127.0.0.1 (0: any that is free); else 8420, or a free one", portOf)
+    .option("--port <n>", "listen on this port of 127.0.0.1 (0: any that is free); else 8420, or a free one", parsePort)
     .option(
       "--listen <address:port>",
       "listen for other machines, by TLS, for operators' certificates alone",
-      addressOf,
+      parseAddress,
     )
     .option("--name <host>", "with --listen: a name or address under which browsers reach it (repeatable)", collect)
     .option(
@@ -70,11 +70,15 @@ async function showWeb({ output, ...flags }: Flags): Promise<void> {
   const frame = { project: basename(project), version: kcoreVersion() };
   const common = { sources: webSources(project, () => openCluster(flags)), frame };
   const { listen } = flags;
-  const { openHere, openWide } = await import("./open-web.ts");
+  const { openOnLoopback, openWithTls } = await import("./open-web.ts");
   const { server, url, close } =
     listen === undefined
-      ? await openHere({ ...common, ...usual, ...(flags.port !== undefined && { port: flags.port, isGiven: true }) })
-      : await openWide({ ...common, ...listen, ...flags, names: flags.name ?? [hostname(), listen.host] }, cluster);
+      ? await openOnLoopback({
+          ...common,
+          ...defaultAddress,
+          ...(flags.port !== undefined && { port: flags.port, isGiven: true }),
+        })
+      : await openWithTls({ ...common, ...listen, ...flags, names: flags.name ?? [hostname(), listen.host] }, cluster);
   const lines =
     listen === undefined
       ? [
@@ -101,15 +105,15 @@ function refuseMixed({ listen, port, name, tlsCert, tlsKey }: Omit<Flags, "outpu
     refuse("a certificate and its key belong together", "--tls-cert FILE --tls-key FILE");
 }
 
-function portOf(text: string): number {
+function parsePort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new InvalidArgumentError("a port is wanted: 0 to 65535");
 }
 
-function addressOf(text: string): Address {
+function parseAddress(text: string): ListenAddress {
   const [, host, port] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? [];
   if (host === undefined || port === undefined)
     throw new InvalidArgumentError("an address and a port are wanted: 0.0.0.0:8443, [::]:8443");
-  return { host: host.replace(/^\[|\]$/g, ""), port: portOf(port) };
+  return { host: host.replace(/^\[|\]$/g, ""), port: parsePort(port) };
 }

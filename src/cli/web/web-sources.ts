@@ -19,7 +19,7 @@ import { openFleet } from "../top/follow-fleet.ts";
 export function webSources(project: string, cluster: () => Promise<Cluster>): WebSources {
   return {
     runStates,
-    listRuns: listerOf(project),
+    listRuns: runLister(project),
     openRun: async (id) => {
       const folder = runFolder(project, id);
       const alive = isAlive((await readHeader(folder)).process);
@@ -27,17 +27,17 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
       return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
     },
     report: async (id) => drawRun("html", await readRun(project, id)),
-    // Opened for each request: the first or another controller may have been deployed since.
-    openFleet: async () => feedOf(await cluster()),
+    // The cluster is opened for each request, as controllers may have been deployed since.
+    openFleet: async () => openFeed(await cluster()),
   };
 }
 
-/** A list of runs that reads the summary of a successful run once, and of every other run each time: it may be resumed. */
-function listerOf(project: string): WebSources["listRuns"] {
+/** The function that lists runs. It keeps summaries of successful runs, and reads all others again, as those may be resumed. */
+function runLister(project: string): WebSources["listRuns"] {
   const ended = new Map<string, ListedRun>();
   const summaryOf = async (id: string): Promise<ListedRun | undefined> => {
-    // A run that is being removed, or is damaged, stands in no list.
-    const run = ended.get(id) ?? (await summarizeRun(runFolder(project, id)).then(listed, () => undefined));
+    // A run that is being removed or is damaged is left out.
+    const run = ended.get(id) ?? (await summarizeRun(runFolder(project, id)).then(listedRun, () => undefined));
     if (run?.state === "done") ended.set(id, run);
     return run;
   };
@@ -54,7 +54,7 @@ function listerOf(project: string): WebSources["listRuns"] {
   };
 }
 
-function listed({ folder, header, state, started, since, milliseconds, nodes, question }: RunSummary): ListedRun {
+function listedRun({ folder, header, state, started, since, milliseconds, nodes, question }: RunSummary): ListedRun {
   const { who, request } = header;
   const asked = question && openQuestion(question, folder.id);
   return {
@@ -71,7 +71,7 @@ function listed({ folder, header, state, started, since, milliseconds, nodes, qu
   };
 }
 
-async function feedOf(cluster: Cluster): Promise<FleetFeed> {
+async function openFeed(cluster: Cluster): Promise<FleetFeed> {
   const stop = new AbortController();
   const { run, ...fleet } = await openFleet(cluster, stop.signal);
   let { snapshot } = fleet;

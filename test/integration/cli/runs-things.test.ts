@@ -121,6 +121,10 @@ describe("recorded runs from the command line", () => {
       expect(readFileSync(file, "utf8")).to.match(pattern);
       expect(statSync(file).mode & 0o777).to.equal(0o600);
     }
+    const existing = join(project.path, "existing.json");
+    writeFileSync(existing, "", { mode: 0o644 });
+    await kcore("export", "last", "--file", existing);
+    expect(statSync(existing).mode & 0o777).to.equal(0o600);
     const archive = join(project.path, "run.tar.gz");
     await kcore("export", "last", "--file", archive);
     expect(execFileSync("tar", ["-tzf", archive], { encoding: "utf8" })).to.contain("0003/events.ndjson");

@@ -4,7 +4,7 @@ import { runTasks } from "#base/tasks.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { hasEnded, type RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
-import { planUpdate, signAndHandOver } from "../../../src/cli/update/submit-update.ts";
+import { requestPlan, signAndHandOver } from "../../../src/cli/update/submit-update.ts";
 import { askControllers, endpointOf } from "./client.ts";
 import { names, type SimController } from "./controller.ts";
 import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
@@ -107,7 +107,7 @@ export class Operator {
     begun.add(name);
     try {
       const draft = this.#draft(name);
-      const prepared = { draft, bundle: undefined, tasks: runTasks, ...(await planUpdate(cluster, draft, again)) };
+      const prepared = { draft, bundle: undefined, tasks: runTasks, ...(await requestPlan(cluster, draft, again)) };
       // A controller that does not know of the update would own it as well.
       if (cluster === this.cluster && !prepared.present) return undefined;
       const { id, epoch } = prepared.plan.owner;

@@ -1,6 +1,10 @@
 import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
-import { trailPages } from "#cli/audit/trails.ts";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { localLines, trailPages } from "#cli/audit/trails.ts";
+import { KcoreError } from "#errors/problem.ts";
 
 describe("a controller's audit trail, page by page", () => {
   const problemOf = async (answer: (from: number) => ReplyOf<"listAudit">): Promise<string> => {
@@ -17,7 +21,7 @@ describe("a controller's audit trail, page by page", () => {
   it("ends with its last page", async () =>
     expect(await problemOf((from) => ({ lines: [line], ...(from < 3 && { next: from + 1 }) }))).to.equal(""));
 
-  it("of a hostile controller is not followed for ever (S11)", async () => {
+  it("of a hostile controller is not followed for ever", async () => {
     const endless = "the audit trail of c1:7443 has no end";
     for (const lines of [[], [short], [short, line]])
       expect(await problemOf(() => ({ lines, next: 1 }))).to.equal(endless);
@@ -25,5 +29,23 @@ describe("a controller's audit trail, page by page", () => {
       expect(await problemOf((from) => ({ lines: [], next: from + step }))).to.equal(endless);
     expect(await problemOf((from) => ({ lines: [short], next: from + 1 }))).to.equal(endless);
     expect(await problemOf((from) => ({ lines: [line], next: from + 1 }))).to.equal(endless);
+  });
+});
+
+describe("an audit trail on this machine", () => {
+  it("that cannot be read is a problem, no bug", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "kcore-trail-"));
+    try {
+      symlinkSync("/dev/null", join(folder, "000000000001.ndjson"));
+      const lines = localLines(folder);
+      const error = await lines.next().then(
+        () => undefined,
+        (cause: unknown) => cause,
+      );
+      expect(error).to.be.instanceOf(KcoreError);
+      expect((error as KcoreError).problems.map(({ code }) => code)).to.deep.equal(["FILE_UNREADABLE"]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { stateOf } from "#cli/records/known-run.ts";
+import { runState } from "#cli/records/known-run.ts";
 import { describeDryRun, operatorCaller, upcomingStages } from "#tui/questions.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { digestOf } from "#support/digests.ts";
@@ -32,7 +32,7 @@ describe("a run that waits for an answer", () => {
   });
 
   it("V2: says so in runs show and -o json, with the question and the command that answers it", () => {
-    expect([stateOf({ model, alive: true }), stateOf({ model, alive: false })]).to.deep.equal(["waiting", "died"]);
+    expect([runState({ model, alive: true }), runState({ model, alive: false })]).to.deep.equal(["waiting", "died"]);
     const digest = digestOf(events, { id: "r1", state: "waiting" });
     const asked = { node: "n1", kind: "password", text: question.text, command: "kcore runs attach r1" };
     expect(digest.questions).to.deep.equal([asked]);

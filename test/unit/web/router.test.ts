@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { openHere, type OpenWeb } from "#cli/web/open-web.ts";
+import { openOnLoopback, type OpenWeb } from "#cli/web/open-web.ts";
 import { webSources } from "#cli/web/web-sources.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { createRun } from "#engine/run/run-folder.ts";
@@ -31,7 +31,7 @@ describe("The router of kcore web", () => {
         onNews: () => undefined,
         close: () => undefined,
       });
-    web = await openHere({
+    web = await openOnLoopback({
       host: "127.0.0.1",
       port: 0,
       isGiven: true,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { differencesOf, drawDifferences, drawFacts, drawPaths, type Gathered } from "#cli/adhoc/draw-facts.ts";
+import { differingFacts, drawDifferences, drawFacts, drawPaths, type FactsAnswer } from "#cli/adhoc/draw-facts.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 
 const n1 = shapeFacts({
@@ -9,12 +9,12 @@ const n1 = shapeFacts({
   disks: "sda\t9",
 });
 const n2 = shapeFacts({ "os.id": "alpine", uptimeSeconds: "9", "network.addresses": "192.0.2.3", disks: "" });
-const gone: Gathered = {
+const gone: FactsAnswer = {
   node: "n3",
   outcome: "unreachable",
   problem: { code: "HOST_UNREACHABLE", message: "n3 does not answer" },
 };
-const nodes: readonly Gathered[] = [
+const nodes: readonly FactsAnswer[] = [
   { node: "n1", facts: n1 },
   { node: "n2", facts: n2 },
 ];
@@ -49,7 +49,7 @@ describe("the facts of nodes", () => {
   });
 
   it("differ in what does not change by itself, unless that is asked for", () => {
-    expect(drawDifferences(["n1", "n2"], differencesOf(nodes, []))).to.equal(
+    expect(drawDifferences(["n1", "n2"], differingFacts(nodes, []))).to.equal(
       [
         "FACT               n1                    n2",
         "os.id              debian                alpine",
@@ -60,7 +60,7 @@ describe("the facts of nodes", () => {
         "",
       ].join("\n"),
     );
-    expect(differencesOf(nodes, ["uptimeSeconds", "kernel"])).to.deep.equal([
+    expect(differingFacts(nodes, ["uptimeSeconds", "kernel"])).to.deep.equal([
       { fact: "uptimeSeconds", values: { n1: 7, n2: 9 } },
     ]);
     expect(drawDifferences(["n1"], [])).to.equal("no differences\n");

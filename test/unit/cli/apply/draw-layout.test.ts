@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { widthOf } from "#base/text.ts";
-import { drawPlan, sizeOf, type Canvas } from "#cli/apply/draw-layout.ts";
+import { drawLayoutPlan, shortSize, type Canvas } from "#cli/apply/draw-layout.ts";
 import { planLayout, type DiskPlan } from "#engine/layout/plan-layout.ts";
 import type { Layout } from "#engine/layout/layout-schema.ts";
 import { readManifests } from "#manifests/read-manifests.ts";
@@ -29,7 +29,7 @@ const disks: readonly Shown[] = [
   { name: "sdb", size: 3_815_447, serial: "WD-42", model: "Slow Disk" },
 ];
 const plan = planLayout(node, layout, inventoryOf(disks));
-const draw = (canvas: Partial<Canvas> = {}): string => drawPlan(plan, { columns: 80, ...canvas });
+const draw = (canvas: Partial<Canvas> = {}): string => drawLayoutPlan(plan, { columns: 80, ...canvas });
 
 describe("the drawing of a disk layout", () => {
   it("is as wide as the terminal, and stands so in the guide", () => {
@@ -84,7 +84,7 @@ describe("the drawing of a disk layout", () => {
       fate: "made" as const,
     }));
     const [one] = plan.disks as [DiskPlan];
-    const crowded = drawPlan({ ...plan, disks: [{ ...one, after: many }] }, { columns: 80 });
+    const crowded = drawLayoutPlan({ ...plan, disks: [{ ...one, after: many }] }, { columns: 80 });
     expect(crowded).to.contain("  after   p0 1G\n          p1 1G\n");
   });
 
@@ -93,7 +93,9 @@ describe("the drawing of a disk layout", () => {
     const kept = { name: "kcore0", size: 2 ** 30, holds: "ext4 /srv", fate: "kept" as const };
     const ours = { ...one, before: [kept], after: [kept], holders: ["/dev/sdb1 at /srv"], verdict: "refused" as const };
     const refusals = [{ code: "DISK_IN_USE", message: "m", reason: "target_device_in_use", disk: "fast" }] as const;
-    expect(drawPlan({ node: "n1", disks: [ours], refusals }, { columns: 70, ascii: true }).split("\n")).to.deep.equal([
+    expect(
+      drawLayoutPlan({ node: "n1", disks: [ours], refusals }, { columns: 70, ascii: true }).split("\n"),
+    ).to.deep.equal([
       "fast of n1: Fast Disk 1TB, serial S3Z8NB0K, 931.5G, /dev/nvme1n1 now",
       "          +----------------------------------------------------------+",
       "  stays   | kcore0 1G                                                |",
@@ -110,14 +112,14 @@ describe("the drawing of a disk layout", () => {
       { name: "データ", size: 2 ** 39, holds: "漢字", fate: "kept" as const },
       { size: 2 ** 38, holds: "", fate: "free" as const },
     ];
-    const lines = drawPlan({ ...plan, disks: [{ ...one, before: after, after }] }, { columns: 70 }).split("\n");
+    const lines = drawLayoutPlan({ ...plan, disks: [{ ...one, before: after, after }] }, { columns: 70 }).split("\n");
     expect([...new Set(lines.slice(1, 5).map(widthOf))]).to.deep.equal([70]);
   });
 
   it("drives no terminal by what a node calls things", () => {
     const [one] = plan.disks as [DiskPlan];
     const hostile = { ...one, model: "\u001b[2J", before: [{ size: 1, holds: "\u009b31m\n", fate: "lost" as const }] };
-    expect(drawPlan({ ...plan, disks: [hostile] }, { columns: 80 }).replaceAll("\n", "")).not.to.match(/\p{Cc}/u);
+    expect(drawLayoutPlan({ ...plan, disks: [hostile] }, { columns: 80 }).replaceAll("\n", "")).not.to.match(/\p{Cc}/u);
   });
 
   it("is the same with colours, but for the colours", () => {
@@ -127,7 +129,7 @@ describe("the drawing of a disk layout", () => {
   });
 
   it("tells sizes in the largest unit that leaves a whole part", () =>
-    expect([1, 1023, 1024, 1536, 1_048_576].map((MiB) => sizeOf(MiB * 1024 ** 2))).to.deep.equal(
+    expect([1, 1023, 1024, 1536, 1_048_576].map((MiB) => shortSize(MiB * 1024 ** 2))).to.deep.equal(
       "1M 1023M 1G 1.5G 1T".split(" "),
     ));
 });

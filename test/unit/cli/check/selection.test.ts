@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import { selectionOf } from "#cli/check/selection.ts";
+import { selectionOf } from "#cli/check/select-checks.ts";
 import { foldersOf } from "#engine/project/folders.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { makeProject } from "#support/project.ts";

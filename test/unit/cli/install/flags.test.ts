@@ -4,13 +4,13 @@ import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
 import { planEntry } from "#cli/install/entry.ts";
-import { checkInstaller, runOf, type InstallFlags } from "#cli/install/install-node.ts";
+import { checkInstaller, deployRequest, type InstallFlags } from "#cli/install/install-node.ts";
 import { findMachine, usualName, type Machine } from "#cli/roster/find-machine.ts";
 import { planInstall } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { nodeEntry } from "#support/runs.ts";
-import { viewOf } from "#cli/terminal/choose-view.ts";
+import { viewFromFlags } from "#cli/terminal/choose-view.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsIn } from "#support/problems.ts";
 import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
@@ -66,10 +66,10 @@ function outcomeOf(...words: readonly string[]): unknown {
       inventory,
       newId: () => id,
     });
-    const { command: _, ...run } = runOf(flags);
+    const { command: _, ...run } = deployRequest(flags);
     const roster = parsePlainYaml(entry.edit({ file: entry.file, text: "" })) as object;
     const { hostKey, insecure } = request;
-    const { style, noStay } = viewOf({ ...flags, output: "plain" });
+    const { style, noStay } = viewFromFlags({ ...flags, output: "plain" });
     return {
       roster,
       run,

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { expect } from "chai";
 import { Command } from "commander";
-import { allOf, manPage, pageName } from "#cli/man/man-command.ts";
+import { commandTree, manPage, pageName } from "#cli/man/man-command.ts";
 import { buildProgram } from "#cli/program.ts";
 
 /** The page as groff formats it for a terminal, with groff's warnings. */
@@ -16,13 +16,13 @@ function format(page: string): { readonly text: string; readonly warnings: strin
 
 describe("man pages", () => {
   it("groff has nothing to say against any of them", async () => {
-    const pages = [...allOf(await buildProgram(["man"]))].map((command) => manPage(command, "1.2.3"));
+    const pages = [...commandTree(await buildProgram(["man"]))].map((command) => manPage(command, "1.2.3"));
     expect(pages.length).to.be.above(80);
     expect(format(pages.join("\n")).warnings).to.equal("");
   });
 
   it("say what the help says", async () => {
-    const apply = [...allOf(await buildProgram(["man"]))].find(
+    const apply = [...commandTree(await buildProgram(["man"]))].find(
       (one) => pageName(one) === "kcore-state-apply",
     ) as Command;
     const { text } = format(manPage(apply, "1.2.3"));

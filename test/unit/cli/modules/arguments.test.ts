@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { argumentsOf } from "#cli/modules/arguments.ts";
+import { listArguments } from "#cli/modules/arguments.ts";
 import { mapInner, schemaOf, type JsonSchema } from "#cli/modules/json-schema.ts";
 import { registry } from "#engine/modules/registry.ts";
 
@@ -86,7 +86,7 @@ describe("the tree of arguments", () => {
       .meta({ examples: [{ port: 443 }] })
       .transform(({ port }) => port);
     const args = z.strictObject({ at: z.union([z.string(), z.array(Inner)]).describe("Where.") });
-    expect(argumentsOf({ args })).to.deep.equal([
+    expect(listArguments({ args })).to.deep.equal([
       {
         name: "at",
         type: "string | list of maps",
@@ -96,7 +96,7 @@ describe("the tree of arguments", () => {
         examples: [{ port: 443 }],
       },
     ]);
-    const checks = argumentsOf((await registry.get("fact.assert")?.()) ?? { args })[0]?.arguments ?? [];
+    const checks = listArguments((await registry.get("fact.assert")?.()) ?? { args })[0]?.arguments ?? [];
     expect(checks.map(({ name }) => name)).to.include.members(["os", "freeSpace", "portFree", "tcp", "when"]);
     expect(checks.find(({ name }) => name === "clock")?.arguments?.map((one) => one.default)).to.deep.equal([
       undefined,

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { nodeTitle, findNodes } from "#cli/node/find-node.ts";
 import { readLabelChanges, readTaintChanges } from "#cli/node/node-command.ts";
-import { selectNodes } from "#cli/get/listings.ts";
+import { filterNodes } from "#cli/get/listings.ts";
 import { problemsIn } from "#support/problems.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
@@ -43,7 +43,7 @@ describe("findNodes", () => {
 
 describe("selectNodes", () => {
   const names = (selector: readonly string[], dc: readonly string[] = []) =>
-    selectNodes(nodes, { selector, dc }).map(({ hostname }) => hostname);
+    filterNodes(nodes, { selector, dc }).map(({ hostname }) => hostname);
 
   it("takes all of several label terms, and one of several datacenters", () => {
     expect([names(["tier=ssd"]), names(["tier!=ssd"])]).to.deep.equal([["n1"], ["n2", "twin", "twin"]]);

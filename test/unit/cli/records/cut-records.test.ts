@@ -15,8 +15,8 @@ import { FakeTimers } from "#support/fake-timers.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/records/run-summary.ts";
-import { readRun, stateOf } from "../../../../src/cli/records/known-run.ts";
-import { digestOf } from "../../../../src/cli/records/print-digest.ts";
+import { readRun, runState } from "../../../../src/cli/records/known-run.ts";
+import { digestRecord } from "../../../../src/cli/records/print-digest.ts";
 import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
@@ -57,9 +57,9 @@ describe("a record that a crash cut", () => {
         expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
         const summary = await summarizeRun(run.folder);
         const { exitCode } = run.model;
-        expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), exitCode]);
+        expect([summary.state, summary.exitCode]).to.deep.equal([runState(run), exitCode]);
         expect(summary.milliseconds).to.equal(runTime(run.model));
-        expect(drawDigest(await digestOf(run))).to.contain(id);
+        expect(drawDigest(await digestRecord(run))).to.contain(id);
         expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
         expect(drawJunit(run.events)).to.contain("</testsuites>");
         const player = new Player({ events: run.events, speed: Infinity, clock: new FakeTimers() });
@@ -93,7 +93,7 @@ describe("a record that a crash cut", () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"));
     await record(Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(500), Buffer.from("\n")]));
     const run = await readRun(project.path, id);
-    expect(stateOf(run)).to.equal("died");
+    expect(runState(run)).to.equal("died");
     expect((await summarizeRun(run.folder)).state).to.equal("died");
   });
 

@@ -5,7 +5,7 @@ import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { buildProgram } from "#cli/program.ts";
 import { complete } from "#cli/completion/candidates.ts";
 import { findRun } from "#cli/records/known-run.ts";
-import { drawRuns } from "#cli/runs/list.ts";
+import { drawRuns } from "#cli/runs/list-runs.ts";
 import { codeOf } from "#support/rejection.ts";
 import { runRequest } from "#support/runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";

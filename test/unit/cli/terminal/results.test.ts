@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { formatOne, formatResult } from "#cli/terminal/format-result.ts";
 import { printJson } from "#cli/terminal/print-json.ts";
-import { redrawing } from "#cli/terminal/redraw.ts";
+import { createRedraw } from "#cli/terminal/redraw.ts";
 import { toStderr } from "#cli/terminal/say.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 
@@ -57,7 +57,7 @@ describe("what nodes and controllers say", () => {
 
   it("drives no terminal above what is drawn anew", () => {
     const terminal = new FakeTerminal(80, 24);
-    redrawing(terminal.stdout)(["row"], "a\u001B[2Jb");
+    createRedraw(terminal.stdout)(["row"], "a\u001B[2Jb");
     expect(terminal.written).to.equal("ab\nrow\n");
   });
 });

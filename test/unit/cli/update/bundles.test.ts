@@ -1,6 +1,6 @@
 import { readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { expect } from "chai";
-import { drawBundle, findBundle, readBundleFile, writeBundleFile, type BundleWanted } from "#cli/update/bundles.ts";
+import { drawBundle, findBundle, readBundleFile, writeBundleFile, type BundleChoice } from "#cli/update/bundles.ts";
 import { kcoreVersion } from "#cli/process/version.ts";
 import { writeRuntime } from "../../../support/bundles.ts";
 import { problemsOfRejection } from "../../../support/problems.ts";
@@ -88,7 +88,7 @@ describe("bundles of the runtime on the bastion", () => {
   });
 
   describe("are found", () => {
-    const find = (wanted: BundleWanted): ReturnType<typeof findBundle> =>
+    const find = (wanted: BundleChoice): ReturnType<typeof findBundle> =>
       findBundle(wanted, { cache: dir(), tasks: () => expect.fail("nothing is built") });
 
     it("by version, the newest of several, and by SHA-256, among what was built", async () => {

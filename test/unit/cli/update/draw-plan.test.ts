@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { nextSteps } from "#cli/update/draw-update.ts";
 import { aSpec } from "#support/stepped-rollout.ts";
-import { drawPlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
+import { drawUpdatePlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
 
 const node: PlannedNode = {
   id: "id-1",
@@ -42,16 +42,16 @@ const reasons = /^blocked: /gm;
 describe("a plan", () => {
   it("tells once what keeps it from being done: here, or in the problems behind it", () => {
     const all = { wide: false, now };
-    expect(drawPlan(plan, all).match(reasons)).to.have.length(2);
+    expect(drawUpdatePlan(plan, all).match(reasons)).to.have.length(2);
     expect(drawPlanBriefly(plan).match(reasons)).to.have.length(2);
-    for (const text of [drawPlan(plan, { ...all, isRefused: true }), drawPlanBriefly(plan, { isRefused: true })])
+    for (const text of [drawUpdatePlan(plan, { ...all, isRefused: true }), drawPlanBriefly(plan, { isRefused: true })])
       expect(text)
         .to.contain("not viable")
         .and.to.match(/^warning: outside of the window$/m)
         .and.not.to.match(reasons);
-    expect(drawPlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes +yes +approved /m);
+    expect(drawUpdatePlan(plan, { ...all, isRefused: true })).to.match(/^n1 .* yes +yes +approved /m);
     const rebooting: PlannedNode = { ...node, reboots: "yes", rebootReasons: ["kernel: 6.12.1 -> 6.12.2"] };
-    expect(drawPlan({ ...plan, nodes: [rebooting] }, all)).to.match(/^n1 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
+    expect(drawUpdatePlan({ ...plan, nodes: [rebooting] }, all)).to.match(/^n1 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
   });
 
   it("shows what a controller or a node says as text, a line for each", () => {
@@ -66,7 +66,7 @@ describe("a plan", () => {
       blockers: [evil],
       warnings: [evil],
     };
-    for (const text of [drawPlan(told, { wide: true, now }), drawPlanBriefly(told)])
+    for (const text of [drawUpdatePlan(told, { wide: true, now }), drawPlanBriefly(told)])
       expect(text)
         .to.not.contain("\u001B")
         .and.to.not.match(/^::error/m);
@@ -90,7 +90,7 @@ describe("a plan", () => {
     expect(nextSteps({ ...waiting, attendance })[1], "C7").to.equal(
       "it waits for the bastion (drain), attended by operator ann on bastion-1 since 2026-11-29T12:00:00Z",
     );
-    expect(drawPlan({ ...plan, attendance }, { wide: false, now }), "C7").to.contain(
+    expect(drawUpdatePlan({ ...plan, attendance }, { wide: false, now }), "C7").to.contain(
       "\n  attended by operator ann on bastion-1 since 2026-11-29T12:00:00Z\n",
     );
   });

@@ -11,7 +11,7 @@ import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import type { HookRunner } from "#actions/hook-runner.ts";
-import { openHookRunner, takePlace } from "#cli/update/hook-runner.ts";
+import { openHookRunner, lockUpdate } from "#cli/update/hook-runner.ts";
 
 describe("the hook runner", () => {
   let cluster: TestCluster;
@@ -163,8 +163,8 @@ describe("the hook runner", () => {
 
 /** A process that takes the lock, reports it, and keeps it. */
 const taker = `
-const { takePlace } = await import(process.argv[1]);
-process.stdout.write(JSON.stringify(await takePlace(process.argv[2])));
+const { lockUpdate } = await import(process.argv[1]);
+process.stdout.write(JSON.stringify(await lockUpdate(process.argv[2])));
 setInterval(() => {}, 1000);`;
 
 describe("the place of the hook runner", () => {
@@ -179,13 +179,13 @@ describe("the place of the hook runner", () => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     await once(holder.stdout, "data");
-    expect(await takePlace(folder)).to.deep.equal({ taken: holder.pid });
+    expect(await lockUpdate(folder)).to.deep.equal({ taken: holder.pid });
     holder.kill("SIGKILL");
     await once(holder, "exit");
-    const mine = await takePlace(folder);
+    const mine = await lockUpdate(folder);
     if ("taken" in mine) throw new Error(`${mine.taken} has it`);
-    expect(await takePlace(folder)).to.deep.equal({ taken: process.pid });
+    expect(await lockUpdate(folder)).to.deep.equal({ taken: process.pid });
     mine.leave();
-    expect(await takePlace(folder)).to.have.property("leave");
+    expect(await lockUpdate(folder)).to.have.property("leave");
   });
 });

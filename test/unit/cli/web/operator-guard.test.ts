@@ -17,7 +17,7 @@ describe("The guard of kcore web --listen", () => {
 
   const ask = (pem: string, told: KeyAnswers, { own = key, authorized = true } = {}) => {
     const bastion = knowBastionCas(cluster.operator.ca, cluster.operator.cert);
-    const guard = operatorGuard({ cluster: "lab", bastion, own, told: () => told });
+    const guard = operatorGuard({ cluster: "lab", bastion, own, answers: () => told });
     const socket = { authorized, getPeerX509Certificate: () => firstCertificate(pem) };
     return guard({ socket } as unknown as IncomingMessage);
   };

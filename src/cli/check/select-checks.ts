@@ -6,8 +6,8 @@ import type { Folder } from "#engine/project/folders.ts";
 import type { States } from "#engine/states/open-states.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 
-/** The states and orchestrations of a project to choose from. */
-export interface Choice {
+/** The states and orchestrations of a project, of which files select some. */
+export interface SelectionSource {
   readonly project: string;
   readonly states: States;
   readonly folders: readonly Folder[];
@@ -15,17 +15,17 @@ export interface Choice {
 
 /**
  * Selects the checks for these files: the states and orchestrations themselves, and those that use them. Other files of
- * a project, such as its roster and templates, concern everything. Undefined: all of it.
- * @throws KcoreError USAGE
+ * a project, such as its roster and templates, concern everything: then the selection is undefined.
+ * @throws KcoreError USAGE for a file that is missing or outside of the project
  */
-export function selectionOf(files: readonly string[], choice: Choice): Selection | undefined {
+export function selectionOf(files: readonly string[], choice: SelectionSource): Selection | undefined {
   const names = files.map((file) => nameIn(choice.project, file));
   const named = (folder: string) =>
     names.flatMap((name) => new RegExp(`^${folder}/(.+)\\.yaml$`).exec(name)?.[1] ?? []);
   const [states, orchestrations] = [new Set(named("states")), new Set(named("orchestrate"))];
   if (states.size + orchestrations.size < new Set(names).size) return undefined;
-  addIncluding(states, choice.states);
-  addUsing(orchestrations, states, choice.folders);
+  addIncludingStates(states, choice.states);
+  addUsingOrchestrations(orchestrations, states, choice.folders);
   return { states, orchestrations, templates: false };
 }
 
@@ -37,7 +37,8 @@ function nameIn(project: string, file: string): string {
   throw usageError(`${file} is no file of the project ${project}`, hint);
 }
 
-function addIncluding(wanted: Set<string>, states: States): void {
+/** Adds the states that include a wanted one, directly or through other states. */
+function addIncludingStates(wanted: Set<string>, states: States): void {
   const all = states.list().map(({ name }) => ({ name, steps: states.readPartly(name).state?.steps ?? [] }));
   for (let size = -1; size !== wanted.size;) {
     size = wanted.size;
@@ -46,7 +47,7 @@ function addIncluding(wanted: Set<string>, states: States): void {
   }
 }
 
-function addUsing(wanted: Set<string>, states: ReadonlySet<string>, folders: readonly Folder[]): void {
+function addUsingOrchestrations(wanted: Set<string>, states: ReadonlySet<string>, folders: readonly Folder[]): void {
   for (const name of listOrchestrations(folders).keys()) {
     const orchestration = read(name, folders);
     const uses = orchestration?.stages.some(
@@ -59,7 +60,7 @@ function addUsing(wanted: Set<string>, states: ReadonlySet<string>, folders: rea
   }
 }
 
-/** An unreadable orchestration is reported when it is checked itself. */
+/** Undefined for an unreadable orchestration, which its own check reports. */
 function read(name: string, folders: readonly Folder[]): Orchestration | undefined {
   try {
     return loadOrchestration(name, folders);

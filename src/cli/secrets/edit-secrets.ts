@@ -10,30 +10,30 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
-import { askSecret } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/ask-operator.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { inEditor, type PrivateFile } from "./private-editor.ts";
-import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
+import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { openAt } from "./value.ts";
 
 /** The mark of an opened secret while the file is edited. */
-const MARK = "secret:";
+const secretMark = "secret:";
 
-interface Known {
+interface OpenedSecret {
   /** The text in the file, quotes included. */
   readonly source: string;
   readonly sealed: string;
   readonly value: string;
 }
 
-/** `kcore secrets edit FILE`: the file with its secrets opened, in an editor; only those that changed are sealed anew. */
+/** `kcore secrets edit FILE`: opens the file with its secrets in an editor, and seals anew only secrets that changed. */
 export async function editSecrets(file: string, { project: given }: CommonFlags): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
   const recipients = requireRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
-  const known = text === "" ? new Map<string, Known>() : await openAll(project, treeOf(project, name));
-  const shown = opened(name, text, known);
+  const known = text === "" ? new Map<string, OpenedSecret>() : await openAll(project, readTree(project, name));
+  const shown = withOpenSecrets(name, text, known);
   await inEditor(shown, name, async (editor) => {
     for (;;) {
       const edited = await editor.edit();
@@ -47,8 +47,8 @@ export async function editSecrets(file: string, { project: given }: CommonFlags)
   });
 }
 
-async function openAll(project: ProjectSecrets, root: SourceNode): Promise<ReadonlyMap<string, Known>> {
-  const known = new Map<string, Known>();
+async function openAll(project: ProjectSecrets, root: SourceNode): Promise<ReadonlyMap<string, OpenedSecret>> {
+  const known = new Map<string, OpenedSecret>();
   for (const placed of sealedIn(root)) {
     const { node, path } = placed;
     checkPlace(placed);
@@ -58,31 +58,31 @@ async function openAll(project: ProjectSecrets, root: SourceNode): Promise<Reado
   return known;
 }
 
-function opened(name: string, text: string, known: ReadonlyMap<string, Known>): string {
+function withOpenSecrets(name: string, text: string, known: ReadonlyMap<string, OpenedSecret>): string {
   if (known.size === 0) return text;
   const root = parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES });
   const values = sealedIn(root).map(({ node, path }) => {
     const { value = "" } = known.get(placeOf(name, path)) ?? {};
-    return [node, { text: `${MARK}${value}`, written: JSON.stringify(`${MARK}${value}`) }] as const;
+    return [node, { text: `${secretMark}${value}`, written: JSON.stringify(`${secretMark}${value}`) }] as const;
   });
   return replaceScalars({ file: name, text }, root, new Map(values));
 }
 
-interface Edited {
+interface EditedFile {
   readonly name: string;
   readonly edited: string;
-  readonly known: ReadonlyMap<string, Known>;
+  readonly known: ReadonlyMap<string, OpenedSecret>;
   readonly recipients: readonly Recipient[];
 }
 
-async function save(project: ProjectSecrets, { name, edited, known, recipients }: Edited): Promise<void> {
+async function save(project: ProjectSecrets, { name, edited, known, recipients }: EditedFile): Promise<void> {
   const root = parseSource(name, edited, { maxBytes: MAX_ROSTER_BYTES });
   refusePlain(name, root, known);
   const values = new Map<SourceScalar, { readonly text: string; readonly written: string }>();
   let changed = 0;
   for (const { node, path } of scalarsOf(root, isMarked)) {
     const place = placeOf(name, path);
-    const value = String(node.value).slice(MARK.length);
+    const value = String(node.value).slice(secretMark.length);
     const before = known.get(place);
     if (before?.value === value) {
       values.set(node, { text: before.sealed, written: before.source });
@@ -102,14 +102,14 @@ async function save(project: ProjectSecrets, { name, edited, known, recipients }
 }
 
 function isMarked(value: unknown): boolean {
-  return typeof value === "string" && value.startsWith(MARK);
+  return typeof value === "string" && value.startsWith(secretMark);
 }
 
 /**
- * Refuses a secret without its mark: deleted by mistake, it would leave the secret in git as plain text. @throws
- * KcoreError SECRET_PLAIN
+ * Refuses a plain text in the place of a secret: without the mark, which may be deleted by mistake, the secret would stand
+ * in git. @throws KcoreError SECRET_PLAIN
  */
-function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, Known>): void {
+function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, OpenedSecret>): void {
   const isReference = (value: unknown): boolean =>
     isMarked(value) || isSealed(value) || /^(env|file|command):/.test(String(value));
   const plain = scalarsOf(root, (value) => value !== null && !isReference(value)).filter(({ path }) =>
@@ -120,15 +120,15 @@ function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, 
     plain.map(({ path }) => ({
       code: "SECRET_PLAIN",
       message: `${path.join(".")} was sealed, and would stand in ${name} as plain text`,
-      hint: `write “${MARK}” before it; or delete its line, and add it in another editor`,
+      hint: `write “${secretMark}” before it; or delete its line, and add it in another editor`,
     })),
   );
 }
 
-/** Lets the operator repair the edited text instead of losing it. */
+/** Shows the mistakes and waits, so that the operator repairs the text instead of losing it. @throws the error if that is impossible */
 async function offerRepair(error: unknown, editor: PrivateFile): Promise<void> {
   if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
-  // The lines themselves hold secrets: only the mistakes and their places are shown.
+  // The source lines hold secrets, so only the mistakes and their places are shown.
   process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));
   await askSecret("Enter edits again, Ctrl-C gives up");
 }

@@ -5,7 +5,7 @@ import { hasEnded } from "#rollout/records.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { type Listing, showListing } from "../get/show-listing.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
-import { confirm } from "../terminal/confirm.ts";
+import { requireYes } from "../terminal/ask-operator.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { toStderr } from "../terminal/say.ts";
@@ -15,7 +15,7 @@ import { drawUpdate, updateColumns, ownerOf } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
 import { openSigner, planOfPresent } from "./submit-update.ts";
 
-export type LookFlags = ClusterFlags &
+export type GetUpdateFlags = ClusterFlags &
   NameFlags & { readonly watch?: boolean; readonly output: ResultFormat; readonly passphraseFile?: string };
 
 const updateListing: Listing<UpdateSummary> = {
@@ -29,14 +29,14 @@ const updateListing: Listing<UpdateSummary> = {
 };
 
 /** `kcore update cluster list`. */
-export async function listUpdates({ output, watch = false, ...flags }: LookFlags): Promise<void> {
+export async function listUpdates({ output, watch = false, ...flags }: GetUpdateFlags): Promise<void> {
   await showListing(await openCluster(flags), updateListing, { output, watch });
 }
 
 /** `kcore update cluster get`. @throws KcoreError UPDATE_UNKNOWN */
 export async function showUpdate(
   given: string | undefined,
-  { filename, output, watch = false, ...flags }: LookFlags,
+  { filename, output, watch = false, ...flags }: GetUpdateFlags,
 ): Promise<void> {
   const name = await updateNameOf(given, { filename });
   if (watch) return followOne(name, { output, ...flags });
@@ -46,20 +46,23 @@ export async function showUpdate(
 }
 
 /** Flags of the commands that change a rollout. */
-export type ChangeFlags = LookFlags & { readonly yes?: boolean };
+export type ChangeFlags = GetUpdateFlags & { readonly yes?: boolean };
 
-/** The result of a command: as data, in words, and the end that `-w` waits for. */
-interface Done {
+/** The result of a change. */
+interface ChangeResult {
+  /** The result as data. */
   readonly result: string;
+  /** The result in words, behind the update's name. */
   readonly text: string;
+  /** The phase in which `-w` ends with success. */
   readonly wanted?: UpdateView["phase"];
 }
 
-/** Opens an update, changes it, prints the result and follows the rollout with `-w`. With `-w -o json` only transitions are printed. */
+/** Changes an update, prints the result, and with `-w` follows the rollout. With `-w -o json` it prints only transitions. */
 async function change(
   given: string | undefined,
   { filename, watch = false, ...flags }: ChangeFlags,
-  work: (cluster: Cluster, view: UpdateView) => Promise<Done>,
+  work: (cluster: Cluster, view: UpdateView) => Promise<ChangeResult>,
 ): Promise<void> {
   const name = await updateNameOf(given, { filename });
   const cluster = await openCluster(flags);
@@ -83,26 +86,26 @@ export async function approveUpdate(
 ): Promise<void> {
   await change(given, flags, async (cluster, view) => {
     const { name, generation, hash, phase, approvedBy } = view;
-    // --hash must be long enough to compare.
+    // A short prefix could fit another hash by chance.
     if (wanted !== undefined && !(wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())))
-      throw refused({
+      throw failedRefusal({
         code: "UPDATE_PLAN_CHANGED",
         message: `“${name}” has the hash ${shortHash(hash)} (generation ${generation}), not ${wanted}`,
         hint: `look again: kcore update cluster plan ${name}`,
       });
     if (hasEnded(phase))
-      throw refused({ code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` });
+      throw failedRefusal({ code: "UPDATE_ENDED", message: `“${name}” is ${phase}: there is nothing to approve` });
     if (approvedBy !== undefined) return { result: "unchanged", text: `is approved already, by ${approvedBy}` };
     if (canPrompt() && flags.yes !== true) {
       toStderr(drawPlanBriefly(await planOfPresent(cluster, name), { would: "approved" }));
-      await confirm(`Approve ${name}, generation ${generation}?`, {});
+      await requireYes(`Approve ${name}, generation ${generation}?`, {});
     }
     await askUpdates(cluster, (client) => client.call("approveUpdate", { generation, hash }, { id: name }));
     return { result: "approved", text: `approved: generation ${generation}, hash ${shortHash(hash)}` };
   });
 }
 
-function refused(problem: Problem): KcoreError {
+function failedRefusal(problem: Problem): KcoreError {
   return new KcoreError(problem, { exitCode: exitCodes.failed });
 }
 
@@ -123,7 +126,7 @@ export async function rollBackUpdate(
   await change(given, flags, async (cluster, { name, done, nodes }) => {
     const all = now ? ", and all that must go back do it at once" : "";
     if (canPrompt())
-      await confirm(`Take ${name} back? ${done} of ${nodes} nodes are done${all}`, { yes: flags.yes === true });
+      await requireYes(`Take ${name} back? ${done} of ${nodes} nodes are done${all}`, { yes: flags.yes === true });
     await askUpdates(cluster, (client) => client.call("rollbackUpdate", { now }, { id: name }));
     return { result: "rolling_back", text: "is being taken back, the last node first", wanted: "rolled_back" };
   });
@@ -141,8 +144,8 @@ export async function promoteUpdate(given: string | undefined, flags: ChangeFlag
 export async function removeUpdate(given: string | undefined, flags: ChangeFlags): Promise<void> {
   await change(given, flags, async (cluster, { name, owner }) => {
     const question = `Remove ${name}? It cannot be rolled back then, and its name is never used again`;
-    if (canPrompt()) await confirm(question, { yes: flags.yes === true });
-    // Only the owner removes an update. If the owner is not heard of, another controller refuses, and its refusal names the remedy.
+    if (canPrompt()) await requireYes(question, { yes: flags.yes === true });
+    // Only the owner removes an update. If the owner is not heard of, another controller is asked: its refusal names the remedy.
     const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
     await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
     return { result: "removed", text: "is removed; its nodes stay as they are" };
@@ -151,7 +154,7 @@ export async function removeUpdate(given: string | undefined, flags: ChangeFlags
 
 /**
  * `kcore update cluster takeover`: the bastion signs the next epoch for the first controller that answers.
- * @throws KcoreError UPDATE_UNKNOWN, UPDATE_OWNED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
+ * @throws KcoreError UPDATE_UNKNOWN, UPDATE_OWNED, CLOCK_DIFFERS, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
  */
 export async function takeOverUpdate(
   given: string | undefined,

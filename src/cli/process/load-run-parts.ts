@@ -21,7 +21,7 @@ async function loadDownloads(): Promise<Fetch> {
   return openDownloads({ folder: join(kcoreHome(), "cache", "downloads"), env: process.env });
 }
 
-interface Given {
+interface RunInput {
   readonly stage: PerformContext;
   readonly project: string;
   readonly revision?: string;
@@ -29,18 +29,21 @@ interface Given {
   readonly passphrase?: string;
 }
 
-/** Loads the parts that carry out a run. `look` opens sessions without a run record; by default each node gets a runner. */
-export async function loadParts(look?: OpenSession): Promise<(given: Given) => Promise<RunResult>> {
+/**
+ * Loads the parts that carry out a run. Each node gets a runner, unless `openRunnerless` opens the sessions: then the
+ * run keeps no record.
+ */
+export async function loadParts(openRunnerless?: OpenSession): Promise<(input: RunInput) => Promise<RunResult>> {
   const [{ executeRun }, { createTransport }, openSession, { readSecret }, { openerOf }, { findAction, actionNames }] =
     await Promise.all([
       import("#engine/orchestrate/execute-run.ts"),
       import("#engine/transport/connect.ts"),
-      look ?? import("#engine/session/open-session.ts").then((opened) => opened.openSession),
+      openRunnerless ?? import("#engine/session/open-session.ts").then((opened) => opened.openSession),
       import("#engine/roster/resolve-secret.ts"),
       import("#engine/encrypted-values/opener.ts"),
       import("#actions/registry.ts"),
     ]);
-  return async ({ stage, project, ...given }) => {
+  return async ({ stage, project, ...input }) => {
     const { header, ...io } = stage;
     const agentSocket = process.env["SSH_AUTH_SOCK"];
     const transport = createTransport({ home: homedir(), ...(agentSocket === undefined ? {} : { agentSocket }) });
@@ -50,8 +53,8 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
       ask: (text) => io.ask({ kind: "passphrase", text, secret: true }),
     });
     let opener: ReturnType<typeof unlocker> | undefined;
-    const unlock: ReturnType<typeof unlocker> = async (asked) =>
-      (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(asked);
+    const unlock: ReturnType<typeof unlocker> = async (request) =>
+      (opener ??= (await import("./unlock-node.ts")).unlocker(header.who))(request);
     let downloads: Promise<Fetch> | undefined;
     const deps: RunDependencies = {
       runId: header.id,
@@ -68,13 +71,13 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
-      fetch: async (...asked) => (await (downloads ??= loadDownloads()))(...asked),
+      fetch: async (...args) => (await (downloads ??= loadDownloads()))(...args),
       sources: { stale: process.env["KCORE_ROSTER_STALE"] === "1" },
       facts: keptFacts({
         project,
         since: header.request.factsSince ?? header.created - FACTS_AGE,
         skipUnknown: header.request.unknownFacts === "skip",
-        ...(!look && {
+        ...(!openRunnerless && {
           decided: {
             file: join(runFolder(project, header.id).path, "fact-terms.json"),
             isResumed: io.earlier.some(({ type }) => type === "run.started"),
@@ -84,8 +87,8 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
       opensCa: async (passphrase) => (await import("./opens-ca.ts")).opensCa(passphrase, header.request.context),
       openFiles: openFileLimit(),
       now: Date.now,
-      ...(!look && { managed: managedThings(project) }),
-      ...given,
+      ...(!openRunnerless && { managed: managedThings(project) }),
+      ...input,
       ...io,
     };
     try {
@@ -96,7 +99,7 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
   };
 }
 
-/** Masks the value in the run's record from now on. */
+/** Masks the value in the run's record from now on, and returns it. */
 export function maskInRecord(value: string): string {
   return secret(value).reveal();
 }

@@ -7,23 +7,26 @@ import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { projectSecrets, sealedFiles, type ProjectSecrets } from "./project-secrets.ts";
 
-export interface ListFlags extends CommonFlags {
+export interface ListSecretsFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
-/** `stale`: sealed to others than recipients.yaml names. `unbound`: sealed by another program, for no place. */
-type Status = "in order" | "stale" | "misplaced" | "unbound" | "broken";
+/**
+ * `stale`: sealed to other recipients than recipients.yaml names. `misplaced`: sealed for another place. `unbound`: sealed by
+ * another program, for no place. `broken`: the sealed text is damaged.
+ */
+type SecretStatus = "in order" | "stale" | "misplaced" | "unbound" | "broken";
 
-interface Row {
+interface SecretRow {
   readonly file: string;
   readonly path: string;
   readonly recipients: readonly string[];
-  readonly status: Status;
+  readonly status: SecretStatus;
   readonly problem?: Problem;
 }
 
-/** `kcore secrets list`: every sealed value, its recipients and its status. No identity is needed. */
-export async function listSecrets({ project: given, output }: ListFlags): Promise<void> {
+/** `kcore secrets list`: prints every sealed value with its recipients and status; needs no identity. */
+export async function listSecrets({ project: given, output }: ListSecretsFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const shown = rows.map(({ file, path, recipients, status }) => ({ file, path, recipients, status }));
   const cells = shown.map(({ file, path, recipients, status }) => [file, path, recipients.join(","), status]);
@@ -36,8 +39,11 @@ export async function listSecrets({ project: given, output }: ListFlags): Promis
   );
 }
 
-/** `kcore secrets check`: the same as problems at their places. @throws KcoreError with every problem */
-export async function checkSecrets({ project: given, output }: ListFlags): Promise<void> {
+/**
+ * `kcore secrets check`: as listSecrets, but with an error for values that are not in order. @throws KcoreError with
+ * every problem, at its place
+ */
+export async function checkSecrets({ project: given, output }: ListSecretsFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const problems = new Problems();
   for (const { problem } of rows) if (problem) problems.add(problem);
@@ -46,7 +52,7 @@ export async function checkSecrets({ project: given, output }: ListFlags): Promi
   printRows(count, output, ["SECRETS", "STATUS"], [[String(rows.length), "in order"]]);
 }
 
-async function rowsOf(project: ProjectSecrets): Promise<readonly Row[]> {
+async function rowsOf(project: ProjectSecrets): Promise<readonly SecretRow[]> {
   const recipients = await project.recipients();
   return sealedFiles(project).flatMap((tree) =>
     sealedIn(tree).map(({ node, path }) => {
@@ -70,7 +76,7 @@ function faultOf(
   here: string,
   fingerprints: readonly string[],
   recipients: readonly Recipient[],
-): (Problem & { readonly status: Status }) | undefined {
+): (Problem & { readonly status: SecretStatus }) | undefined {
   const hint = "kcore secrets rotate";
   const stale = { code: "SECRET_STALE", hint } as const;
   if (place === undefined)

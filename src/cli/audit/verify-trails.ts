@@ -65,8 +65,8 @@ async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailF
   return { trail: trail.name, state, ...verdict, damage };
 }
 
-/** An entry of a run's beginning or end, with its file and line. */
-interface Placed<RunEntry> {
+/** An entry about the start or end of a run, with its file and line. */
+interface LocatedEntry<RunEntry> {
   readonly entry: RunEntry;
   readonly at: Omit<Damage, "what">;
 }
@@ -74,8 +74,8 @@ interface Placed<RunEntry> {
 /** The entries of a trail about the project's runs, compared with their records. */
 class RunRecords {
   readonly #project: string | undefined;
-  readonly #began = new Map<string, Placed<RunBegan>>();
-  readonly #ended: Placed<RunEnded>[] = [];
+  readonly #began = new Map<string, LocatedEntry<RunBegan>>();
+  readonly #ended: LocatedEntry<RunEnded>[] = [];
   /** The newest entry of each run. */
   readonly #last = new Map<string, Entry>();
   readonly #pruned = new Set<string>();
@@ -86,17 +86,17 @@ class RunRecords {
 
   add(entry: Entry, { file, line }: Omit<Damage, "what">): void {
     if (this.#project === undefined) return;
-    const told = entry as Entry & RunsEntry;
-    if (told.type === "runs.pruned") for (const run of told.runs) this.#pruned.add(run);
-    if (told.type === "run.started") this.#began.set(told.run, { entry: told, at: { file, line } });
-    if (told.type === "run.finished") this.#ended.push({ entry: told, at: { file, line } });
-    if (told.type === "run.started" || told.type === "run.finished") this.#last.set(told.run, entry);
+    const about = entry as Entry & RunsEntry;
+    if (about.type === "runs.pruned") for (const run of about.runs) this.#pruned.add(run);
+    if (about.type === "run.started") this.#began.set(about.run, { entry: about, at: { file, line } });
+    if (about.type === "run.finished") this.#ended.push({ entry: about, at: { file, line } });
+    if (about.type === "run.started" || about.type === "run.finished") this.#last.set(about.run, entry);
   }
 
   async damage({ lines }: KnownTrail): Promise<readonly Damage[]> {
     const found: Damage[] = [];
     const compare = async <E extends { readonly run: string }>(
-      all: Iterable<Placed<E>>,
+      all: Iterable<LocatedEntry<E>>,
       judge: (entry: E) => Promise<string | undefined>,
     ): Promise<void> => {
       for (const { entry, at } of all) {
@@ -115,7 +115,7 @@ class RunRecords {
       if (!(error instanceof KcoreError)) throw error;
     });
     if (!header) return `the record of run ${run} cannot be read, although it was not pruned: ${folder.header}`;
-    // A resume writes its revision into the header before it begins.
+    // A resume writes its revision into the header before its `run.started` entry.
     const hasEnded = this.#last.get(run)?.["type"] === "run.finished";
     const isSame = header.who === who && (!hasEnded || header.revision === revision);
     return isSame ? undefined : `the header of run ${run} was changed: ${folder.header}`;
@@ -146,20 +146,20 @@ function draw(findings: readonly TrailFinding[]): string {
     entries === 0 ? "-" : `${first} to ${head?.n}`,
     head && entries > 0 ? `${head.n}:${head.hash}` : "-",
   ]);
-  const told = findings.flatMap(({ trail, damage, error, unmet = [] }) => [
+  const notes = findings.flatMap(({ trail, damage, error, unmet = [] }) => [
     ...(error === undefined ? [] : [`${trail}: ${error}`]),
     ...unmet.map((n) => `${trail}: entry ${n} was noted, and was dropped since to make room for newer ones`),
     ...damage.map(({ file, line, what }) => `${trail}: ${file}:${line}  ${what}`),
   ]);
   const sick = findings.filter(({ state }) => state === "damaged" || state === "unreadable").length;
   const verdict = sick === 0 ? "every trail is whole" : `${sick} of ${findings.length} trails are not whole`;
-  return `${formatTable(["TRAIL", "STATE", "ENTRIES", "HEAD"], rows)}${[...told, verdict].join("\n")}\n`;
+  return `${formatTable(["TRAIL", "STATE", "ENTRIES", "HEAD"], rows)}${[...notes, verdict].join("\n")}\n`;
 }
 
-const Noted = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.string().length(64) }));
+const NotedHeadsFile = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.string().length(64) }));
 
 /** The database of the last heads, by the trail's id. */
-export type NotedHeads = ReturnType<typeof durableJson<z.infer<typeof Noted>>>;
+export type NotedHeads = ReturnType<typeof durableJson<z.infer<typeof NotedHeadsFile>>>;
 
 /**
  * Opens the last heads of trails that this user found whole: they show whether a trail was cut short later.
@@ -167,7 +167,7 @@ export type NotedHeads = ReturnType<typeof durableJson<z.infer<typeof Noted>>>;
  */
 export async function openNotedHeads(): Promise<NotedHeads> {
   const file = join(kcoreHome(), "audit-heads.json");
-  const db = durableJson(file, Noted, {});
+  const db = durableJson(file, NotedHeadsFile, {});
   try {
     await db.read();
     return db;
@@ -177,7 +177,7 @@ export async function openNotedHeads(): Promise<NotedHeads> {
   }
 }
 
-/** Saves the heads of whole trails for the next check. It reads the file again, since another check may have ended meanwhile. */
+/** Saves the heads of whole trails for the next check; reads the file again before, since another check may have ended meanwhile. */
 export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
   await noted.read();

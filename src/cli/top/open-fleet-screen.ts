@@ -3,14 +3,14 @@ import { detectTheme } from "#tui/ink/theme.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 
 /**
- * Opens the dashboard over the whole terminal. This file is loaded only then, because ink comes with it. If this
- * process is killed, another one repairs the terminal.
+ * Opens the dashboard over the whole terminal. This file loads ink, so it is itself loaded only when needed. If this
+ * process is killed, the terminal guard repairs the terminal.
  */
 export async function openFleetScreen(
   options: Pick<FleetViewOptions, "snapshot" | "leave" | "openNode">,
 ): Promise<Pick<FleetView, "show" | "showLink" | "close">> {
   const guard = await guardTerminal("The view was killed: kcore top opens it again");
-  // Reading fails once the terminal is gone: the view leaves, as at a hangup.
+  // Reading fails once the terminal is gone; the view leaves then, as at a hangup.
   const onGone = () => options.leave();
   process.stdin.on("error", onGone);
   const theme = detectTheme(process.env, process.stdout);

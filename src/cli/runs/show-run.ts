@@ -2,17 +2,17 @@ import { watchRun } from "../watch/watch-run.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { readRun } from "../records/known-run.ts";
-import { digestOf, drawForOutput } from "../records/print-digest.ts";
+import { digestRecord, drawForOutput } from "../records/print-digest.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-export interface ShowFlags extends CommonFlags {
+export interface ShowRunFlags extends CommonFlags {
   readonly output: "text" | "json";
   readonly events?: boolean;
   readonly html?: string;
 }
 
-/** `kcore runs show`: a run on one screen; with `--events` everything that happened. */
-export async function showRun(id: string, { project, output, events = false, html }: ShowFlags): Promise<void> {
+/** `kcore runs show`: prints a run's digest; with `--events` all events; with `--html` writes its report instead. */
+export async function showRun(id: string, { project, output, events = false, html }: ShowRunFlags): Promise<void> {
   const root = findProject(project);
   const run = await readRun(root, id);
   if (html !== undefined) {
@@ -23,7 +23,7 @@ export async function showRun(id: string, { project, output, events = false, htm
     await watchRun({ folder: run.folder, output: output === "json" ? "json" : "plain", replayOnly: true });
     return;
   }
-  const digest = await digestOf(run);
+  const digest = await digestRecord(run);
   if (output === "json") {
     printResult(digest, "json");
     return;

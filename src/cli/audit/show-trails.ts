@@ -8,7 +8,7 @@ import { drawTable } from "../terminal/format-table.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-export interface ShowFlags extends TrailFlags {
+export interface ShowTrailsFlags extends TrailFlags {
   readonly output: ResultFormat;
   /** Milliseconds: older entries are left out. */
   readonly since?: number;
@@ -17,11 +17,11 @@ export interface ShowFlags extends TrailFlags {
   readonly origin?: string;
 }
 
-type Shown = Entry & { readonly trail: string };
+type TrailEntry = Entry & { readonly trail: string };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-const columns: readonly Column<Shown>[] = [
+const columns: readonly Column<TrailEntry>[] = [
   { title: "TIME", cell: ({ at }) => new Date(at).toISOString().replace(/\.\d+Z$/, "Z") },
   { title: "TRAIL", cell: ({ trail }) => trail },
   { title: "ENTRY", cell: ({ n }) => String(n), wide: true },
@@ -33,7 +33,7 @@ const columns: readonly Column<Shown>[] = [
   { title: "FROM", cell: (entry) => text(entry["from"]), wide: true },
 ];
 
-const written: readonly Column<WriteList["writes"][number]>[] = [
+const writeColumns: readonly Column<WriteList["writes"][number]>[] = [
   { title: "TIME", cell: ({ at }) => at.replace(/\.\d+Z$/, "Z") },
   { title: "KEY", cell: ({ key }) => key },
   { title: "WHAT", cell: ({ isDeleted }) => (isDeleted ? "deleted" : "written") },
@@ -41,9 +41,10 @@ const written: readonly Column<WriteList["writes"][number]>[] = [
 ];
 
 /**
- * `kcore audit show`: the newest entries of all trails in the order of time. An unreadable trail is reported on stderr.
+ * `kcore audit show`: prints the newest entries of all trails in the order of time; with `--origin` the keys that a controller wrote last.
+ * An unreadable trail is reported on stderr.
  */
-export async function showTrails({ output, since, limit, origin, ...flags }: ShowFlags): Promise<void> {
+export async function showTrails({ output, since, limit, origin, ...flags }: ShowTrailsFlags): Promise<void> {
   const begin = since === undefined ? 0 : Date.now() - since;
   if (origin !== undefined) {
     const { ask } = await openCluster(flags);
@@ -52,11 +53,11 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
     const drawn = (wide: boolean): string =>
       last.length === 0
         ? `no key was last written by ${origin}\n`
-        : drawTable(written, last, { wide, now: Date.now() });
+        : drawTable(writeColumns, last, { wide, now: Date.now() });
     printResult(last, output, drawn);
     return;
   }
-  const shown: Shown[] = [];
+  const shown: TrailEntry[] = [];
   for (const trail of await findTrails(flags)) {
     for (const entry of await entriesOf(trail, begin, limit)) shown.push({ ...entry, trail: trail.name });
   }

@@ -6,13 +6,13 @@ import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
-import { readUpdates, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
-import { drawPlan, shortHash } from "./draw-plan.ts";
+import { readUpdateManifests, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
+import { drawUpdatePlan, shortHash } from "./draw-plan.ts";
 import { nextSteps } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
 import { type AppliedUpdate, planOfPresent, prepareUpdate, requireViable, submitUpdate } from "./submit-update.ts";
 
-export type ApplyFlags = ClusterFlags &
+export type ApplyUpdateFlags = ClusterFlags &
   NameFlags & {
     readonly bundle?: string;
     readonly again?: boolean;
@@ -21,13 +21,16 @@ export type ApplyFlags = ClusterFlags &
     readonly output: ResultFormat;
   };
 
-export type PlanFlags = ClusterFlags &
+export type PlanUpdateFlags = ClusterFlags &
   NameFlags & { readonly bundle?: string; readonly again?: boolean; readonly output: ResultFormat };
 
-/** `kcore update cluster plan`: the plan of manifests, or of a present update, as of now. @throws KcoreError */
+/**
+ * `kcore update cluster plan`: prints the plan of manifests, or of a present update, as of now.
+ * @throws KcoreError USAGE, and as prepareUpdate
+ */
 export async function planUpdates(
   name: string | undefined,
-  { filename = [], bundle, again, output, ...flags }: PlanFlags,
+  { filename = [], bundle, again, output, ...flags }: PlanUpdateFlags,
 ): Promise<void> {
   if ((name === undefined) === (filename.length === 0))
     throw new KcoreError({
@@ -39,16 +42,22 @@ export async function planUpdates(
   const plans: UpdatePlan[] = [];
   const tasks = shownTasks(output);
   if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
-  for (const manifest of await readUpdates(filename))
+  for (const manifest of await readUpdateManifests(filename))
     plans.push((await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) })).plan);
-  const draw = (wide: boolean): string => plans.map((plan) => drawPlan(plan, { wide, now: Date.now() })).join("\n");
+  const draw = (wide: boolean): string =>
+    plans.map((plan) => drawUpdatePlan(plan, { wide, now: Date.now() })).join("\n");
   process.stdout.write(formatResult(plans, output, draw));
   if (plans.some(({ viable }) => !viable)) process.exitCode = exitCodes.failed;
 }
 
 /** `kcore update cluster apply`. @throws KcoreError UPDATE_BLOCKED, and as submitUpdate */
-export async function applyUpdates({ filename = [], watch = false, output, ...flags }: ApplyFlags): Promise<void> {
-  const manifests = await readUpdates(filename);
+export async function applyUpdates({
+  filename = [],
+  watch = false,
+  output,
+  ...flags
+}: ApplyUpdateFlags): Promise<void> {
+  const manifests = await readUpdateManifests(filename);
   const [first, second] = manifests;
   if (!first || (watch && second))
     throw new KcoreError({
@@ -69,21 +78,24 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
   if (watch) await followOne(first.name, { output, ...flags }, { generation: done[0]?.generation ?? 1 });
 }
 
-async function applyOne(manifest: UpdateManifest, { bundle, again, output, passphraseFile, ...flags }: ApplyFlags) {
+async function applyOne(
+  manifest: UpdateManifest,
+  { bundle, again, output, passphraseFile, ...flags }: ApplyUpdateFlags,
+) {
   const cluster = await openCluster(flags);
   const tasks = shownTasks(output);
   const prepared = await prepareUpdate(cluster, manifest, { tasks, ...omitUndefined({ bundle, again }) });
   const { plan } = prepared;
-  // The table shows the blocked nodes, the error tells the reasons.
+  // The table shows the blocked nodes, the error below it has the reasons.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
     process.stdout.write(
-      formatResult(plan, output, (wide) => `${drawPlan(plan, { wide, now: Date.now(), isRefused: true })}\n`),
+      formatResult(plan, output, (wide) => `${drawUpdatePlan(plan, { wide, now: Date.now(), isRefused: true })}\n`),
     );
   if (plan.result !== "unchanged") requireViable(plan);
   return submitUpdate(cluster, prepared, omitUndefined({ passphraseFile, again }));
 }
 
-/** The result, and the next command; `spec`: the update's hooks still need `kcore update cluster run-hooks`. */
+/** The result, and the next commands; with `spec` also the command that runs the update's hooks. */
 function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | undefined): string {
   const { name, result, generation, hash } = applied;
   return [

@@ -2,35 +2,35 @@ import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
 import { readPassphraseFile } from "./given-passphrase.ts";
 import { canPrompt, promptLine } from "./prompt.ts";
 
-interface AskOptions {
-  /** The answer is typed without echo. */
+interface QuestionOptions {
+  /** Whether the answer is typed without echo. */
   readonly secret?: boolean;
 }
 
-/** The line that the operator types; undefined without a terminal, or where the input ended. Ctrl-C ends kcore. */
-export async function ask(text: string, { secret = false }: AskOptions = {}): Promise<string | undefined> {
+/** The line that the operator types; undefined without a terminal, or after Ctrl-D. Ctrl-C ends kcore. */
+export async function ask(text: string, { secret = false }: QuestionOptions = {}): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   return promptLine({ text, secret, signal: new AbortController().signal, onInterrupt: leave });
 }
 
-/** The same without echo. */
+/** As {@link ask}, without echo. */
 export function askSecret(text: string): Promise<string | undefined> {
   return ask(text, { secret: true });
 }
 
-/** The error where no operator can answer. */
+/** The error's texts if no operator can answer. */
 interface Unanswered {
   readonly message: string;
   readonly hint: string;
 }
 
-/** The operator's answer. @throws KcoreError QUESTION_UNANSWERED without a terminal */
-export async function requireAnswer(text: string, unanswered: Unanswered, options?: AskOptions): Promise<string> {
+/** The operator's answer; empty after Ctrl-D. @throws KcoreError QUESTION_UNANSWERED without a terminal */
+export async function requireAnswer(text: string, unanswered: Unanswered, options?: QuestionOptions): Promise<string> {
   if (!canPrompt()) throw new KcoreError({ code: "QUESTION_UNANSWERED", ...unanswered });
   return (await ask(text, options)) ?? "";
 }
 
-/** A new secret, typed twice; never an empty one. @throws KcoreError QUESTION_UNANSWERED, USAGE */
+/** A new secret, typed twice. @throws KcoreError QUESTION_UNANSWERED without a terminal or for an empty one, USAGE if the two differ */
 export async function requireNewSecret(text: string, unanswered: Unanswered): Promise<string> {
   const first = await requireAnswer(text, unanswered, { secret: true });
   if (first === "") throw new KcoreError({ code: "QUESTION_UNANSWERED", ...unanswered });
@@ -44,10 +44,10 @@ export async function isConfirmed(question: string, unanswered: Unanswered): Pro
 }
 
 /**
- * Asks before something that cannot be undone; `yes` answers beforehand.
+ * Asks for a yes before a change that cannot be undone; with `yes` it asks nothing.
  * @throws KcoreError QUESTION_UNANSWERED without a terminal, CONFIRM_DENIED when the answer is not yes
  */
-export async function confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
+export async function requireYes(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
   const unanswered = {
     message: `no terminal to answer at: ${question}`,
     hint: "run it in a terminal, or give --yes",
@@ -69,7 +69,7 @@ export async function passwordOf(whom: string, file: string | undefined): Promis
   throw new KcoreError({ code: "QUESTION_UNANSWERED", message: `no password of ${whom} was given`, hint });
 }
 
-/** Ends kcore at Ctrl-C while a question is open. */
+/** Ends kcore after Ctrl-C at an open question. */
 export function leave(): never {
   process.stdin.setRawMode(false);
   process.stderr.write("\n");

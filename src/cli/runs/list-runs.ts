@@ -10,20 +10,20 @@ import { findRuns, type RunSummary } from "../records/run-summary.ts";
 import type { RunFilter } from "../records/run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-export interface ListFlags extends CommonFlags, RunFilter {
+export interface ListRunsFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
 }
 
-/** `kcore runs list`: the newest last. */
-export async function listRuns({ project, output, ...filter }: ListFlags): Promise<void> {
+/** `kcore runs list`: prints runs, the newest last. */
+export async function listRuns({ project, output, ...filter }: ListRunsFlags): Promise<void> {
   const { state, failed, node, since } = filter;
   const found = await findRuns(findProject(project), filter);
   const none = (state ?? failed ?? node ?? since) ? "no such run\n" : "no runs yet\n";
-  printResult(found.map(plainOf), output, () => (found.length === 0 ? none : drawRuns(found, Date.now())));
+  printResult(found.map(runAsData), output, () => (found.length === 0 ? none : drawRuns(found, Date.now())));
 }
 
-/** The colours of those outcomes that an operator has to notice. */
-const roles: Readonly<Record<string, Role>> = {
+/** The colours of states; other states have none. */
+const stateColours: Readonly<Record<string, Role>> = {
   done: "ok",
   running: "running",
   waiting: "warning",
@@ -34,7 +34,7 @@ const roles: Readonly<Record<string, Role>> = {
   interrupted: "warning",
 };
 
-/** The table of runs; every dry run is marked, also that of a command whose name does not say so. */
+/** The table of runs, which marks each dry run, and below it the questions of waiting runs. */
 export function drawRuns(found: readonly RunSummary[], now: number, isColoured = wantsColor(process.stdout)): string {
   const rows = found.map(({ folder, header, nodes, started, milliseconds, state: is }) => [
     folder.id,
@@ -47,8 +47,8 @@ export function drawRuns(found: readonly RunSummary[], now: number, isColoured =
   ]);
   const { paint } = detectTheme(process.env, process.stdout.isTTY ? process.stdout : undefined);
   const painted = (text: string, column: number) =>
-    column === 1 ? paint(roles[/^\w*/.exec(text)?.[0] ?? ""] ?? "plain", text) : text;
-  const asked = found.flatMap(({ folder: { id }, question }) =>
+    column === 1 ? paint(stateColours[/^\w*/.exec(text)?.[0] ?? ""] ?? "plain", text) : text;
+  const questions = found.flatMap(({ folder: { id }, question }) =>
     question ? [`${cleanLine(`${id} ${describeQuestion(openQuestion(question, id))}`)}\n`] : [],
   );
   const table = formatTable(
@@ -56,10 +56,10 @@ export function drawRuns(found: readonly RunSummary[], now: number, isColoured =
     rows,
     isColoured ? { paint: painted } : {},
   );
-  return [table, ...asked].join("");
+  return [table, ...questions].join("");
 }
 
-function plainOf({ folder, header, state, started, milliseconds, question, nodes, exitCode }: RunSummary): object {
+function runAsData({ folder, header, state, started, milliseconds, question, nodes, exitCode }: RunSummary): object {
   return {
     id: folder.id,
     state,
