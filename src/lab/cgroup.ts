@@ -62,14 +62,14 @@ export async function freeze(group: string, still: boolean): Promise<void> {
   const v2 = join(root, group);
   if (existsSync(join(v1, "freezer.state"))) {
     await writeFile(join(v1, "freezer.state"), still ? "FROZEN" : "THAWED");
-    if (still) await waitFor(join(v1, "freezer.state"), /^FROZEN$/m);
+    if (still) await waitForContent(join(v1, "freezer.state"), /^FROZEN$/m);
   } else if (existsSync(join(v2, "cgroup.freeze"))) {
     await writeFile(join(v2, "cgroup.freeze"), still ? "1" : "0");
-    if (still) await waitFor(join(v2, "cgroup.events"), /^frozen 1$/m);
+    if (still) await waitForContent(join(v2, "cgroup.events"), /^frozen 1$/m);
   }
 }
 
-async function waitFor(file: string, content: RegExp): Promise<void> {
+async function waitForContent(file: string, content: RegExp): Promise<void> {
   await poll(async () => content.test(await readFile(file, "utf8")), { everyMs: 10, limitMs: 1_000 });
 }
 
@@ -93,7 +93,7 @@ export async function removeGroup(group: string): Promise<void> {
 }
 
 /** The cgroup's folders that still exist. */
-export function foldersOf(group: string): string[] {
+export function groupFolders(group: string): string[] {
   return hierarchies()
     .map((hierarchy) => join(hierarchy, group))
     .filter((folder) => existsSync(folder));

@@ -4,27 +4,27 @@ import { join } from "node:path";
 import { poll } from "#base/wait.ts";
 import { assetFolder } from "./assets.ts";
 import { freeze, processesOf, startInGroup } from "./cgroup.ts";
-import { withPrefix, type Place } from "./place.ts";
-import { removeRemains, failedStart, groupOf, killMachine } from "./processes.ts";
+import { withPrefix, type LabPlace } from "./place.ts";
+import { removeRemains, failedStart, nodeGroup, killMachine } from "./processes.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { sourcesLine } from "./repository.ts";
-import { must } from "./run-command.ts";
+import { mustRun } from "./run-command.ts";
 
 /** Starts a node that does not run; returns as soon as its supervisor holds its mounts. Throws `LAB_NODE_FAILED`. */
-export async function startContainer(place: Place, node: NodeRecord): Promise<void> {
+export async function startContainer(place: LabPlace, node: NodeRecord): Promise<void> {
   await removeRemains(place, node);
   await makeState(node);
   const supervise = ["unshare", "-m", "--propagation", "slave", join(assetFolder(), "supervise")];
   const environment = await environmentOf(place, node);
-  const runs = await startInGroup(groupOf(place, node), supervise, consoleLogOf(node), environment);
+  const runs = await startInGroup(nodeGroup(place, node), supervise, consoleLogOf(node), environment);
   const isUp = (): boolean => existsSync(join(node.folder, "pid"));
   await poll(() => isUp() || !runs(), { everyMs: 10, limitMs: 30_000 });
   if (!isUp()) throw await failedStart(place, node, "console.log");
 }
 
 /** Ends a node as a power cut does: unsynced data of its ext4 and xfs file systems is lost. */
-export async function cutContainer(place: Place, node: NodeRecord): Promise<void> {
-  const group = groupOf(place, node);
+export async function cutContainer(place: LabPlace, node: NodeRecord): Promise<void> {
+  const group = nodeGroup(place, node);
   const pids = await processesOf(group);
   const supervisor = Number(await readFile(join(node.folder, "pid"), "utf8").catch(() => ""));
   if (pids.includes(supervisor)) {
@@ -47,7 +47,7 @@ export async function loopsOf(node: NodeRecord): Promise<string[]> {
   return text.split("\n").flatMap((line) => (line === "" ? [] : [line.split(" ")[0] ?? ""]));
 }
 
-async function environmentOf(place: Place, node: NodeRecord): Promise<Record<string, string>> {
+async function environmentOf(place: LabPlace, node: NodeRecord): Promise<Record<string, string>> {
   return {
     FOLDER: node.folder,
     NODE: node.name,
@@ -57,7 +57,7 @@ async function environmentOf(place: Place, node: NodeRecord): Promise<Record<str
     // one name space for the whole machine: another lab may have an n1
     MACHINE: `${place.bridge}-${node.number}`,
     MACHINE_ID: node.id,
-    CGROUP: groupOf(place, node),
+    CGROUP: nodeGroup(place, node),
     LOWER: node.images.join(":"),
     DISKS: String(node.disks.length),
     SOURCES: sourcesLine(place),
@@ -70,8 +70,8 @@ async function makeState(node: NodeRecord): Promise<void> {
   const state = join(node.folder, "state.img");
   if (existsSync(state)) return;
   await rm(`${state}.new`, { force: true });
-  await must("truncate", ["-s", node.root ?? "8G", `${state}.new`]);
-  await must("mkfs.ext4", ["-q", "-E", "lazy_itable_init=1,nodiscard", `${state}.new`]);
+  await mustRun("truncate", ["-s", node.root ?? "8G", `${state}.new`]);
+  await mustRun("mkfs.ext4", ["-q", "-E", "lazy_itable_init=1,nodiscard", `${state}.new`]);
   await rename(`${state}.new`, state);
 }
 
@@ -90,7 +90,7 @@ async function childOf(pid: number | undefined): Promise<number | undefined> {
  */
 async function cutPower(mountPoints: readonly string[]): Promise<void> {
   const cut = `my($v,$f)=pack("L",2);open($f,"<",$_)&&ioctl($f,0x8004587d,$v) or do{$bad=1;warn "$_: $!\\n"}`;
-  await must("perl", ["-e", `my $bad;for(@ARGV){${cut}}exit($bad?1:0)`, "--", ...mountPoints]);
+  await mustRun("perl", ["-e", `my $bad;for(@ARGV){${cut}}exit($bad?1:0)`, "--", ...mountPoints]);
 }
 
 /** Where the node whose PID 1 is `init` has mounted file systems of these loop devices, as paths of this machine. */

@@ -5,12 +5,12 @@ import type { RunTasks } from "#base/tasks.ts";
 import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { bridgeDown, isForeign, labInterfaces, removeCable } from "./bridge.ts";
-import { foldersOf, killAll, removeGroup } from "./cgroup.ts";
-import { must } from "./run-command.ts";
+import { groupFolders, killAll, removeGroup } from "./cgroup.ts";
+import { mustRun } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { detachLoops, findLoops } from "./processes.ts";
 import { removeMachine } from "./machine.ts";
-import { lockOfLab, type Place } from "./place.ts";
+import { lockOfLab, type LabPlace } from "./place.ts";
 import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.ts";
 
 /**
@@ -18,7 +18,7 @@ import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.t
  * folder. Throws `LAB_LEFTOVERS` if anything stays.
  */
 export async function takeDown(
-  place: Place,
+  place: LabPlace,
   names: readonly string[] | undefined,
   { tasks, note }: { readonly tasks: RunTasks; readonly note: (line: string) => void },
 ): Promise<void> {
@@ -45,7 +45,7 @@ export async function takeDown(
 }
 
 /** Removes the lab's remains in the kernel, also after its folder was removed by hand, and half-made nodes. */
-async function sweep(place: Place): Promise<void> {
+async function sweep(place: LabPlace): Promise<void> {
   if (!(await isForeign(place))) {
     await killAll(place.group);
     for (const cable of labInterfaces(place).filter((name) => name !== place.bridge)) await removeCable(cable);
@@ -53,11 +53,11 @@ async function sweep(place: Place): Promise<void> {
     await removeGroup(place.group);
   }
   await detachLoops(`${place.folder}/`);
-  await must("rm", ["-rf", "--one-file-system", join(place.folder, "nodes")]);
+  await mustRun("rm", ["-rf", "--one-file-system", join(place.folder, "nodes")]);
 }
 
 /** Throws `LAB_LEFTOVERS` naming everything of the lab that is still on this machine. */
-async function refuseLeftovers(place: Place): Promise<void> {
+async function refuseLeftovers(place: LabPlace): Promise<void> {
   let left: readonly string[] = [];
   // the kernel takes file systems and cables apart after the last process that saw them has ended
   const look = async (): Promise<boolean> => {
@@ -77,7 +77,7 @@ async function refuseLeftovers(place: Place): Promise<void> {
 }
 
 /** Everything that this machine has of the lab besides its folder. */
-async function findLeftovers(place: Place): Promise<string[]> {
+async function findLeftovers(place: LabPlace): Promise<string[]> {
   const mounts = (await readFile("/proc/self/mounts", "utf8"))
     .split("\n")
     .filter((line) => line.includes(` ${place.folder}/`));
@@ -87,6 +87,6 @@ async function findLeftovers(place: Place): Promise<string[]> {
   ];
   if (await isForeign(place)) return left;
   left.push(...labInterfaces(place).map((name) => `network interface ${name}`));
-  left.push(...foldersOf(place.group).map((folder) => `cgroup ${folder}`));
+  left.push(...groupFolders(place.group).map((folder) => `cgroup ${folder}`));
   return left;
 }

@@ -13,10 +13,10 @@ import {
 } from "./record.ts";
 import { withLock } from "./lock.ts";
 import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
-import { usualName, type Place } from "./place.ts";
+import { defaultLab, type LabPlace } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import { serialOf } from "./roster-text.ts";
-import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
+import { runOverSsh, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 import { runOnConsole } from "./vm/console-shell.ts";
 import { sockets } from "./vm/qemu.ts";
 import { dial } from "./vm/qmp.ts";
@@ -56,7 +56,7 @@ export type Prepare = <T>(
 ) => Promise<T>;
 
 /** A node for product code and tests. */
-export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, tasks: RunTasks) {
+export async function labNode(place: LabPlace, record: NodeRecord, prepare: Prepare, tasks: RunTasks) {
   const cable = cableOf(place, record.number);
   const locked = <T>(work: () => Promise<T>): Promise<T> => withLock(place.home, lockOfNode(place, record), 120, work);
   const requireRunning = async (): Promise<void> => {
@@ -81,7 +81,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     /** Throws `LAB_NODE_FAILED` if it does not run, and says how to start it. */
     requireRunning,
     /** Runs a command line in the login shell of root, or of `ops`, `opspw`. */
-    exec: (command: string, options?: Parameters<typeof execute>[3]) => execute(place, record, command, options),
+    exec: (command: string, options?: Parameters<typeof runOverSsh>[3]) => runOverSsh(place, record, command, options),
     /** Takes it off the network; open connections hang, as with a dead switch port. */
     cut: () => locked(async () => requireRunning().then(() => cutCable(cable))),
     heal: () => locked(async () => requireRunning().then(() => healCable(place, cable))),
@@ -109,8 +109,8 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
   };
 }
 
-function notRunning(place: Place, { name }: NodeRecord): KcoreError {
-  const lab = place.name === usualName ? "" : ` --name ${place.name}`;
+function notRunning(place: LabPlace, { name }: NodeRecord): KcoreError {
+  const lab = place.name === defaultLab ? "" : ` --name ${place.name}`;
   return nodeFailed({ message: `${name} does not run`, hint: `kcore lab start${lab} ${name}` });
 }
 
@@ -118,14 +118,14 @@ function noVm({ name }: NodeRecord, so: string): KcoreError {
   return nodeFailed({ message: `${name} is no virtual machine: ${so}` });
 }
 
-async function moveVmDisk(place: Place, node: NodeRecord, move: DiskMove): Promise<void> {
+async function moveVmDisk(place: LabPlace, node: NodeRecord, move: DiskMove): Promise<void> {
   if (node.kind !== "vm") throw noVm(node, "its disks cannot be moved");
   if (!(await isRunning(place, node))) throw notRunning(place, node);
   await moveDisk(place, node, move);
 }
 
 /** Starts a node unless it runs, and waits until ssh answers. */
-export function startTask(place: Place, record: NodeRecord): Task {
+export function startTask(place: LabPlace, record: NodeRecord): Task {
   return {
     title: `starting ${record.name}`,
     work: async () => {
@@ -138,7 +138,7 @@ export function startTask(place: Place, record: NodeRecord): Task {
   };
 }
 
-export async function statusOf(place: Place, record: NodeRecord): Promise<LabNodeStatus> {
+export async function statusOf(place: LabPlace, record: NodeRecord): Promise<LabNodeStatus> {
   const { name, kind, address, id } = record;
   return {
     name,
@@ -150,7 +150,7 @@ export async function statusOf(place: Place, record: NodeRecord): Promise<LabNod
   };
 }
 
-async function disksOf(place: Place, record: NodeRecord): Promise<LabDisk[]> {
+async function disksOf(place: LabPlace, record: NodeRecord): Promise<LabDisk[]> {
   const devices = (await isRunning(place, record)) ? await devicesOf(record) : [];
   const link = record.kind === "vm" ? "virtio" : "lab";
   return record.disks.map((size, index) => {

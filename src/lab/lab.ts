@@ -11,17 +11,17 @@ import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
 import { isRunning } from "./processes.ts";
 import {
-  findPlace,
+  findLabPlace,
   labNames,
   lockOfLab,
   namedPackages,
   recordPackages,
-  recordPlace,
+  recordLabPlace,
   type PlaceOptions,
 } from "./place.ts";
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
-import { rosterText } from "./roster-text.ts";
+import { labRosterText } from "./roster-text.ts";
 
 export type { LabNode } from "./lab-node.ts";
 export type { NodeSpec } from "./record.ts";
@@ -44,7 +44,7 @@ export type Lab = Awaited<ReturnType<typeof openLab>>;
 export async function openLab(options: LabOptions = {}) {
   const { mirror, packages: asked, tasks = runTasks, note = () => undefined, ...where } = options;
   requireRoot();
-  const place = await findPlace(where);
+  const place = await findLabPlace(where);
   const prepare: Prepare = async (nodes, work) => {
     const withVms = nodes.some(({ kind }) => kind === "vm");
     const withNix = nodes.some(({ nix = false }) => nix);
@@ -63,7 +63,7 @@ export async function openLab(options: LabOptions = {}) {
     const images = await prepareImages(place, { mirror, tasks, note, withNix, withVms, withZfs, packages });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
-      await recordPlace(place);
+      await recordLabPlace(place);
       await recordPackages(place, packages);
       await servePackages(place, [images.packages, ...(images.more === "" ? [] : [images.more])]);
       return work(images);
@@ -74,7 +74,7 @@ export async function openLab(options: LabOptions = {}) {
     /** Makes and starts these nodes, with missing packages and images first; running nodes stay as they are. */
     up: async (specs: readonly NodeSpec[]): Promise<LabNode[]> => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
-      for (const [index, record] of records.entries()) tellDifference(record, specs[index], note);
+      for (const [index, record] of records.entries()) noteDifference(record, specs[index], note);
       await raiseWeight(place.group, records.some(({ kind }) => kind === "vm") ? weights.machine : weights.fleet);
       await tasks(records.map((record) => startTask(place, record)));
       return Promise.all(records.map(async (record) => labNode(place, record, prepare, tasks)));
@@ -88,7 +88,7 @@ export async function openLab(options: LabOptions = {}) {
       const records = await readRecords(place);
       const running = await Promise.all(records.map((record) => isRunning(place, record)));
       const options = { lab: place.name, identityFile: identityFileOf(place) };
-      return rosterText(
+      return labRosterText(
         records.filter((_, index) => running[index]),
         options,
       );
@@ -102,7 +102,7 @@ const weights = { fleet: 4096, machine: 32_768 } as const;
 /** The nodes of every lab on this machine. */
 export async function listLabs(home?: string): Promise<readonly (LabNodeStatus & { readonly lab: string })[]> {
   const labs = (await labNames(home)).map(async (lab) => {
-    const place = await findPlace({ name: lab, ...(home === undefined ? {} : { home }) });
+    const place = await findLabPlace({ name: lab, ...(home === undefined ? {} : { home }) });
     const records = await readRecords(place);
     return Promise.all(records.map(async (record) => ({ lab, ...(await statusOf(place, record)) })));
   });
@@ -110,7 +110,7 @@ export async function listLabs(home?: string): Promise<readonly (LabNodeStatus &
 }
 
 /** Notes that an existing node stays as it is, if the spec asks for something else. */
-function tellDifference(record: NodeRecord, spec: NodeSpec | undefined, note: (line: string) => void): void {
+function noteDifference(record: NodeRecord, spec: NodeSpec | undefined, note: (line: string) => void): void {
   const shape = ({ kind, disks, zfs = false, live = false, tpm = false }: NodeSpec): string =>
     `${live ? "live " : ""}${kind} with disks ${disks.join(" ") || "none"}${zfs ? " and ZFS" : ""}${tpm ? " and a TPM" : ""}`;
   if (!spec || shape(spec) === shape(record)) return;

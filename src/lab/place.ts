@@ -16,14 +16,14 @@ export interface PlaceOptions {
   readonly net?: string;
 }
 
-const Recorded = z.object({ bridge: z.string(), net: z.string() });
-const Packages = z.array(z.string()).readonly();
+const RecordedNetwork = z.object({ bridge: z.string(), net: z.string() });
+const PackageNames = z.array(z.string()).readonly();
 
 /** The lab that commands mean when they name none. */
-export const usualName = "lab";
+export const defaultLab = "lab";
 
 /** Where one lab lives on this machine. Interfaces, machine names and cgroups derive from the bridge: no two labs may share one. */
-export interface Place {
+export interface LabPlace {
   readonly name: string;
   /** The shared files of labs: images, packages, the ssh key. */
   readonly home: string;
@@ -46,14 +46,14 @@ const netPattern =
 const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
 /** Finds a lab's place: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that differ from the record. */
-export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
+export async function findLabPlace({ home, name = defaultLab, bridge, net }: PlaceOptions = {}): Promise<LabPlace> {
   const root = homeOf(home);
   if (!namePattern.test(name))
     throw usage(`“${name}” cannot be a lab's name: lower case letters, digits and “-”, at most 20`);
   if (/[,:\\\s]/.test(root))
     throw usage(`the lab's folder ${root} may not contain a comma, a colon, a backslash or a space`);
   const folder = join(root, "labs", name);
-  const recorded = await readCached(recordFile(folder), Recorded);
+  const recorded = await readCached(recordFile(folder), RecordedNetwork);
   const derived = deriveNetwork(name);
   const chosen = { bridge: bridge ?? recorded?.bridge ?? derived.bridge, net: net ?? recorded?.net ?? derived.net };
   if (!/^[a-z][a-z0-9]{0,7}$/.test(chosen.bridge)) {
@@ -78,12 +78,12 @@ function networkOf(net: string): string {
 }
 
 /** A node's address: 11 in fd77:0:0:1::/64 is fd77:0:0:1::11. */
-export function addressAt({ network }: Pick<Place, "network">, number: number): string {
+export function addressAt({ network }: Pick<LabPlace, "network">, number: number): string {
   return network.replace(/0?\/\d+$/, String(number));
 }
 
 /** An address of a lab as ip(8) and systemd.network(5) take it. */
-export function withPrefix({ network }: Pick<Place, "network">, address: string): string {
+export function withPrefix({ network }: Pick<LabPlace, "network">, address: string): string {
   return `${address}${network.slice(network.indexOf("/"))}`;
 }
 
@@ -98,41 +98,41 @@ function homeOf(home?: string): string {
 }
 
 /** The name of the lock that is held while things that a lab's nodes share are made or removed. */
-export function lockOfLab({ name }: Place): string {
+export function lockOfLab({ name }: LabPlace): string {
   return `${name}.lab`;
 }
 
 /** Remembers the bridge and the network, so that later commands need only the lab's name. */
-export async function recordPlace({ folder, bridge, net }: Place): Promise<void> {
+export async function recordLabPlace({ folder, bridge, net }: LabPlace): Promise<void> {
   await makeFolder(folder, { mode: 0o700 });
-  await durableJson(recordFile(folder), Recorded, { bridge, net }).write();
+  await durableJson(recordFile(folder), RecordedNetwork, { bridge, net }).write();
 }
 
 const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
 
 /** The names of packages that were asked for in a lab, now or before. Throws `USAGE`. */
-export async function namedPackages(place: Place, asked: readonly string[] = []): Promise<readonly string[]> {
+export async function namedPackages(place: LabPlace, asked: readonly string[] = []): Promise<readonly string[]> {
   const bad = asked.find((name) => !packagePattern.test(name));
   if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);
-  const recorded = (await readCached(packagesFile(place), Packages)) ?? [];
+  const recorded = (await readCached(packagesFile(place), PackageNames)) ?? [];
   return [...new Set([...recorded, ...asked])].sort();
 }
 
 /** Records the packages, so that the next `up` need not name them. */
-export async function recordPackages(place: Place, names: readonly string[]): Promise<void> {
-  await durableJson(packagesFile(place), Packages, names).write();
+export async function recordPackages(place: LabPlace, names: readonly string[]): Promise<void> {
+  await durableJson(packagesFile(place), PackageNames, names).write();
 }
 
 function recordFile(folder: string): string {
   return join(folder, "lab.json");
 }
 
-function packagesFile({ folder }: Place): string {
+function packagesFile({ folder }: LabPlace): string {
   return join(folder, "packages.json");
 }
 
 function deriveNetwork(name: string): { bridge: string; net: string } {
-  if (name === usualName) return { bridge: "kclab", net: "10.77.0" };
+  if (name === defaultLab) return { bridge: "kclab", net: "10.77.0" };
   const digest = createHash("sha256").update(name).digest();
   return {
     bridge: `kc${digest.toString("hex").slice(0, 6)}`,

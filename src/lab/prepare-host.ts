@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { RunTasks } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { commandPath, must } from "./run-command.ts";
+import { commandPath, mustRun } from "./run-command.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
 export function requireRoot(): void {
@@ -50,14 +50,14 @@ export async function prepareHost(
   packagesOf: Readonly<Record<string, string>>,
   locked: (work: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  if (missingOf(packagesOf).size === 0) return;
+  if (missingPackages(packagesOf).size === 0) return;
   // The former holder of the lock may have installed them.
-  await locked(() => install(tasks, missingOf(packagesOf)));
+  await locked(() => install(tasks, missingPackages(packagesOf)));
 }
 
 const folders = commandPath.split(":");
 
-function missingOf(packagesOf: Readonly<Record<string, string>>): ReadonlySet<string> {
+function missingPackages(packagesOf: Readonly<Record<string, string>>): ReadonlySet<string> {
   const missing = Object.entries(packagesOf).filter(
     ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
   );
@@ -77,9 +77,9 @@ async function install(tasks: RunTasks, packages: ReadonlySet<string>): Promise<
   }
   const words = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
   const work = async (): Promise<void> => {
-    await must("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
-    await must("apt-get", ["-q", "update"]);
-    await must("apt-get", words);
+    await mustRun("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
+    await mustRun("apt-get", ["-q", "update"]);
+    await mustRun("apt-get", words);
   };
   await tasks([{ title: `installing on this machine: ${[...packages].join(" ")}`, work }]);
 }

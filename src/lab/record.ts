@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { replaceFile } from "#base/file.ts";
-import { must } from "./run-command.ts";
-import { addressAt, type Place } from "./place.ts";
+import { mustRun } from "./run-command.ts";
+import { addressAt, type LabPlace } from "./place.ts";
 
 export type NodeKind = "debian" | "busybox" | "vm";
 
@@ -51,12 +51,12 @@ export function consoleLogOf({ folder }: Pick<NodeRecord, "folder">): string {
 }
 
 /** The name of the lock that is held while one node is started, cut or removed. */
-export function lockOfNode({ name }: Place, node: NodeRecord): string {
+export function lockOfNode({ name }: LabPlace, node: NodeRecord): string {
   return `${name}.node.${node.name}`;
 }
 
 /** The nodes that were made and not taken down, by name. */
-export async function readRecords(place: Place): Promise<NodeRecord[]> {
+export async function readRecords(place: LabPlace): Promise<NodeRecord[]> {
   const nodes = join(place.folder, "nodes");
   const names = existsSync(nodes) ? await readdir(nodes) : [];
   const records: NodeRecord[] = [];
@@ -69,7 +69,7 @@ export async function readRecords(place: Place): Promise<NodeRecord[]> {
 }
 
 /** One node; throws `LAB_NODE_UNKNOWN` with the nearest name. */
-export async function readRecord(place: Place, name: string): Promise<NodeRecord> {
+export async function readRecord(place: LabPlace, name: string): Promise<NodeRecord> {
   const records = await readRecords(place);
   const found = records.find((record) => record.name === name);
   if (found) return found;
@@ -86,7 +86,7 @@ export async function readRecord(place: Place, name: string): Promise<NodeRecord
  * Makes the nodes that do not exist: address, id and host key, each once; the caller holds the lab's lock. Throws `USAGE` for
  * names or sizes that cannot be.
  */
-export async function makeRecords(place: Place, specs: readonly NodeSpec[], images: Images): Promise<NodeRecord[]> {
+export async function makeRecords(place: LabPlace, specs: readonly NodeSpec[], images: Images): Promise<NodeRecord[]> {
   for (const spec of specs) checkSpec(spec);
   const records = await readRecords(place);
   const wanted: NodeRecord[] = [];
@@ -99,12 +99,12 @@ export async function makeRecords(place: Place, specs: readonly NodeSpec[], imag
   return wanted;
 }
 
-async function makeRecord(place: Place, spec: NodeSpec, number: number, images: Images): Promise<NodeRecord> {
+async function makeRecord(place: LabPlace, spec: NodeSpec, number: number, images: Images): Promise<NodeRecord> {
   const folder = join(place.folder, "nodes", spec.name);
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const address = addressAt(place, number);
-  await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
+  await mustRun("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
   const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
   await replaceFile(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
   const layers = {

@@ -3,9 +3,9 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /** How a command on this machine ended. */
-export type Finished = Pick<Ended, "code" | "stdout" | "stderr">;
+export type CommandEnd = Pick<Ended, "code" | "stdout" | "stderr">;
 
-export interface RunOptions {
+export interface CommandOptions {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Ends the command with SIGKILL after so many milliseconds. */
@@ -26,11 +26,11 @@ export function lastingEnvironment(extra: Readonly<Record<string, string>> = {})
 }
 
 /** Runs a command on this machine and waits for its end. */
-export function run(
+export function runCommand(
   command: string,
   args: readonly string[],
-  { input, env, timeout }: RunOptions = {},
-): Promise<Finished> {
+  { input, env, timeout }: CommandOptions = {},
+): Promise<CommandEnd> {
   return runProgram([command, ...args], {
     env: commandEnvironment(env),
     ...omitUndefined({ input, limitMs: timeout }),
@@ -38,26 +38,26 @@ export function run(
 }
 
 /** Runs a command that has to succeed and returns its stdout; throws `LAB_COMMAND_FAILED` with the last of its stderr. */
-export async function must(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
-  const { code, stdout, stderr } = await run(command, args, options);
+export async function mustRun(command: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(command, args, options);
   if (code === 0) return stdout;
   throw new KcoreError(
     {
       code: "LAB_COMMAND_FAILED",
       message: `“${[command, ...args].join(" ").slice(0, 200)}” ended with exit code ${code}`,
-      detail: lastLines(stderr.trim() === "" ? stdout : stderr),
+      detail: endLines(stderr.trim() === "" ? stdout : stderr),
     },
     { exitCode: exitCodes.failed },
   );
 }
 
 /** The end of a long output, as much as fits on a screen. */
-export function lastLines(text: string, count = 15): string {
+export function endLines(text: string, count = 15): string {
   return text.trimEnd().split("\n").slice(-count).join("\n");
 }
 
 /** Wraps a command so that this process's death kills it, with its mounts and children. */
-export function bound(command: string, args: readonly string[]): [string, string[]] {
+export function boundCommand(command: string, args: readonly string[]): [string, string[]] {
   const own = ["-m", "-p", "-f", "--kill-child", "--mount-proc", "--propagation", "private"];
   return ["setpriv", ["--pdeathsig", "KILL", "unshare", ...own, command, ...args]];
 }

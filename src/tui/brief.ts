@@ -16,13 +16,13 @@ export interface EventLines {
 }
 
 type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${string}` }>;
-type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
+type EndEvent = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
 const nothing: EventLines = { lines: [] };
 /** Milliseconds after which lines report work in order, too, because the operator waits for it. */
-export const LONG = 5000;
+export const longMs = 5000;
 /** Up to so many lines of output are not folded. */
-const FEW = 5;
+const mostUnfolded = 5;
 
 /** The brief lines of each event of a run; they need the run before the event. */
 export class BriefLines {
@@ -67,10 +67,10 @@ export class BriefLines {
         return nothing;
       case "node.sending": {
         const since = before.nodes.get(event.node)?.sending?.since ?? event.at;
-        return this.#quiet || event.at - since < LONG ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet || event.at - since < longMs ? nothing : { lines: describeEvent(before, event) };
       }
       case "node.sent":
-        return this.#quiet || event.duration < LONG ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet || event.duration < longMs ? nothing : { lines: describeEvent(before, event) };
       case "action.started":
       case "step.started":
         return { lines: this.#leave(before, event) };
@@ -114,8 +114,8 @@ export class BriefLines {
     const isNote = event.type === "step.note" || event.type === "action.note";
     const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
     const begin = this.#begun.has(key) || this.#quiet ? [] : [startLine(event, before)];
-    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) {
-      if (one && !this.#quiet) this.#early.set(key, { due: one.startedAt + LONG, lines: [...begin, ...said] });
+    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < longMs)) {
+      if (one && !this.#quiet) this.#early.set(key, { due: one.startedAt + longMs, lines: [...begin, ...said] });
       return [];
     }
     this.#early.delete(key);
@@ -127,7 +127,7 @@ export class BriefLines {
     return begin;
   }
 
-  #end(before: RunModel, event: Ended): EventLines {
+  #end(before: RunModel, event: EndEvent): EventLines {
     const key = workKey(event);
     const { outcome, duration = 0 } = event;
     const kept = this.#kept.get(key) ?? [];
@@ -138,13 +138,13 @@ export class BriefLines {
     if (outcome === "failed") return { lines: [...left, ...kept, ...describeEvent(before, event)] };
     if (this.#quiet) return nothing;
     if (outcome === "ok" || outcome === "skipped") {
-      const isLong = event.type === "action.finished" && duration >= LONG;
+      const isLong = event.type === "action.finished" && duration >= longMs;
       return { lines: wasNamed || isLong ? [...left, ...describeEvent(before, event)] : left };
     }
     const { diff, ...rest } = { diff: undefined, ...event };
     const more = [...kept, ...(event.type === "step.finished" ? describeDiff(event.node, diff) : [])];
     const lines = [...left, ...describeEvent(before, rest)];
-    if (!this.#keeps || more.length <= FEW) return { lines: [...lines, ...more] };
+    if (!this.#keeps || more.length <= mostUnfolded) return { lines: [...lines, ...more] };
     const since = workIn(before, event)?.startedAt ?? event.at;
     return { lines, folded: { title: `${startLine(event, before).text}: ${more.length} lines`, since, lines: more } };
   }

@@ -1,23 +1,23 @@
 import type { Problem } from "#errors/problem.ts";
 
 /** A failure and the exit status of its command. */
-interface Failed {
+interface FailedCommand {
   readonly problem?: Problem | undefined;
   readonly exitStatus?: number | undefined;
 }
 
 /** Codes whose message says only that a command failed: the cause is in the command's own error output. */
-const vague: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
+const vagueCodes: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
 
 /**
  * The cause of a failed step in one line: “checksum mismatch (exit 3)”. It is the last line of the errors in the problem's
  * detail; without any, the message.
  */
-export function causeLine({ problem, exitStatus }: Failed): string | undefined {
-  if (!problem || !vague.has(problem.code)) return problem?.message;
+export function causeLine({ problem, exitStatus }: FailedCommand): string | undefined {
+  if (!problem || !vagueCodes.has(problem.code)) return problem?.message;
   const said = problem.detail?.split("\n").findLast((line) => /[\p{L}\p{N}]/u.test(line));
   if (said === undefined) return problem.message;
-  return exitStatus === undefined ? said.trim() : `${said.trim()} (${ended(exitStatus)})`;
+  return exitStatus === undefined ? said.trim() : `${said.trim()} (${statusText(exitStatus)})`;
 }
 
 /** The problem with its cause first, as views draw it: “no space left on device (exit 28)”. */
@@ -27,7 +27,7 @@ export function causeFirst<One extends Problem | undefined>(problem: One, exitSt
   return { ...problem, message: exitStatus === undefined ? `${cause}: ${problem.message}` : cause };
 }
 
-function ended(status: number): string {
+function statusText(status: number): string {
   return status > 128 ? `signal ${status - 128}` : `exit ${status}`;
 }
 

@@ -27,7 +27,7 @@ export function describeEvent(before: RunModel, event: RunEvent): readonly Plain
 function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   switch (event.type) {
     case "run.started":
-      return [{ mark: "title", text: titleOf(event) }];
+      return [{ mark: "title", text: runTitle(event) }];
     case "run.stopping": {
       const how = event.how === "stop" ? "stopping: no new step starts" : "aborting: the running steps are ended";
       return [{ mark: "warning", text: `${how} (${event.by})` }];
@@ -48,7 +48,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "node.connected":
       return [line("done", event.node, `connected${event.fingerprint ? `  ${event.fingerprint}` : ""}`)];
     case "node.disconnected":
-      return [line("warning", event.node, `connection lost: ${event.reason}${retry(event.retryIn)}`)];
+      return [line("warning", event.node, `connection lost: ${event.reason}${retryText(event.retryIn)}`)];
     case "node.waiting":
       return [line("started", event.node, `waiting: ${event.reason}`)];
     case "node.rebooted":
@@ -58,7 +58,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
     case "node.unsaved":
       return [line("output", event.node, `${event.device} is unchanged: its saved table is not kept`)];
     case "node.sending":
-      return isTold(before, event) ? [line("output", event.node, sendingText(event))] : [];
+      return isReported(before, event) ? [line("output", event.node, sendingText(event))] : [];
     case "node.sent":
       return [line("done", event.node, sentText(event))];
     case "node.milestone":
@@ -96,20 +96,20 @@ export function savedText({ device, save, before }: NonNullable<NodeModel["saved
 
 /** A content on its way: “sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s”. */
 export function sendingText(sending: Sending): string {
-  return `sending ${sending.name}${by(sending)}  ${formatSending(sending)}`;
+  return `sending ${sending.name}${sourceText(sending)}  ${formatSending(sending)}`;
 }
 
 /** A content that has arrived: “sent kcore-0.1.0  44.0 MB  5.2 s”. */
 export function sentText({ name, bytes, duration, from }: NonNullable<NodeModel["sent"]>[number]): string {
-  return `sent ${name}${by({ from })}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
+  return `sent ${name}${sourceText({ from })}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
 }
 
-function by({ from }: { readonly from?: string | undefined }): string {
+function sourceText({ from }: { readonly from?: string | undefined }): string {
   return from === undefined ? "" : ` from ${from}`;
 }
 
 /** Whether a line reports this progress: the first one, and one for each tenth. */
-function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
+function isReported(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
   const before = model.nodes.get(node)?.sending;
   const tenth = (bytes: number) => Math.floor((bytes * 10) / total);
   return before?.name !== name || tenth(sent) > tenth(before.sent);
@@ -122,7 +122,7 @@ export function line(mark: PlainLine["mark"], who: string, text: string): PlainL
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
 
-function titleOf({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"run.started">): string {
+function runTitle({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"run.started">): string {
   const at = revision === undefined ? "" : ` at ${revision.slice(0, 12)}${dirty ? " (with changes)" : ""}`;
   const shown = nodes.length > 12 ? `${nodes.slice(0, 12).join(", ")} and ${nodes.length - 12} more` : nodes.join(", ");
   const count = nodes.length === 1 ? "1 node" : `${nodes.length} nodes`;
@@ -191,8 +191,8 @@ export function describeDiff(node: string, diff: string | undefined): readonly P
 
 function describeNodeEnd(before: RunModel, { node, outcome, problem }: Of<"node.finished">): readonly PlainLine[] {
   if (outcome === "done") return [line("done", node, "done")];
-  const isTold = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
-  const why = problem && !isTold ? `: ${shortProblem(problem)}` : "";
+  const isKnown = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
+  const why = problem && !isKnown ? `: ${shortProblem(problem)}` : "";
   const mark = outcome === "interrupted" ? "warning" : outcome === "not-started" ? "skipped" : "failed";
   return [line(mark, node, `${outcome.replace("-", " ")}${why}`)];
 }
@@ -212,6 +212,6 @@ function because(reason: string | undefined): string {
   return reason ? ` (${reason})` : "";
 }
 
-function retry(retryIn: number | undefined): string {
+function retryText(retryIn: number | undefined): string {
   return retryIn === undefined ? "" : `, trying again in ${formatDuration(retryIn)}`;
 }

@@ -35,8 +35,8 @@ export interface RunDifference {
 }
 
 /** A step counts as slower if it takes at least twice the time and a second more; smaller differences are chance. */
-const FACTOR = 2;
-const LEAST = 1000;
+const slowerFactor = 2;
+const slowerByMs = 1000;
 
 /** The differences of two runs, node by node and step by step. Pure. */
 export function diffRuns(a: RunModel, b: RunModel): RunDifference {
@@ -93,8 +93,8 @@ function compare(a: WorkItem, b: WorkItem): StepDifference["what"] | undefined {
   if (a.outcome !== b.outcome) return "outcome";
   if (!isDeepStrictEqual(a.changes, b.changes)) return "changes";
   const [one = 0, other = 0] = [a.duration, b.duration];
-  if (other >= one * FACTOR && other - one >= LEAST) return "slower";
-  if (one >= other * FACTOR && one - other >= LEAST) return "faster";
+  if (other >= one * slowerFactor && other - one >= slowerByMs) return "slower";
+  if (one >= other * slowerFactor && one - other >= slowerByMs) return "faster";
   return undefined;
 }
 

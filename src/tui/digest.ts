@@ -4,11 +4,11 @@ import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { openQuestion, type OpenQuestion } from "./questions.ts";
-import { failuresOf, type Failure } from "./failures.ts";
+import { failuresOf, type RunFailure } from "./failures.ts";
 import { planOf, type DryRunPlan } from "./dry-run-plan.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, itemNames } from "./work-item.ts";
 
 /** The facts of the record beside the events. */
 export interface DigestFacts {
@@ -69,7 +69,7 @@ export interface ChangeDigest {
   readonly nodes: readonly string[];
 }
 
-export interface FailureDigest extends Omit<Failure, "item"> {
+export interface FailureDigest extends Omit<RunFailure, "item"> {
   /** The place of the step: file, line, column. */
   readonly at?: SourcePosition;
   /** The last lines that the step printed. */
@@ -85,9 +85,9 @@ export interface NextCommand {
 }
 
 /** Lines of output that are kept. */
-const LINES = 20;
+const mostLines = 20;
 /** Nodes that a command names one by one. */
-const NAMED = 10;
+const mostNamed = 10;
 
 /** A run in short. Pure. */
 export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
@@ -111,16 +111,16 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     nodes: [...model.nodes.values()].map((node) => ({
       name: node.name,
       ...omitUndefined({ place: node.place }),
-      outcome: node.outcome ?? openState(model, node, state),
+      outcome: node.outcome ?? unfinishedOutcome(model, node, state),
       ...tallyOfNode(model, node),
       ...omitUndefined({ log: logOf(node.name) }),
     })),
     questions: isOver(state) ? [] : model.questions.map((question) => openQuestion(question, id)),
-    changes: changesOf(model),
+    changes: changeDigests(model),
     ...(dryRun && { foresight: planOf(model) }),
     failures,
     warnings,
-    next: nextOf(facts, model, failures),
+    next: nextCommands(facts, model, failures),
   };
 }
 
@@ -129,35 +129,35 @@ function isOver(state: string): boolean {
 }
 
 /** The state of a node that has not ended. */
-function openState({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
+function unfinishedOutcome({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
   if (isOver(state)) return "not finished";
   if (questions.some(({ node }) => node === name)) return "waiting for you";
   return startedAt === undefined ? "waiting" : "running";
 }
 
-function changesOf(model: RunModel): readonly ChangeDigest[] {
+function changeDigests(model: RunModel): readonly ChangeDigest[] {
   return groupAlike(itemsByNode(model), (item) => {
     const { outcome } = item;
-    return outcome === "changed" || outcome === "would-change" ? { ...namesOf(item), outcome } : undefined;
+    return outcome === "changed" || outcome === "would-change" ? { ...itemNames(item), outcome } : undefined;
   });
 }
 
-function digestFailure(model: RunModel, { item, ...failure }: Failure, logOf: DigestFacts["logOf"]): FailureDigest {
+function digestFailure(model: RunModel, { item, ...failure }: RunFailure, logOf: DigestFacts["logOf"]): FailureDigest {
   const { nodes, problem } = failure;
   const [first] = nodes;
   const node = first !== undefined && model.nodes.has(first) ? first : undefined;
   const printed = item?.tail ? item.tail : (item?.note ?? "");
   const text = cleanText(printed).trimEnd();
   const repeat =
-    node !== undefined && nodes.length <= NAMED ? repeatCommand(model.command, nodes.join(",")) : undefined;
+    node !== undefined && nodes.length <= mostNamed ? repeatCommand(model.command, nodes.join(",")) : undefined;
   return {
     ...failure,
-    output: text === "" ? [] : text.split("\n").slice(-LINES),
+    output: text === "" ? [] : text.split("\n").slice(-mostLines),
     ...omitUndefined({ at: item && problem.at, log: first === undefined ? undefined : logOf(node), repeat }),
   };
 }
 
-function nextOf(
+function nextCommands(
   { id, state, command }: DigestFacts,
   model: RunModel,
   failures: readonly FailureDigest[],

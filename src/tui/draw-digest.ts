@@ -20,11 +20,11 @@ export interface DigestOptions extends DrawOptions {
 }
 
 /** Changed steps, failures and warnings that have lines of their own; the rest is counted. */
-const CHANGES = 10;
-const FAILURES = 3;
-const WARNINGS = 3;
+const mostChanges = 10;
+const mostFailures = 3;
+const mostWarnings = 3;
 /** Lines of output for each failure. */
-const LINES = 6;
+const mostLines = 6;
 const ellipsis = { ellipsis: "…" };
 
 /** A run on one screen. Ends without a line break. */
@@ -92,7 +92,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
   const who = (some: readonly NodeDigest[]) =>
-    ` (${names(
+    ` (${nodeNames(
       some.map(({ name }) => name),
       columns / 2,
     )})`;
@@ -151,12 +151,12 @@ function foresightLines({ changes, unknown }: DryRunPlan, strong: (text: string)
 
 function changeLines(changes: readonly ChangeDigest[], columns: number, room: number): readonly string[] {
   // Many changes have a line for each stage.
-  const rows = changes.length > CHANGES ? byStage(changes, columns) : changes;
-  const shown = rows.slice(0, CHANGES).map((row) => {
+  const rows = changes.length > mostChanges ? byStage(changes, columns) : changes;
+  const shown = rows.slice(0, mostChanges).map((row) => {
     const { nodes } = row;
     const what = `  ${itemTitle(row)}`;
     // The nodes must not be cut off.
-    const where = `  ${names(nodes, columns - what.length - 2)}`;
+    const where = `  ${nodeNames(nodes, columns - what.length - 2)}`;
     return fit(what, room - where.length, ellipsis) + cleanText(where);
   });
   const rest = rows.length - shown.length;
@@ -169,7 +169,7 @@ function byStage(changes: readonly ChangeDigest[], columns: number) {
     const titles = all.map(({ title }) => ({ text: title, count: 1 }));
     const nodes = [...new Set(all.flatMap((change) => change.nodes))];
     const [only] = all.length === 1 ? all : [];
-    return only ?? { stage, title: fitting(titles, columns / 2), nodes };
+    return only ?? { stage, title: fitRanges(titles, columns / 2), nodes };
   });
 }
 
@@ -179,19 +179,19 @@ function failureLines(
   columns: number,
   room: number,
 ): readonly string[] {
-  const shown = failures.slice(0, FAILURES).flatMap((failure) => {
+  const shown = failures.slice(0, mostFailures).flatMap((failure) => {
     const { nodes, problem, cause, output, log, repeat } = failure;
-    const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
+    const who = nodes.length === 0 ? "" : `${nodeNames(nodes, columns / 2)}  `;
     return [
       fit(`  ${who}${itemTitle(failure)}`, room, ellipsis),
-      ...indent(drawProblem(narrow({ ...endOfDetail(problem, LINES), message: cause }, room - 8), options)),
+      ...indent(drawProblem(narrow({ ...endOfDetail(problem, mostLines), message: cause }, room - 8), options)),
       // A problem's detail holds the output already.
-      ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),
+      ...(problem.detail ? [] : output.slice(-mostLines).map((line) => fit(`    | ${line}`, room, ellipsis))),
       ...(log === undefined ? [] : [`    log: ${log}`]),
       ...(repeat === undefined ? [] : [cleanText(`    again: ${repeat}`)]),
     ];
   });
-  const rest = failures.length - FAILURES;
+  const rest = failures.length - mostFailures;
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
@@ -208,9 +208,9 @@ function indent(text: string): readonly string[] {
 
 function warningLines(warnings: RunDigest["warnings"]): readonly string[] {
   const shown = warnings
-    .slice(0, WARNINGS)
+    .slice(0, mostWarnings)
     .map(({ node, text }) => cleanText(`  ${node === undefined ? "" : `${node}  `}${text.replaceAll("\n", " ")}`));
-  const rest = warnings.length - WARNINGS;
+  const rest = warnings.length - mostWarnings;
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
@@ -220,11 +220,11 @@ function nextLines(next: RunDigest["next"]): readonly string[] {
 }
 
 /** As many names of nodes as fit into so many columns, and how many there are beyond. */
-function names(all: readonly string[], columns: number): string {
-  return fitting(foldNames(all), columns);
+function nodeNames(all: readonly string[], columns: number): string {
+  return fitRanges(foldNames(all), columns);
 }
 
-function fitting(folds: readonly NameRange[], columns: number): string {
+function fitRanges(folds: readonly NameRange[], columns: number): string {
   const all = folds.reduce((sum, { count }) => sum + count, 0);
   let [text, told] = ["", 0];
   for (const fold of folds) {
@@ -242,7 +242,7 @@ interface NameRange {
 }
 
 /** Fewer names are listed one by one. */
-const least = 4;
+const fewestInRange = 4;
 
 /** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */
 export function foldNames(names: readonly string[]): readonly NameRange[] {
@@ -256,7 +256,7 @@ export function foldNames(names: readonly string[]): readonly NameRange[] {
     } else rows.push({ names: [name], place: undefined });
   }
   return rows.flatMap(({ names: row }) =>
-    row.length < least
+    row.length < fewestInRange
       ? row.map((text) => ({ text, count: 1 }))
       : [{ text: `${row[0]}…${row.at(-1)}`, count: row.length }],
   );

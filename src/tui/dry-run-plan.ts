@@ -2,7 +2,7 @@ import type { Change, Outcome } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, itemNames } from "./work-item.ts";
 
 /** A step of a dry run that would change or is unknown, and the nodes with just this result. */
 export interface DryRunStep {
@@ -32,7 +32,7 @@ export function planOf(model: RunModel): DryRunPlan {
       const { outcome, changes: all, diff, reason } = item;
       if (outcome !== wanted) return undefined;
       const changes = diff === undefined ? all : all.filter(({ name }) => name !== "content");
-      return { ...namesOf(item), changes, ...omitUndefined({ diff, reason }) };
+      return { ...itemNames(item), changes, ...omitUndefined({ diff, reason }) };
     });
   return { changes: stepsOf("would-change"), unknown: stepsOf("unknown") };
 }

@@ -31,11 +31,11 @@ export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
   const outputOf = wholeOutputs(events);
   const nodes = [...model.nodes.values()].map((node) =>
-    suite(model, node.name, casesOf(model, node, outputOf), tallyOfNode(model, node)),
+    drawSuite(model, node.name, casesOf(model, node, outputOf), tallyOfNode(model, node)),
   );
   const actions = bastionActions(model).map((action) => caseOf(action, outputOf(action)));
   const own = [...actions, ...ownProblems(model).map(ownCase(model))];
-  const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own, tallyOfBastion(model))] : nodes;
+  const suites = own.length > 0 ? [...nodes, drawSuite(model, "bastion", own, tallyOfBastion(model))] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
   const open = tag("testsuites", {
     name: model.title === "" ? "kcore" : model.title,
@@ -51,14 +51,14 @@ function casesOf(model: RunModel, node: NodeModel, outputOf: ReturnType<typeof w
   const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
   const known = work.map((one) => caseOf(one, outputOf(one, node.name)));
   const outcome = ownEnd(node, work);
-  if (outcome === undefined) return placed(known, node.problem);
+  if (outcome === undefined) return withNodeProblem(known, node.problem);
   const reason = node.outcome?.replace("-", " ") ?? "the run ended before the node did";
   const own = { name: "node", group: "run", milliseconds: 0, outcome, reason, output: "" };
   return [...known, { ...own, ...omitUndefined({ problem: node.problem }) }];
 }
 
 /** Gives the node's problem to its first failed or interrupted case, if that case has none. */
-function placed(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
+function withNodeProblem(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
   const at = cases.findIndex(({ outcome }) => outcome === "failed" || outcome === "interrupted");
   const found = cases[at];
   return problem && found && !found.problem ? cases.with(at, { ...found, problem }) : cases;
@@ -98,7 +98,7 @@ function changeLine({ name, have, want }: Change): string {
   return `${name}: ${have ?? "(absent)"} → ${want}`;
 }
 
-function suite(model: RunModel, name: string, cases: readonly Case[], { time }: Tally) {
+function drawSuite(model: RunModel, name: string, cases: readonly Case[], { time }: Tally) {
   const properties = {
     run: model.runId,
     command: model.command,
@@ -142,7 +142,7 @@ function caseLines(one: Case): string {
 
 function verdict(one: Case): readonly string[] {
   const { reason, problem, outcome } = one;
-  const kind = kindOf(one);
+  const kind = resultOf(one);
   if (kind === "skipped") return [`      ${tag("skipped", { message: reason ?? outcome ?? "" }, "/")}`];
   if (kind === "passed") return [];
   const message = causeLine(one) ?? reason ?? (outcome === undefined ? "did not end" : outcome);
@@ -160,9 +160,9 @@ function causeText({ problem, position, reason }: Case): string {
   return lines.join("\n");
 }
 
-type Kind = "passed" | "skipped" | "failure" | "error";
+type CaseResult = "passed" | "skipped" | "failure" | "error";
 
-const kinds: Readonly<Record<Outcome | OwnEnd, Kind>> = {
+const resultsByOutcome: Readonly<Record<Outcome | OwnEnd, CaseResult>> = {
   ok: "passed",
   changed: "passed",
   "would-change": "passed",
@@ -175,12 +175,12 @@ const kinds: Readonly<Record<Outcome | OwnEnd, Kind>> = {
   unfinished: "error",
 };
 
-function kindOf({ outcome }: Case): Kind {
-  return outcome === undefined ? "error" : kinds[outcome];
+function resultOf({ outcome }: Case): CaseResult {
+  return outcome === undefined ? "error" : resultsByOutcome[outcome];
 }
 
 function counts(cases: readonly Case[]): Readonly<Record<string, string>> {
-  const count = (wanted: Kind) => String(cases.filter((one) => kindOf(one) === wanted).length);
+  const count = (wanted: CaseResult) => String(cases.filter((one) => resultOf(one) === wanted).length);
   return {
     tests: String(cases.length),
     failures: count("failure"),
@@ -209,8 +209,8 @@ function xml(text: string): string {
 }
 
 /** Characters of one step's output in a report, and of all outputs (docs/reading-a-run.md, Kept output). */
-const ofStep = 1 << 20;
-const ofAll = 64 << 20;
+const mostOfStep = 1 << 20;
+const mostInAll = 64 << 20;
 
 /**
  * The output of each step (of a node) and action, from a run's events: its end in whole lines, and the number of lines before. Beyond the
@@ -225,14 +225,14 @@ function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) 
     const { text, lines } = found.get(outputKey(event)) ?? { text: "", lines: 0 };
     const whole = text + event.text;
     // Cut seldom: each cut copies the rest.
-    const kept = whole.length > 2 * ofStep ? lastLines(whole, ofStep) : whole;
+    const kept = whole.length > 2 * mostOfStep ? lastLines(whole, mostOfStep) : whole;
     found.set(outputKey(event), { text: kept, lines: lines + linesIn(event.text) });
   }
-  let left = ofAll;
+  let left = mostInAll;
   return (work, node = "") => {
     const key = outputKey("step" in work ? { node, step: work.step } : work);
     const { text, lines } = found.get(key) ?? { text: "", lines: 0 };
-    const kept = lastLines(text, ofStep);
+    const kept = lastLines(text, mostOfStep);
     const isTooMuch = kept.length > left;
     const shown = isTooMuch ? work.tail : kept;
     if (!isTooMuch) left -= kept.length;
@@ -247,10 +247,10 @@ function linesIn(text: string): number {
   return count;
 }
 
-type Place =
+type OutputOwner =
   | { readonly node: string; readonly step: string }
   | { readonly stage: string; readonly action: string; readonly item?: string };
 
-function outputKey(work: Place): string {
+function outputKey(work: OutputOwner): string {
   return JSON.stringify("step" in work ? [work.node, work.step] : [work.stage, work.action, work.item]);
 }

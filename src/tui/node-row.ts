@@ -69,7 +69,7 @@ export const bastion = "bastion";
 
 /** All rows in the order of the run, the bastion first. Rows of nodes that did not change are the same objects. */
 export function nodeRows(model: RunModel): readonly NodeRow[] {
-  const known = ofModels.get(model);
+  const known = rowsByModel.get(model);
   if (known) return known;
   const actions = actionsByNode(model);
   const rows: NodeRow[] = [];
@@ -80,7 +80,7 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   for (const node of model.nodes.values())
     rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? [], isOver));
   const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
-  ofModels.set(model, all);
+  rowsByModel.set(model, all);
   return all;
 }
 
@@ -94,14 +94,14 @@ function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
 
 const none: readonly ActionModel[] = [];
 const noRoles: readonly string[] = [];
-const ofModels = new WeakMap<RunModel, readonly NodeRow[]>();
-const ofNodes = new WeakMap<
+const rowsByModel = new WeakMap<RunModel, readonly NodeRow[]>();
+const rowByNode = new WeakMap<
   NodeModel,
   { readonly actions: readonly ActionModel[]; readonly over: boolean; readonly row: NodeRow }
 >();
 
 function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan, over: boolean): NodeRow {
-  const known = ofNodes.get(node);
+  const known = rowByNode.get(node);
   if (known && known.over === over && isSame(known.actions, actions)) return known.row;
   const work = workOn(node, actions);
   const { ended, planned, isOpen, share } = progressOf(plan, work, node.planned);
@@ -145,7 +145,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     progress: isDone ? 1 : share,
     time: (now) => timeOfNode(node, work, now),
   };
-  ofNodes.set(node, { actions, over, row });
+  rowByNode.set(node, { actions, over, row });
   return row;
 }
 

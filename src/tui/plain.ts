@@ -2,7 +2,7 @@ import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "
 import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { BriefLines, LONG, type Detail, type EventLines } from "./brief.ts";
+import { BriefLines, longMs, type Detail, type EventLines } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent, type PlainLine } from "./describe-event.ts";
 
@@ -38,14 +38,14 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
   warning: ListrLogLevels.RETRY,
 };
 
-const realTimers = {
+const wallTimers = {
   now: Date.now,
   after: (milliseconds: number, call: () => void) => setTimeout(call, milliseconds).unref(),
 };
 
 /** The view for logs, pipes and plain terminals: a line for each event worth one, with listr2's icons and colours. */
 export function createPlainView(options: PlainOptions): RunDrawing {
-  const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = realTimers } = options;
+  const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = wallTimers } = options;
   const { color: _, ...icons } = LISTR_LOGGER_STYLE;
   const logger = new ListrLogger<ListrLogLevels>({
     ...(color ? LISTR_LOGGER_STYLE : icons),
@@ -69,8 +69,8 @@ export function createPlainView(options: PlainOptions): RunDrawing {
       };
       write(lines);
       // A timer prints held-back notes, because no event may follow until an operator acts on the note.
-      if (brief && event.type.endsWith(".note") && timers.now() - event.at < LONG)
-        timers.after(LONG, () => write(brief.overdue(timers.now()), timers.now()));
+      if (brief && event.type.endsWith(".note") && timers.now() - event.at < longMs)
+        timers.after(longMs, () => write(brief.overdue(timers.now()), timers.now()));
       if (!folded || ci === undefined) return;
       const title = escapeForCi(ci, folded.title);
       const [open, close] = foldOf(ci, { title, id: `kcore_${event.seq}`, since: folded.since, until: event.at });

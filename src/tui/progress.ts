@@ -2,7 +2,7 @@ import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import type { Work } from "./work-item.ts";
 
 /** The progress of a node: ended and planned steps, and the done share of its work. */
-export interface Progress {
+export interface NodeProgress {
   readonly ended: number;
   readonly planned: number;
   /** Whether more steps may come, by an earlier stage or a loop over unknown values. */
@@ -12,35 +12,35 @@ export interface Progress {
 }
 
 /** The stages of a node, in order, with the steps that were planned when the run began. */
-export type NodePlan = readonly Planned[];
+export type NodePlan = readonly StagePlan[];
 
-const known = new WeakMap<readonly unknown[], ReadonlyMap<string, NodePlan>>();
+const plansByStage = new WeakMap<readonly unknown[], ReadonlyMap<string, NodePlan>>();
 
 /** The plans of all nodes that a stage concerns. */
 export function plansOf({ stages }: RunModel): ReadonlyMap<string, NodePlan> {
   const outlined = stages.filter(({ nodes }) => nodes.length > 0);
   const key = outlined[0]?.nodes;
-  const before = key && known.get(key);
+  const before = key && plansByStage.get(key);
   if (before) return before;
-  const plans = new Map<string, Planned[]>();
+  const plans = new Map<string, StagePlan[]>();
   for (const stage of outlined)
     for (const [index, node] of stage.nodes.entries()) {
       const plan = plans.get(node);
-      if (plan) plan.push(plannedOn(stage, index));
-      else plans.set(node, [plannedOn(stage, index)]);
+      if (plan) plan.push(stagePlan(stage, index));
+      else plans.set(node, [stagePlan(stage, index)]);
     }
-  if (key) known.set(key, plans);
+  if (key) plansByStage.set(key, plans);
   return plans;
 }
 
-interface Planned {
+interface StagePlan {
   readonly id: string;
   readonly planned: number;
   readonly isOpen: boolean;
 }
 
 /** The plan of a stage on one node. In a record of an older build, without plans, its steps are unknown before it begins. */
-function plannedOn({ id, planned, open }: StageModel, index: number): Planned {
+function stagePlan({ id, planned, open }: StageModel, index: number): StagePlan {
   return {
     id,
     planned: typeof planned === "number" ? planned : (planned?.[index] ?? 0),
@@ -54,7 +54,7 @@ function hasEnded({ outcome, again }: Work): boolean {
 }
 
 /** The progress of the node in its plan. `announced`: the number of steps that the node was sent so far. */
-export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): Progress {
+export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): NodeProgress {
   const seen = plan.map(() => 0);
   const over = plan.map(() => 0);
   let [ended, cleaning, last] = [0, 0, -1];
@@ -78,13 +78,13 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
     // Weighted by the first plan: steps that become known later must not move the bar back.
     const weight = Math.max(1, stage.planned);
     all += weight;
-    done += weight * (isPast ? 1 : shareOf(stage, finished));
+    done += weight * (isPast ? 1 : stageShare(stage, finished));
   }
   return { ended, planned: isOpen ? Math.max(planned, announced) : planned, isOpen, share: all === 0 ? 0 : done / all };
 }
 
 /** The done share of a stage; never all of one that may grow. */
-function shareOf({ planned, isOpen }: Planned, ended: number): number {
+function stageShare({ planned, isOpen }: StagePlan, ended: number): number {
   if (!isOpen && planned > 0) return Math.min(1, ended / planned);
   return ended / (Math.max(planned, ended) + 1);
 }

@@ -42,22 +42,22 @@ export function operatorCaller(write: (text: string) => void, hasTitles: boolean
 }
 
 /** Stages that are named one by one; the rest is counted. */
-const STAGES = 4;
+const mostStages = 4;
 /** Most nodes that are listed by name. */
-const NAMES = 3;
+const mostNames = 3;
 
 /** The stages after a confirmation: “then: web on n1, n2, n3; restart on 40 nodes”; empty without any. */
 export function upcomingStages({ stages }: Pick<RunModel, "stages">): string {
   const coming = stages.filter(({ state }) => state === "pending");
   if (coming.length === 0) return "";
-  const told = coming.slice(0, STAGES).map(tellStage);
+  const told = coming.slice(0, mostStages).map(stageText);
   const rest = coming.length - told.length;
   return `then: ${[...told, ...(rest > 0 ? [`${rest} more ${rest === 1 ? "stage" : "stages"}`] : [])].join("; ")}`;
 }
 
-function tellStage({ title, nodes }: StageModel): string {
+function stageText({ title, nodes }: StageModel): string {
   if (nodes.length === 0) return title;
-  return `${title} on ${nodes.length <= NAMES ? nodes.join(", ") : `${nodes.length} nodes`}`;
+  return `${title} on ${nodes.length <= mostNames ? nodes.join(", ") : `${nodes.length} nodes`}`;
 }
 
 /** The result of the last dry run of the same kind. */

@@ -1,7 +1,7 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 
 /** Options of commands that start runs and take a value in the next word. */
-const valued = new Set([
+const optionsWithValue = new Set([
   "--set",
   "--params",
   "--grant",
@@ -50,9 +50,9 @@ export function repeatCommand(command: string, node?: string): string {
       index += 1;
     } else if (word.startsWith("--on=")) found = true;
     else if (word === "--detach") continue;
-    else if (valued.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
+    else if (optionsWithValue.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
     else if (word.startsWith("-")) {
-      if (!flags.has(word) && !valued.has(word.split("=")[0] as string)) return command;
+      if (!flags.has(word) && !optionsWithValue.has(word.split("=")[0] as string)) return command;
       kept.push(word);
     } else if (++positional > names) found = true;
     else kept.push(word);

@@ -29,7 +29,7 @@ export function orderRows(
     .filter((word) => word !== "")
     .map(wordTest);
   const kept = rows.filter((row) => filters[filter](row) && tests.every((test) => test(row)));
-  if (sort !== "state") return sorted(kept, sort, now);
+  if (sort !== "state") return sortRows(kept, sort, now);
   const groups: [NodeRow[], NodeRow[], NodeRow[], NodeRow[]] = [[], [], [], []];
   const allFit = kept.length <= height;
   for (const row of kept) {
@@ -59,13 +59,13 @@ export function wordTest(word: string): Test {
     return (row) => !test(row);
   }
   const [, kind = "", start = ""] = /^(role|dc|state|name):(.*)$/.exec(wanted) ?? [];
-  const valuesOf = kinds[kind];
+  const valuesOf = valuesByKind[kind];
   if (!valuesOf) return (row) => mentions(row, wanted);
   return (row) => valuesOf(row).some((value) => value.toLowerCase().startsWith(start));
 }
 
 /** The values with which a word such as `role:worker` is compared, by its kind. */
-const kinds: Readonly<Record<string, (row: NodeRow) => readonly string[]>> = {
+const valuesByKind: Readonly<Record<string, (row: NodeRow) => readonly string[]>> = {
   role: ({ roles }) => roles,
   dc: ({ dc, isBastion }) => (isBastion ? [] : [dc]),
   state: ({ state }) => [state],
@@ -80,7 +80,7 @@ function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, 
 
 const { compare } = new Intl.Collator("en", { numeric: true });
 
-function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
+function sortRows(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
   const keyed = rows.map((row) => ({
     row,
     key: sortKey(row, sort),

@@ -45,26 +45,26 @@ interface Ends {
   failed: number;
 }
 
-interface Step {
+interface StepTimes {
   readonly title: string;
   readonly module: string;
   readonly nodes: Map<string, Ends>;
   longest?: { readonly duration: number; readonly node: string; readonly run: string };
 }
 
-interface Node {
+interface NodeTimes {
   /** The time of the node's steps, by run. */
   readonly times: Map<string, number>;
   failed: number;
   unreachable: number;
 }
 
-const counted: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
+const countedOutcomes: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
 
 /** Collects statistics from the events of one run after the other. */
 export class RunStats {
-  readonly #steps = new Map<string, Step>();
-  readonly #nodes = new Map<string, Node>();
+  readonly #steps = new Map<string, StepTimes>();
+  readonly #nodes = new Map<string, NodeTimes>();
   #run = "";
 
   /** The next events belong to this run. */
@@ -116,11 +116,15 @@ export class RunStats {
     module: string,
     { outcome, duration = 0 }: { readonly outcome: Outcome; readonly duration?: number },
   ): void {
-    if (!counted.has(outcome)) return;
+    if (!countedOutcomes.has(outcome)) return;
     const { times } = this.#nodeOf(node);
     times.set(this.#run, (times.get(this.#run) ?? 0) + duration);
-    const step = got(this.#steps, JSON.stringify([title, module]), (): Step => ({ title, module, nodes: new Map() }));
-    const ends = got(step.nodes, node, () => ({ durations: [], failed: 0 }));
+    const step = getOrAdd(this.#steps, JSON.stringify([title, module]), (): StepTimes => ({
+      title,
+      module,
+      nodes: new Map(),
+    }));
+    const ends = getOrAdd(step.nodes, node, () => ({ durations: [], failed: 0 }));
     if (outcome === "failed") {
       ends.failed += 1;
       return;
@@ -137,12 +141,12 @@ export class RunStats {
     if (outcome === "unreachable") node.unreachable += 1;
   }
 
-  #nodeOf(name: string): Node {
-    return got(this.#nodes, name, () => ({ times: new Map(), failed: 0, unreachable: 0 }));
+  #nodeOf(name: string): NodeTimes {
+    return getOrAdd(this.#nodes, name, () => ({ times: new Map(), failed: 0, unreachable: 0 }));
   }
 }
 
-function stepStats({ title, module, nodes, longest }: Step): StepStats {
+function stepStats({ title, module, nodes, longest }: StepTimes): StepStats {
   const all = [...nodes.values()];
   const { times, failed, usual } = timesOf(all);
   return {
@@ -168,7 +172,7 @@ function timesOf(all: readonly Ends[]): Omit<Times, "median"> {
   return { times: durations.length + failed, failed, ...omitUndefined({ usual: ninthOfTen(durations) }) };
 }
 
-function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
+function getOrAdd<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
   const known = map.get(key);
   if (known !== undefined) return known;
   const made = make();

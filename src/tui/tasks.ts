@@ -16,7 +16,7 @@ export interface TaskOptions {
 /** Milliseconds between two lines of a long task without a screen. */
 const heartbeat = 10_000;
 
-type Listed = ListrTask<object, ListrDefaultRenderer, ListrSimpleRenderer>;
+type ListedTask = ListrTask<object, ListrDefaultRenderer, ListrSimpleRenderer>;
 
 /** Shows work of the bastion by listr2: tasks with progress and time on a screen, lines elsewhere. */
 export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): RunTasks {
@@ -51,7 +51,7 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
         clearInterval(beat);
       }
     };
-    const listed = (task: Task): Listed => ({
+    const listed = (task: Task): ListedTask => ({
       title: cleanLine(task.title),
       task: (_, shown) =>
         "steps" in task

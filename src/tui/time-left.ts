@@ -2,7 +2,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { quantile } from "./run-stats.ts";
 
 /** The pace of an earlier run that did all its work. */
-export interface Pace {
+export interface RunPace {
   readonly nodes: number;
   /** Milliseconds from its start until so many steps and actions had ended: one, two, … */
   readonly ends: readonly number[];
@@ -24,7 +24,7 @@ export interface Position {
  * get as far. Undefined without such a run, or if they disagree: for example, a first run on bare machines and a run that
  * changed nothing.
  */
-export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Position): number | undefined {
+export function timeLeft(paces: readonly RunPace[], { nodes, ended, elapsed }: Position): number | undefined {
   const left = paces.flatMap(({ nodes: those, ends, whole }) => {
     if (those !== nodes || ended > ends.length) return [];
     // The earlier run was equally far between the end of that step and the end of the next one.
@@ -59,7 +59,7 @@ export class PaceReading {
   #isOdd = false;
 
   /** The pace of the run; undefined unless it did all its work at one go. */
-  get pace(): Pace | undefined {
+  get pace(): RunPace | undefined {
     if (this.#isOdd || this.#whole === undefined) return undefined;
     return { nodes: this.#nodes, ends: this.#ends, whole: this.#whole };
   }
@@ -90,4 +90,4 @@ export class PaceReading {
 }
 
 /** Matches events that count for the pace; the others of a long record need not be parsed. */
-export const tellsPace = /"type":"(?:(?:run|step|action)\.finished|run\.(?:started|stopping)|question\.asked)"/;
+export const paceEvents = /"type":"(?:(?:run|step|action)\.finished|run\.(?:started|stopping)|question\.asked)"/;

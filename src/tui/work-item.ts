@@ -127,7 +127,7 @@ export function withoutWave(stage: string): string {
 }
 
 /** The names of an item without waves: the same step of another wave is the same step; an action is called as its stage. */
-export function namesOf({
+export function itemNames({
   stage: id,
   title,
   module,

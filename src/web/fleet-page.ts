@@ -14,20 +14,20 @@ export interface FleetState {
 }
 
 /** The parts of the fleet's page that change, by their elements' ids: its head, and each section. */
-export function fleetParts(
+export function fleetPageParts(
   { snapshot, link }: FleetState,
   now: number,
   root: string,
 ): readonly (readonly [id: string, html: string])[] {
   return [
-    ["fleet-head", drawHead(snapshot, link).source],
+    ["fleet-head", drawFleetHead(snapshot, link).source],
     ...fleetTables(snapshot, { theme, now }).map(
       (table) => [`fleet-${table.name}`, drawTable(table, root).source] as const,
     ),
   ];
 }
 
-function drawHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Html {
+function drawFleetHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Html {
   const ready = nodes.filter(({ status }) => status === "ready").length;
   return html`<div id="fleet-head">
     <h1>${context}</h1>
@@ -79,7 +79,7 @@ function drawTable({ name, title, none, headings, rows }: FleetTable, root: stri
 
 /** The fleet's page itself. */
 export function drawFleet(state: FleetState, now: number, root: string): Html {
-  return html`<main class="listing">${fleetParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
+  return html`<main class="listing">${fleetPageParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
 }
 
 /** The page of one item of the fleet; undefined for an unknown key. */

@@ -2,13 +2,13 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 /** The decision about a request: accepted, redirected to get its cookie, or refused with a reason. */
-export type Admission =
+export type GuardDecision =
   | { readonly kind: "admitted" }
   | { readonly kind: "cookie"; readonly cookie: string }
   | { readonly kind: "refused"; readonly status: number; readonly why: string };
 
 /** Decides whether a request is answered. */
-export type Guard = (request: IncomingMessage) => Admission;
+export type Guard = (request: IncomingMessage) => GuardDecision;
 
 /** Admits requests with the token, and a browser that once sent it: other users of the machine reach loopback, too. */
 export interface TokenGuard {
@@ -40,7 +40,7 @@ export function tokenGuard(): TokenGuard {
       return ({ headers, url = "" }) => {
         if (!hosts.has(headers.host ?? "")) return refuse(421, "this server answers to 127.0.0.1 and localhost only");
         if (url.startsWith(`${root}/`) && isSame(cookieOf(headers.cookie, name), session)) return { kind: "admitted" };
-        const given = addressOf(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
+        const given = requestUrl(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
         if (given === undefined)
           return refuse(401, "the address that “kcore web” printed has the token that is asked for here");
         if (!isSame(given, token))
@@ -56,11 +56,11 @@ export function tokenGuard(): TokenGuard {
 }
 
 /** The address in a request's first line; undefined for any other target, such as a proxy's request. */
-export function addressOf(url: string): URL | undefined {
+export function requestUrl(url: string): URL | undefined {
   return URL.parse(`http://localhost${url}`) ?? undefined;
 }
 
-export function refuse(status: number, why: string): Admission {
+export function refuse(status: number, why: string): GuardDecision {
   return { kind: "refused", status, why };
 }
 

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 
 /** Parts of a page by the ids of their elements. */
-export type Parts = Iterable<readonly [id: string, html: string]>;
+export type PageParts = Iterable<readonly [id: string, html: string]>;
 
 /** The changed parts of a page since a version, and the version with them. */
-interface News {
+interface PartChanges {
   readonly version: string;
   readonly parts: readonly (readonly [id: string, html: string])[];
 }
@@ -30,7 +30,7 @@ export class LiveParts {
   }
 
   /** Stores the present parts, and calls the readers if one of them has changed. */
-  show(parts: Parts): void {
+  show(parts: PageParts): void {
     const at = this.#at + 1;
     for (const [id, html] of parts) {
       const known = this.#parts.get(id);
@@ -42,7 +42,7 @@ export class LiveParts {
   }
 
   /** The changes since this version; everything for a version of another process. */
-  since(version: string): News {
+  since(version: string): PartChanges {
     const [id, text] = version.split(".");
     const known = id === this.#id ? Number(text) || 0 : 0;
     const parts: [id: string, html: string][] = [];
@@ -60,12 +60,12 @@ export class LiveParts {
 /** Live parts that are redrawn while a browser reads them. */
 export class PolledParts {
   readonly live = new LiveParts();
-  readonly #draw: () => Promise<Parts> | Parts;
+  readonly #draw: () => Promise<PageParts> | PageParts;
   readonly #timer: NodeJS.Timeout;
   #isDrawing = false;
 
   /** `every`: milliseconds between two drawings. */
-  constructor(draw: () => Promise<Parts> | Parts, every: number) {
+  constructor(draw: () => Promise<PageParts> | PageParts, every: number) {
     this.#draw = draw;
     this.#timer = setInterval(() => void (this.live.isRead && this.refresh()), every).unref();
   }

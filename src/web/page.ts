@@ -9,7 +9,7 @@ export interface WebPage {
   readonly news?: { readonly path: string; readonly version: string };
 }
 
-export interface Frame {
+export interface PageFrame {
   /** The project's name in the head. */
   readonly project: string;
   readonly version: string;
@@ -31,7 +31,7 @@ export const headers = {
 } as const;
 
 /** A whole page: head with navigation, the body, and the one script. */
-export function drawPage({ title, body, place, news }: WebPage, { project, version, root }: Frame): string {
+export function drawPage({ title, body, place, news }: WebPage, { project, version, root }: PageFrame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
     html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>
@@ -59,7 +59,7 @@ export function drawPage({ title, body, place, news }: WebPage, { project, versi
 }
 
 /** A page with the reason for a refusal. */
-export function drawRefusal(why: string, frame: Frame, title = "Not here"): string {
+export function drawRefusal(why: string, frame: PageFrame, title = "Not here"): string {
   const body = html`<main class="alone">
     <h1>${title}</h1>
     <p>${why}</p>

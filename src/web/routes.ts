@@ -2,10 +2,10 @@ import type { ServerResponse } from "node:http";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { titleOf } from "#tui/html/head.ts";
-import { drawFleet, drawFleetItem, fleetParts, type FleetState } from "./fleet-page.ts";
+import { pageTitle } from "#tui/html/head.ts";
+import { drawFleet, drawFleetItem, fleetPageParts, type FleetState } from "./fleet-page.ts";
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
-import { drawPage, drawRefusal, type Frame, type WebPage } from "./page.ts";
+import { drawPage, drawRefusal, type PageFrame, type WebPage } from "./page.ts";
 import type { RunFeed } from "./run-feed.ts";
 import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
 import { SharedResources } from "./shared-resources.ts";
@@ -39,9 +39,9 @@ const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly ti
 };
 
 /** Milliseconds between two drawings of the list of runs, and of the fleet, whose ages grow without news. */
-const paces = { list: 1000, fleet: 5000 } as const;
+const redrawMs = { list: 1000, fleet: 5000 } as const;
 /** Milliseconds until an unused run or fleet is closed. */
-const linger = 30_000;
+const lingerMs = 30_000;
 const pageOfRuns = 100;
 /** A report carries its own policy. */
 const reportHeaders = {
@@ -52,17 +52,17 @@ const reportHeaders = {
 /** Answers an accepted request. */
 export class Routes {
   readonly #sources: WebSources;
-  readonly #frame: Frame;
+  readonly #frame: PageFrame;
   readonly #runs: SharedResources<RunFeed>;
   readonly #lists: SharedResources<PolledParts>;
   readonly #fleet: SharedResources<PolledFleet>;
 
-  constructor(sources: WebSources, frame: Frame) {
+  constructor(sources: WebSources, frame: PageFrame) {
     this.#sources = sources;
     this.#frame = frame;
-    this.#runs = new SharedResources(sources.openRun, linger);
+    this.#runs = new SharedResources(sources.openRun, lingerMs);
     this.#lists = new SharedResources((query) => Promise.resolve(this.#list(query)), 0);
-    this.#fleet = new SharedResources(async () => new PolledFleet(await sources.openFleet(), frame.root), linger);
+    this.#fleet = new SharedResources(async () => new PolledFleet(await sources.openFleet(), frame.root), lingerMs);
   }
 
   close(): void {
@@ -97,7 +97,7 @@ export class Routes {
   }
 
   async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {
-    const words = wordsOf(url.pathname);
+    const words = pathParts(url.pathname);
     if (!words) return this.#refuse(response, 400, `this is no address: ${url.pathname}`);
     const [place = "", id = "", ...rest] = words;
     if (place === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
@@ -111,7 +111,7 @@ export class Routes {
   // ---- the list of runs ---------------------------------------------------------------------------------------------
 
   async #showRuns(words: URLSearchParams, response: ServerResponse): Promise<void> {
-    const query = queryOf(words);
+    const query = runsQuery(words);
     const runs = await this.#sources.listRuns(query);
     const body = drawRunsPage({ runs, query, states: this.#sources.runStates, root: this.#frame.root });
     // Only the newest page changes.
@@ -120,10 +120,10 @@ export class Routes {
   }
 
   #list(words: string): PolledParts {
-    const query = queryOf(new URLSearchParams(words));
+    const query = runsQuery(new URLSearchParams(words));
     const { root } = this.#frame;
     const draw = async (): Promise<string> => drawRuns(await this.#sources.listRuns(query), query, root).source;
-    return new PolledParts(async () => [["runs", await draw()]], paces.list);
+    return new PolledParts(async () => [["runs", await draw()]], redrawMs.list);
   }
 
   // ---- a run --------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ export class Routes {
       if (what === undefined) {
         const { body, version } = feed.page(base);
         const news = { path: `${base}/news`, version };
-        this.#send(response, { title: titleOf(model, feed.isLive), body, place: "runs", news });
+        this.#send(response, { title: pageTitle(model, feed.isLive), body, place: "runs", news });
         return;
       }
       if (what === "find")
@@ -206,7 +206,7 @@ class PolledFleet extends PolledParts {
   readonly feed: FleetFeed;
 
   constructor(feed: FleetFeed, root: string) {
-    super(() => fleetParts(feed.state(), Date.now(), root), paces.fleet);
+    super(() => fleetPageParts(feed.state(), Date.now(), root), redrawMs.fleet);
     this.feed = feed;
     feed.onNews(() => void this.refresh());
   }
@@ -218,7 +218,7 @@ class PolledFleet extends PolledParts {
 }
 
 /** The parts between the slashes; undefined for a malformed address. */
-function wordsOf(path: string): readonly string[] | undefined {
+function pathParts(path: string): readonly string[] | undefined {
   try {
     return path.split("/").slice(1).map(decodeURIComponent);
   } catch {
@@ -226,7 +226,7 @@ function wordsOf(path: string): readonly string[] | undefined {
   }
 }
 
-function queryOf(words: URLSearchParams): RunsQuery {
+function runsQuery(words: URLSearchParams): RunsQuery {
   const given = (name: string) => words.get(name)?.trim() || undefined;
   return {
     ...omitUndefined({ state: given("state"), node: given("node"), before: given("before") }),

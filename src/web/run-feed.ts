@@ -13,7 +13,7 @@ import { RunParts, type RunPartsOptions } from "./run-parts.ts";
 /** Milliseconds between two drawings of a living run, and until an ended run is followed again: an operator may resume it. */
 const paces = { picture: 250, look: 2000 } as const;
 /** Drawing takes at most 1/SHARE of the time. */
-const SHARE = 5;
+const drawingShare = 5;
 
 export interface FeedOptions extends RunPartsOptions {
   /** Whether the run's process lives. */
@@ -100,7 +100,7 @@ export class RunFeed {
       drawn = this.#changes;
       const began = performance.now();
       this.live.show(this.parts.draw(this.model, this.#isLive));
-      const pause = Math.max(paces.picture, SHARE * (performance.now() - began));
+      const pause = Math.max(paces.picture, drawingShare * (performance.now() - began));
       await wait(pause, signal).catch(() => undefined);
     }
     this.#isDrawing = false;

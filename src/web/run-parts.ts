@@ -1,6 +1,6 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
-import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
+import { fitBars, GrowingBars, type TimeSpan } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/details.ts";
 import { drawFailures, drawWarnings, drawForesight } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
@@ -125,7 +125,7 @@ export class RunParts {
     const nodes = [...model.nodes.values()].map((node, index) =>
       this.#lane(model, { node, index, actions: actions.get(node.name) ?? none }),
     );
-    const own = bastionLane(model, endOf(model)).map((lane) => ({
+    const own = bastionLane(model, workEnd(model)).map((lane) => ({
       lane,
       drawn: drawRow(lane, model, { news: model.lastSeq, isLive: this.#isLive }),
     }));
@@ -146,7 +146,7 @@ export class RunParts {
       known.actions.every((one, at) => one === actions[at]) &&
       (known.isOver === isOver || isClosed(known));
     if (known && isSame) return known;
-    const lane = laneOf(model, { node, index, actions, end: endOf(model), before: known?.lane });
+    const lane = laneOf(model, { node, index, actions, end: workEnd(model), before: known?.lane });
     const news = (known?.news ?? 0) + 1;
     const bars = known?.bars ?? new GrowingBars();
     const next = {
@@ -185,26 +185,26 @@ function drawRow(
 }
 
 /** Running work ends beyond the axis; the page hides the part after now. */
-function endOf({ state, lastAt }: RunModel): number {
+function workEnd({ state, lastAt }: RunModel): number {
   return state === "finished" ? lastAt : Infinity;
 }
 
 const minute = 60_000;
-const steps = [10_000, 20_000, 30_000, minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute];
+const axisSteps = [10_000, 20_000, 30_000, minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute];
 
 /**
  * Milliseconds of the time axis of a living run: a round time beyond the time passed, so that the bars of all rows change
  * seldom, not with each second.
  */
 export function axisLength(passed: number): number {
-  const step = steps.find((one) => one > passed);
+  const step = axisSteps.find((one) => one > passed);
   if (step !== undefined) return step;
   let long = 60 * minute;
   while (long <= passed) long *= 2;
   return long;
 }
 
-function spanOf({ startedAt, lastAt, state }: RunModel): Span {
+function spanOf({ startedAt, lastAt, state }: RunModel): TimeSpan {
   const passed = Math.max(1, lastAt - startedAt);
   return { from: startedAt, to: startedAt + (state === "finished" ? passed : axisLength(passed)) };
 }

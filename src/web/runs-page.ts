@@ -30,7 +30,7 @@ export interface RunsQuery {
 }
 
 /** The marks of a run's own page, by the states of the list. */
-const marks: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
+const marksByState: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
   starting: "running",
   running: "running",
   stopping: "running",
@@ -42,8 +42,8 @@ const marks: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
   died: "failed",
 };
 
-function stateLabel(state: string): Label {
-  return state === "waiting" ? waitingForYou : labelOf(marks[state] ?? "unknown", state);
+function runStateLabel(state: string): Label {
+  return state === "waiting" ? waitingForYou : labelOf(marksByState[state] ?? "unknown", state);
 }
 
 export interface RunsPage {
@@ -122,7 +122,7 @@ function drawRow(
   { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
   root: string,
 ): Html {
-  const { mark, word, className } = stateLabel(state);
+  const { mark, word, className } = runStateLabel(state);
   return html`<tr>
     <td class="badge ${className}"><span aria-hidden="true">${mark}</span> ${word}</td>
     <th scope="row">
@@ -136,12 +136,12 @@ function drawRow(
         ? html`<td class="time" data-label="Time" data-since="${since}"></td>`
         : html`<td class="time" data-label="Time">${formatDuration(milliseconds)}</td>`
     }
-    <td data-label="Nodes">${nodesOf(nodes)}</td>
+    <td data-label="Nodes">${nodesCell(nodes)}</td>
     <td data-label="By">${who.replace(/@.*/, "")}</td>
   </tr>`;
 }
 
-function nodesOf(nodes: readonly string[]): HtmlValue {
+function nodesCell(nodes: readonly string[]): HtmlValue {
   if (nodes.length <= 3) return nodes.join(", ");
   return html`<span title="${nodes.slice(0, 200).join(", ")}">${count(nodes.length, "node")}</span>`;
 }

@@ -4,8 +4,8 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 import { html } from "#tui/html/html.ts";
-import { addressOf, type Guard } from "./guard.ts";
-import { headers, type Frame } from "./page.ts";
+import { requestUrl, type Guard } from "./guard.ts";
+import { headers, type PageFrame } from "./page.ts";
 import { Routes, type WebSources } from "./routes.ts";
 
 /** The certificate of the server, and the CA of its clients. */
@@ -25,7 +25,7 @@ export interface WebOptions {
   /** Made when the port is known. */
   readonly guard: (port: number) => Guard;
   readonly sources: WebSources;
-  readonly frame: Frame;
+  readonly frame: PageFrame;
 }
 
 export interface WebServer {
@@ -68,7 +68,7 @@ export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOp
   try {
     await once(server, "listening");
   } catch (cause) {
-    throw unusable(cause as NodeJS.ErrnoException, host, port);
+    throw listenProblem(cause as NodeJS.ErrnoException, host, port);
   }
   const { port: bound } = server.address() as AddressInfo;
   admit = guard(bound);
@@ -96,7 +96,7 @@ function receive(
   }
   const admission = admit(request);
   if (admission.kind === "refused") return routes.refuse(response, admission.status, admission.why);
-  const asked = addressOf(url);
+  const asked = requestUrl(url);
   if (!asked) return routes.refuse(response, 400, "this is no address");
   if (root !== "" && asked.pathname.startsWith(`${root}/`)) asked.pathname = asked.pathname.slice(root.length);
   if (admission.kind === "cookie") return giveCookie(response, asked, { cookie: admission.cookie, root });
@@ -123,7 +123,7 @@ function giveCookie(
   );
 }
 
-function unusable(cause: NodeJS.ErrnoException, host: string, port: number): KcoreError {
+function listenProblem(cause: NodeJS.ErrnoException, host: string, port: number): KcoreError {
   const problem =
     cause.code === "EADDRINUSE"
       ? ({

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { assetFolder, hash } from "#lab/assets.ts";
-import { must } from "#lab/run-command.ts";
+import { mustRun } from "#lab/run-command.ts";
 import { cheapKernel } from "#lab/vm/qemu.ts";
 import { debianImage } from "#system/debian-image.ts";
 
@@ -35,7 +35,7 @@ export async function emulatedDebian(cache: string): Promise<string> {
   const aside = `${made}.${randomUUID()}`;
   const tree = `${aside}.tree`;
   try {
-    await must("/bin/sh", ["-c", make], { env: { FROM: file, CACHE: cache, OUT: aside, TREE: tree, SPARE: spare } });
+    await mustRun("/bin/sh", ["-c", make], { env: { FROM: file, CACHE: cache, OUT: aside, TREE: tree, SPARE: spare } });
     await rename(aside, made);
   } finally {
     await rm(tree, { recursive: true, force: true });

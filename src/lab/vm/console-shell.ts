@@ -22,7 +22,7 @@ export async function runOnConsole(
   const end = performance.now() + timeout;
   try {
     while (!text.includes(ready)) {
-      await tooLate(end, command, text, lives);
+      await requireTime(end, command, text, lives);
       socket.write(`stty -echo 2>/dev/null; echo rdy-'${word}'\n`);
       await poll(() => text.includes(ready), { everyMs: 20, limitMs: 1_000 });
     }
@@ -30,7 +30,7 @@ export async function runOnConsole(
     socket.write(`{ ${command}\n}; echo end-'${word}'-$?\n`);
     const look = async (): Promise<RegExpExecArray | undefined> => {
       const match = done.exec(text) ?? undefined;
-      if (!match) await tooLate(end, command, text, lives);
+      if (!match) await requireTime(end, command, text, lives);
       return match;
     };
     const match = (await poll(look, { everyMs: 20 })) as RegExpExecArray;
@@ -42,7 +42,7 @@ export async function runOnConsole(
   }
 }
 
-async function tooLate(end: number, command: string, detail: string, lives: () => Promise<boolean>): Promise<void> {
+async function requireTime(end: number, command: string, detail: string, lives: () => Promise<boolean>): Promise<void> {
   if (performance.now() < end && (await lives())) return;
   throw nodeFailed({ message: `“${command.slice(0, 60)}” did not end on the machine's console`, detail });
 }

@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startInGroup } from "../cgroup.ts";
 import { consoleLogOf } from "../record.ts";
-import { must } from "../run-command.ts";
+import { mustRun } from "../run-command.ts";
 
-interface Disk {
+interface QemuDisk {
   readonly file: string;
   readonly serial: string;
   /** QEMU's name of the disk; default: its serial. */
@@ -25,7 +25,7 @@ export interface Qemu {
   /** The tap device that is its cable; QEMU makes it, and it goes with QEMU. */
   readonly cable?: string;
   readonly mac: string;
-  readonly disks: readonly Disk[];
+  readonly disks: readonly QemuDisk[];
   /** The socket of its TPM. */
   readonly tpm?: string;
   /** A saved state to begin with, instead of booting. */
@@ -48,7 +48,7 @@ export async function machineKind(): Promise<string[]> {
 }
 
 function machineArguments(): string[] {
-  return words({
+  return optionWords({
     machine: "pc,usb=off,vmport=off,hpet=off",
     accel: "tcg,thread=multi,tb-size=512",
     cpu: "qemu64,-svm,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt",
@@ -62,7 +62,7 @@ function machineArguments(): string[] {
 }
 
 /** Options of a command with one dash: one each, or several times. */
-function words(options: Readonly<Record<string, string | readonly string[]>>): string[] {
+function optionWords(options: Readonly<Record<string, string | readonly string[]>>): string[] {
   return Object.entries(options).flatMap(([name, values]) => [values].flat().flatMap((value) => [`-${name}`, value]));
 }
 
@@ -70,7 +70,7 @@ function words(options: Readonly<Record<string, string | readonly string[]>>): s
 export const sockets = { monitor: "qmp", console: "oob" } as const;
 
 /** How a data disk is given to a running machine, and on the command line. */
-export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFirst = false }: Disk): {
+export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFirst = false }: QemuDisk): {
   readonly block: object;
   readonly device: Readonly<Record<string, string | number>>;
 } {
@@ -90,7 +90,7 @@ export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFi
 export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm, state }: Qemu): Promise<string[]> {
   const socket = (name: string): string => `unix:${join(folder, name)},server=on,wait=off`;
   const data = disks.map(diskDevice);
-  const own = words({
+  const own = optionWords({
     uuid: id,
     chardev: `file,id=log,path=${consoleLogOf({ folder })},append=on`,
     serial: ["chardev:log", socket(sockets.console)],
@@ -113,7 +113,7 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm,
     image === undefined
       ? {}
       : { kernel: join(image, "vmlinuz"), initrd: join(image, "initrd"), append: await kernelLine() };
-  return [...machineArguments(), ...words(boot), ...own, ...words(security)];
+  return [...machineArguments(), ...optionWords(boot), ...own, ...optionWords(security)];
 }
 
 /**
@@ -143,5 +143,5 @@ export const cheapKernel = [
 ] as const;
 
 export async function qemuVersion(): Promise<string> {
-  return (await must("qemu-system-x86_64", ["--version"])).split("\n")[0] ?? "";
+  return (await mustRun("qemu-system-x86_64", ["--version"])).split("\n")[0] ?? "";
 }

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { poll, within } from "#base/wait.ts";
 import { nodeFailed } from "../processes.ts";
 
-interface Message {
+interface QmpMessage {
   readonly return?: unknown;
   readonly error?: { readonly desc: string };
   readonly event?: string;
@@ -12,7 +12,7 @@ interface Message {
 }
 
 /** How long QEMU may take for an answer, in milliseconds: one thread of a busy machine gives it. */
-const patience = 300_000;
+const answerLimitMs = 300_000;
 
 /** A connection to a QEMU's monitor (QMP, QEMU's docs/interop/qmp-spec). One command at a time. */
 export type Qmp = Awaited<ReturnType<typeof openQmp>>;
@@ -20,8 +20,8 @@ export type Qmp = Awaited<ReturnType<typeof openQmp>>;
 /** Connects to the monitor at `path`, waiting until it is there as long as `lives`. */
 export async function openQmp(path: string, lives: () => Promise<boolean>) {
   const socket = await dial(path, lives);
-  const seen: Message[] = [];
-  const answers: Message[] = [];
+  const seen: QmpMessage[] = [];
+  const answers: QmpMessage[] = [];
   let news = Promise.withResolvers<void>();
   const tell = (): void => {
     news.resolve();
@@ -35,13 +35,13 @@ export async function openQmp(path: string, lives: () => Promise<boolean>) {
   const lines = createInterface({ input: socket });
   lines.on("error", () => {}); // The interface repeats the socket's errors.
   lines.on("line", (line) => {
-    const message = JSON.parse(line) as Message;
+    const message = JSON.parse(line) as QmpMessage;
     if (message.event !== undefined) seen.push(message);
     else if ("return" in message || message.error) answers.push(message);
     tell();
   });
   const until = async <T>(what: string, find: () => T | undefined): Promise<T> => {
-    const end = performance.now() + patience;
+    const end = performance.now() + answerLimitMs;
     for (;;) {
       const found = find();
       if (found !== undefined) return found;

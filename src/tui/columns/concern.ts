@@ -1,11 +1,11 @@
-import type { Role } from "../ink/theme.ts";
+import type { TextRole } from "../ink/theme.ts";
 
 /** The urgency of a row, from 0: failed, needs attention, in order, of no interest. */
 export type Concern = 0 | 1 | 2 | 3;
 
-const roles: Readonly<Record<Concern, Role>> = { 0: "failed", 1: "warning", 2: "ok", 3: "muted" };
+const roles: Readonly<Record<Concern, TextRole>> = { 0: "failed", 1: "warning", 2: "ok", 3: "muted" };
 
-export function roleOf(concern: Concern): Role {
+export function roleOf(concern: Concern): TextRole {
   return roles[concern];
 }
 

@@ -1,7 +1,7 @@
 import { formatBinary } from "#base/units.ts";
 import { approvalWord, labelPairs, statusWord, taintText } from "../fleet-labels.ts";
 import type { FleetNode, FleetUsage } from "../ink/fleet/snapshot.ts";
-import type { Role } from "../ink/theme.ts";
+import type { TextRole } from "../ink/theme.ts";
 import { ageColumn, coarseSince, expiryColumn, type Column } from "./column.ts";
 
 /** Two missed heartbeats: an agent sends one every 15 s, and other controllers get it up to 15 s later. */
@@ -66,11 +66,11 @@ export const nodeColumns: readonly Column<FleetNode>[] = [
   },
 ];
 
-function seenRole({ lastSeen }: FleetNode, now: number): Role {
+function seenRole({ lastSeen }: FleetNode, now: number): TextRole {
   return lastSeen !== "" && now - Date.parse(lastSeen) > missedMs ? "warning" : "muted";
 }
 
-export function statusRole({ status }: Pick<FleetNode, "status">): Role {
+export function statusRole({ status }: Pick<FleetNode, "status">): TextRole {
   const roles = {
     ready: "ok",
     "not-ready": "failed",
@@ -88,7 +88,7 @@ function conflictCount({ conflicts, nameConflict }: FleetNode): string {
 }
 
 /** The reason of a node's status, or the next thing that it needs. */
-export function reasonOf({ reason, status, approval, usage }: FleetNode): string {
+export function nodeReason({ reason, status, approval, usage }: FleetNode): string {
   if (reason !== undefined) return reason;
   if (status === "pending" && approval === "pending") return "waits for kcore node approve";
   const share = diskShare(usage) ?? 0;
@@ -97,7 +97,7 @@ export function reasonOf({ reason, status, approval, usage }: FleetNode): string
 
 /** The reason in a row of the dashboard; silence is shown by its age instead of its date. */
 function reasonOnScreen(node: FleetNode, now: number): string {
-  const reason = reasonOf(node);
+  const reason = nodeReason(node);
   return reason.startsWith("no heartbeat since ") ? `no heartbeat for ${coarseSince(node.lastSeen, now)}` : reason;
 }
 
@@ -106,7 +106,7 @@ export function diskShare({ diskUsed = 0, diskSize = 0 }: FleetUsage = {}): numb
   return diskSize > 0 ? Math.min(1, Math.max(0, diskUsed / diskSize)) : undefined;
 }
 
-function diskRole({ usage }: FleetNode): Role {
+function diskRole({ usage }: FleetNode): TextRole {
   const share = diskShare(usage) ?? 0;
   return share >= diskFull ? "failed" : share >= diskTight ? "warning" : "plain";
 }

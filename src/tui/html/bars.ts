@@ -3,7 +3,7 @@ import { html, Html } from "./html.ts";
 import { stepLabel } from "./labels.ts";
 
 /** The time that the page's bars span. A span that may still grow ends at `Infinity`, and its bars' units are milliseconds. */
-export interface Span {
+export interface TimeSpan {
   readonly from: number;
   readonly to: number;
 }
@@ -27,7 +27,7 @@ const heights: Readonly<Record<string, number>> = {
 };
 
 /** Pieces as bars over time, one path for each outcome, so that a browser draws a thousand rows quickly. */
-export function drawBars(pieces: readonly Piece[], span: Span): Html {
+export function drawBars(pieces: readonly Piece[], span: TimeSpan): Html {
   const paths: Paths = new Map();
   for (const piece of pieces) addBar(paths, piece, span);
   return drawPaths(paths);
@@ -58,10 +58,10 @@ export class GrowingBars {
 
 type Paths = Map<string, string>;
 
-function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span): void {
+function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: TimeSpan): void {
   const { className } = stepLabel(outcome);
   const tall = heights[className] ?? TALL;
-  const [start, end] = [placeOf(from, span), placeOf(to, span)];
+  const [start, end] = [positionOn(from, span), positionOn(to, span)];
   // On a growing axis: the unit at the beginning of the bar.
   const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
   // Without a gap, adjacent bars would look like one.
@@ -81,7 +81,7 @@ function drawPaths(paths: Paths): Html {
   </svg>`;
 }
 
-export function placeOf(at: number, { from, to }: Span): number {
+export function positionOn(at: number, { from, to }: TimeSpan): number {
   if (to === Infinity) return Math.min(FAR, Math.max(0, Math.round(at - from)));
   return Math.round((Math.min(Math.max(at, from), to) - from) * (WIDE / Math.max(1, to - from)));
 }

@@ -36,13 +36,13 @@ export class Budget {
 }
 
 /** Longest value of a change that is shown. */
-const VALUE = 400;
+const longestValue = 400;
 
 /** A name and its value; a fact without a value is left out. */
-export type Fact = readonly [name: string, value: HtmlValue];
+export type FactRow = readonly [name: string, value: HtmlValue];
 
 /** The rows of a `dl`. */
-export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
+export function drawFactRows(facts: readonly FactRow[]): readonly Html[] {
   return facts.flatMap(([name, value]) =>
     value
       ? [
@@ -73,7 +73,7 @@ export function drawChanges(changes: readonly Change[], budget: Budget): HtmlVal
 
 function value(text: string): string {
   if (text === "") return "(empty)";
-  return text.length > VALUE ? `${text.slice(0, VALUE)}…` : text;
+  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
 
 /** A unified diff, its lines coloured; the signs stay. */

@@ -4,7 +4,7 @@ import { openQuestion } from "../questions.ts";
 import { causeLine } from "../cause-line.ts";
 import { dryRunTotal } from "../dry-run-plan.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
-import { drawFactRows, type Fact } from "./details.ts";
+import { drawFactRows, type FactRow } from "./details.ts";
 import { html, type Html } from "./html.ts";
 import { count, runningTime, labelOf, timestamp, waitingForYou } from "./labels.ts";
 
@@ -16,7 +16,7 @@ const ends = {
 } as const;
 
 /** The page's title. */
-export function titleOf(model: RunModel, isLive = false): string {
+export function pageTitle(model: RunModel, isLive = false): string {
   const open = !isLive ? "not finished" : model.questions.length > 0 ? waitingForYou.word : "running";
   const outcome = model.outcome === undefined ? open : ends[model.outcome].word;
   return `${runName(model)}: ${outcome} · kcore run ${model.runId}`;
@@ -30,7 +30,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
   const { mark, word, className } = outcome ? ends[outcome] : question ? waitingForYou : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
-  const facts: readonly Fact[] = [
+  const facts: readonly FactRow[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && timestamp(startedAt)],
     [

@@ -44,14 +44,20 @@ function sourceOf(value: HtmlValue): string {
   return escapeText(typeof value === "number" ? String(value) : cleanText(value));
 }
 
-const names: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
 
 // Marks that turn the writing direction without being seen (U+061C, U+200E, U+200F), beside those cleanText writes out.
 const invisible = /[\u061c\u200e\u200f\ufeff]/g;
 
 function escapeText(text: string): string {
   return text
-    .replace(/[&<>"']/g, (character) => names[character] ?? "")
+    .replace(/[&<>"']/g, (character) => entities[character] ?? "")
     .replace(invisible, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

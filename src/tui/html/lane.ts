@@ -3,15 +3,15 @@ import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { causeFirst } from "../cause-line.ts";
 import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { waitsFor } from "../node-row.ts";
-import { drawBars, type Span } from "./bars.ts";
-import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type Fact } from "./details.ts";
+import { drawBars, type TimeSpan } from "./bars.ts";
+import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type FactRow } from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
 import { badge, stepLabel, count, nodeLabel } from "./labels.ts";
 
 export interface BodyOptions {
   readonly model: RunModel;
-  readonly span: Span;
+  readonly span: TimeSpan;
   readonly budget: Budget;
   /** The path of the node's log, or of the bastion's. */
   readonly log?: string;
@@ -75,7 +75,7 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
   }: Partial<NodeModel> = node ?? {};
   const told = steps.some(({ outcome }) => outcome === "failed");
   const isAtWork = steps.some(({ outcome }) => outcome === undefined);
-  const rows: readonly Fact[] = [
+  const rows: readonly FactRow[] = [
     ["Milestone", milestone],
     ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
     ["Round trips", exchanges > 0 && String(exchanges)],
@@ -137,10 +137,10 @@ export interface LaneDrawing {
 }
 
 /** The filters of rows. */
-export const kinds = ["failed", "changed", "ok", "open"] as const;
+export const laneKinds = ["failed", "changed", "ok", "open"] as const;
 
 /** Whether a row matches each filter. */
-export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[number], boolean>> {
+export function kindsOfLane({ node, tally }: Lane): Readonly<Record<(typeof laneKinds)[number], boolean>> {
   const failed = tally.failed + tally.unreachable > 0;
   const changed = tally.changed + tally.wouldChange > 0;
   const open = node !== undefined && node.outcome !== "done" && !failed;
@@ -153,7 +153,7 @@ export function drawLane(
   { bars, dryRun, isLive = false, asks = false, open = false, body, packed, news }: LaneDrawing,
 ): Html {
   const { id, name, node, tally, since } = lane;
-  const has = hasKind(lane);
+  const has = kindsOfLane(lane);
   const isForeseen = tally.wouldChange > 0 && tally.failed === 0;
   const told =
     isForeseen && (!node || node.outcome === "done")
@@ -173,7 +173,7 @@ export function drawLane(
     class="lane ${told.className}"
     id="${id}"
     data-name="${name}"
-    data-kinds="${kinds.filter((kind) => has[kind]).join(" ")}"
+    data-kinds="${laneKinds.filter((kind) => has[kind]).join(" ")}"
     ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}${news !== undefined && html` data-count="${news}"`}
   >
     <summary>

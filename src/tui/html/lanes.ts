@@ -1,11 +1,11 @@
 import { gzipSync } from "node:zlib";
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { drawBars, placeOf, type Span } from "./bars.ts";
+import { drawBars, positionOn, type TimeSpan } from "./bars.ts";
 import { Budget } from "./details.ts";
 import { html, type Html } from "./html.ts";
 import { drawLane, drawLaneBody } from "./lane.ts";
-import { drawTimeline, FEW } from "./timeline.ts";
+import { drawTimeline, fewRows } from "./timeline.ts";
 import type { Lane } from "./work.ts";
 import { stepLabel } from "./labels.ts";
 
@@ -32,7 +32,7 @@ export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
     const body = drawLaneBody(lane, { model, span, budget, ...(log !== undefined && { log }) });
     plain -= pieces.length;
     const isPlain = plain >= 0 || index === 0;
-    const open = isPlain && lanes.length <= FEW && tally.failed > 0;
+    const open = isPlain && lanes.length <= fewRows && tally.failed > 0;
     const drawing = { bars: drawBars(pieces, span), dryRun: model.dryRun, open };
     if (isPlain) return drawLane(lane, { ...drawing, body });
     packed.push(body.source);
@@ -55,9 +55,9 @@ function pack(value: unknown): string {
 }
 
 /** The bars of a row for the page's script: from, to, and the words. */
-export function barTexts({ pieces }: Lane, span: Span): readonly (readonly [number, number, string])[] {
+export function barTexts({ pieces }: Lane, span: TimeSpan): readonly (readonly [number, number, string])[] {
   return pieces.map(({ item: { outcome }, title, from, to }) => {
     const time = to > from ? `, ${formatDuration(to - from)}` : "";
-    return [placeOf(from, span), placeOf(to, span), `${title}: ${stepLabel(outcome).word}${time}`];
+    return [positionOn(from, span), positionOn(to, span), `${title}: ${stepLabel(outcome).word}${time}`];
   });
 }

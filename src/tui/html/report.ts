@@ -2,7 +2,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { drawFailures, drawWarnings, drawForesight } from "./failures.ts";
 import { drawFigures, drawSlowest } from "./figures.ts";
-import { drawHead, titleOf } from "./head.ts";
+import { drawHead, pageTitle } from "./head.ts";
 import { html, pageScript, pageStyle } from "./html.ts";
 import { drawLanes } from "./lanes.ts";
 import { lanesOf } from "./work.ts";
@@ -33,7 +33,7 @@ export function drawReport(model: RunModel, { sourceLine, logOf, version }: Repo
         <meta name="color-scheme" content="light dark" />
         <meta name="referrer" content="no-referrer" />
         <meta name="generator" content="kcore ${version ?? ""}" />
-        <title>${titleOf(model)}</title>
+        <title>${pageTitle(model)}</title>
         ${style.html}
       </head>
       <body>

@@ -1,21 +1,21 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { placeOf, WIDE, type Span } from "./bars.ts";
+import { positionOn, WIDE, type TimeSpan } from "./bars.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
-import { hasKind, kinds } from "./lane.ts";
+import { kindsOfLane, laneKinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
 import { count, runningTime, stepLabel } from "./labels.ts";
 
 /** Up to this many rows, failed nodes are open from the start and stages are listed. */
-export const FEW = 12;
+export const fewRows = 12;
 
 /** With more rows the browser lays out only those in sight. */
-const MANY = 100;
+const manyRows = 100;
 
 export interface Timeline {
   readonly model: RunModel;
   readonly lanes: readonly Lane[];
-  readonly span: Span;
+  readonly span: TimeSpan;
   readonly rows: readonly Html[];
   /** The address of the rows' bodies for the page's script; absent: the page is complete in itself. */
   readonly live?: string;
@@ -31,7 +31,7 @@ export function drawTimeline({ model, lanes, span, rows, live, isLive = false, s
     <h2 id="timeline">Timeline</h2>
     ${drawControls(model, lanes, live !== undefined)}
     <div
-      class="lanes${lanes.length > MANY && " many"}"
+      class="lanes${lanes.length > manyRows && " many"}"
       id="lanes"
       ${live !== undefined && html` data-live="${live}"`}${live !== undefined && model.state === "finished" && html` data-over="yes"`}
     >
@@ -50,8 +50,11 @@ export function drawTimeline({ model, lanes, span, rows, live, isLive = false, s
 
 /** How many rows there are of each kind, by the kind's name. */
 export function kindCounts(lanes: readonly Lane[]): ReadonlyMap<string, number> {
-  const all = lanes.map(hasKind);
-  return new Map([["all", all.length], ...kinds.map((kind) => [kind, all.filter((has) => has[kind]).length] as const)]);
+  const all = lanes.map(kindsOfLane);
+  return new Map([
+    ["all", all.length],
+    ...laneKinds.map((kind) => [kind, all.filter((has) => has[kind]).length] as const),
+  ]);
 }
 
 function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean): Html {
@@ -97,7 +100,7 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
 }
 
 /** The times at the quarters of the span. */
-function ticks({ from, to }: Span): readonly Html[] {
+function ticks({ from, to }: TimeSpan): readonly Html[] {
   return [0, 1, 2, 3].map((index) => html`<span>${index === 0 ? "0" : tickText(((to - from) * index) / 4)}</span>`);
 }
 
@@ -109,7 +112,7 @@ export function tickText(milliseconds: number): string {
 }
 
 /** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars grow. */
-export function drawStages(model: RunModel, span: Span, isLive = false): HtmlValue {
+export function drawStages(model: RunModel, span: TimeSpan, isLive = false): HtmlValue {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;
   const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
@@ -117,7 +120,7 @@ export function drawStages(model: RunModel, span: Span, isLive = false): HtmlVal
       state === "ok" || state === "failed" || state === "skipped" || state === "interrupted" ? state : undefined;
     const told = stepLabel(outcome);
     const word = outcome === "ok" ? "done" : told.word;
-    const [x, end] = [placeOf(startedAt, span), placeOf(endedAt, span)];
+    const [x, end] = [positionOn(startedAt, span), positionOn(endedAt, span)];
     const isGoing = isLive && outcome === undefined;
     const took = Math.max(0, endedAt - startedAt);
     return html`<li class="stage ${told.className}">
@@ -137,7 +140,7 @@ export function drawStages(model: RunModel, span: Span, isLive = false): HtmlVal
   const list = html`<ol class="stages" aria-label="Stages">
     ${rows}
   </ol>`;
-  if (rows.length <= FEW) return list;
+  if (rows.length <= fewRows) return list;
   const failed = known.filter(({ state }) => state === "failed").length;
   return html`<details class="all-stages">
     <summary>

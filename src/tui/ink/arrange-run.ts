@@ -5,7 +5,7 @@ import { describeDryRun, upcomingStages } from "../questions.ts";
 import { besides, filled, titled, tooSmall, windowAround } from "./blocks.ts";
 import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
-import { warningLines } from "./overlay.ts";
+import { troubleLines } from "./overlay.ts";
 import { arrangeMain } from "./panes.ts";
 import { playerLine, questionLines, resumeLines, stopLines } from "./panels.ts";
 import type { Scene, SceneProps } from "./scene.ts";
@@ -25,7 +25,7 @@ export function arrange(props: SceneProps): Scene {
   const isWide = width >= 140 && height >= 20 && !isFull;
   const header = isFull ? [] : headerLines({ ...props, width, compact: height < 18, isAsking: open.length > 0 });
   const stages = isFull || isWide || height < 10 ? [] : stageStrip({ model, theme, width, now }, height < 24 ? 1 : 2);
-  const warnings = isFull || height < 16 ? [] : warningLines(model, theme);
+  const warnings = isFull || height < 16 ? [] : troubleLines(model, theme);
   const bar = player && height >= 10 ? [playerLine(player, theme, width)] : [];
   const used = header.length + stages.length + warnings.length + bar.length + 1;
 

@@ -39,7 +39,7 @@ function cellLine({ rows, theme: { glyphs }, width, now }: GlanceProps): Line {
 function groupLine({ rows, theme, width }: GlanceProps): Line {
   const found = new Map<string, { count: number; readonly row: NodeRow }>();
   for (const row of rows) {
-    const words = wordsOf(row);
+    const words = workWords(row);
     const group = found.get(words);
     if (group) group.count += 1;
     else found.set(words, { count: 1, row });
@@ -50,15 +50,15 @@ function groupLine({ rows, theme, width }: GlanceProps): Line {
   return joinFitting(parts, `  ${theme.glyphs.dot}  `, width);
 }
 
-const known = new WeakMap<NodeRow, string>();
+const wordsByRow = new WeakMap<NodeRow, string>();
 
 /** The work of a node in words; kept, as a row never changes. */
-function wordsOf(row: NodeRow): string {
-  const before = known.get(row);
+function workWords(row: NodeRow): string {
+  const before = wordsByRow.get(row);
   if (before !== undefined) return before;
   const isTold = row.state === "running" || row.state === "failed";
   const title = isTold ? row.item?.title : undefined;
   const words = title === undefined ? stateLabel(row) : `${stateLabel(row)}: ${title}`;
-  known.set(row, words);
+  wordsByRow.set(row, words);
   return words;
 }

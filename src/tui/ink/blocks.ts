@@ -1,6 +1,6 @@
-import type { Size } from "./screen.ts";
+import type { TerminalSize } from "./screen.ts";
 import { justify, lineWidth, padLine, span, type Line } from "./text.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
 /** Both ends of a line, and a rule between them. */
 export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): Line {
@@ -9,12 +9,12 @@ export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): L
 }
 
 /** A rule that begins with a title. */
-export function titled(title: Line, width: number, glyphs: Glyphs, role: Role = "muted"): Line {
+export function titled(title: Line, width: number, glyphs: Glyphs, role: TextRole = "muted"): Line {
   return ruled([span(`${glyphs.rule.repeat(2)} `, role), ...title, span(" ")], [], width, glyphs);
 }
 
 /** A title over the visible part of a text from `top` on; also returns the largest `top` that fits. */
-export function scrolled(
+export function scrolledText(
   title: Line,
   text: readonly Line[],
   { top: wanted, room, width }: { readonly top: number; readonly room: number; readonly width: number },
@@ -51,22 +51,22 @@ export function filled(lines: readonly Line[], height: number): readonly Line[] 
   return [...lines, ...Array.from({ length: height - lines.length }, () => [])];
 }
 
-const smallest: Size = { columns: 40, rows: 8 };
+const smallest: TerminalSize = { columns: 40, rows: 8 };
 
 /** The line for a terminal that is too small for a view; undefined for a larger one. */
-export function tooSmall({ columns, rows }: Size, view: string): Line | undefined {
+export function tooSmall({ columns, rows }: TerminalSize, view: string): Line | undefined {
   if (columns >= smallest.columns && rows >= smallest.rows) return undefined;
   return [span(`${columns}x${rows} is too small; ${smallest.columns}x${smallest.rows} will do. ${view}`)];
 }
 
 /** The part of a long list that is shown. */
-export interface Window {
+export interface RowWindow {
   readonly top: number;
   readonly end: number;
 }
 
 /** Moves the window that began at `top` no further than needed to show `selected`, and never past the ends. */
-export function windowAround(count: number, height: number, top: number, selected?: number): Window {
+export function windowAround(count: number, height: number, top: number, selected?: number): RowWindow {
   const room = Math.max(0, height);
   let first = top;
   if (selected !== undefined && selected >= 0) {

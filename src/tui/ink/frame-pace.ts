@@ -3,7 +3,7 @@ import type { Timers } from "#base/timers.ts";
 /** Milliseconds between two frames that only bring news: ten a second (ADR 0405). */
 export const newsInterval = 100;
 /** Frames for news take at most one part in ten of the time: they come less often on a slow machine. */
-const restAfter = 10;
+const costFactor = 10;
 /** Milliseconds that news wait at most. */
 const slowest = 1000;
 /** Milliseconds before a frame that answers a key: a held arrow key moves smoothly. */
@@ -26,7 +26,7 @@ export class FramePace {
 
   /** Reports an event. */
   news(): void {
-    this.#request(Math.max(newsInterval, Math.min(slowest, this.#cost * restAfter)));
+    this.#request(Math.max(newsInterval, Math.min(slowest, this.#cost * costFactor)));
   }
 
   /** Reports a key, or a change of the terminal. */

@@ -2,7 +2,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import type { StageModel } from "#engine/events/run-model.ts";
 import type { NodeRow, RowState } from "../node-row.ts";
 import { span, type Span } from "./text.ts";
-import type { Glyphs, Role } from "./theme.ts";
+import type { Glyphs, TextRole } from "./theme.ts";
 
 /** The wheel of running work; it turns once a second. */
 export function runningMark({ running }: Glyphs, now: number): string {
@@ -10,7 +10,7 @@ export function runningMark({ running }: Glyphs, now: number): string {
 }
 
 /** A shape, and the colour that repeats its meaning. */
-type Mark = readonly [shape: keyof Glyphs, role: Role];
+type Mark = readonly [shape: keyof Glyphs, role: TextRole];
 
 const wheel: Mark = ["running", "running"];
 const outcomes: Readonly<Record<Outcome, Mark>> = {
@@ -53,7 +53,7 @@ export function stageMark({ state }: Pick<StageModel, "state">, glyphs: Glyphs, 
   return outcomeMark(state === "running" ? undefined : state, glyphs, now);
 }
 
-export function stateRole(state: RowState): Role {
+export function stateRole(state: RowState): TextRole {
   return states[state][1];
 }
 

@@ -5,16 +5,16 @@ import { quietOf, type Quiet } from "../work-item.ts";
 import type { Filter, Sort } from "../row-order.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import { type Window, ruled } from "./blocks.ts";
+import { type RowWindow, ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLines, type ScreenColumn } from "./table.ts";
 import { commonStart, tellApart } from "./tell-apart.ts";
 import { widthOf } from "#base/text.ts";
 import { fit, lineWidth, oneLine, span, type Line, type Span } from "./text.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
 interface NodesProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly rows: readonly NodeRow[];
-  readonly window: Window;
+  readonly window: RowWindow;
   readonly selected: number;
   readonly width: number;
   /** The sort order; a sorted role or datacenter has a column. */
@@ -98,10 +98,10 @@ function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
     { title: "", width: 10, drop: 7, cell: (row, width) => barCell(row, width, glyphs) },
     {
       title: "STEPS",
-      width: Math.max(6, ...shown.map((row) => stepsOf(row).length)),
+      width: Math.max(6, ...shown.map((row) => stepsText(row).length)),
       align: "right",
       drop: 3,
-      cell: (row) => [span(stepsOf(row), "muted")],
+      cell: (row) => [span(stepsText(row), "muted")],
     },
     ...(rows.some(({ unknown }) => unknown > 0)
       ? [
@@ -116,7 +116,7 @@ function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
       : []),
     { title: "CHG", width: 3, align: "right", drop: 2, cell: ({ changed }) => countCell(changed, "changed") },
     { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
-    { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
+    { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeText(row, now), "muted")] },
   ];
 }
 
@@ -132,7 +132,7 @@ function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly ScreenColumn
 }
 
 /** `16/60`, with a `+` if more may come. */
-export function stepsOf({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
+export function stepsText({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
   return planned === 0 ? "" : `${ended}/${planned}${isOpen ? "+" : ""}`;
 }
 
@@ -140,7 +140,7 @@ function countCell(count: number, role: "changed" | "failed"): Line {
   return [count === 0 ? span("0", "muted") : span(String(count), role)];
 }
 
-function timeOf({ time, state }: NodeRow, now: number): string {
+function timeText({ time, state }: NodeRow, now: number): string {
   const milliseconds = time(now);
   if (milliseconds === undefined || state === "pending" || state === "not-started") return "";
   return shortDuration(milliseconds);
@@ -213,7 +213,7 @@ export interface CountsProps {
   readonly theme: Theme;
   readonly width: number;
   /** The visible part of the nodes, if not all are visible. */
-  readonly window?: Window;
+  readonly window?: RowWindow;
 }
 
 /** The rule above the nodes: counts by state, and the filter. On a narrow terminal the states are marks without words. */
@@ -234,7 +234,7 @@ export function countsLine({ all, shown, filter, search, sort, common, theme, wi
 }
 
 function countSpans(nodes: readonly NodeRow[], start: Line, glyphs: Glyphs, hasWords: boolean): Line {
-  const counts: readonly (readonly [test: (row: NodeRow) => boolean, mark: string, word: string, role: Role])[] = [
+  const counts: readonly (readonly [test: (row: NodeRow) => boolean, mark: string, word: string, role: TextRole])[] = [
     [({ state }) => state === "failed", glyphs.failed, "failed", "failed"],
     [({ state }) => state === "unreachable", glyphs.failed, "unreachable", "failed"],
     [({ rank }) => rank === 1, glyphs.running[0] ?? "", "active", "running"],

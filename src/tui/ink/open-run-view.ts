@@ -6,15 +6,15 @@ import type { RunDrawing } from "../plain.ts";
 import { operatorCaller, knowsTitles, type DryRunResult } from "../questions.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
-import type { Pace } from "../time-left.ts";
+import type { RunPace } from "../time-left.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "./keys.ts";
 import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
 import { pressKey } from "./run-keys.ts";
-import { freshUi, type Effect, type RunUi } from "./run-ui.ts";
+import { freshUi, type RunEffect, type RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { Screen, type Size } from "./screen.ts";
+import { Screen, type TerminalSize } from "./screen.ts";
 import type { Theme } from "./theme.ts";
 
 export interface RunViewOptions {
@@ -29,7 +29,7 @@ export interface RunViewOptions {
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
   /** The paces of earlier runs of the same kind, as far as known: for “about 40 s left”. */
-  readonly paces?: readonly Pace[];
+  readonly paces?: readonly RunPace[];
   /** The last dry run of the same kind, once known: a confirmation shows it. */
   readonly lastDryRun?: () => DryRunResult | undefined;
   /** Answers, stop and abort. Never called with a player. */
@@ -154,7 +154,7 @@ export class RunView implements RunDrawing {
     return this.#model;
   }
 
-  #arrange(size: Size): Scene {
+  #arrange(size: TerminalSize): Scene {
     const { theme, project, usual, paces, lastDryRun, player, now = Date.now } = this.#options;
     const model = this.#model;
     // A question that was not there before comes to the front, also when an earlier one was put aside.
@@ -216,7 +216,7 @@ export class RunView implements RunDrawing {
     this.#screen?.key();
   }
 
-  #do(effect: Effect): void {
+  #do(effect: RunEffect): void {
     const { send, player } = this.#options;
     switch (effect.type) {
       case "interrupt":

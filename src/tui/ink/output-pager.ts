@@ -35,7 +35,7 @@ const around = 512;
 /** Most matches of a search that are remembered. */
 export const mostMatches = 10_000;
 
-interface Place {
+interface RowOffset {
   readonly row: number;
   /** The offset of the event's line in the record. */
   readonly at: number;
@@ -51,7 +51,7 @@ export class OutputPager {
   readonly #read: ReadRecord;
   readonly #news: () => void;
   readonly #needles: readonly [output: Buffer, started: Buffer];
-  #places: Place[] = [];
+  #places: RowOffset[] = [];
   #rows = 0;
   #matches: number[] = [];
   /** Bytes of the record that were scanned, and the number of the last event to scan. */
@@ -61,7 +61,7 @@ export class OutputPager {
   #isScanning = false;
   #isComplete = false;
   #window: { readonly top: number; readonly rows: readonly OutputRow[] } | undefined;
-  #wanted: Window | undefined;
+  #wanted: RowWindow | undefined;
   #isLoading = false;
 
   constructor(place: OutputPlace, read: ReadRecord, news: () => void) {
@@ -231,7 +231,7 @@ interface Walk {
   readonly passed?: (at: number) => void;
 }
 
-interface Window {
+interface RowWindow {
   readonly top: number;
   readonly end: number;
 }

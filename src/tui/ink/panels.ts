@@ -29,14 +29,14 @@ export function questionLines(
     return [
       ...head,
       ...follows.flatMap((one) => wrapWords(one, width - 4)).map((line): Line => [span("  "), span(line, "muted")]),
-      yesOrNo,
+      yesNoKeys,
     ];
   const shown = secret ? (typed === "" ? "" : "(typed, not shown)") : tailColumns(typed, width - 16);
   const label = secret ? "not shown" : "answer";
   return [...head, [span(`  ${label}: `, "muted"), span(shown), span(theme.unicode ? "█" : "_", "accent")]];
 }
 
-const yesOrNo: Line = [
+const yesNoKeys: Line = [
   span("  "),
   span("y", "strong"),
   span(" yes", "muted"),
@@ -46,7 +46,7 @@ const yesOrNo: Line = [
 ];
 
 /** The first four names, and the number of the others. */
-function firstOf(names: readonly string[]): string {
+function firstNames(names: readonly string[]): string {
   return names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
 }
 
@@ -63,7 +63,7 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   const running = nodeRows(model).flatMap(({ name, items }) =>
     items.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
   );
-  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstOf(running)}.`;
+  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstNames(running)}.`;
   const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${told}` : `No new step starts. ${told}`;
   const keys: readonly (readonly [string, string])[] = isAborting
     ? [
@@ -92,11 +92,11 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
 /** The question before a run is resumed, with the nodes that continue. */
 export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
   const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
-  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${firstOf(left)}` : ""}.`;
+  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${firstNames(left)}` : ""}.`;
   return [
     panelRule(`${theme.glyphs.unknown} resume`, theme, width),
     ...wrapWords(text, width - 4).map((line): Line => [span("  "), span(line, "strong")]),
-    yesOrNo,
+    yesNoKeys,
   ];
 }
 

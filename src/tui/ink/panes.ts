@@ -6,7 +6,7 @@ import { besides, filled, ruled, titled, windowAround } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
-import { countsLine, nodeLines, stepsOf } from "./nodes.ts";
+import { countsLine, nodeLines, stepsText } from "./nodes.ts";
 import { isSamePlace, isSameStep, mostMatches, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
 import type { Extent, Scene, SceneProps } from "./scene.ts";
@@ -19,7 +19,7 @@ import type { Theme } from "./theme.ts";
 export type Main = Omit<Scene, "model" | "replay" | "question" | "showsStages">;
 
 /** The selection: a row, and one of its steps. */
-type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
+type RowChoice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
 
 interface Area {
   readonly width: number;
@@ -34,7 +34,7 @@ export function arrangeMain(props: SceneProps, width: number, height: number): M
   const inner = Math.max(1, height - 2);
   const preview = inner >= 10 ? Math.max(6, Math.floor(inner * 0.4)) : 0;
   const area = { width, height, inner, preview };
-  const choice = choose(props, inner - preview);
+  const choice = chooseRow(props, inner - preview);
   const { pane, overlay } = props.ui;
   if (overlay !== undefined) return { ...choice, ...arrangeOverlay(props, width, height) };
   return {
@@ -43,7 +43,7 @@ export function arrangeMain(props: SceneProps, width: number, height: number): M
   };
 }
 
-function choose({ model, ui, now }: SceneProps, height: number): Choice {
+function chooseRow({ model, ui, now }: SceneProps, height: number): RowChoice {
   const rows = orderRows(nodeRows(model), {
     filter: ui.filter,
     search: ui.search,
@@ -64,14 +64,14 @@ function choose({ model, ui, now }: SceneProps, height: number): Choice {
 
 type Pane = Pick<Main, "lines" | "ui" | "page">;
 
-function paneOf(props: SceneProps, area: Area, choice: Choice, row: NodeRow): Pane {
+function paneOf(props: SceneProps, area: Area, choice: RowChoice, row: NodeRow): Pane {
   return props.ui.full && choice.item ? fullPane(props, area, row, choice.item) : nodePane(props, area, choice, row);
 }
 
 /** The texts of one step, over the whole pane. */
 function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item: WorkItem): Pane {
   const { ui, theme } = props;
-  const body = bodyOf(props, row, item, width, height - 1);
+  const body = stepBody(props, row, item, width, height - 1);
   const end = Math.min(body.count, body.top + body.room);
   const inSight = body.count > body.room ? [span(` ${body.top + 1}–${end} of ${body.count} `)] : [];
   const title = ruled(
@@ -103,7 +103,13 @@ function extentOf({ room, count, matches }: StepBody, list: number, output?: Out
 }
 
 /** The texts of a step, with its whole output once that has been read. */
-function bodyOf(props: SceneProps, row: NodeRow, item: WorkItem | undefined, width: number, height: number): StepBody {
+function stepBody(
+  props: SceneProps,
+  row: NodeRow,
+  item: WorkItem | undefined,
+  width: number,
+  height: number,
+): StepBody {
   const place = item && outputPlace(row, item, width, props.ui);
   const { output: known } = props;
   const output = place && known && isSameStep(known.place, place) ? known : undefined;
@@ -128,7 +134,12 @@ function foundSpans({ find, matches }: Pick<StepBody, "find" | "matches">): Line
 }
 
 /** Steps and the selected step's texts: beside each other where there is room, else one below the other. */
-function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex, item }: Choice, row: NodeRow): Pane {
+function nodePane(
+  props: SceneProps,
+  { width, height }: Area,
+  { items, itemIndex, item }: RowChoice,
+  row: NodeRow,
+): Pane {
   const { ui, theme, now } = props;
   const isWide = width >= 110;
   const room = isWide ? height - 1 : Math.min(items.length, Math.max(2, Math.floor((height - 2) * 0.4)));
@@ -136,7 +147,7 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   const listWidth = isWide ? Math.floor(width * 0.45) : width;
   const bodyWidth = isWide ? width - listWidth : width;
   const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
-  const body = bodyOf(props, row, item, bodyWidth, isWide ? height - 2 : height - 2 - list.length);
+  const body = stepBody(props, row, item, bodyWidth, isWide ? height - 2 : height - 2 - list.length);
   const head = item
     ? [
         ruled(
@@ -174,7 +185,7 @@ function outputPlace(
 }
 
 /** The rows, and below them the present work of the selected node. */
-function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, selected, row, item }: Choice): Pane {
+function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, selected, row, item }: RowChoice): Pane {
   const { model, ui, theme } = props;
   const all = nodeRows(model);
   const room = Math.max(1, Math.min(Math.max(rows.length, 3), inner - preview));
@@ -255,7 +266,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
       span(" "),
     ],
-    [span(` ${stepsOf(row) || "0"} steps `, "muted"), span(glyphs.rule, "muted")],
+    [span(` ${stepsText(row) || "0"} steps `, "muted"), span(glyphs.rule, "muted")],
     width,
     glyphs,
   );

@@ -82,7 +82,7 @@ export const freshUi: RunUi = {
 };
 
 /** An effect of a key beyond the view itself. */
-export type Effect =
+export type RunEffect =
   | ScreenEffect
   | { readonly type: "interrupt" }
   | { readonly type: "abort" }
@@ -95,7 +95,7 @@ export type Effect =
   | { readonly type: "step"; readonly direction: 1 | -1 }
   | { readonly type: "speed"; readonly factor: number };
 
-export interface Pressed {
+export interface KeyResult {
   readonly ui: RunUi;
-  readonly effect?: Effect;
+  readonly effect?: RunEffect;
 }

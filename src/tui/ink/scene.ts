@@ -4,24 +4,24 @@ import type { NodeRow } from "../node-row.ts";
 import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
 import type { OutputPlace, PagedOutput } from "./output-pager.ts";
-import type { Pace } from "../time-left.ts";
+import type { RunPace } from "../time-left.ts";
 import type { DryRunResult } from "../questions.ts";
 import type { RunUi } from "./run-ui.ts";
-import type { Size } from "./screen.ts";
+import type { TerminalSize } from "./screen.ts";
 import type { Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface SceneProps {
   readonly model: RunModel;
   readonly ui: RunUi;
-  readonly size: Size;
+  readonly size: TerminalSize;
   readonly theme: Theme;
   /** Milliseconds since the epoch: `now` by the run's clock, which a replay sets; `real` by the operator's. */
   readonly now: number;
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
-  readonly paces?: readonly Pace[];
+  readonly paces?: readonly RunPace[];
   /** The last dry run of the same kind, once it is known. */
   readonly lastDryRun?: () => DryRunResult | undefined;
   readonly player?: PlayerState;

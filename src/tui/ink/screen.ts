@@ -7,7 +7,7 @@ import { keyPresses, type KeyPress, type ScreenEffect } from "./keys.ts";
 import { type Line, paintLine } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-export interface Size {
+export interface TerminalSize {
   readonly columns: number;
   readonly rows: number;
 }
@@ -17,7 +17,7 @@ export interface ScreenOptions {
   readonly stdout: NodeJS.WriteStream;
   readonly theme: Theme;
   /** The whole frame: at most `rows` rows of at most `columns` columns. */
-  readonly draw: (size: Size) => readonly Line[];
+  readonly draw: (size: TerminalSize) => readonly Line[];
   readonly onKey: (press: KeyPress) => void;
   /** A signal of another process, or a terminal that is gone (SIGHUP); Ctrl-C comes as a key. */
   readonly onSignal: (signal: "SIGINT" | "SIGTERM" | "SIGHUP") => void;
@@ -51,7 +51,7 @@ export class Screen {
     this.#open();
   }
 
-  get size(): Size {
+  get size(): TerminalSize {
     // A terminal may tell no size, although the types exclude that.
     const { columns, rows } = this.#options.stdout as Partial<NodeJS.WriteStream>;
     return { columns: columns || 80, rows: rows || 24 };

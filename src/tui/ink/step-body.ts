@@ -69,7 +69,7 @@ export function arrangeBody(
   const begin = ui.bodyShare === undefined || isReading ? ui.bodyTop : Math.round(ui.bodyShare * count);
   const sought = matches ? goToFirst(find, matches, begin) : find;
   const isJump = sought !== find && sought.row !== undefined;
-  const start = isJump ? toShow(sought.row ?? 0, begin, left) : begin;
+  const start = isJump ? topToShow(sought.row ?? 0, begin, left) : begin;
   const { top, end } = windowAround(count, left, isFollowing ? count : start);
   const [from, to] = [top, end].map((at) => Math.max(0, at - before.length)) as [number, number];
   // The model has the end of the output, which is there at once.
@@ -106,7 +106,7 @@ function goToFirst(find: Find, matches: readonly number[], top: number): Find {
 }
 
 /** The top of a window that shows this row; unchanged if it is visible. */
-export function toShow(row: number, top: number, room: number): number {
+export function topToShow(row: number, top: number, room: number): number {
   return row >= top && row < top + room - 1 ? top : Math.max(0, row - Math.floor(room / 3));
 }
 

@@ -11,11 +11,11 @@ export function tellApart(
   width: number,
   { ellipsis }: Pick<Glyphs, "ellipsis">,
 ): ReadonlyMap<string, string> {
-  const { labels } = last;
-  const isSame = last.width === width && last.ellipsis === ellipsis && labels.size === names.length;
+  const { labels } = lastLabels;
+  const isSame = lastLabels.width === width && lastLabels.ellipsis === ellipsis && labels.size === names.length;
   if (isSame && names.every((name) => labels.has(name))) return labels;
-  last = { width, ellipsis, labels: labelsOf(names, width, ellipsis) };
-  return last.labels;
+  lastLabels = { width, ellipsis, labels: labelNames(names, width, ellipsis) };
+  return lastLabels.labels;
 }
 
 /** The common start of all names in whole words; empty below three characters. */
@@ -34,9 +34,9 @@ interface KeptLabels {
 }
 
 /** The last labels: a run's names stay the same from frame to frame, in any order of rows. */
-let last: KeptLabels = { width: 0, ellipsis: "", labels: new Map() };
+let lastLabels: KeptLabels = { width: 0, ellipsis: "", labels: new Map() };
 
-function labelsOf(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
+function labelNames(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
   const labels = new Map<string, string>();
   const taken = new Set<string>();
   const long: string[] = [];
@@ -66,15 +66,15 @@ function labelsOf(names: readonly string[], width: number, ellipsis: string): Re
 const division = /([-._/: ]+|(?<=[a-z])(?=\d))/i;
 
 /** Words and the signs between them, in turn: names differ by their words. */
-type Parts = readonly string[];
+type NameParts = readonly string[];
 
 function shorten(names: readonly string[], width: number, ellipsis: string): readonly string[] {
-  const all = names.map((name): Parts => name.split(division));
+  const all = names.map((name): NameParts => name.split(division));
   const [before, after] = commonEnds(all);
   const first = all[0] ?? [];
   const head = first.slice(0, before).join("");
   const end = after > 0 ? ellipsis : "";
-  let own: readonly Parts[] = all.map((parts) => parts.slice(before, parts.length - after));
+  let own: readonly NameParts[] = all.map((parts) => parts.slice(before, parts.length - after));
   const most = Math.max(...own.map(({ length }) => length));
   for (let word = 0; ; word += 2) {
     const room = width - Math.max(...own.map((parts) => widthOf(parts.join("")))) - end.length;
@@ -90,7 +90,7 @@ function headIn(head: string, room: number, ellipsis: string): string {
 }
 
 /** The number of common parts at the start, and at the end: whole words with their dividers. */
-function commonEnds(all: readonly Parts[]): readonly [number, number] {
+function commonEnds(all: readonly NameParts[]): readonly [number, number] {
   const [first = []] = all;
   // A part of each name must remain.
   const most = Math.min(...all.map(({ length }) => length)) - 1;
@@ -103,7 +103,7 @@ function commonEnds(all: readonly Parts[]): readonly [number, number] {
 }
 
 /** The words at one place, each cut to the fewest letters that distinguish them. */
-function abbreviate(all: readonly Parts[], at: number): readonly Parts[] {
+function abbreviate(all: readonly NameParts[], at: number): readonly NameParts[] {
   const words = [...new Set(all.map((parts) => parts[at] ?? ""))];
   const longest = Math.max(...words.map(widthOf));
   let columns = 1;

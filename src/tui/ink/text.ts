@@ -1,17 +1,17 @@
 import { padColumns, takeColumns, widthOf } from "#base/text.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
 /** A piece of a line. Painting makes a text from a node harmless for the terminal. */
 export interface Span {
   readonly text: string;
-  readonly role?: Role;
+  readonly role?: TextRole;
 }
 
 /** One row of the terminal, before it is cut to its width. */
 export type Line = readonly Span[];
 
-export function span(text: string, role?: Role): Span {
+export function span(text: string, role?: TextRole): Span {
   return role === undefined ? { text } : { text, role };
 }
 
@@ -155,7 +155,7 @@ function asciiOnly(text: string): string {
 export function paintLine(line: Line, width: number, theme: Theme): string {
   let painted = "";
   let text = "";
-  let role: Role = "plain";
+  let role: TextRole = "plain";
   // Neighbours of one role are painted together: each sequence costs ink more than the letters between.
   for (const piece of fitLine(line, width, theme.glyphs)) {
     const next = piece.role ?? "plain";

@@ -10,7 +10,7 @@ export interface Operation {
 }
 
 /** Cleaned rows of this frame and of the last one that are not plain, by their raw text. */
-let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
+let [cleanedNow, cleanedBefore] = [new Map<string, string>(), new Map<string, string>()];
 
 /**
  * The rows of a frame in which each text has a row of its own (`Lines` of ./screen.ts), without Ink's grid of characters. Undefined for any other
@@ -30,18 +30,18 @@ export function wholeRows(
       clean,
     ).trimEnd();
   }
-  [kept, earlier] = [new Map<string, string>(), kept];
+  [cleanedNow, cleanedBefore] = [new Map<string, string>(), cleanedNow];
   return rows.map((row = "") => row);
 }
 
 function cleaned(line: string, clean: (line: string) => string): string {
   if (isPlain(line)) return line;
-  let known = kept.get(line) ?? earlier.get(line);
+  let known = cleanedNow.get(line) ?? cleanedBefore.get(line);
   if (known === undefined) {
     known = clean(line);
     // A clean text stays clean.
-    kept.set(known, known);
+    cleanedNow.set(known, known);
   }
-  kept.set(line, known);
+  cleanedNow.set(line, known);
   return known;
 }

@@ -6,7 +6,7 @@ import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";
 
 /** The present certificate of each holder, without replaced and revoked ones. */
-function held({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
+function presentCertificates({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
   const latest = new Map<string, FleetCertificate>();
   for (const certificate of certificates) {
     if (certificate.status === "revoked") continue;
@@ -32,7 +32,7 @@ export const certificatesSection: Section<CertificateRow> = {
   name: "certificates",
   title: "certificates",
   none: "no certificates",
-  rows: held,
+  rows: presentCertificates,
   key: ({ serial }) => serial,
   dc: () => undefined,
   text: ({ holder, id, role, serial, issuer }) => [holder, id, role, serial, issuer].join(" "),

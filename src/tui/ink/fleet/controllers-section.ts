@@ -5,11 +5,11 @@ import {
   alarmsOf,
   controllerColumns,
   controllerName,
-  stateRole,
+  controllerStateRole,
   type ControllerRow,
 } from "../../columns/controller-columns.ts";
 import { expiryFact } from "./cells.ts";
-import type { Fact, Section } from "./section.ts";
+import type { DetailFact, Section } from "./section.ts";
 import type { FleetController, FleetPeer, FleetSnapshot } from "./snapshot.ts";
 
 /** The concern of a controller, by its own report and by that of the asked controller. */
@@ -53,7 +53,7 @@ export const controllersSection: Section<ControllerRow> = {
     return {
       title: controllerName(row),
       facts: [
-        ["state", state === "self" ? "it tells all this" : state, stateRole(state)],
+        ["state", state === "self" ? "it tells all this" : state, controllerStateRole(state)],
         ["id", row.controllerId],
         ["address", row.address],
         ["datacenter", row.dc],
@@ -82,7 +82,7 @@ function contentText({ registers, tombstones, quarantined }: NonNullable<FleetCo
   return `${registers} registers, ${tombstones} tombstones, ${quarantined} quarantined`;
 }
 
-function peerFact(peer: FleetPeer, now: number): Fact {
+function peerFact(peer: FleetPeer, now: number): DetailFact {
   const heard = `${peer.address}: ${lagText(peer)}, heard ${coarseSince(peer.lastContact, now)} ago`;
   return [peer.state, heard, peer.inStep ? "plain" : "warning"];
 }

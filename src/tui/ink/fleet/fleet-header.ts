@@ -1,6 +1,6 @@
 import { shortAge } from "#base/units.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "../text.ts";
-import type { Role, Theme } from "../theme.ts";
+import type { TextRole, Theme } from "../theme.ts";
 import { alarmsOf, controllerName } from "../../columns/controller-columns.ts";
 import { controllerRows } from "./controllers-section.ts";
 import type { FleetUi } from "./fleet-ui.ts";
@@ -52,11 +52,11 @@ function summaryLine({ snapshot, theme, ui }: FleetProps, width: number): Line {
   const count = (status: string): number => statuses.get(status) ?? 0;
   const nodes: Line = [
     span(`${numbered(snapshot.nodes.length, "node")}:`, "muted"),
-    ...counted(count("ready"), glyphs.ok, "ready", "ok"),
-    ...counted(count("not-ready"), glyphs.failed, "not ready", "failed"),
-    ...counted(count("pending"), glyphs.pending, "pending", "warning"),
-    ...counted(count("rejected"), glyphs.skipped, "rejected", "muted"),
-    ...counted(count("unknown"), glyphs.unknown, "unknown", "muted"),
+    ...countSpans(count("ready"), glyphs.ok, "ready", "ok"),
+    ...countSpans(count("not-ready"), glyphs.failed, "not ready", "failed"),
+    ...countSpans(count("pending"), glyphs.pending, "pending", "warning"),
+    ...countSpans(count("rejected"), glyphs.skipped, "rejected", "muted"),
+    ...countSpans(count("unknown"), glyphs.unknown, "unknown", "muted"),
   ];
   const expiring = listers.certificates(snapshot, ui).counts;
   const dues = (expiring[0] ?? 0) + (expiring[1] ?? 0);
@@ -73,7 +73,7 @@ function numbered(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-function counted(count: number, shape: string, word: string, role: Role): Line {
+function countSpans(count: number, shape: string, word: string, role: TextRole): Line {
   return count === 0 ? [] : [span(`  ${shape} ${count} ${word}`, role)];
 }
 

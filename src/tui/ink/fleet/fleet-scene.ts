@@ -1,6 +1,6 @@
-import { filled, ruled, scrolled, tooSmall, windowAround } from "../blocks.ts";
+import { filled, ruled, scrolledText, tooSmall, windowAround } from "../blocks.ts";
 import { footerLine, helpLines, searchField, type KeyHelp } from "../keys.ts";
-import type { Size } from "../screen.ts";
+import type { TerminalSize } from "../screen.ts";
 import { span, type Line } from "../text.ts";
 import type { Theme, Glyphs } from "../theme.ts";
 import { concernMark } from "./cells.ts";
@@ -10,7 +10,7 @@ import type { Concern } from "../../columns/concern.ts";
 import { listers, type SectionRows } from "./section-rows.ts";
 
 export interface FleetSceneProps extends FleetProps {
-  readonly size: Size;
+  readonly size: TerminalSize;
 }
 
 /** A frame of the dashboard, and its state as the keys see it. */
@@ -48,17 +48,17 @@ export function arrangeFleet(props: FleetSceneProps): FleetScene {
     ...base,
     ui: main.ui,
     page: Math.max(1, room - 2),
-    lines: [...head, ...filled(main.lines, room), ...alarms, footerOf(props, theme.glyphs)],
+    lines: [...head, ...filled(main.lines, room), ...alarms, fleetFooter(props, theme.glyphs)],
   };
 }
 
-type Chosen = Pick<FleetScene, "listing" | "selected" | "key">;
-interface Pane {
+type ListSelection = Pick<FleetScene, "listing" | "selected" | "key">;
+interface FleetPane {
   readonly lines: readonly Line[];
   readonly ui: FleetUi;
 }
 
-function listPane(props: FleetSceneProps, { listing, selected }: Chosen, room: number): Pane {
+function listPane(props: FleetSceneProps, { listing, selected }: ListSelection, room: number): FleetPane {
   const { ui, size, theme, now } = props;
   const place = ui.places[ui.section];
   const window = windowAround(listing.keys.length, room - 2, place.top, selected);
@@ -67,14 +67,14 @@ function listPane(props: FleetSceneProps, { listing, selected }: Chosen, room: n
   return {
     ui: { ...ui, places: { ...ui.places, [ui.section]: { ...place, top: window.top } } },
     lines: [
-      countsLine(props, listing),
+      sectionRule(props, listing),
       ...(listing.keys.length === 0 ? [[span(`    ${empty}`, "muted")]] : listing.lines(window, selected, options)),
     ],
   };
 }
 
 /** The rule above the rows: their number, concerns, filter and order. */
-function countsLine(props: FleetSceneProps, { title, total, counts, keys, order }: SectionRows): Line {
+function sectionRule(props: FleetSceneProps, { title, total, counts, keys, order }: SectionRows): Line {
   const { ui, theme, size } = props;
   const { glyphs } = theme;
   const [bad = 0, look = 0] = counts;
@@ -99,7 +99,7 @@ function countsLine(props: FleetSceneProps, { title, total, counts, keys, order 
   return ruled(left, right, size.columns, glyphs);
 }
 
-function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number): Pane | undefined {
+function openPane(props: FleetSceneProps, { listing, key }: ListSelection, room: number): FleetPane | undefined {
   const { ui, size, theme, now } = props;
   if (!ui.isOpen || key === undefined) return undefined;
   const width = size.columns;
@@ -108,13 +108,13 @@ function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number
     lines: [[span(" it is no longer there; Esc goes back", "warning")]],
   };
   const title = [span(page.title, "title"), ...staleMark(props)];
-  const { top, lines } = scrolled(title, page.lines, { top: ui.bodyTop, room, width }, theme.glyphs);
+  const { top, lines } = scrolledText(title, page.lines, { top: ui.bodyTop, room, width }, theme.glyphs);
   return { ui: { ...ui, bodyTop: top }, lines };
 }
 
-function helpPane({ ui, size: { columns: width }, theme }: FleetSceneProps, room: number): Pane {
+function helpPane({ ui, size: { columns: width }, theme }: FleetSceneProps, room: number): FleetPane {
   const text = [...helpLines(fleetKeys(ui, theme.glyphs), width), [], ...legend(theme)];
-  const { top, lines } = scrolled([span("keys", "accent")], text, { top: ui.bodyTop, room, width }, theme.glyphs);
+  const { top, lines } = scrolledText([span("keys", "accent")], text, { top: ui.bodyTop, room, width }, theme.glyphs);
   return { ui: { ...ui, bodyTop: top }, lines };
 }
 
@@ -133,7 +133,7 @@ function legend(theme: Theme): readonly Line[] {
   return shapes.map(([concern, text]) => [span(" "), concernMark(concern, theme), span(` ${text}`, "muted")]);
 }
 
-function footerOf({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {
+function fleetFooter({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {
   if (ui.toast && now < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
   if (ui.searching) return searchField(ui.search, theme);
   const back = [

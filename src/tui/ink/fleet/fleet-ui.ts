@@ -2,7 +2,7 @@ export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "con
 export type SectionName = (typeof sectionNames)[number];
 
 /** The state of one section. */
-export interface Place {
+export interface SectionState {
   /** The row that a key moved to; without one the first row counts as selected. */
   readonly key?: string;
   readonly top: number;
@@ -14,7 +14,7 @@ export interface Place {
 /** The user's settings of the dashboard: plain values, never changed in place. */
 export interface FleetUi {
   readonly section: SectionName;
-  readonly places: Readonly<Record<SectionName, Place>>;
+  readonly places: Readonly<Record<SectionName, SectionState>>;
   /** Only rows that hold each of these words. */
   readonly search: string;
   /** Characters go into the search field. */
@@ -31,7 +31,7 @@ export interface FleetUi {
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 
-const start: Place = { top: 0, sort: 0, reversed: false };
+const start: SectionState = { top: 0, sort: 0, reversed: false };
 
 export const freshFleetUi: FleetUi = {
   section: "nodes",

@@ -2,10 +2,10 @@ import { formatBinary, since } from "#base/units.ts";
 import { approvalWord, labelPairs, statusWord } from "../../fleet-labels.ts";
 import { coarseSince } from "../../columns/column.ts";
 import { concernOfExpiry, type Concern } from "../../columns/concern.ts";
-import { diskFull, diskShare, nodeColumns, percent, reasonOf, statusRole } from "../../columns/node-columns.ts";
+import { diskFull, diskShare, nodeColumns, percent, nodeReason, statusRole } from "../../columns/node-columns.ts";
 import { expiryFact } from "./cells.ts";
 import { conflictFacts } from "./conflicts-section.ts";
-import type { Fact, Section } from "./section.ts";
+import type { DetailFact, Section } from "./section.ts";
 import type { FleetNode, FleetRun, FleetSnapshot } from "./snapshot.ts";
 
 /** Ranks a node: not ready or expiring first, then waiting or never registered, then ready, then rejected. */
@@ -61,7 +61,7 @@ export const nodesSection: Section<FleetNode> = {
   columns: nodeColumns,
   open: (node, snapshot, { theme, now }) => {
     const detail = snapshot.detail?.id === node.id ? snapshot.detail : undefined;
-    const reason = reasonOf(node);
+    const reason = nodeReason(node);
     const name = node.nameConflict;
     return {
       title: node.hostname,
@@ -136,7 +136,7 @@ function partText(used: number | undefined, all: number | undefined): string {
   return `${formatBinary(used)} of ${formatBinary(all)} (${percent(used / all)})`;
 }
 
-function runFact({ id, state, at, command, milestone }: FleetRun, now: number): Fact {
+function runFact({ id, state, at, command, milestone }: FleetRun, now: number): DetailFact {
   const reached = milestone === undefined ? "" : `, reached ${milestone}`;
   const text = `${command.replace(/^kcore /, "")}, ${since(at, now)} ago${reached} (${id})`;
   return [state, text, ["failed", "unreachable", "died"].includes(state) ? "failed" : "plain"];

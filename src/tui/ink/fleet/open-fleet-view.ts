@@ -1,6 +1,6 @@
 import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "../keys.ts";
-import { Screen, type Size } from "../screen.ts";
+import { Screen, type TerminalSize } from "../screen.ts";
 import type { Theme } from "../theme.ts";
 import { pressFleetKey, type FleetEffect } from "./fleet-keys.ts";
 import { arrangeFleet, type FleetScene } from "./fleet-scene.ts";
@@ -79,7 +79,7 @@ export class FleetView {
     await this.#screen?.close();
   }
 
-  #arrange(size: Size): FleetScene {
+  #arrange(size: TerminalSize): FleetScene {
     const { theme, now = Date.now } = this.#options;
     return arrangeFleet({ snapshot: this.#snapshot, link: this.#link, ui: this.#ui, size, theme, now: now() });
   }

@@ -1,4 +1,4 @@
-import type { Window } from "../blocks.ts";
+import type { RowWindow } from "../blocks.ts";
 import type { Concern } from "../../columns/concern.ts";
 import { headingLine, placeColumns, rowLines, type ScreenColumn } from "../table.ts";
 import { span, type Line, type Span } from "../text.ts";
@@ -9,7 +9,7 @@ import { controllersSection } from "./controllers-section.ts";
 import { dcsSection } from "./dcs-section.ts";
 import { freshFleetUi, type FleetUi, type SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
-import type { DrawOptions, Order, Section } from "./section.ts";
+import type { FleetDrawOptions, RowOrder, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import { updatesSection } from "./updates-section.ts";
 
@@ -25,8 +25,8 @@ export interface SectionRows {
   readonly order: string;
   readonly orders: number;
   /** The heading, and the rows in the window. */
-  readonly lines: (window: Window, selected: number, options: DrawOptions & TableOptions) => readonly Line[];
-  readonly page: (key: string, options: DrawOptions & { readonly width: number }) => PageLines | undefined;
+  readonly lines: (window: RowWindow, selected: number, options: FleetDrawOptions & TableOptions) => readonly Line[];
+  readonly page: (key: string, options: FleetDrawOptions & { readonly width: number }) => PageLines | undefined;
   readonly command: (key: string) => string | undefined;
 }
 
@@ -41,11 +41,11 @@ interface TableOptions {
   readonly stale: boolean;
 }
 
-export type Choice = Pick<FleetUi, "search" | "trouble" | "places" | "dc">;
+export type RowFilter = Pick<FleetUi, "search" | "trouble" | "places" | "dc">;
 
-type Lister = (snapshot: FleetSnapshot, choice: Choice) => SectionRows;
+type Lister = (snapshot: FleetSnapshot, choice: RowFilter) => SectionRows;
 
-interface Prepared<Row> {
+interface RankedRows<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
   readonly counts: readonly number[];
   /** The last choice and its rows: the same choice is sorted once for each snapshot. */
@@ -53,17 +53,17 @@ interface Prepared<Row> {
 }
 
 function lister<Row>(section: Section<Row>): Lister {
-  const known = new WeakMap<FleetSnapshot, Prepared<Row>>();
+  const known = new WeakMap<FleetSnapshot, RankedRows<Row>>();
   return (snapshot, choice) => {
     let prepared = known.get(snapshot);
     if (!prepared) {
-      prepared = prepare(section, snapshot);
+      prepared = rankRows(section, snapshot);
       known.set(snapshot, prepared);
     }
     const { rows: all, counts } = prepared;
     const place = choice.places[section.name];
     // Ordered on demand: sections out of sight need only their counts.
-    const chosen = () => chosenOf(section, prepared, choice);
+    const chosen = () => filteredRows(section, prepared, choice);
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
     return {
       title: section.title,
@@ -89,29 +89,29 @@ function lister<Row>(section: Section<Row>): Lister {
   };
 }
 
-function chosenOf<Row>(section: Section<Row>, prepared: Prepared<Row>, choice: Choice) {
+function filteredRows<Row>(section: Section<Row>, prepared: RankedRows<Row>, choice: RowFilter) {
   const { search, trouble, dc = "" } = choice;
   const { sort, reversed } = choice.places[section.name];
   const asked = JSON.stringify([search, trouble, dc, sort, reversed]);
   if (prepared.chosen?.choice !== asked) {
-    const rows = choose(section, prepared, choice);
+    const rows = filterRows(section, prepared, choice);
     prepared.chosen = { choice: asked, rows, keys: rows.map(section.key) };
   }
   return prepared.chosen;
 }
 
-function prepare<Row>(section: Section<Row>, snapshot: FleetSnapshot): Prepared<Row> {
+function rankRows<Row>(section: Section<Row>, snapshot: FleetSnapshot): RankedRows<Row> {
   const rows = section.rows(snapshot).map((row) => ({ row, concern: section.concern(row, snapshot.at) }));
   const counts = [0, 0, 0, 0];
   for (const { concern } of rows) counts[concern] = (counts[concern] ?? 0) + 1;
   return { rows, counts };
 }
 
-function choose<Row>(section: Section<Row>, { rows }: Prepared<Row>, choice: Choice): readonly Row[] {
+function filterRows<Row>(section: Section<Row>, { rows }: RankedRows<Row>, choice: RowFilter): readonly Row[] {
   const { search, trouble, places, dc } = choice;
   const { sort, reversed } = places[section.name];
   const words = search.toLowerCase().split(" ").filter(Boolean);
-  const order = section.orders[Math.max(0, sort - 1)] as Order<Row>;
+  const order = section.orders[Math.max(0, sort - 1)] as RowOrder<Row>;
   const shown = rows.filter(({ row, concern }) => {
     if (trouble && concern > 1) return false;
     if (dc !== undefined && section.dc(row) !== undefined && section.dc(row) !== dc) return false;
@@ -134,7 +134,7 @@ function orderName<Row>({ orders }: Section<Row>, sort: number): string {
 }
 
 /** The columns of a section that have room, with their headings on a terminal. A shape for each row's concern stands before them. */
-function columnsOf<Row>({ columns, concern }: Section<Row>, options: DrawOptions): readonly ScreenColumn<Row>[] {
+function columnsOf<Row>({ columns, concern }: Section<Row>, options: FleetDrawOptions): readonly ScreenColumn<Row>[] {
   const { theme, now } = options;
   return [
     { title: "", width: 1, drop: 0, cell: (row) => [concernMark(concern(row, now), theme)] },
@@ -154,7 +154,7 @@ function tableLines<Row>(
     width,
     stale,
     ...options
-  }: DrawOptions & TableOptions & { readonly window: Window; readonly selected: number },
+  }: FleetDrawOptions & TableOptions & { readonly window: RowWindow; readonly selected: number },
 ): readonly Line[] {
   const { glyphs } = options.theme;
   const placed = placeColumns(columnsOf(section, options), width - 2);
@@ -190,8 +190,8 @@ export interface FleetTable {
 }
 
 /** All sections whole, in their first order. */
-export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): readonly FleetTable[] {
-  return Object.values(sections).map((section) => tableOf(section as Section<unknown>, snapshot, options));
+export function fleetTables(snapshot: FleetSnapshot, options: FleetDrawOptions): readonly FleetTable[] {
+  return Object.values(sections).map((section) => wholeTable(section as Section<unknown>, snapshot, options));
 }
 
 /** The page of one row, and the command that shows more; undefined for an unknown row. */
@@ -199,7 +199,7 @@ export function fleetPage(
   snapshot: FleetSnapshot,
   section: string,
   key: string,
-  options: DrawOptions & { readonly width: number },
+  options: FleetDrawOptions & { readonly width: number },
 ): (PageLines & { readonly command: string }) | undefined {
   if (!Object.hasOwn(listers, section)) return undefined;
   const listing = listers[section as SectionName](snapshot, freshFleetUi);
@@ -207,10 +207,10 @@ export function fleetPage(
   return page && command !== undefined ? { ...page, command } : undefined;
 }
 
-function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
+function wholeTable<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: FleetDrawOptions): FleetTable {
   const { name, title, none, key } = section;
   const columns = columnsOf(section, options);
-  const rows = choose(section, prepare(section, snapshot), freshFleetUi);
+  const rows = filterRows(section, rankRows(section, snapshot), freshFleetUi);
   return {
     name,
     title,

@@ -1,10 +1,10 @@
 import type { Column } from "../../columns/column.ts";
 import type { Concern } from "../../columns/concern.ts";
-import type { Role, Theme } from "../theme.ts";
+import type { TextRole, Theme } from "../theme.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import type { SectionName } from "./fleet-ui.ts";
 
-export interface DrawOptions {
+export interface FleetDrawOptions {
   readonly theme: Theme;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -23,24 +23,24 @@ export interface Section<Row> {
   readonly text: (row: Row) => string;
   readonly concern: (row: Row, at: number) => Concern;
   /** The orders by `s`, after the first one, which is by concern. */
-  readonly orders: readonly Order<Row>[];
+  readonly orders: readonly RowOrder<Row>[];
   readonly columns: readonly Column<Row>[];
   /** A row's own page. */
-  readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions) => DetailPage;
+  readonly open: (row: Row, snapshot: FleetSnapshot, options: FleetDrawOptions) => DetailPage;
   /** The command that comes next for the row, to be copied. */
   readonly command: (row: Row, now: number) => string;
 }
 
-export interface Order<Row> {
+export interface RowOrder<Row> {
   readonly name: string;
   readonly by: (row: Row) => string | number;
 }
 
-export type Fact = readonly [label: string, value: string, role?: Role];
+export type DetailFact = readonly [label: string, value: string, role?: TextRole];
 
 /** The name of a row, its facts, and groups of further facts under headings; an empty heading is a blank line. */
 export interface DetailPage {
   readonly title: string;
-  readonly facts: readonly Fact[];
-  readonly groups?: readonly (readonly [heading: string, facts: readonly Fact[]])[];
+  readonly facts: readonly DetailFact[];
+  readonly groups?: readonly (readonly [heading: string, facts: readonly DetailFact[]])[];
 }
