@@ -88,7 +88,7 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   }
 }
 
-/** The saved table of a disk, and the reason. */
+/** A saved table of a disk and the reason of the save: “saved the table of /dev/sda before it may be wiped (3f…)”. */
 export function savedText({ device, save, before }: NonNullable<NodeModel["saved"]>[number]): string {
   const why = before === "wipe" ? "it may be wiped" : "an earlier one is put back";
   return `saved the table of ${device} before ${why} (${save.slice(0, 12)})`;
@@ -108,7 +108,7 @@ function sourceText({ from }: { readonly from?: string | undefined }): string {
   return from === undefined ? "" : ` from ${from}`;
 }
 
-/** Whether a line reports this progress: the first one, and one for each tenth. */
+/** Whether a line reports this progress of a content: the first progress, then one for each tenth. */
 function isReported(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
   const before = model.nodes.get(node)?.sending;
   const tenth = (bytes: number) => Math.floor((bytes * 10) / total);
@@ -117,7 +117,7 @@ function isReported(model: RunModel, { node, name, sent, total }: Of<"node.sendi
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
-/** A line, and each further line of its text, with the name of its node. */
+/** A line that begins with the name `who`; so does each further line of its text. */
 export function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
@@ -129,7 +129,7 @@ function runTitle({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<
   return `${title}${dryRun ? " (dry run: nothing is changed)" : ""}${resumed ? ", resumed" : ""} — run ${runId}${at} — ${count}: ${shown}`;
 }
 
-/** A step is named only when it ends, unless it has output: then its name precedes the first output. */
+/** The line with a step's name before its first output or note; a step without either is named at its end. */
 function lateStart(before: RunModel, event: Of<"step.note"> | Of<"step.output">): readonly PlainLine[] {
   const step = stepIn(before, event);
   return step?.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];
@@ -156,7 +156,7 @@ const endMarks: Readonly<Record<Outcome, PlainLine["mark"]>> = {
   failed: "failed",
 };
 
-/** The time from one second on. */
+/** A duration for the end of a line; empty below one second. */
 function tookText(duration = 0): string {
   return duration >= 1000 ? `  ${formatDuration(duration)}` : "";
 }
@@ -174,7 +174,7 @@ function describeChange({ name, have, want }: Change): string {
   return `${name}: ${have === undefined ? "(absent)" : short(have)} → ${short(want)}`;
 }
 
-/** Values of changes are facts, of any length; a line shows their start. */
+/** The start of a value's first line, and the number of its lines: a value may be a whole file. */
 function short(value: string): string {
   const [first = "", ...more] = value.split("\n");
   const cut = first.length > 120 ? `${first.slice(0, 120)}…` : first;

@@ -34,7 +34,7 @@ export interface RunDifference {
   readonly steps: readonly StepDifference[];
 }
 
-/** A step counts as slower if it takes at least twice the time and a second more; smaller differences are chance. */
+// Smaller differences of time are chance.
 const slowerFactor = 2;
 const slowerByMs = 1000;
 
@@ -57,7 +57,7 @@ interface NodeWork {
   readonly items: ReadonlyMap<string, WorkItem>;
 }
 
-/** The work of each node by its name; the bastion is in every run, so that no run lacks it. */
+/** The work of each node by its name. Every run has the bastion, even without actions. */
 function workByName(model: RunModel): ReadonlyMap<string, NodeWork> {
   return new Map(
     itemsByNode(model).map(({ node, items }) => [
@@ -79,14 +79,14 @@ function diffSteps(
   before: ReadonlyMap<string, WorkItem>,
   after: ReadonlyMap<string, WorkItem>,
 ): readonly StepDifference[] {
-  const found: StepDifference[] = [];
+  const differences: StepDifference[] = [];
   for (const [key, item] of before) {
     const other = after.get(key);
     const what = other ? compare(item, other) : "gone";
-    if (what) found.push(difference(node, what, item, other));
+    if (what) differences.push(difference(node, what, item, other));
   }
-  for (const [key, item] of after) if (!before.has(key)) found.push(difference(node, "new", undefined, item));
-  return found;
+  for (const [key, item] of after) if (!before.has(key)) differences.push(difference(node, "new", undefined, item));
+  return differences;
 }
 
 function compare(a: WorkItem, b: WorkItem): StepDifference["what"] | undefined {

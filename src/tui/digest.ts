@@ -21,7 +21,7 @@ export interface DigestFacts {
   readonly created: number;
   readonly revision?: string;
   readonly dirty?: boolean;
-  /** The log of a node, or of the bastion, if there is one. */
+  /** The path of a node's log, or without a name of the bastion's; undefined without a log. */
   readonly logOf: (node?: string) => string | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface RunDigest {
 
 export interface NodeDigest extends Tally {
   readonly name: string;
-  /** The route to it: user, address, port, jump hosts. */
+  /** The route to the node: user, address, port, jump hosts. */
   readonly place?: string;
   readonly outcome: string;
   readonly log?: string;
@@ -75,7 +75,7 @@ export interface FailureDigest extends Omit<RunFailure, "item"> {
   /** The last lines that the step printed. */
   readonly output: readonly string[];
   readonly log?: string;
-  /** The command that tries the step again on these nodes; absent where they are too many to be named. */
+  /** The command that tries the step again on these nodes; absent for the bastion and for more than ten nodes. */
   readonly repeat?: string;
 }
 
@@ -84,12 +84,12 @@ export interface NextCommand {
   readonly why: string;
 }
 
-/** Lines of output that are kept. */
+/** Most lines of a failed step's output. */
 const mostLines = 20;
-/** Nodes that a command names one by one. */
+/** Most nodes that a command names one by one. */
 const mostNamed = 10;
 
-/** A run in short. Pure. */
+/** The digest of a run from its events' model and its record. Pure. */
 export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const { id, state, who, command, created, logOf, revision = model.revision, dirty = model.dirty } = facts;
   const { exitCode, title, dryRun, resumed, warnings } = model;
@@ -128,7 +128,7 @@ function isOver(state: string): boolean {
   return !["starting", "running", "waiting", "stopping"].includes(state);
 }
 
-/** The state of a node that has not ended. */
+/** The outcome to show for a node without one. */
 function unfinishedOutcome({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
   if (isOver(state)) return "not finished";
   if (questions.some(({ node }) => node === name)) return "waiting for you";

@@ -11,19 +11,19 @@ import { itemTitle } from "./work-item.ts";
 import { stripVTControlCharacters } from "node:util";
 
 export interface DigestOptions extends DrawOptions {
-  /** Columns of the screen; names are left out beyond them. */
+  /** Columns of the screen, by default 80; names beyond them are counted. */
   readonly columns?: number;
   /** Whether lines are cut at the screen's edge. */
   readonly cut?: boolean;
-  /** Whether the digest follows a run that was watched: then it leaves out operator, time and command. */
+  /** Whether the digest ends a run that was watched: it leaves out operator, time, command and the diffs of a dry run. */
   readonly isEnd?: boolean;
 }
 
-/** Changed steps, failures and warnings that have lines of their own; the rest is counted. */
+// Beyond these numbers, changed steps, failures and warnings are counted.
 const mostChanges = 10;
 const mostFailures = 3;
 const mostWarnings = 3;
-/** Lines of output for each failure. */
+/** Most lines of output for each failure. */
 const mostLines = 6;
 const ellipsis = { ellipsis: "…" };
 
@@ -96,19 +96,19 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
       some.map(({ name }) => name),
       columns / 2,
     )})`;
-  const told = Object.entries(others).map(
+  const parts = Object.entries(others).map(
     ([outcome, some = []]) => `${some.length} ${outcome.replace("-", " ")}${who(some)}`,
   );
   const changedOnes = done.filter(({ changed, wouldChange }) => changed + wouldChange > 0);
   const areAll = changedOnes.length === done.length;
   const areAlike = dryRun && changedOnes.length === nodes.length;
   const would = areAlike ? "would change" : `${changedOnes.length} would change`;
-  if (dryRun && changedOnes.length > 0) told.push(`${would}${who(changedOnes)}`);
+  if (dryRun && changedOnes.length > 0) parts.push(`${would}${who(changedOnes)}`);
   const rest = dryRun ? done.length - changedOnes.length : done.length;
   const how = areAll && !dryRun ? " and changed" : "";
-  if (rest > 0) told.push(`${rest} ${dryRun ? "would not change" : `done${how}${nodes.length > 3 ? "" : who(done)}`}`);
+  if (rest > 0) parts.push(`${rest} ${dryRun ? "would not change" : `done${how}${nodes.length > 3 ? "" : who(done)}`}`);
   if (!areAll && !dryRun && changedOnes.length > 0)
-    told.push(`${changedOnes.length} of them changed${who(changedOnes)}`);
+    parts.push(`${changedOnes.length} of them changed${who(changedOnes)}`);
   const { succeeded, changed, wouldChange, failed, unreachable, unknown, skipped, interrupted, unfinished } = tally;
   const differing = nodes.filter((node) => node.wouldChange > 0).length;
   const counts = [
@@ -124,7 +124,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
     ...(tally.notStarted > 0 ? [`${tally.notStarted} not started`] : []),
   ];
   return [
-    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${told.join(", ")}`),
+    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${parts.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
   ];
 }
@@ -219,41 +219,41 @@ function nextLines(next: RunDigest["next"]): readonly string[] {
   return next.map(({ command, why }) => cleanText(`  ${padColumns(command, width)}   ${why}`));
 }
 
-/** As many names of nodes as fit into so many columns, and how many there are beyond. */
+/** As many names of nodes as fit into so many columns, and the number of the others. */
 function nodeNames(all: readonly string[], columns: number): string {
   return fitRanges(foldNames(all), columns);
 }
 
 function fitRanges(folds: readonly NameRange[], columns: number): string {
   const all = folds.reduce((sum, { count }) => sum + count, 0);
-  let [text, told] = ["", 0];
+  let [text, shown] = ["", 0];
   for (const fold of folds) {
-    const next = told === 0 ? fold.text : `${text}, ${fold.text}`;
-    if (told > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all - told} more`;
-    [text, told] = [next, told + fold.count];
+    const next = shown === 0 ? fold.text : `${text}, ${fold.text}`;
+    if (shown > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all - shown} more`;
+    [text, shown] = [next, shown + fold.count];
   }
   return text;
 }
 
-/** Some names as one text: one of them, or a row of numbered ones (`n1…n40`). */
+/** One name; or a range of names that are numbered in order (`n1…n40`), and their count. */
 interface NameRange {
   readonly text: string;
   readonly count: number;
 }
 
-/** Fewer names are listed one by one. */
+/** The fewest names of a range; fewer are listed one by one. */
 const fewestInRange = 4;
 
-/** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */
+/** Replaces four or more neighbours that differ in one rising number by a range; other names stay as they are. */
 export function foldNames(names: readonly string[]): readonly NameRange[] {
-  const rows: { readonly names: string[]; place: number | undefined }[] = [];
+  const rows: { readonly names: string[]; at: number | undefined }[] = [];
   for (const name of names) {
     const row = rows.at(-1);
-    const place = row && countedAt(row.names.at(-1) ?? "", name);
-    if (row && place !== undefined && (row.place ?? place) === place) {
+    const at = row && countedAt(row.names.at(-1) ?? "", name);
+    if (row && at !== undefined && (row.at ?? at) === at) {
       row.names.push(name);
-      row.place = place;
-    } else rows.push({ names: [name], place: undefined });
+      row.at = at;
+    } else rows.push({ names: [name], at: undefined });
   }
   return rows.flatMap(({ names: row }) =>
     row.length < fewestInRange
@@ -262,22 +262,22 @@ export function foldNames(names: readonly string[]): readonly NameRange[] {
   );
 }
 
-/** The place of the number that is one more than in the name before, if nothing else differs. */
+/** The index of the part that is one more than in the name before, if nothing else differs. */
 function countedAt(before: string, name: string): number | undefined {
   const [one, other] = [before.split(/(\d+)/), name.split(/(\d+)/)];
   if (one.length !== other.length) return undefined;
-  const places = one.flatMap((part, place) => (part === other[place] ? [] : [place]));
-  const [place] = places;
-  return places.length === 1 && place !== undefined && isNext(one[place] ?? "", other[place] ?? "") ? place : undefined;
+  const differing = one.flatMap((part, index) => (part === other[index] ? [] : [index]));
+  const [at] = differing;
+  return differing.length === 1 && at !== undefined && isNext(one[at] ?? "", other[at] ?? "") ? at : undefined;
 }
 
-/** `009` and `010`, `9` and `10`; not `9` and `010`. */
+/** True for `009` and `010`, `9` and `10`; false for `9` and `010`. */
 function isNext(one: string, other: string): boolean {
   const isAlike = one.length === other.length || (!one.startsWith("0") && !other.startsWith("0"));
   return /^\d{1,15}$/.test(one) && isAlike && Number(other) === Number(one) + 1;
 }
 
-/** A line of a file and the mark below it: they must stay in their columns. */
+/** Matches a line of a source excerpt or the mark below it, which must stay in its columns. */
 const excerpt = /^\s*\d* \| /;
 
 /**

@@ -5,7 +5,7 @@ import { causeFirst } from "./cause-line.ts";
 import { ownProblems } from "./tally.ts";
 import { causeIn, itemsByNode, itemNames, type WorkItem } from "./work-item.ts";
 
-/** The cause that stopped one or more nodes: the same step with the same problem, as the first of the nodes has it. */
+/** The cause that stopped one or more nodes, the same step with the same problem. The texts are those of the first node. */
 export interface RunFailure {
   /** Empty when the run itself failed. */
   readonly nodes: readonly string[];
@@ -18,12 +18,12 @@ export interface RunFailure {
   readonly item?: WorkItem;
 }
 
-/** The first cause of each failure, without its consequences; nodes that failed alike share one. */
+/** The first cause of each failure, without its consequences; nodes that failed alike share one failure. */
 export function failuresOf(model: RunModel): readonly RunFailure[] {
   const alike = new Map<string, RunFailure & { readonly nodes: string[] }>();
   const own: RunFailure[] = [];
   for (const { node, items } of itemsByNode(model)) {
-    // In a resumed run, a failure of the last part comes first.
+    // In a resumed run, a failure of its last part counts before an earlier one.
     const newest = items.filter(({ startedAt }) => startedAt >= model.partAt);
     if (!node) {
       own.push(...newest.filter(({ outcome }) => outcome === "failed").map((item) => failureOfItem(item, "bastion")));
@@ -51,7 +51,7 @@ function causeOf({ name, outcome, problem }: NodeModel, item: WorkItem | undefin
 function failureOfItem(item: WorkItem, node: string, other?: Problem): RunFailure {
   const names = itemNames(item);
   const message = `${names.title} failed without saying why`;
-  const found: Problem = item.problem ?? other ?? { code: "INTERNAL", message };
-  const problem = { ...found, ...omitUndefined({ at: found.at ?? item.position }) };
-  return { nodes: [node], ...names, problem, cause: causeFirst(found, item.exitStatus).message, item };
+  const cause: Problem = item.problem ?? other ?? { code: "INTERNAL", message };
+  const problem = { ...cause, ...omitUndefined({ at: cause.at ?? item.position }) };
+  return { nodes: [node], ...names, problem, cause: causeFirst(cause, item.exitStatus).message, item };
 }

@@ -29,12 +29,12 @@ export function certificateWord({ status, current }: { readonly status: string; 
   return current ? `${status}, in use` : status;
 }
 
-/** A value of a conflict, as JSON. */
+/** A value of a conflict as JSON; `(deleted)` for a deletion. */
 export function valueText(value: unknown): string {
   return value === null || value === undefined ? "(deleted)" : JSON.stringify(value);
 }
 
-/** `key=value` each, by key. */
+/** Labels as `key=value`, sorted by key. */
 export function labelPairs(labels: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(labels)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -25,7 +25,7 @@ interface Case {
 
 /**
  * A run as JUnit XML for Jenkins, GitLab and others: a suite for each node and one for the bastion, a case for each step. A failed step is
- * a failure; an unreachable or interrupted node is an error. Pure; ends with a line break.
+ * a failure; an unreachable node, and work that was interrupted or has no end, is an error. Pure; ends with a line break.
  */
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
@@ -46,7 +46,7 @@ export function drawJunit(events: readonly RunEvent[]): string {
   return `${[...lines, "</testsuites>"].join("\n")}\n`;
 }
 
-/** The work for a node in the order in which it began; and the node's end, if no work reports it. */
+/** The work for a node in the order in which it began; then the node's end, if no work reports that end. */
 function casesOf(model: RunModel, node: NodeModel, outputOf: ReturnType<typeof wholeOutputs>): readonly Case[] {
   const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
   const known = work.map((one) => caseOf(one, outputOf(one, node.name)));
@@ -78,13 +78,13 @@ function caseOf(work: Work, printed: string): Case {
     diff,
     note,
   } = itemOf(work);
-  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
+  const parts = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
   return {
     name: "step" in work ? title : [work.action, ...(work.item === undefined ? [] : [work.item])].join(" "),
     group: stage,
     milliseconds: duration,
     outcome,
-    output: told.filter((text) => text !== "").join("\n"),
+    output: parts.filter((text) => text !== "").join("\n"),
     ...omitUndefined({ reason, problem, exitStatus, position }),
   };
 }
@@ -208,13 +208,14 @@ function xml(text: string): string {
     .replaceAll('"', "&quot;");
 }
 
-/** Characters of one step's output in a report, and of all outputs (docs/reading-a-run.md, Kept output). */
+/** Characters of one step's output in a report (docs/reading-a-run.md, Kept output). */
 const mostOfStep = 1 << 20;
+/** Characters of all outputs in a report. */
 const mostInAll = 64 << 20;
 
 /**
- * The output of each step (of a node) and action, from a run's events: its end in whole lines, and the number of lines before. Beyond the
- * limit of a report the last lines in the model take its place.
+ * A function for the output of a step (of a node) or an action, from a run's events: the last whole lines, and the number of lines before.
+ * Once a report is full, the function returns the last lines in the model instead.
  */
 function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) => string {
   const found = new Map<string, { text: string; lines: number }>();
@@ -224,7 +225,7 @@ function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) 
     if (event.type !== "step.output" && event.type !== "action.output") continue;
     const { text, lines } = found.get(outputKey(event)) ?? { text: "", lines: 0 };
     const whole = text + event.text;
-    // Cut seldom: each cut copies the rest.
+    // The text grows to twice the limit before a cut, because each cut copies the rest.
     const kept = whole.length > 2 * mostOfStep ? lastLines(whole, mostOfStep) : whole;
     found.set(outputKey(event), { text: kept, lines: lines + linesIn(event.text) });
   }
@@ -247,10 +248,11 @@ function linesIn(text: string): number {
   return count;
 }
 
+/** The step or the action that printed an output. */
 type OutputOwner =
   | { readonly node: string; readonly step: string }
   | { readonly stage: string; readonly action: string; readonly item?: string };
 
-function outputKey(work: OutputOwner): string {
-  return JSON.stringify("step" in work ? [work.node, work.step] : [work.stage, work.action, work.item]);
+function outputKey(owner: OutputOwner): string {
+  return JSON.stringify("step" in owner ? [owner.node, owner.step] : [owner.stage, owner.action, owner.item]);
 }

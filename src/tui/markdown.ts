@@ -5,10 +5,11 @@ import { countLines, headLine, foldNames } from "./draw-digest.ts";
 import type { DryRunStep } from "./dry-run-plan.ts";
 import { itemTitle } from "./work-item.ts";
 
-/** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The rest is counted. */
+/** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The blocks beyond are counted. */
 const mostCharacters = 60_000;
-/** Lines of one diff, and of a failed step's output. */
+/** Lines of one diff. */
 const mostDiffLines = 120;
+/** Lines of a failed step's output. */
 const mostOutputLines = 20;
 
 /**
@@ -51,7 +52,7 @@ function section(title: string, blocks: readonly string[]): readonly string[] {
   return blocks.length === 0 ? [] : [`#### ${title}`, ...blocks];
 }
 
-/** As many blocks as there is room for, then the number of those left out. */
+/** As many blocks as there is room for, then the number of the others. */
 function fittingBlocks(blocks: readonly string[]): readonly string[] {
   let length = 0;
   const count = blocks.findIndex((block) => (length += block.length + 2) > mostCharacters);
@@ -88,15 +89,15 @@ function failureBlock(failure: FailureDigest): string {
   const { code: kind, hint, detail } = problem;
   const place = at ? ` at ${code(`${at.file}:${at.line}:${at.column}`)}` : "";
   const printed = detail ?? output.join("\n");
-  const told = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
+  const causeText = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
   return [
     `- ${code(itemTitle(failure))}${nodes.length === 0 ? "" : ` on ${code(rangesText(nodes))}`}${place}`,
-    indentBlock(fence("text", told, mostOutputLines)),
+    indentBlock(fence("text", causeText, mostOutputLines)),
     ...(printed === "" ? [] : [indentBlock(fence("text", printed, mostOutputLines))]),
   ].join("\n");
 }
 
-/** A span of code: its fence is longer than any within, and it is one line. */
+/** A span of code on one line; its backticks outnumber every row of backticks in the text. */
 function code(text: string): string {
   const plain = cleanText(text).replaceAll(/\s+/g, " ").trim();
   const mark = "`".repeat(longestRun(plain) + 1);
@@ -107,9 +108,9 @@ function code(text: string): string {
 function fence(language: "diff" | "text", text: string, most: number): string {
   const lines = cleanText(text).replace(/\n$/, "").split("\n");
   const left = lines.length - most;
-  const kept = language === "diff" ? lines.slice(0, most) : lines.slice(-most);
-  const said = left > 0 ? [`… ${left} more lines`] : [];
-  const body = (language === "diff" ? [...kept, ...said] : [...said, ...kept]).join("\n");
+  const shown = language === "diff" ? lines.slice(0, most) : lines.slice(-most);
+  const rest = left > 0 ? [`… ${left} more lines`] : [];
+  const body = (language === "diff" ? [...shown, ...rest] : [...rest, ...shown]).join("\n");
   const mark = "`".repeat(Math.max(3, longestRun(body) + 1));
   return `${mark}${language}\n${body}\n${mark}`;
 }

@@ -26,7 +26,7 @@ const ranks = {
 export type RowState = keyof typeof ranks;
 export type Rank = (typeof ranks)[RowState];
 
-/** A node as a row of a view; the bastion is one too, when it acts for no single node. */
+/** A node as a row of a view; the bastion has a row, too, if it has actions for no single node. */
 export interface NodeRow {
   readonly name: string;
   readonly isBastion: boolean;
@@ -38,15 +38,16 @@ export interface NodeRow {
   readonly items: readonly WorkItem[];
   /** The most important item of the node now (`mostImportant`). */
   readonly item?: WorkItem | undefined;
-  /** The reason why it waits, was lost, or failed without a failed step. */
+  /** The reason why the node waits, was lost, or failed without a failed step; or its open question. */
   readonly reason?: string | undefined;
   /** The problem of the node, if no step has reported it. */
   readonly problem?: Problem | undefined;
   readonly milestone?: string | undefined;
-  /** The disks whose table was saved before a wipe. */
+  /** The disks whose table was saved, before a wipe or before an earlier table is put back. */
   readonly saved?: string | undefined;
   /** The content that the bastion is sending. */
   readonly sending?: string | undefined;
+  /** Steps and actions that have ended. */
   readonly ended: number;
   readonly planned: number;
   /** Whether more steps may come than are planned. */
@@ -58,9 +59,9 @@ export interface NodeRow {
   /** `changed` counts steps that would change, as in a dry run. */
   readonly isForeseen: boolean;
   readonly failed: number;
-  /** The share of the run's stages that is done, 0 to 1. */
+  /** The done share of the node's planned work, 0 to 1. */
   readonly progress: number;
-  /** Milliseconds that it took by `now`; undefined: it has not begun. */
+  /** Milliseconds that the node took by `now`; undefined: the node has not begun. */
   readonly time: (now: number) => number | undefined;
 }
 
@@ -84,7 +85,7 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   return all;
 }
 
-/** An open question of a node or the bastion outranks every other state of its row but a failure. */
+/** The row with its open question as its state; a failed row stays as it is. */
 function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
   const asker = row.isBastion ? undefined : row.name;
   const question = state === "finished" ? undefined : questions.find(({ node }) => node === asker);
@@ -126,8 +127,8 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
       return (items ??= work.map(itemOf));
     },
     get item() {
-      const told = mostImportant(work);
-      return told && itemOf(told);
+      const first = mostImportant(work);
+      return first && itemOf(first);
     },
     // No spreads: a thousand of these may be made in each frame.
     reason,
@@ -216,7 +217,7 @@ function stateOf(node: NodeModel, running: number, failed: number, all: number, 
   }
 }
 
-/** The reason why a node waits before its first or its next stage; undefined if no further stage is known. */
+/** The reason why a node waits before its first or its next stage; undefined without a further stage, or after the node's end. */
 export function waitsFor(model: RunModel, name: string): string | undefined {
   const node = model.nodes.get(name);
   if (!node || node.outcome !== undefined || model.state === "finished") return undefined;
@@ -235,7 +236,7 @@ export function waitsFor(model: RunModel, name: string): string | undefined {
 
 const nodeSets = new WeakMap<readonly string[], ReadonlySet<string>>();
 
-/** Kept, because a stage's nodes never change and every frame looks up each of perhaps a thousand nodes. */
+/** The nodes of a stage as a set. Cached, because every frame looks up each of perhaps a thousand nodes. */
 function setOf(nodes: readonly string[]): ReadonlySet<string> {
   const names = nodeSets.get(nodes) ?? new Set(nodes);
   nodeSets.set(nodes, names);

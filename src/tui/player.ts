@@ -8,16 +8,16 @@ export const MAX_SPEED = 1e6;
 
 export interface PlayerOptions {
   readonly events: readonly RunEvent[];
-  /** The factor of speed; `Infinity` draws all at once. */
+  /** The factor of speed, by default 1; `Infinity` draws all at once. */
   readonly speed?: number;
   readonly clock: Timers;
 }
 
 /** The view that a player draws on. */
 export interface PlayerScreen {
-  /** The next event, in order. */
+  /** Draws the next event, in order. */
   draw(event: RunEvent): void;
-  /** After a jump: the run at that moment. */
+  /** Draws the run as it was at the moment of a jump. */
   replace(model: RunModel): void;
 }
 
@@ -25,9 +25,11 @@ export interface PlayerScreen {
 export interface PlayerState {
   readonly playing: boolean;
   readonly speed: number;
-  /** Now, the first and the last event, by the recording's clock: milliseconds since the epoch. */
+  /** The moment that is shown, by the recording's clock: milliseconds since the epoch. */
   readonly at: number;
+  /** The first event, by the same clock. */
   readonly from: number;
+  /** The last event, by the same clock. */
   readonly to: number;
   /** Every event has been drawn. */
   readonly ended: boolean;
@@ -51,7 +53,9 @@ export class Player {
   readonly #clock: Timers;
   readonly #listeners = new Set<() => void>();
   #screen: PlayerScreen | undefined;
+  /** The number of drawn events. */
   #done = 0;
+  /** The shown moment, in milliseconds from the first event. */
   #position = 0;
   #speed: number;
   #paused = true;
@@ -86,7 +90,7 @@ export class Player {
     };
   }
 
-  /** Calls `listener` at each change except the passing of time; the returned function ends that. */
+  /** Calls `listener` at each change except the passing of time, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -202,7 +206,7 @@ export class Player {
   }
 }
 
-/** How many of the rising numbers are not beyond `limit`. */
+/** The number of values up to `limit`, in a list of rising values. */
 function countUpTo(rising: readonly number[], limit: number): number {
   let [low, high] = [0, rising.length];
   while (low < high) {

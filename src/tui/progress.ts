@@ -1,17 +1,17 @@
 import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import type { Work } from "./work-item.ts";
 
-/** The progress of a node: ended and planned steps, and the done share of its work. */
+/** The progress of a node; numbers are steps and actions. */
 export interface NodeProgress {
   readonly ended: number;
   readonly planned: number;
-  /** Whether more steps may come, by an earlier stage or a loop over unknown values. */
+  /** Whether results of an earlier stage, or a loop over unknown values, may bring more steps. */
   readonly isOpen: boolean;
-  /** 0 to 1; it never decreases while a run goes on. */
+  /** The done share of the work, 0 to 1; never decreases while a run goes on. */
   readonly share: number;
 }
 
-/** The stages of a node, in order, with the steps that were planned when the run began. */
+/** The stages of a node, in order, with the number of steps that were planned when the run began. */
 export type NodePlan = readonly StagePlan[];
 
 const plansByStage = new WeakMap<readonly unknown[], ReadonlyMap<string, NodePlan>>();
@@ -39,7 +39,7 @@ interface StagePlan {
   readonly isOpen: boolean;
 }
 
-/** The plan of a stage on one node. In a record of an older build, without plans, its steps are unknown before it begins. */
+/** The plan of a stage on one node. A record of an older build has no plan: its stages are open, with 0 planned steps. */
 function stagePlan({ id, planned, open }: StageModel, index: number): StagePlan {
   return {
     id,
@@ -48,31 +48,31 @@ function stagePlan({ id, planned, open }: StageModel, index: number): StagePlan 
   };
 }
 
-/** Whether the work has ended once; it may be repeated (after a reboot, in a resumed run). */
+/** Whether the work has ended at least once; a reboot or a resumed run repeats it. */
 function hasEnded({ outcome, again }: Work): boolean {
   return outcome !== undefined || again === true;
 }
 
-/** The progress of the node in its plan. `announced`: the number of steps that the node was sent so far. */
+/** The progress of the node in its plan. `announced`: the number of steps that the bastion has sent to the node so far. */
 export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): NodeProgress {
-  const seen = plan.map(() => 0);
+  const begun = plan.map(() => 0);
   const over = plan.map(() => 0);
-  let [ended, cleaning, last] = [0, 0, -1];
+  let [ended, unplanned, last] = [0, 0, -1];
   for (const one of work) {
-    const place = plan.findIndex(({ id }) => id === one.stage);
+    const index = plan.findIndex(({ id }) => id === one.stage);
     if (hasEnded(one)) ended += 1;
     // Steps after a failure are in no plan.
-    if (place < 0) cleaning += 1;
+    if (index < 0) unplanned += 1;
     else {
-      last = Math.max(last, place);
-      seen[place] = (seen[place] ?? 0) + 1;
-      if (hasEnded(one)) over[place] = (over[place] ?? 0) + 1;
+      last = Math.max(last, index);
+      begun[index] = (begun[index] ?? 0) + 1;
+      if (hasEnded(one)) over[index] = (over[index] ?? 0) + 1;
     }
   }
-  let [planned, isOpen, done, all] = [cleaning, false, 0, 0];
-  for (const [place, stage] of plan.entries()) {
-    const isPast = place < last;
-    const [came = 0, finished = 0] = [seen[place], over[place]];
+  let [planned, isOpen, done, all] = [unplanned, false, 0, 0];
+  for (const [index, stage] of plan.entries()) {
+    const isPast = index < last;
+    const [came = 0, finished = 0] = [begun[index], over[index]];
     planned += isPast && stage.isOpen ? came : Math.max(stage.planned, came);
     if (stage.isOpen && !isPast) isOpen = true;
     // Weighted by the first plan: steps that become known later must not move the bar back.
@@ -83,7 +83,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
   return { ended, planned: isOpen ? Math.max(planned, announced) : planned, isOpen, share: all === 0 ? 0 : done / all };
 }
 
-/** The done share of a stage; never all of one that may grow. */
+/** The done share of a stage, 0 to 1; below 1 for a stage that may grow. */
 function stageShare({ planned, isOpen }: StagePlan, ended: number): number {
   if (!isOpen && planned > 0) return Math.min(1, ended / planned);
   return ended / (Math.max(planned, ended) + 1);

@@ -15,17 +15,20 @@ export interface StepStats extends Times {
   /** The step failed and succeeded on one and the same node. */
   readonly flaky: boolean;
   readonly longest?: number;
+  /** The node of the longest end. */
   readonly longestOn?: string;
+  /** The run of the longest end. */
   readonly longestIn?: string;
   readonly nodes: readonly ({ readonly node: string } & Omit<Times, "median">)[];
 }
 
 interface Times {
-  /** The number of ends that were in order, changed or failed. */
+  /** The number of ends: in order, changed or failed. */
   readonly times: number;
   readonly failed: number;
-  /** Times of the ends that did not fail: half of them took no longer, and nine of ten. */
+  /** The time that half of the ends without failure did not exceed. */
   readonly median?: number;
+  /** The time that nine of ten ends without failure did not exceed. */
   readonly usual?: number;
 }
 
@@ -34,12 +37,12 @@ export interface NodeStats {
   readonly runs: number;
   readonly failed: number;
   readonly unreachable: number;
-  /** The time of the node's steps in one run: half of the runs took no longer. */
+  /** The time of the node's steps in one run that half of the runs did not exceed. */
   readonly time?: number;
   readonly slowest?: { readonly title: string; readonly module: string; readonly usual: number };
 }
 
-/** How one step ended on one node, over all runs. */
+/** The ends of one step on one node, over all runs. */
 interface Ends {
   readonly durations: number[];
   failed: number;
@@ -67,7 +70,7 @@ export class RunStats {
   readonly #nodes = new Map<string, NodeTimes>();
   #run = "";
 
-  /** The next events belong to this run. */
+  /** Begins a run: the next events belong to it. */
   begin(run: string): void {
     this.#run = run;
   }
@@ -88,11 +91,12 @@ export class RunStats {
     }
   }
 
-  /** The usually longest step first. */
+  /** The statistics of all steps; the step with the longest usual time comes first. */
   steps(): readonly StepStats[] {
     return [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
   }
 
+  /** The statistics so far; nodes are sorted by name. */
   result(): StatsOfRuns {
     const nodes = [...this.#nodes].map(([node, { times, failed, unreachable }]) => {
       const own = [...this.#steps.values()].map(({ title, module, nodes: ends }) => ({
@@ -180,17 +184,17 @@ function getOrAdd<Value>(map: Map<string, Value>, key: string, make: () => Value
   return made;
 }
 
-/** The value that nine of ten do not exceed; undefined for an empty list. */
+/** The value that nine of ten values do not exceed; undefined for an empty list. */
 export function ninthOfTen(values: readonly number[]): number | undefined {
   return quantile(values, 0.9);
 }
 
-/** The value that half of them do not exceed; undefined for an empty list. */
+/** The value that half of the values do not exceed; undefined for an empty list. */
 export function median(values: readonly number[]): number | undefined {
   return quantile(values, 0.5);
 }
 
-/** The value that so large a share of them, 0 to 1, does not exceed; undefined for an empty list. */
+/** The value that this share of the values, 0 to 1, does not exceed; undefined for an empty list. */
 export function quantile(values: readonly number[], share: number): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];

@@ -33,14 +33,14 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
       shown: { title?: string; output?: string },
     ): Promise<void> => {
       const start = performance.now();
-      let said = "";
-      const tell = () => (shown.output = `${title} … ${said}${formatDuration(performance.now() - start)}`);
+      let progressText = "";
+      const showTime = () => (shown.output = `${title} … ${progressText}${formatDuration(performance.now() - start)}`);
       const say = (progress: Progress): void => {
         const text = formatProgress(progress);
-        said = `${text}, `;
+        progressText = `${text}, `;
         if (isScreen) shown.output = text;
       };
-      const beat = isScreen ? undefined : setInterval(tell, heartbeat);
+      const beat = isScreen ? undefined : setInterval(showTime, heartbeat);
       try {
         const result = await begin(say);
         if (typeof result === "string") shown.title = cleanLine(`${title}: ${result}`);

@@ -9,7 +9,7 @@ type LinkFigures = {
   readonly [Figure in "inStep" | "behind" | "ahead" | "rttMs" | "clockOffsetMs"]?: FleetPeer[Figure] | undefined;
 };
 
-/** A controller, with its link as the asked controller sees it. */
+/** A controller, with its link as the controller that answered sees it. */
 export interface ControllerRow extends FleetController, LinkFigures {
   readonly link?: FleetPeer | undefined;
 }

@@ -7,13 +7,14 @@ import { count, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
 import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
-/** The most causes that have a card; the nodes' rows show the others. */
+/** Most causes with a card; the nodes' rows show the others. */
 const mostCards = 100;
+/** Most nodes that a card names. */
 const mostNames = 60;
 
 type SourceLine = (at: SourcePosition) => string | undefined;
 
-/** The first cause of each failure, without its consequences; nodes that failed alike share one card. */
+/** The first cause of each failure, without its consequences; nodes that failed alike share one card. Undefined without failures. */
 export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): HtmlValue {
   const failures = failuresOf(model);
   if (failures.length === 0) return undefined;
@@ -67,7 +68,7 @@ export function drawWarnings({ warnings }: RunModel): HtmlValue {
   </section>`;
 }
 
-/** The most steps listed here; the nodes' rows show the rest. */
+/** Most steps of a dry run's plan; the nodes' rows show the others. */
 const mostSteps = 200;
 
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */

@@ -4,7 +4,7 @@ import { tallyOfRun } from "../tally.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane } from "./work.ts";
 
-/** The figures of the run, and a bar of their shares. */
+/** The numbers of steps by outcome, and a bar of their shares; undefined for a run that did not begin. */
 export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive = false): HtmlValue {
   if (model.runId === "") return undefined;
   const differs = tally.changed + tally.wouldChange;
@@ -40,10 +40,11 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive =
   </section>`;
 }
 
+/** Most steps in the table. */
 const mostRows = 8;
 const shortestMs = 1_000;
 
-/** The longest steps over all nodes: the first to shorten for a faster run. */
+/** The longest steps over all nodes, which a faster run has to shorten first; undefined without a step of a second. */
 export function drawSlowest(model: RunModel, lanes: readonly Lane[]): HtmlValue {
   const times = new Map<string, { readonly title: string; readonly kind: string; readonly all: [number, Lane][] }>();
   for (const lane of lanes)

@@ -79,7 +79,7 @@ function runName({ title }: RunModel): string {
   return title === "" ? "a run that did not begin" : title;
 }
 
-/** “2 of 3 nodes done, 1 failed, in 41 s”; without the time for a living run, whose time counts on in the facts below. */
+/** “2 of 3 nodes done, 1 failed, in 41 s”; without the time for a living run: the facts below show a running clock. */
 function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
   const counted = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;

@@ -15,7 +15,7 @@ export interface BodyOptions {
   readonly budget: Budget;
   /** The path of the node's log, or of the bastion's. */
   readonly log?: string;
-  /** Rows have keys, so that a page that draws them again keeps the ones that its reader opened. */
+  /** Whether the steps' rows have keys, so that outputs that a reader opened stay open when the page draws the body again. */
   readonly keyed?: boolean;
 }
 
@@ -27,8 +27,8 @@ export function drawLaneBody(
   const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
   // By stage, then by time: steps that are skipped from the start are reported amid other stages.
   const order = new Map(model.stages.map(({ id }, index) => [id, index]));
-  const placeOf = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
-  const sorted = pieces.toSorted((a, b) => placeOf(a) - placeOf(b) || a.from - b.from);
+  const stageIndex = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
+  const sorted = pieces.toSorted((a, b) => stageIndex(a) - stageIndex(b) || a.from - b.from);
   const groups = [...Map.groupBy(sorted, ({ item: { stage } }) => stage)];
   const several = groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
   return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
@@ -73,7 +73,7 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     sent = [],
     steps = [],
   }: Partial<NodeModel> = node ?? {};
-  const told = steps.some(({ outcome }) => outcome === "failed");
+  const hasFailed = steps.some(({ outcome }) => outcome === "failed");
   const isAtWork = steps.some(({ outcome }) => outcome === undefined);
   const rows: readonly FactRow[] = [
     ["Milestone", milestone],
@@ -85,7 +85,7 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   if (rows.every(([, value]) => !value)) return undefined;
-  return html`${problem && !told && drawProblem(problem)}
+  return html`${problem && !hasFailed && drawProblem(problem)}
     <dl class="about">${drawFactRows(rows)}</dl>`;
 }
 
@@ -126,20 +126,20 @@ export interface LaneDrawing {
   readonly isLive?: boolean;
   /** The node waits for the answer to its own question. */
   readonly asks?: boolean;
-  /** Shown opened from the start. */
+  /** The row is open from the start. */
   readonly open?: boolean;
   /** The steps that the row opens to; without them the page's script loads them. */
   readonly body?: Html;
-  /** The place of the steps among the packed bodies. */
+  /** The index of the row's steps among the packed bodies. */
   readonly packed?: number;
-  /** A number that grows with the steps. */
+  /** A number that grows with each change of the row's steps. */
   readonly news?: number;
 }
 
-/** The filters of rows. */
+/** The kinds of rows, for the page's filter. */
 export const laneKinds = ["failed", "changed", "ok", "open"] as const;
 
-/** Whether a row matches each filter. */
+/** For each kind, whether the row is of it. */
 export function kindsOfLane({ node, tally }: Lane): Readonly<Record<(typeof laneKinds)[number], boolean>> {
   const failed = tally.failed + tally.unreachable > 0;
   const changed = tally.changed + tally.wouldChange > 0;
@@ -155,7 +155,7 @@ export function drawLane(
   const { id, name, node, tally, since } = lane;
   const has = kindsOfLane(lane);
   const isForeseen = tally.wouldChange > 0 && tally.failed === 0;
-  const told =
+  const label =
     isForeseen && (!node || node.outcome === "done")
       ? stepLabel("would-change")
       : node
@@ -170,14 +170,14 @@ export function drawLane(
     tally.skipped > 0 && `${tally.skipped} skipped`,
   ].filter((part) => part !== false);
   return html`<details
-    class="lane ${told.className}"
+    class="lane ${label.className}"
     id="${id}"
     data-name="${name}"
     data-kinds="${laneKinds.filter((kind) => has[kind]).join(" ")}"
     ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}${news !== undefined && html` data-count="${news}"`}
   >
     <summary>
-      <span class="name">${name}</span>${badge(told)}<span class="counts">${counts.join(" · ")}</span
+      <span class="name">${name}</span>${badge(label)}<span class="counts">${counts.join(" · ")}</span
       ><span class="track">${bars}</span>${
         since === undefined
           ? html`<span class="time">${formatDuration(tally.time)}</span>`

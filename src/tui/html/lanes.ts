@@ -9,9 +9,9 @@ import { drawTimeline, fewRows } from "./timeline.ts";
 import type { Lane } from "./work.ts";
 import { stepLabel } from "./labels.ts";
 
-/** Steps that are drawn into the page itself; the steps of further nodes are packed until their row is opened. */
+/** Most steps that are drawn into the page itself; the steps of further nodes are packed until a reader opens their row. */
 const PLAIN_STEPS = 500;
-/** Characters of texts of nodes, in all rows together. */
+/** Most characters of texts from nodes, in all rows together. */
 const TEXTS = 3_500_000;
 
 export interface LanesOptions {
@@ -54,7 +54,7 @@ function pack(value: unknown): string {
   return gzipSync(JSON.stringify(value)).toString("base64");
 }
 
-/** The bars of a row for the page's script: from, to, and the words. */
+/** The bars of a row for the page's script: first unit, last unit, and the words. */
 export function barTexts({ pieces }: Lane, span: TimeSpan): readonly (readonly [number, number, string])[] {
   return pieces.map(({ item: { outcome }, title, from, to }) => {
     const time = to > from ? `, ${formatDuration(to - from)}` : "";

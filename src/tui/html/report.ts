@@ -8,11 +8,11 @@ import { drawLanes } from "./lanes.ts";
 import { lanesOf } from "./work.ts";
 
 export interface ReportOptions {
-  /** The line that a problem points at, if it can be read. */
+  /** The source line of a problem; undefined if the file cannot be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** The path of a node's log, or of the bastion's. */
+  /** The path of a node's log, or without a name of the bastion's. */
   readonly logOf?: (node?: string) => string;
-  /** The kcore that writes the page. */
+  /** The version of kcore that writes the page. */
   readonly version?: string;
 }
 

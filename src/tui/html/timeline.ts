@@ -6,10 +6,10 @@ import { kindsOfLane, laneKinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
 import { count, runningTime, stepLabel } from "./labels.ts";
 
-/** Up to this many rows, failed nodes are open from the start and stages are listed. */
+/** Up to this many rows, failed nodes are open from the start; up to this many stages, their list is open. */
 export const fewRows = 12;
 
-/** With more rows the browser lays out only those in sight. */
+/** With more rows, the browser lays out only the rows in sight. */
 const manyRows = 100;
 
 export interface Timeline {
@@ -48,7 +48,7 @@ export function drawTimeline({ model, lanes, span, rows, live, isLive = false, s
   </section>`;
 }
 
-/** How many rows there are of each kind, by the kind's name. */
+/** The number of rows by the name of their kind; `all`: of every kind. */
 export function kindCounts(lanes: readonly Lane[]): ReadonlyMap<string, number> {
   const all = lanes.map(kindsOfLane);
   return new Map([
@@ -99,39 +99,39 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
   </form>`;
 }
 
-/** The times at the quarters of the span. */
+/** The times at the start of each quarter of the span. */
 function ticks({ from, to }: TimeSpan): readonly Html[] {
   return [0, 1, 2, 3].map((index) => html`<span>${index === 0 ? "0" : tickText(((to - from) * index) / 4)}</span>`);
 }
 
-/** A tick's time, in tenths of a second below a minute: ticks 1.5 s apart must not read as 2 s apart. */
+/** The time of a tick, below a minute in tenths of a second: ticks 1.5 s apart must not read as 2 s apart. */
 export function tickText(milliseconds: number): string {
   return milliseconds < 60_000 && milliseconds >= 10_000
     ? `${Number((milliseconds / 1000).toFixed(1))} s`
     : formatDuration(milliseconds);
 }
 
-/** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars grow. */
+/** The stages as bars over time; undefined for a run of one stage. `isLive`: the page's script lets running bars grow. */
 export function drawStages(model: RunModel, span: TimeSpan, isLive = false): HtmlValue {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;
   const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
     const outcome =
       state === "ok" || state === "failed" || state === "skipped" || state === "interrupted" ? state : undefined;
-    const told = stepLabel(outcome);
-    const word = outcome === "ok" ? "done" : told.word;
+    const label = stepLabel(outcome);
+    const word = outcome === "ok" ? "done" : label.word;
     const [x, end] = [positionOn(startedAt, span), positionOn(endedAt, span)];
     const isGoing = isLive && outcome === undefined;
     const took = Math.max(0, endedAt - startedAt);
-    return html`<li class="stage ${told.className}">
+    return html`<li class="stage ${label.className}">
       <span class="name"
-        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : told.mark}</span> ${title}<span class="hidden"
+        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : label.mark}</span> ${title}<span class="hidden"
           >: ${word},</span
         ></span
       ><span class="track"
         ><svg class="bars" viewBox="0 0 ${WIDE} 20" preserveAspectRatio="none" aria-hidden="true">
           <path
-            class="span ${told.className}"
+            class="span ${label.className}"
             ${isGoing && html`data-from="${x}" `}d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z"
           /></svg></span
       ><span class="time">${isGoing ? runningTime(startedAt, took) : formatDuration(took)}</span>
