@@ -2,7 +2,7 @@ import type { TerminalSize } from "./screen.ts";
 import { justify, lineWidth, padLine, span, type Line } from "./text.ts";
 import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
-/** Both ends of a line, and a rule between them. */
+/** A line with texts at both ends and a rule between them. */
 export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): Line {
   const gap = width - lineWidth(left) - lineWidth(right);
   return gap < 0 ? justify(left, right, width, glyphs) : [...left, span(glyphs.rule.repeat(gap), "muted"), ...right];
@@ -13,7 +13,7 @@ export function titled(title: Line, width: number, glyphs: Glyphs, role: TextRol
   return ruled([span(`${glyphs.rule.repeat(2)} `, role), ...title, span(" ")], [], width, glyphs);
 }
 
-/** A title over the visible part of a text from `top` on; also returns the largest `top` that fits. */
+/** A title over the visible part of a text from `top` on. Also returns `top`, limited so that the last line ends the room. */
 export function scrolledText(
   title: Line,
   text: readonly Line[],
@@ -29,7 +29,7 @@ export function scrolledText(
   };
 }
 
-/** Two blocks beside each other with a bar between them; `hung`: both begin with a rule, to which the bar is joined. */
+/** Two blocks beside each other with a bar between them; `hung`: both blocks begin with a rule, which the bar joins. */
 export function besides(
   left: readonly Line[],
   leftWidth: number,
@@ -45,7 +45,7 @@ export function besides(
   ]);
 }
 
-/** Exactly so many lines: cut, or filled with empty ones. */
+/** Exactly `height` lines: cut, or filled with empty lines. */
 export function filled(lines: readonly Line[], height: number): readonly Line[] {
   if (lines.length >= height) return lines.slice(0, Math.max(0, height));
   return [...lines, ...Array.from({ length: height - lines.length }, () => [])];
@@ -59,13 +59,13 @@ export function tooSmall({ columns, rows }: TerminalSize, view: string): Line | 
   return [span(`${columns}x${rows} is too small; ${smallest.columns}x${smallest.rows} will do. ${view}`)];
 }
 
-/** The part of a long list that is shown. */
+/** The shown part of a long list: the first row, and the row after the last. */
 export interface RowWindow {
   readonly top: number;
   readonly end: number;
 }
 
-/** Moves the window that began at `top` no further than needed to show `selected`, and never past the ends. */
+/** The window nearest to the one from `top` that shows `selected` and stays within the list. */
 export function windowAround(count: number, height: number, top: number, selected?: number): RowWindow {
   const room = Math.max(0, height);
   let first = top;

@@ -11,7 +11,7 @@ import { takeColumns, widthOf } from "#base/text.ts";
 import { span, oneLine, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
-/** Most lines of a problem's detail, if the output below has more. */
+/** Most lines of a problem's detail above the step's output, which repeats them. */
 const mostDetailLines = 6;
 
 export interface BodyProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
@@ -23,7 +23,7 @@ export interface BodyProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly find: string;
 }
 
-/** A step's outcome, time and reason; its module and place; its note. */
+/** The lines above a step's texts: outcome, time and reason; module and position in its file; note. */
 export function itemHead({ item, theme: { glyphs }, now, usual }: Omit<BodyProps, "wrap" | "find">): readonly Line[] {
   const { outcome, duration, always, reason, position, module, note } = item;
   const time = outcome === undefined ? now - item.startedAt : (duration ?? 0);
@@ -53,7 +53,7 @@ interface Story {
 }
 
 interface DrawnStory extends Story, Pick<BodyProps, "width" | "theme" | "wrap" | "find"> {}
-// An item never changes, and a diff may have thousands of lines.
+// Cached: an item never changes, and a diff may have thousands of lines.
 const stories = new WeakMap<WorkItem, DrawnStory>();
 
 /** Problem, changes and diff; then the end of the output. */
@@ -63,7 +63,7 @@ export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story 
     return known;
   const { problem, changes, diff, tail, streams } = item;
   const parts = [
-    // The detail is cut if the output below has all of it.
+    // With output below, the detail is cut, because the output has all of it.
     problem
       ? problemLines(
           causeFirst(tail.trim() === "" ? problem : endOfDetail(problem, mostDetailLines), item.exitStatus),
@@ -83,7 +83,7 @@ export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story 
   return story;
 }
 
-/** A problem as views draw it: message, place, detail, hint. */
+/** A problem as lines: message, position (unless it is the step's own), detail, hint. */
 export function problemLines(
   problem: Problem,
   { position }: Pick<WorkItem, "position">,
@@ -108,7 +108,7 @@ function barred(bar: string, text: string): Line {
   return [span(`   ${bar} `, "muted"), span(text)];
 }
 
-/** A text behind a label; its further lines begin below its first. */
+/** A text behind a label; further lines are indented to the text's first column. */
 export function hung(label: string, text: string, width: number, role: TextRole): Line[] {
   const indent = 1 + widthOf(label);
   return wrapWords(text, width - indent - 1).map((part, index) =>
@@ -116,6 +116,7 @@ export function hung(label: string, text: string, width: number, role: TextRole)
   );
 }
 
+/** A line for each change, with name, present and wanted value; two lines where they do not fit. */
 export function changeLines(changes: readonly Change[], { glyphs }: Theme, width: number): Line[] {
   const column = Math.min(
     Math.max(...changes.map(({ name }) => widthOf(oneLine(name)))),
@@ -137,7 +138,7 @@ export function changeLines(changes: readonly Change[], { glyphs }: Theme, width
   });
 }
 
-/** The first line of a fact, which may be a whole text, and the number of its lines. */
+/** The first line of a fact, and the number of its lines: a fact may be a whole file. */
 function factText(value: string, { ellipsis }: Glyphs): string {
   if (value === "") return "(empty)";
   const lines = value.replace(/\n$/, "").split("\n");
@@ -145,6 +146,7 @@ function factText(value: string, { ellipsis }: Glyphs): string {
   return lines.length > 1 ? `${first} ${ellipsis} (${lines.length} lines)` : first;
 }
 
+/** The lines of a diff, coloured by their signs and wrapped. */
 export function diffLines(diff: string, width: number): Line[] {
   return diff
     .replace(/\n$/, "")
@@ -163,7 +165,7 @@ function roleOfDiff(line: string): TextRole {
   return line.startsWith("-") ? "removed" : "plain";
 }
 
-/** The columns of a pane that output gets. */
+/** The columns for output in a pane of this width. */
 export function outputWidth(width: number): number {
   return Math.max(1, width - 6);
 }

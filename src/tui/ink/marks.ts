@@ -4,7 +4,7 @@ import type { NodeRow, RowState } from "../node-row.ts";
 import { span, type Span } from "./text.ts";
 import type { Glyphs, TextRole } from "./theme.ts";
 
-/** The wheel of running work; it turns once a second. */
+/** The picture of the wheel of running work; the next picture comes each second. */
 export function runningMark({ running }: Glyphs, now: number): string {
   return running[Math.floor(now / 1000) % running.length] ?? "";
 }

@@ -17,23 +17,23 @@ interface NodesProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly window: RowWindow;
   readonly selected: number;
   readonly width: number;
-  /** The sort order; a sorted role or datacenter has a column. */
+  /** The sort order; role or datacenter has a column while the rows are sorted by it. */
   readonly sort: Sort;
   /** The reason why an idle node waits, for its row. */
   readonly waits?: (name: string) => string | undefined;
 }
 
-/** The heading and the rows of the window; `common`: the common start of names that are cut. */
+/** The heading and the rows of the window. `common`: the common start of all names if names are cut, else empty. */
 export function nodeLines({ rows, window, selected, theme, width, now, usual, sort, waits }: NodesProps): {
   readonly lines: readonly Line[];
   readonly common: string;
 } {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
-  const place = (milestones: "column" | "step") =>
+  const placeWith = (milestones: "column" | "step") =>
     placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, waits, milestones }), width - 4);
-  const wide = place("column");
-  const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
+  const wide = placeWith("column");
+  const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : placeWith("step");
   const [names] = placed;
   const areCut = names !== undefined && names.columns < (names.max ?? 0);
   const lines = [
@@ -58,7 +58,7 @@ interface ColumnOptions {
 
 function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
   const { rows, shown, glyphs, now, sort, milestones } = options;
-  // Over all rows, so that scrolling changes neither columns nor names.
+  // Measured over all rows, so that scrolling changes neither columns nor names.
   const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
   const names = rows.map(({ name }) => name);
   let labels: ReadonlyMap<string, string> | undefined;
@@ -120,18 +120,18 @@ function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
   ];
 }
 
-/** A column for the sorted role or datacenter, which no other column has. */
+/** The column of the role or datacenter that rows are sorted by; no other column shows it. */
 function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly ScreenColumn<NodeRow>[] {
   if (sort !== "role" && sort !== "dc") return [];
-  const told = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
+  const text = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
   const width = Math.min(
     16,
-    rows.reduce((most, row) => Math.max(most, widthOf(oneLine(told(row)))), 4),
+    rows.reduce((most, row) => Math.max(most, widthOf(oneLine(text(row)))), 4),
   );
-  return [{ title: sort === "role" ? "ROLE" : "DC", width, drop: 4, cell: (row) => [span(told(row), "accent")] }];
+  return [{ title: sort === "role" ? "ROLE" : "DC", width, drop: 4, cell: (row) => [span(text(row), "accent")] }];
 }
 
-/** `16/60`, with a `+` if more may come. */
+/** Ended and planned steps: `16/60`, with a `+` if more may come; empty without planned steps. */
 export function stepsText({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
   return planned === 0 ? "" : `${ended}/${planned}${isOpen ? "+" : ""}`;
 }
@@ -146,7 +146,7 @@ function timeText({ time, state }: NodeRow, now: number): string {
   return shortDuration(milliseconds);
 }
 
-/** The node's present work, or the reason of its wait; the marker of a quiet step is never cut off. */
+/** The node's present work, or the reason of its wait. The marker of a quiet step always fits. */
 function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones, waits }: ColumnOptions): Line {
   const { item, reason, state, sending } = row;
   if (sending !== undefined && state === "running") return [span(sending)];
@@ -177,13 +177,13 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones,
   return [span(item?.title ?? "", "muted")];
 }
 
-/** A cause in so many columns; its exit code stays. */
+/** A cause in at most `width` columns; a cut keeps its exit code. */
 function fitCause(cause: string, width: number, glyphs: Glyphs): string {
   const [code = ""] = / \((?:exit|signal) \d+\)$/.exec(cause) ?? [];
   return `${fit(cause.slice(0, cause.length - code.length), width - code.length, glyphs)}${code}`;
 }
 
-/** The quiet marker: a shape, a word and how long. */
+/** The marker of a quiet step: a shape, a word and a time; empty for any other step. */
 export function quietSpans(quiet: Quiet | undefined, glyphs: Glyphs, now: number): readonly Span[] {
   if (quiet === undefined) return [];
   const text =
@@ -212,7 +212,7 @@ export interface CountsProps {
   readonly common: string;
   readonly theme: Theme;
   readonly width: number;
-  /** The visible part of the nodes, if not all are visible. */
+  /** The visible part of the nodes; absent: all are visible. */
   readonly window?: RowWindow;
 }
 
@@ -220,12 +220,12 @@ export interface CountsProps {
 export function countsLine({ all, shown, filter, search, sort, common, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
-  const place = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
+  const position = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
   const only = filtered.length === 0 ? [] : [span(" only "), span(filtered.join(" and "), "accent"), span(":")];
   const by = sort === "state" ? [] : [span(" by "), span(`${sort} `, "accent")];
-  const where = only.length === 0 && !window ? [] : [span(` ${place} `)];
-  const told = [...only, ...where, ...by];
-  const end = told.length === 0 ? [] : [...told, span(glyphs.rule, "muted")];
+  const where = only.length === 0 && !window ? [] : [span(` ${position} `)];
+  const parts = [...only, ...where, ...by];
+  const end = parts.length === 0 ? [] : [...parts, span(glyphs.rule, "muted")];
   const nodes = all.filter(({ isBastion }) => !isBastion);
   const start = common === "" ? [] : [span(` ${common}${glyphs.ellipsis}`, "muted")];
   const tries = [countSpans(nodes, start, glyphs, true), countSpans(nodes, [], glyphs, true)];

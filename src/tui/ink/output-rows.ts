@@ -3,7 +3,7 @@ import type { Glyphs } from "./theme.ts";
 
 export type OutputStream = "out" | "err";
 
-/** From one place in a text to another. */
+/** A part of a text: the index of its first character, and the index after its last. */
 export type TextRange = readonly [from: number, to: number];
 
 /** A row of output as wide as the pane; longer where lines are not wrapped. */
@@ -12,7 +12,7 @@ export interface OutputRow {
   readonly stream: OutputStream;
   /** The matches of a search; a match that continues in the next row is marked in both. */
   readonly marks?: readonly TextRange[];
-  /** A match begins here. */
+  /** A match begins in this row. */
   readonly isMatch?: true;
 }
 
@@ -21,7 +21,7 @@ export interface RowOptions {
   readonly width: number;
   /** Whether long lines continue in the next row; else each is one row. */
   readonly wrap: boolean;
-  /** The search. */
+  /** The searched expression. */
   readonly find?: RegExp | undefined;
 }
 
@@ -79,7 +79,7 @@ function marked(whole: Span, marks: readonly TextRange[] = []): readonly Span[] 
   return [...spans, { ...whole, text: whole.text.slice(at) }].filter(({ text }) => text !== "");
 }
 
-/** Whether one of the line's pieces has a match. */
+/** Whether one of the line's spans has a match. */
 export function hasMatch(line: Line, find: RegExp): boolean {
   return line.some(({ text }) => oneLine(text).search(find) >= 0);
 }

@@ -42,7 +42,7 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
   return { lines, ui: { ...ui, overlayTop: top }, page: { list: Math.max(1, room - 1), body: 1, count: 0 } };
 }
 
-/** The meaning of the shapes. */
+/** The shapes with their meanings. */
 function legend({ glyphs }: Theme, width: number): readonly Line[] {
   const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending, warning, running } = glyphs;
   const shapes: readonly (readonly [string, string, TextRole])[] = [
@@ -63,7 +63,7 @@ function legend({ glyphs }: Theme, width: number): readonly Line[] {
   );
 }
 
-/** The problem that stopped the run, else the newest warning and the number of warnings. */
+/** One line: the problem that stopped the run, else the newest warning and the number of warnings; empty without both. */
 export function troubleLines(model: RunModel, { glyphs }: Theme): readonly Line[] {
   const { warnings } = model;
   const own = model.problems.length > 0 ? ownProblems(model)[0] : undefined;
@@ -90,7 +90,7 @@ function allWarnings({ warnings }: RunModel, { glyphs }: Theme, width: number): 
   );
 }
 
-/** Most lines of a diff here; the step itself shows all of it. */
+/** Most lines of a diff in the plan; the step itself shows the whole diff. */
 const mostDiffLines = 40;
 
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
@@ -111,13 +111,13 @@ export function dryRunLines(model: RunModel, theme: Theme, width: number): reado
   ];
 }
 
-// The plan of a model never changes, and the overlay is drawn at each key.
+// Cached: a model never changes, and each key draws the overlay again.
 const plans = new WeakMap<RunModel, DryRunPlan>();
 
 function rememberPlan(model: RunModel): DryRunPlan {
-  const found = planOf(model);
-  plans.set(model, found);
-  return found;
+  const plan = planOf(model);
+  plans.set(model, plan);
+  return plan;
 }
 
 function headLine({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
@@ -137,7 +137,7 @@ function reasonLines({ reason }: DryRunStep, width: number): readonly Line[] {
   return wrapWords(reason, width - 6).map((line): Line => [span("     "), span(line, "muted")]);
 }
 
-/** The diff first, then the other changes. */
+/** The diff, then the other changes. */
 function changeBody({ changes, diff }: DryRunStep, theme: Theme, width: number): readonly Line[] {
   const lines = diff === undefined ? [] : diffLines(diff, width);
   const rest = lines.length - mostDiffLines;

@@ -8,7 +8,7 @@ import { takeColumns, widthOf } from "#base/text.ts";
 import { span, wrapParts, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** The open question and the answer as typed so far. A secret answer is not shown, nor its length. */
+/** A question, and the answer as typed so far; not even the length of a secret answer is shown. `follows`: lines on the run after a confirmation. */
 export function questionLines(
   question: Question,
   open: number,
@@ -50,21 +50,21 @@ function firstNames(names: readonly string[]): string {
   return names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
 }
 
-/** The end of a typed text that is longer than its field. */
+/** The text, or of a text longer than its field the end. */
 function tailColumns(text: string, width: number): string {
   let shown = text;
   while (widthOf(shown) > Math.max(1, width)) shown = shown.slice(takeColumns(shown, 1).length || 1);
   return shown;
 }
 
-/** After the first Ctrl-C: the running steps, and the choices. */
+/** The panel after a Ctrl-C: the running steps, and the choices. */
 export function stopLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
   const isAborting = model.stopping !== undefined && model.stopping.how !== "stop";
   const running = nodeRows(model).flatMap(({ name, items }) =>
     items.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
   );
-  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstNames(running)}.`;
-  const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${told}` : `No new step starts. ${told}`;
+  const work = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstNames(running)}.`;
+  const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${work}` : `No new step starts. ${work}`;
   const keys: readonly (readonly [string, string])[] = isAborting
     ? [
         ["d", "detach: the run goes on"],

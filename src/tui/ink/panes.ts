@@ -18,18 +18,19 @@ import type { Theme } from "./theme.ts";
 /** The large part of the view, and its state as the keys see it. */
 export type Main = Omit<Scene, "model" | "replay" | "question" | "showsStages">;
 
-/** The selection: a row, and one of its steps. */
+/** The shown rows, the selected row, and the selected one of its steps. */
 type RowChoice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
 
 interface Area {
   readonly width: number;
   readonly height: number;
-  /** Rows for the nodes and the selected node's work together; of these, the fewest for that work. */
+  /** Rows for the nodes and the selected node's work together. */
   readonly inner: number;
+  /** The fewest of these rows that are for the selected node's work; 0: none. */
   readonly preview: number;
 }
 
-/** All nodes with the work of the selected one; or one node with its steps; or a page over both. */
+/** All nodes with the selected node's work; or one node with its steps; or an overlay. */
 export function arrangeMain(props: SceneProps, width: number, height: number): Main {
   const inner = Math.max(1, height - 2);
   const preview = inner >= 10 ? Math.max(6, Math.floor(inner * 0.4)) : 0;
@@ -93,7 +94,7 @@ function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item
   };
 }
 
-/** The scroll position and the search, as they were drawn. */
+/** The settings with the scroll position and the search as they were drawn. */
 function uiOf(ui: RunUi, { top: bodyTop, share: bodyShare, find }: StepBody): RunUi {
   return { ...ui, bodyTop, bodyShare, find };
 }
@@ -102,7 +103,7 @@ function extentOf({ room, count, matches }: StepBody, list: number, output?: Out
   return { list: Math.max(1, list), body: Math.max(1, room), count, matches, ...(output && { output }) };
 }
 
-/** The texts of a step, with its whole output once that has been read. */
+/** The texts of a step, with its whole output once the pager has read that. */
 function stepBody(
   props: SceneProps,
   row: NodeRow,
@@ -111,9 +112,9 @@ function stepBody(
   height: number,
 ): StepBody {
   const place = item && outputPlace(row, item, width, props.ui);
-  const { output: known } = props;
-  const output = place && known && isSameStep(known.place, place) ? known : undefined;
-  // The output still has its former layout: the new one is being read.
+  const { output: pager } = props;
+  const output = place && pager && isSameStep(pager.place, place) ? pager : undefined;
+  // While rows of the new layout are being read, the output still has its former layout.
   const isOther = place !== undefined && output !== undefined && !isSamePlace(output.place, place);
   const isReading = isOther || props.isReading === true;
   return arrangeBody({ ...props, output, isReading, problem: row.problem, reason: row.reason }, item, width, height);
@@ -133,7 +134,7 @@ function foundSpans({ find, matches }: Pick<StepBody, "find" | "matches">): Line
   return [span(` “${find.text}” `, "accent"), span(`${found} `, count === 0 && matches ? "warning" : "strong")];
 }
 
-/** Steps and the selected step's texts: beside each other where there is room, else one below the other. */
+/** The steps of a node, and the selected step's texts beside them, or on a narrow terminal below. */
 function nodePane(
   props: SceneProps,
   { width, height }: Area,
@@ -171,7 +172,7 @@ function nodePane(
   };
 }
 
-/** The place of an item's whole output, if the model has only its last lines. */
+/** The place of a step's whole output; undefined if the model has all of it. */
 function outputPlace(
   row: NodeRow,
   { key, stage, above }: WorkItem,
@@ -235,7 +236,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1, count: 0 } };
 }
 
-/** The first failure, else an interrupted node, else a running one, else the first. */
+/** The index of the first failed row, else of an interrupted, else of a running node, else of the first node. */
 function rowToShow(rows: readonly NodeRow[]): number {
   const tests: readonly ((row: NodeRow) => boolean)[] = [
     ({ rank }) => rank === 0,

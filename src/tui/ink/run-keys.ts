@@ -144,6 +144,7 @@ function inReplay({ ui, replay }: Scene, { name }: KeyPress): KeyResult | undefi
   return effect && { ui, effect };
 }
 
+/** The keys that mean the same in the list of nodes and in a node. */
 function pressCommonKey(scene: Scene, { name }: KeyPress): KeyResult | undefined {
   const { ui, model, row } = scene;
   switch (name) {
@@ -172,7 +173,7 @@ function pressCommonKey(scene: Scene, { name }: KeyPress): KeyResult | undefined
   }
 }
 
-/** Follows the running step, or stops following. */
+/** Follows the output of the running step, or stops following. */
 function toggleFollow({ ui, item }: Scene): KeyResult {
   if (ui.follow && item?.outcome === undefined)
     return { ui: { ...ui, follow: false }, effect: { type: "say", text: "no longer following the output" } };
@@ -228,7 +229,7 @@ function inNodes(scene: Scene, { name }: KeyPress): KeyResult {
   }
 }
 
-/** Sorts by the next criterion that the record knows of any node; the selected node stays selected. */
+/** Sorts by the next criterion for which the record has a value of any node; the selected node stays selected. */
 function sortNext({ ui, model, row }: Scene): KeyResult {
   const nodes = [...model.nodes.values()];
   const known = sorts.filter(
@@ -245,13 +246,13 @@ function sortNext({ ui, model, row }: Scene): KeyResult {
 function inNode(scene: Scene, { name }: KeyPress): KeyResult {
   const { ui, items, item, itemIndex, page } = scene;
   const { step: _, ...free } = ui;
-  // The search stays; its matches are at other places in another step.
+  // Another step keeps the search, but not the position of the present match.
   const find = { text: ui.find.text };
   const move = (to: number): KeyResult => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))];
     return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true, find } } : { ui };
   };
-  // The visible step stays, also when the next step begins.
+  // The visible step becomes the selected one, so that it stays when the next step begins.
   const scroll = (by: number): KeyResult => ({
     ui: { ...ui, ...(item ? { step: item.key } : {}), bodyTop: Math.max(0, ui.bodyTop + by), follow: false },
   });

@@ -16,13 +16,14 @@ export interface SceneProps {
   readonly ui: RunUi;
   readonly size: TerminalSize;
   readonly theme: Theme;
-  /** Milliseconds since the epoch: `now` by the run's clock, which a replay sets; `real` by the operator's. */
+  /** Milliseconds since the epoch by the run's clock, which a replay sets. */
   readonly now: number;
+  /** Milliseconds since the epoch by the operator's clock. */
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
   readonly paces?: readonly RunPace[];
-  /** The last dry run of the same kind, once it is known. */
+  /** The last dry run of the same kind; undefined while it is not known. */
   readonly lastDryRun?: () => DryRunResult | undefined;
   readonly player?: PlayerState;
   /** The whole output of one step; other steps show the model's last lines. */
@@ -33,9 +34,9 @@ export interface SceneProps {
 
 /** A frame, and its state as the keys see it. */
 export interface Scene {
-  /** From top to bottom; as many as the terminal has rows. */
+  /** From top to bottom; as many as the terminal has rows, or one on a terminal that is too small. */
   readonly lines: readonly Line[];
-  /** The user's settings, with scroll positions that fit. */
+  /** The operator's settings, with scroll positions that fit. */
   readonly ui: RunUi;
   readonly model: RunModel;
   readonly rows: readonly NodeRow[];
@@ -52,13 +53,16 @@ export interface Scene {
   readonly page: Extent;
 }
 
+/** The numbers of rows that keys scroll by and move in. */
 export interface Extent {
-  /** Rows that the list and the body show. */
+  /** Visible rows of the list. */
   readonly list: number;
+  /** Visible rows of the body. */
   readonly body: number;
-  /** Rows of the whole body, and those in which a match begins, once known. */
+  /** Rows of the whole body. */
   readonly count: number;
+  /** The rows of the body in which a match begins; undefined without a search, or while the output is being read. */
   readonly matches?: readonly number[] | undefined;
-  /** The place of the visible step, whose whole output may be read. */
+  /** The place of the visible step's whole output, if the model has only its last lines. */
   readonly output?: OutputPlace;
 }

@@ -6,7 +6,7 @@ import type { Glyphs } from "./theme.ts";
 export interface ColumnRoom {
   /** The heading, where the title is too wide. */
   readonly short?: string;
-  /** Columns of the terminal that it takes at least. */
+  /** The minimum width. */
   readonly width: number;
   /** The column's share of the spare width; absent: the column does not grow. */
   readonly grow?: number;
@@ -15,7 +15,7 @@ export interface ColumnRoom {
   /** The maximum width. */
   readonly max?: number;
   readonly align?: "right";
-  /** On a narrow terminal, columns with the highest number are left out first; 0 never is. */
+  /** On a narrow terminal, the column with the highest number is left out first; a column with 0 never is. */
   readonly drop: number;
 }
 
@@ -32,28 +32,28 @@ export interface PlacedColumn<Row> extends ScreenColumn<Row> {
 
 const gap = 1;
 
-/** Chooses the columns that fit, and shares the spare width among them. */
+/** Chooses the columns that fit, and shares the spare width among these. */
 export function placeColumns<Row>(columns: readonly ScreenColumn<Row>[], width: number): readonly PlacedColumn<Row>[] {
-  let kept = [...columns];
-  const needs = () => kept.reduce((sum, column) => sum + column.width, 0) + gap * (kept.length - 1);
-  while (needs() > width && kept.length > 1) {
-    const worst = kept.reduce((one, other) => (other.drop > one.drop ? other : one));
+  let shown = [...columns];
+  const needs = () => shown.reduce((sum, column) => sum + column.width, 0) + gap * (shown.length - 1);
+  while (needs() > width && shown.length > 1) {
+    const worst = shown.reduce((one, other) => (other.drop > one.drop ? other : one));
     if (worst.drop === 0) break;
-    kept = kept.filter((column) => column !== worst);
+    shown = shown.filter((column) => column !== worst);
   }
   let spare = Math.max(0, width - needs());
   const ahead = new Map<ScreenColumn<Row>, number>();
-  for (const column of kept)
+  for (const column of shown)
     if (column.first) {
       const extra = Math.min(spare, (column.max ?? Infinity) - column.width);
       ahead.set(column, extra);
       spare -= extra;
     }
-  let shares = kept.reduce((sum, { grow = 0 }) => sum + grow, 0);
-  return kept.map((column) => {
+  let shares = shown.reduce((sum, { grow = 0 }) => sum + grow, 0);
+  return shown.map((column) => {
     const { grow = 0, max = Infinity } = column;
-    const given = ahead.get(column);
-    if (given !== undefined) return { ...column, columns: column.width + given };
+    const reserved = ahead.get(column);
+    if (reserved !== undefined) return { ...column, columns: column.width + reserved };
     const extra = shares === 0 ? 0 : Math.min(Math.floor((spare * grow) / shares), max - column.width);
     spare -= extra;
     shares -= grow;

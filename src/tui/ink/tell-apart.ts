@@ -3,8 +3,8 @@ import { oneLine } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
 /**
- * Names in at most `width` columns, no two of them alike. Short names stay whole. Long names lose their common part first, then
- * the ends of words that differ without them: `k3s-work…0001`, `w-fra1-0001`.
+ * Labels for names, in at most `width` columns and no two alike. Short names stay whole. Long names first lose their common parts,
+ * then the ends of words, as long as the names still differ: `k3s-work…0001`, `w-fra1-0001`.
  */
 export function tellApart(
   names: readonly string[],
@@ -38,7 +38,7 @@ let lastLabels: KeptLabels = { width: 0, ellipsis: "", labels: new Map() };
 
 function labelNames(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
   const labels = new Map<string, string>();
-  const taken = new Set<string>();
+  const used = new Set<string>();
   const long: string[] = [];
   for (const name of names) {
     const clean = oneLine(name);
@@ -46,26 +46,26 @@ function labelNames(names: readonly string[], width: number, ellipsis: string): 
       long.push(name);
       continue;
     }
-    taken.add(clean);
+    used.add(clean);
     labels.set(name, clean);
   }
   const short = long.length > 0 ? shorten(long.map(oneLine), width, ellipsis) : [];
   for (const [index, name] of long.entries()) {
     const label = short[index] ?? "";
-    // The last resort: its number among the long ones.
+    // The last resort is the name's number among the long names.
     const number = `${ellipsis}${index + 1}`;
-    const fits = widthOf(label) <= width && !taken.has(label);
-    const told = fits ? label : `${takeColumns(label, width - widthOf(number))}${number}`;
-    labels.set(name, told);
-    taken.add(told);
+    const fits = widthOf(label) <= width && !used.has(label);
+    const unique = fits ? label : `${takeColumns(label, width - widthOf(number))}${number}`;
+    labels.set(name, unique);
+    used.add(unique);
   }
   return labels;
 }
 
-/** Signs between words, and where a number begins within one. */
+/** Matches the signs between words, and the start of a number within a word. */
 const division = /([-._/: ]+|(?<=[a-z])(?=\d))/i;
 
-/** Words and the signs between them, in turn: names differ by their words. */
+/** The words of a name and the signs between them, in turn. */
 type NameParts = readonly string[];
 
 function shorten(names: readonly string[], width: number, ellipsis: string): readonly string[] {
@@ -83,7 +83,7 @@ function shorten(names: readonly string[], width: number, ellipsis: string): rea
   }
 }
 
-/** The beginning of the common start that has room. */
+/** As much of the common start as has room. */
 function headIn(head: string, room: number, ellipsis: string): string {
   if (widthOf(head) <= room) return head;
   return room <= 0 ? "" : takeColumns(head, room - 1) + ellipsis;

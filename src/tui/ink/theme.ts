@@ -1,4 +1,4 @@
-/** The codes of each role on a terminal without colours: bold, dim, underline and inverse are no colours. */
+/** The codes of each role on a terminal without colours: bold, dim and inverse. */
 const plainCodes = {
   plain: "",
   strong: "1",
@@ -31,12 +31,12 @@ const shapes = {
   interrupted: ["!", "!"],
   pending: ["·", "."],
   warning: ["▲", "!"],
-  /** The pictures of the wheel, a second each. */
+  /** The pictures of the wheel; each is shown for a second. */
   running: ["◐◓◑◒", "|/-\\"],
   pointer: ["▸", ">"],
   rule: ["─", "-"],
   bar: ["│", "|"],
-  /** Three columns: a rule from which a bar hangs. */
+  /** A rule, three columns wide, from which a bar hangs. */
   hung: ["─┬─", "-+-"],
   /** From nothing to all, in eight steps. */
   levels: ["▁▂▃▄▅▆▇█", "_.-:=+*#"],
@@ -104,8 +104,8 @@ function depthOf(env: Environment, stdout: Pick<NodeJS.WriteStream, "getColorDep
 
 /** `COLORFGBG` is “foreground;background” in the numbers of the 16 colours, as rxvt and Konsole set it. */
 function backgroundOf(env: Environment): Theme["background"] {
-  const told = env["KCORE_BACKGROUND"];
-  if (told === "dark" || told === "light") return told;
+  const chosen = env["KCORE_BACKGROUND"];
+  if (chosen === "dark" || chosen === "light") return chosen;
   const number = Number((env["COLORFGBG"] ?? "").split(";").at(-1) || "NaN");
   if (!Number.isInteger(number)) return "unknown";
   return number === 7 || number > 8 ? "light" : "dark";
