@@ -4,7 +4,7 @@ import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import type { Line } from "#tui/ink/text.ts";
 import { createTheme } from "#tui/ink/theme.ts";
 
-/** Only for its symbols: the page has its own colours. */
+/** The theme is used for its symbols alone: the page has its own colours. */
 const theme = createTheme({ depth: 0, background: "unknown", unicode: true });
 
 /** The known state of the cluster, and of the connection to it. */
@@ -77,12 +77,12 @@ function drawTable({ name, title, none, headings, rows }: FleetTable, root: stri
   </section>`;
 }
 
-/** The fleet's page itself. */
+/** The body of the fleet's page. */
 export function drawFleet(state: FleetState, now: number, root: string): Html {
   return html`<main class="listing">${fleetPageParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
 }
 
-/** The page of one item of the fleet; undefined for an unknown key. */
+/** The title and body of one row's page; undefined for an unknown section or key. */
 export function drawFleetItem(
   { snapshot }: FleetState,
   {

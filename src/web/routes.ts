@@ -12,21 +12,23 @@ import { SharedResources } from "./shared-resources.ts";
 
 /** The cluster's state, kept up to date while a browser shows it. */
 export interface FleetFeed {
-  /** The last known state. @throws KcoreError when no controller answers */
+  /** The last known state, also while no controller answers. */
   readonly state: () => FleetState;
+  /** Calls back after each change, until `close`. */
   readonly onNews: (call: () => void) => void;
   close(): void;
 }
 
-/** The sources of all pages; they are only read. */
+/** The sources of all pages; no page changes anything in them. */
 export interface WebSources {
   readonly listRuns: (query: RunsQuery) => Promise<readonly ListedRun[]>;
+  /** All states of runs, for the filter of the list. */
   readonly runStates: readonly string[];
   /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
   readonly openRun: (id: string) => Promise<RunFeed>;
-  /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+  /** The run's report as HTML. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
   readonly report: (id: string) => Promise<string>;
-  /** @throws KcoreError PKI_CONTEXT_UNKNOWN, CLUSTER_UNKNOWN while no cluster is known here */
+  /** @throws KcoreError PKI_CONTEXT_UNKNOWN without a cluster, API_UNREACHABLE when no controller answers, and as `openCluster` */
   readonly openFleet: () => Promise<FleetFeed>;
 }
 
@@ -38,18 +40,19 @@ const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly ti
   API_UNREACHABLE: { status: 503, title: "No controller answers" },
 };
 
-/** Milliseconds between two drawings of the list of runs, and of the fleet, whose ages grow without news. */
+/** Milliseconds between two drawings of a page that a browser shows; the fleet's ages grow even without news. */
 const redrawMs = { list: 1000, fleet: 5000 } as const;
 /** Milliseconds until an unused run or fleet is closed. */
 const lingerMs = 30_000;
-const pageOfRuns = 100;
-/** A report carries its own policy. */
+/** Runs on one page of the list. */
+const mostRuns = 100;
+/** A report has its own content security policy in the page. */
 const reportHeaders = {
   "content-security-policy": "frame-ancestors 'none'",
   "content-disposition": "attachment",
 } as const;
 
-/** Answers an accepted request. */
+/** Answers requests that the guard has admitted, and refusals. */
 export class Routes {
   readonly #sources: WebSources;
   readonly #frame: PageFrame;
@@ -69,7 +72,7 @@ export class Routes {
     for (const shared of [this.#runs, this.#lists, this.#fleet]) shared.closeAll();
   }
 
-  /** Never throws: a page shows the failure. */
+  /** Answers an admitted request. `lastSeen`: the version that a reconnecting browser has. Never throws: a page shows the failure. */
   async answer(url: URL, response: ServerResponse, lastSeen: string | undefined): Promise<void> {
     try {
       await this.#answer(url, response, lastSeen ?? url.searchParams.get("from") ?? "");
@@ -80,10 +83,10 @@ export class Routes {
       }
       const problems = error instanceof KcoreError ? error.problems : [];
       const [known] = problems.flatMap(({ code }) => refusals[code] ?? []);
-      const told = problems.map(
+      const messages = problems.map(
         ({ message, code, hint }) => `${message} [${code}]${hint === undefined ? "" : `: ${hint}`}`,
       );
-      this.#refuse(response, known?.status ?? 500, told.join("; ") || String(error), known?.title);
+      this.#refuse(response, known?.status ?? 500, messages.join("; ") || String(error), known?.title);
     }
   }
 
@@ -91,7 +94,7 @@ export class Routes {
     send(response, drawRefusal(why, this.#frame, title), { status });
   }
 
-  /** The browser has not proved itself yet, so the refusal must not contain the secret path. */
+  /** Refuses a request that the guard did not admit; the answer must not contain the secret path. */
   refuse(response: ServerResponse, status: number, why: string): void {
     send(response, drawRefusal(why, { ...this.#frame, root: "" }), { status });
   }
@@ -114,7 +117,7 @@ export class Routes {
     const query = runsQuery(words);
     const runs = await this.#sources.listRuns(query);
     const body = drawRunsPage({ runs, query, states: this.#sources.runStates, root: this.#frame.root });
-    // Only the newest page changes.
+    // Pages of older runs do not change.
     const news = query.before === undefined && { path: `${this.#frame.root}/news?${words.toString()}`, version: "" };
     this.#send(response, { title: "Runs", body, place: "runs", ...(news && { news }) });
   }
@@ -177,9 +180,9 @@ export class Routes {
         const news = { path: `${root}/fleet/news`, version: fleet.live.version };
         return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), place: "fleet", news });
       }
-      const thing = drawFleetItem(state, { section, key, now, root });
-      if (!thing) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
-      this.#send(response, { ...thing, place: "fleet" });
+      const item = drawFleetItem(state, { section, key, now, root });
+      if (!item) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
+      this.#send(response, { ...item, place: "fleet" });
     } finally {
       done();
     }
@@ -201,7 +204,7 @@ export class Routes {
   }
 }
 
-/** The fleet's feed, drawn at each change and every few seconds, because ages grow. */
+/** The parts of the fleet's page, redrawn at each change and every few seconds, because ages grow. */
 class PolledFleet extends PolledParts {
   readonly feed: FleetFeed;
 
@@ -217,7 +220,7 @@ class PolledFleet extends PolledParts {
   }
 }
 
-/** The parts between the slashes; undefined for a malformed address. */
+/** The decoded parts of a path between its slashes; undefined for a malformed path. */
 function pathParts(path: string): readonly string[] | undefined {
   try {
     return path.split("/").slice(1).map(decodeURIComponent);
@@ -230,7 +233,7 @@ function runsQuery(words: URLSearchParams): RunsQuery {
   const given = (name: string) => words.get(name)?.trim() || undefined;
   return {
     ...omitUndefined({ state: given("state"), node: given("node"), before: given("before") }),
-    limit: pageOfRuns,
+    limit: mostRuns,
   };
 }
 

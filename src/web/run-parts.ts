@@ -13,12 +13,12 @@ import { byUrgency, laneOf, bastionLane, type Lane } from "#tui/html/work.ts";
 import { tallyOfRun } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
 
-/** Characters of a row's texts; the node's log has the rest. */
+/** Most characters of a row's texts; the node's log has the others. */
 const BODY_TEXTS = 1_000_000;
 
 export interface RunPartsOptions {
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** The path of a node's log. */
+  /** The path of a node's log, or without a name of the bastion's. */
   readonly logOf?: (node?: string) => string;
 }
 
@@ -26,11 +26,11 @@ interface KnownLane {
   readonly node: NodeModel;
   readonly actions: readonly ActionModel[];
   readonly lane: Lane;
-  /** Grows with each change of the node: the body may be new though the row looks the same. */
+  /** Grows with each change of the node, because the body may change while the row looks the same. */
   readonly news: number;
   readonly bars: GrowingBars;
   readonly drawn: string;
-  /** Drawn after the end of the run. */
+  /** The row was drawn after the end of the run. */
   readonly isOver: boolean;
   readonly asks: boolean;
 }
@@ -46,8 +46,8 @@ export class RunParts {
   }
 
   /**
-   * Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process
-   * works on the run.
+   * Every part that may change, by its element's id; `rows` is JSON with the order of the rows, the time span of the axis, and
+   * whether the run is over. `isLive`: a process works on the run.
    */
   draw(model: RunModel, isLive: boolean): readonly (readonly [id: string, html: string])[] {
     this.#isLive = isLive;
@@ -73,7 +73,7 @@ export class RunParts {
     ];
   }
 
-  /** The page's body. */
+  /** Draws the page's body. `base`: the address of the run. */
   drawPage(model: RunModel, { base, isLive }: { readonly base: string; readonly isLive: boolean }): Html {
     const parts = new Map(this.draw(model, isLive));
     const whole = (id: string) => new Html(parts.get(id) ?? "");
@@ -95,7 +95,7 @@ export class RunParts {
       </main>`;
   }
 
-  /** The body of a row; undefined where there is no such row. */
+  /** The body of a row, with its steps; undefined for an unknown row. */
   drawBody(model: RunModel, id: string): Html | undefined {
     const lane = laneWith(model, id);
     if (!lane) return undefined;
@@ -105,13 +105,13 @@ export class RunParts {
     return drawLaneBody(lane, { model, span, budget, keyed: true, ...(log !== undefined && { log }) });
   }
 
-  /** The bars of a row; undefined where there is no such row. */
+  /** The bars of a row, for the page's script; undefined for an unknown row. */
   bars(model: RunModel, id: string): ReturnType<typeof barTexts> | undefined {
     const lane = laneWith(model, id);
     return lane && barTexts(lane, spanOf(model));
   }
 
-  /** The ids of the rows that hold all these words in their name or their steps. */
+  /** The ids of the rows whose name and titles of steps contain all these words. */
   find(model: RunModel, words: readonly string[]): readonly string[] {
     return this.#lanes(model).flatMap(({ lane: { id, name, pieces } }) => {
       const text = [name, ...pieces.map(({ title }) => title)].join("\n").toLowerCase();
@@ -119,11 +119,11 @@ export class RunParts {
     });
   }
 
-  /** In the order of the run. */
+  /** The rows with their HTML, in the order of the run; rows that have not changed are taken from the last drawing. */
   #lanes(model: RunModel): readonly Pick<KnownLane, "lane" | "drawn">[] {
     const actions = actionsByNode(model);
     const nodes = [...model.nodes.values()].map((node, index) =>
-      this.#lane(model, { node, index, actions: actions.get(node.name) ?? none }),
+      this.#lane(model, { node, index, actions: actions.get(node.name) ?? noActions }),
     );
     const own = bastionLane(model, workEnd(model)).map((lane) => ({
       lane,
@@ -164,7 +164,7 @@ export class RunParts {
   }
 }
 
-const none: readonly ActionModel[] = [];
+const noActions: readonly ActionModel[] = [];
 
 /** Whether all work of the row has ended, so that the run's end changes nothing. */
 function isClosed({ lane, node }: KnownLane): boolean {
@@ -184,7 +184,7 @@ function drawRow(
   return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news, ...more }).source;
 }
 
-/** Running work ends beyond the axis; the page hides the part after now. */
+/** The end to draw for running work: beyond the axis in a living run, whose page hides the part after now. */
 function workEnd({ state, lastAt }: RunModel): number {
   return state === "finished" ? lastAt : Infinity;
 }
@@ -218,7 +218,7 @@ function laneWith(model: RunModel, id: string): Lane | undefined {
   return laneOf(model, {
     node,
     index: Number(index),
-    actions: actionsByNode(model).get(node.name) ?? none,
+    actions: actionsByNode(model).get(node.name) ?? noActions,
     end: model.lastAt,
   });
 }

@@ -7,29 +7,30 @@ import type { OpenQuestion } from "#tui/questions.ts";
 export interface ListedRun {
   readonly id: string;
   readonly state: string;
-  /** Milliseconds since the epoch; beside it the duration, so far for a living run. */
+  /** Milliseconds since the epoch. */
   readonly created: number;
+  /** The duration, for a living run so far. */
   readonly milliseconds: number;
-  /** The time from which a living run's duration counts. */
+  /** Milliseconds since the epoch from which a living run's duration counts. */
   readonly since: number;
   readonly who: string;
   readonly command: string;
   readonly dryRun: boolean;
   readonly nodes: readonly string[];
-  /** The question that the run waits for, and the command that answers it. */
-  readonly asked?: OpenQuestion;
+  /** The question that the run waits for. */
+  readonly question?: OpenQuestion;
 }
 
-/** A filter of runs; the newest first. */
+/** A filter of runs; the newest runs come first. */
 export interface RunsQuery {
   readonly state?: string;
   readonly node?: string;
-  /** The id of a run: only older ones. */
+  /** The id of a run: only older runs. */
   readonly before?: string;
   readonly limit: number;
 }
 
-/** The marks of a run's own page, by the states of the list. */
+/** The marks, as on a run's own page, by the states of the list. */
 const marksByState: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
   starting: "running",
   running: "running",
@@ -119,7 +120,7 @@ function drawTable(runs: readonly ListedRun[], root: string): Html {
 }
 
 function drawRow(
-  { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
+  { id, state, created, milliseconds, who, command, dryRun, nodes, question, since }: ListedRun,
   root: string,
 ): Html {
   const { mark, word, className } = runStateLabel(state);
@@ -128,7 +129,7 @@ function drawRow(
     <th scope="row">
       <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
       <small>${id}${dryRun && ", dry run"}</small
-      >${asked && html`<small>${asked.text} <code>${asked.command}</code></small>`}
+      >${question && html`<small>${question.text} <code>${question.command}</code></small>`}
     </th>
     <td data-label="Began">${timestamp(created)}</td>
     ${

@@ -38,7 +38,7 @@ export function concernMark(concern: Concern, { glyphs }: Theme): Span {
 
 const labelWidth = 14;
 
-/** A page's facts as `label   value`, values broken between words, in so many columns. */
+/** A page's facts as `label   value` in at most `width` columns; values are broken between words. */
 export function pageLines({ facts, groups = [] }: DetailPage, width: number): readonly Line[] {
   const lines = (some: readonly DetailFact[]) => some.flatMap((fact) => factLines(fact, width));
   return [

@@ -5,7 +5,7 @@ import { expiryFact } from "./cells.ts";
 import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";
 
-/** The present certificate of each holder, without replaced and revoked ones. */
+/** The present certificate of each holder; replaced and revoked certificates are left out. */
 function presentCertificates({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
   const latest = new Map<string, FleetCertificate>();
   for (const certificate of certificates) {

@@ -37,7 +37,7 @@ export const conflictsSection: Section<FleetConflict> = {
   command: ({ id, kind }) => (kind === "edit" ? `kcore conflict ack ${id}` : "kcore get conflicts"),
 };
 
-/** Both edits with their authors and times. */
+/** Both edits of a conflict with their origins and times; or the nodes of a host name. */
 export function conflictFacts(
   { key, kind, winner, loser }: FleetConflict,
   glyphs: Glyphs,

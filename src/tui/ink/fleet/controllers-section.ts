@@ -12,16 +12,17 @@ import { expiryFact } from "./cells.ts";
 import type { DetailFact, Section } from "./section.ts";
 import type { FleetController, FleetPeer, FleetSnapshot } from "./snapshot.ts";
 
-/** The concern of a controller, by its own report and by that of the asked controller. */
+/** The concern of a controller, by its own report and by the report of the controller that answered. */
 export function concernOfController(controller: ControllerRow, now: number): Concern {
   const { state, replication, link, certificateExpires, subCa } = controller;
   const expiries = [concernOfExpiry(certificateExpires, now), concernOfExpiry(subCa?.notAfter, now)];
   if (state === "down" || state === "refused" || replication?.readOnly !== undefined || expiries.includes(0)) return 0;
-  const isAsItShould = (state === "self" || state === "connected") && link?.inStep !== false;
+  const isInStep = (state === "self" || state === "connected") && link?.inStep !== false;
   const isWell = replication ? replication.healthy && replication.alarms.length === 0 : true;
-  return isAsItShould && isWell && controller.silent === undefined && !expiries.includes(1) ? 2 : 1;
+  return isInStep && isWell && controller.silent === undefined && !expiries.includes(1) ? 2 : 1;
 }
 
+/** All controllers, with their links as the controller that answered sees them. */
 export function controllerRows({ controllers }: FleetSnapshot): readonly ControllerRow[] {
   const asked = controllers.find(({ state }) => state === "self");
   const links = new Map(asked?.replication?.peers.map((peer) => [peer.controllerId, peer]));

@@ -48,7 +48,7 @@ function withSectionState(ui: FleetUi, change: Partial<SectionState>): FleetUi {
   return { ...ui, places: { ...ui.places, [ui.section]: { ...ui.places[ui.section], ...change } } };
 }
 
-/** The first row, none selected: the list shows other rows now. */
+/** The settings at the first row without a selection, for a list that shows other rows now. */
 function atTop(ui: FleetUi, section: SectionName = ui.section): FleetUi {
   const { key: _, ...place } = ui.places[section];
   return { ...ui, places: { ...ui.places, [section]: { ...place, top: 0 } } };

@@ -17,11 +17,11 @@ export interface FleetSceneProps extends FleetProps {
 export interface FleetScene {
   /** From top to bottom; exactly as many as the terminal has rows. */
   readonly lines: readonly Line[];
-  /** The user's settings, with scroll positions that fit. */
+  /** The operator's settings, with scroll positions that fit. */
   readonly ui: FleetUi;
   readonly listing: SectionRows;
   readonly selected: number;
-  /** The key of the selected row. */
+  /** The key of the selected row, or of the row whose page is open. */
   readonly key?: string;
   /** The number of visible rows. */
   readonly page: number;
@@ -73,18 +73,18 @@ function listPane(props: FleetSceneProps, { listing, selected }: ListSelection, 
   };
 }
 
-/** The rule above the rows: their number, concerns, filter and order. */
+/** The rule above the rows: numbers of rows and concerns, filter and order. */
 function sectionRule(props: FleetSceneProps, { title, total, counts, keys, order }: SectionRows): Line {
   const { ui, theme, size } = props;
   const { glyphs } = theme;
-  const [bad = 0, look = 0] = counts;
+  const [bad = 0, warnings = 0] = counts;
   const left: Line = [
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(`${total} ${total === 1 ? title.replace(/s$/, "") : title}`, "strong"),
-    // Placed before everything that may be cut off.
+    // Near the start of the line, where nothing is cut off.
     ...staleMark(props),
     ...(bad > 0 ? [span(`  ${glyphs.failed} ${bad} bad`, "failed")] : []),
-    ...(look > 0 ? [span(`  ${glyphs.warning} ${look} to look at`, "warning")] : []),
+    ...(warnings > 0 ? [span(`  ${glyphs.warning} ${warnings} to look at`, "warning")] : []),
     span(" "),
   ];
   const words = [ui.trouble ? "trouble" : "", ui.dc ?? "", ui.search === "" ? "" : `“${ui.search}”`].filter(Boolean);
@@ -122,7 +122,7 @@ function staleMark(props: FleetSceneProps): Line {
   return isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
 }
 
-/** The meaning of the shapes. */
+/** The shapes with their meanings. */
 function legend(theme: Theme): readonly Line[] {
   const shapes: readonly (readonly [Concern, string])[] = [
     [0, "not ready, down, read-only, or a certificate with 7 days left or less"],

@@ -1,17 +1,17 @@
 export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "conflicts", "updates"] as const;
 export type SectionName = (typeof sectionNames)[number];
 
-/** The state of one section. */
+/** The selection, scroll position and order of one section. */
 export interface SectionState {
   /** The row that a key moved to; without one the first row counts as selected. */
   readonly key?: string;
   readonly top: number;
-  /** The number of the section's order. */
+  /** The number of the rows' order: 0 by concern, then the section's own orders. */
   readonly sort: number;
   readonly reversed: boolean;
 }
 
-/** The user's settings of the dashboard: plain values, never changed in place. */
+/** An operator's settings of the dashboard: plain values, never changed in place. */
 export interface FleetUi {
   readonly section: SectionName;
   readonly places: Readonly<Record<SectionName, SectionState>>;
@@ -27,7 +27,7 @@ export interface FleetUi {
   readonly isOpen: boolean;
   readonly bodyTop: number;
   readonly help: boolean;
-  /** A message for a short time; `until` on the real clock. */
+  /** A message for a short time; `until`: milliseconds since the epoch. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 

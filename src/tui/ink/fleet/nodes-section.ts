@@ -20,7 +20,7 @@ export function concernOfNode(node: FleetNode, now: number): Concern {
   return node.status === "pending" || node.conflicts > 0 || node.nameConflict || expiry === 1 ? 1 : 2;
 }
 
-/** Numbers in names count as numbers: n2 comes before n10. */
+/** A text to sort by in which numbers count as numbers: n2 comes before n10. */
 function natural(text: string): string {
   return text.replaceAll(/\d+/g, (digits) => digits.padStart(10, "0"));
 }
@@ -118,7 +118,7 @@ function conflictsOf(node: FleetNode, { conflicts }: FleetSnapshot) {
   );
 }
 
-/** The command that an operator of this node wants next. */
+/** The command that an operator most likely needs next for a node. */
 function nextCommand({ hostname, id, status, conflicts, certificateExpires }: FleetNode, now: number): string {
   if (status === "pending") return `kcore node approve ${hostname}`;
   if (status === "not-ready") return `kcore exec --on ${hostname} -- systemctl status kcore-node-agent`;

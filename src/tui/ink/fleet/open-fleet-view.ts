@@ -16,13 +16,13 @@ export interface FleetViewOptions {
   /** Called once when the operator leaves, or the terminal is gone; the view keeps the terminal until `close`. */
   readonly leave: () => void;
   /**
-   * Called with the node whose page the operator opened, so that the next snapshots may have its details; undefined:
-   * closed.
+   * Called with the id of the node whose page the operator opened, so that the next snapshots may have its details; undefined:
+   * the page was closed.
    */
   readonly openNode?: (id: string | undefined) => void;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
-  /** The clock that frames are paced by, for tests. */
+  /** The clock that paces frames, for tests. */
   readonly timers?: Timers;
 }
 
@@ -90,11 +90,11 @@ export class FleetView {
     const { ui, effect } = pressFleetKey(this.#scene, press);
     this.#ui = ui;
     if (effect) this.#do(effect);
-    this.#tellOpened();
+    this.#reportOpenNode();
     this.#screen?.key();
   }
 
-  #tellOpened(): void {
+  #reportOpenNode(): void {
     const { section, isOpen, places } = this.#ui;
     const id = isOpen && section === "nodes" ? places.nodes.key : undefined;
     if (id === this.#openedNode) return;

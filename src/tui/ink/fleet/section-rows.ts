@@ -13,20 +13,25 @@ import type { FleetDrawOptions, RowOrder, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import { updatesSection } from "./updates-section.ts";
 
-/** A section's rows of any kind, filtered and ordered. */
+/** The rows of one section, filtered and ordered. */
 export interface SectionRows {
   readonly title: string;
   readonly none: string;
-  /** The number of all rows, and that of each concern. */
+  /** The number of all rows. */
   readonly total: number;
+  /** The number of rows by concern. */
   readonly counts: readonly number[];
   /** The keys of the shown rows, in their order. */
   readonly keys: readonly string[];
+  /** The name of the present order. */
   readonly order: string;
+  /** The number of orders. */
   readonly orders: number;
   /** The heading, and the rows in the window. */
   readonly lines: (window: RowWindow, selected: number, options: FleetDrawOptions & TableOptions) => readonly Line[];
+  /** The page of a row; undefined for an unknown key. */
   readonly page: (key: string, options: FleetDrawOptions & { readonly width: number }) => PageLines | undefined;
+  /** The next command for a row; undefined for an unknown key. */
   readonly command: (key: string) => string | undefined;
 }
 
@@ -41,29 +46,30 @@ interface TableOptions {
   readonly stale: boolean;
 }
 
+/** The settings that decide which rows are shown, and in which order. */
 export type RowFilter = Pick<FleetUi, "search" | "trouble" | "places" | "dc">;
 
-type Lister = (snapshot: FleetSnapshot, choice: RowFilter) => SectionRows;
+type Lister = (snapshot: FleetSnapshot, filter: RowFilter) => SectionRows;
 
 interface RankedRows<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
   readonly counts: readonly number[];
-  /** The last choice and its rows: the same choice is sorted once for each snapshot. */
-  chosen?: { readonly choice: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
+  /** The rows of the last filter, because the same filter is applied in every frame. */
+  last?: { readonly filter: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
 }
 
 function lister<Row>(section: Section<Row>): Lister {
   const known = new WeakMap<FleetSnapshot, RankedRows<Row>>();
-  return (snapshot, choice) => {
-    let prepared = known.get(snapshot);
-    if (!prepared) {
-      prepared = rankRows(section, snapshot);
-      known.set(snapshot, prepared);
+  return (snapshot, filter) => {
+    let ranked = known.get(snapshot);
+    if (!ranked) {
+      ranked = rankRows(section, snapshot);
+      known.set(snapshot, ranked);
     }
-    const { rows: all, counts } = prepared;
-    const place = choice.places[section.name];
-    // Ordered on demand: sections out of sight need only their counts.
-    const chosen = () => filteredRows(section, prepared, choice);
+    const { rows: all, counts } = ranked;
+    const { sort } = filter.places[section.name];
+    // Filtered on demand, because sections out of sight need only their counts.
+    const filtered = () => filteredRows(section, ranked, filter);
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
     return {
       title: section.title,
@@ -71,11 +77,11 @@ function lister<Row>(section: Section<Row>): Lister {
       total: all.length,
       counts,
       get keys() {
-        return chosen().keys;
+        return filtered().keys;
       },
-      order: orderName(section, place.sort),
+      order: orderName(section, sort),
       orders: section.orders.length + 1,
-      lines: (window, selected, options) => tableLines(section, chosen().rows, { ...options, window, selected }),
+      lines: (window, selected, options) => tableLines(section, filtered().rows, { ...options, window, selected }),
       page: (key, options) => {
         const row = find(key);
         const page = row && section.open(row, snapshot, options);
@@ -89,15 +95,15 @@ function lister<Row>(section: Section<Row>): Lister {
   };
 }
 
-function filteredRows<Row>(section: Section<Row>, prepared: RankedRows<Row>, choice: RowFilter) {
-  const { search, trouble, dc = "" } = choice;
-  const { sort, reversed } = choice.places[section.name];
-  const asked = JSON.stringify([search, trouble, dc, sort, reversed]);
-  if (prepared.chosen?.choice !== asked) {
-    const rows = filterRows(section, prepared, choice);
-    prepared.chosen = { choice: asked, rows, keys: rows.map(section.key) };
+function filteredRows<Row>(section: Section<Row>, ranked: RankedRows<Row>, filter: RowFilter) {
+  const { search, trouble, dc = "" } = filter;
+  const { sort, reversed } = filter.places[section.name];
+  const key = JSON.stringify([search, trouble, dc, sort, reversed]);
+  if (ranked.last?.filter !== key) {
+    const rows = filterRows(section, ranked, filter);
+    ranked.last = { filter: key, rows, keys: rows.map(section.key) };
   }
-  return prepared.chosen;
+  return ranked.last;
 }
 
 function rankRows<Row>(section: Section<Row>, snapshot: FleetSnapshot): RankedRows<Row> {
@@ -107,8 +113,8 @@ function rankRows<Row>(section: Section<Row>, snapshot: FleetSnapshot): RankedRo
   return { rows, counts };
 }
 
-function filterRows<Row>(section: Section<Row>, { rows }: RankedRows<Row>, choice: RowFilter): readonly Row[] {
-  const { search, trouble, places, dc } = choice;
+function filterRows<Row>(section: Section<Row>, { rows }: RankedRows<Row>, filter: RowFilter): readonly Row[] {
+  const { search, trouble, places, dc } = filter;
   const { sort, reversed } = places[section.name];
   const words = search.toLowerCase().split(" ").filter(Boolean);
   const order = section.orders[Math.max(0, sort - 1)] as RowOrder<Row>;
@@ -133,7 +139,7 @@ function orderName<Row>({ orders }: Section<Row>, sort: number): string {
   return sort === 0 ? "concern" : (orders[sort - 1]?.name ?? "");
 }
 
-/** The columns of a section that have room, with their headings on a terminal. A shape for each row's concern stands before them. */
+/** A column with the shape of each row's concern; then the section's columns that have room, with their short headings. */
 function columnsOf<Row>({ columns, concern }: Section<Row>, options: FleetDrawOptions): readonly ScreenColumn<Row>[] {
   const { theme, now } = options;
   return [
@@ -160,8 +166,8 @@ function tableLines<Row>(
   const placed = placeColumns(columnsOf(section, options), width - 2);
   const name = placed[1]?.title ?? "";
   const lines = rowLines(placed, rows, { window, selected, glyphs, name });
-  const isKept = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
-  const greyed = (line: Line): Line => line.map((one) => (isKept(one) ? one : span(one.text, "muted")));
+  const keepsColour = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
+  const greyed = (line: Line): Line => line.map((one) => (keepsColour(one) ? one : span(one.text, "muted")));
   return [[span("  "), ...headingLine(placed, glyphs)], ...(stale ? lines.map(greyed) : lines)];
 }
 
@@ -179,17 +185,17 @@ export const listers = Object.fromEntries(
   Object.values(sections).map((section) => [section.name, lister(section as Section<unknown>)]),
 ) as Readonly<Record<SectionName, Lister>>;
 
-/** A section with all of its rows and columns, for a page or a pipe. */
+/** A section with all its rows, and all its columns that have room, for the browser or a pipe. */
 export interface FleetTable {
   readonly name: SectionName;
   readonly title: string;
   readonly none: string;
-  /** The first column has a shape and no heading. */
+  /** The first heading is empty: the first column has shapes. */
   readonly headings: readonly string[];
   readonly rows: readonly { readonly key: string; readonly cells: readonly Line[] }[];
 }
 
-/** All sections whole, in their first order. */
+/** All sections with all rows, ordered by concern. */
 export function fleetTables(snapshot: FleetSnapshot, options: FleetDrawOptions): readonly FleetTable[] {
   return Object.values(sections).map((section) => wholeTable(section as Section<unknown>, snapshot, options));
 }

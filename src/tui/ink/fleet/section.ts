@@ -18,16 +18,17 @@ export interface Section<Row> {
   readonly none: string;
   readonly rows: (snapshot: FleetSnapshot) => readonly Row[];
   readonly key: (row: Row) => string;
+  /** The row's datacenter; undefined: a filter by datacenter does not apply. */
   readonly dc: (row: Row) => string | undefined;
   /** The text in which a search looks for its words. */
   readonly text: (row: Row) => string;
   readonly concern: (row: Row, at: number) => Concern;
-  /** The orders by `s`, after the first one, which is by concern. */
+  /** The orders that `s` chooses after the first order, which is by concern. */
   readonly orders: readonly RowOrder<Row>[];
   readonly columns: readonly Column<Row>[];
-  /** A row's own page. */
+  /** Makes a row's own page. */
   readonly open: (row: Row, snapshot: FleetSnapshot, options: FleetDrawOptions) => DetailPage;
-  /** The command that comes next for the row, to be copied. */
+  /** The next command for the row, which the key c copies. */
   readonly command: (row: Row, now: number) => string;
 }
 
@@ -38,7 +39,7 @@ export interface RowOrder<Row> {
 
 export type DetailFact = readonly [label: string, value: string, role?: TextRole];
 
-/** The name of a row, its facts, and groups of further facts under headings; an empty heading is a blank line. */
+/** The page of a row: its name, its facts, and groups of further facts. An empty heading is a blank line. */
 export interface DetailPage {
   readonly title: string;
   readonly facts: readonly DetailFact[];

@@ -6,7 +6,7 @@ import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 /** Phases in which the rollout does not wait for the node. */
 const restingPhases: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
 
-/** A wait for an operator, or for a bastion to which no process attends. */
+/** Matches a wait for an operator, or for hooks on the bastion that no process there carries out. */
 const waitsForOperator = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
 
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
@@ -18,14 +18,14 @@ function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
   return nodes.filter(({ phase }) => !restingPhases.has(phase));
 }
 
-/** The succeeded nodes of each datacenter, of all its nodes: `DC1 3/3, DC2 0/2`. */
+/** For each datacenter, the number of succeeded nodes and of all nodes: `DC1 3/3, DC2 0/2`. */
 function doneByDc({ nodes }: FleetUpdate): string {
   const dcs = [...Map.groupBy(nodes, ({ dc }) => dc)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const done = (of: readonly FleetUpdateNode[]): number => of.filter(({ phase }) => phase === "succeeded").length;
   return dcs.map(([dc, all]) => `${dc} ${done(all)}/${all.length}`).join(", ");
 }
 
-/** Rollouts that are not over. */
+/** The section of the rollouts that are not over. */
 export const updatesSection: Section<FleetUpdate> = {
   name: "updates",
   title: "updates",
