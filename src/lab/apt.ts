@@ -7,15 +7,15 @@ import { boundCommand, mustRun } from "./run-command.ts";
 import { suite } from "./debian-packages.ts";
 import type { LabPlace } from "./place.ts";
 
-/** The mirror this machine's own apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`. */
+/** The given mirror, else the one that this machine's apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`, `LAB_COMMAND_FAILED`. */
 export async function findMirror(given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  let site = await readMirror();
-  if (site === undefined) {
+  let mirror = await readMirror();
+  if (mirror === undefined) {
     await mustRun("apt-get", ["-q", "update"]); // apt knows a source's code name only from its list
-    site = await readMirror();
+    mirror = await readMirror();
   }
-  if (site !== undefined) return site;
+  if (mirror !== undefined) return mirror;
   throw new KcoreError({
     code: "LAB_MIRROR_UNKNOWN",
     message: `this machine's apt has no source for Debian ${suite}, from which the nodes are made`,
@@ -32,7 +32,7 @@ async function readMirror(): Promise<string | undefined> {
 /** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */
 export type Apt = Awaited<ReturnType<typeof openApt>>;
 
-/** Makes the lab's own apt ready, with fresh lists from `mirror`. */
+/** Makes the lab's own apt ready, with fresh lists from `mirror`. Throws `LAB_COMMAND_FAILED`, as its functions do. */
 export async function openApt({ home }: LabPlace, mirror: string) {
   const root = join(home, "apt");
   const empty = join(root, "status");
@@ -59,7 +59,7 @@ export async function openApt({ home }: LabPlace, mirror: string) {
   const apt = (status: string, ...args: string[]): Promise<string> => call("apt-get", status, "-y", ...args);
   await apt(empty, "update");
   return {
-    /** The names of all packages that it can download. */
+    /** The names of all packages that the mirror has. */
     names: async (): Promise<readonly string[]> => (await call("apt-cache", empty, "pkgnames")).split("\n"),
     /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
     download: async ({

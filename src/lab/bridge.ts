@@ -9,12 +9,13 @@ import { withPrefix, type LabPlace } from "./place.ts";
 
 const interfaces = "/sys/class/net";
 
-/** Brings the lab's bridge up if it is not. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to something else. */
+/** Makes the lab's bridge, if it is missing, and brings it up. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to something else. */
 export async function bridgeUp(place: LabPlace): Promise<void> {
   const { bridge, gateway } = place;
   if (!existsSync(join(interfaces, bridge))) {
     await refuseTakenNetwork(place);
     const kind = ["type", "bridge", "stp_state", "0", "forward_delay", "0"];
+    // May fail, because another command of this lab may have made the bridge a moment ago.
     await runCommand("ip", ["link", "add", bridge, "address", hardwareAddress(place), ...kind]);
   }
   if (await isForeign(place)) {
@@ -30,7 +31,7 @@ export async function bridgeUp(place: LabPlace): Promise<void> {
   await writeFile(`/proc/sys/net/ipv${is6 ? 6 : 4}/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
 }
 
-/** Whether there is a bridge of this name that another lab, or something else, has made. */
+/** Whether a bridge of this name exists that another lab, or another program, has made. */
 export async function isForeign(place: LabPlace): Promise<boolean> {
   const address = await readOf(place.bridge, "address");
   return address !== undefined && address !== hardwareAddress(place);
@@ -41,12 +42,12 @@ export async function bridgeDown(place: LabPlace): Promise<void> {
   if (!(await isForeign(place))) await runCommand("ip", ["link", "delete", place.bridge]);
 }
 
-/** The host's end of a node's cable. `number` is the last number of its address. */
+/** The name of this machine's end of a node's cable. `number`: the last number of the node's address. */
 export function cableOf({ bridge }: LabPlace, number: number): string {
   return `vb-${bridge}-${number}`;
 }
 
-/** Interfaces of this lab that exist now. */
+/** The names of this lab's interfaces that exist now: the bridge and cables. */
 export function labInterfaces({ bridge }: LabPlace): string[] {
   return readdirSync(interfaces).filter((name) => name === bridge || name.startsWith(`vb-${bridge}-`));
 }
@@ -56,6 +57,7 @@ export async function cutCable(cable: string): Promise<void> {
   await mustRun("ip", ["link", "set", cable, "nomaster"]);
 }
 
+/** Puts a cable on the bridge. */
 export async function healCable({ bridge }: LabPlace, cable: string): Promise<void> {
   await mustRun("ip", ["link", "set", cable, "master", bridge]);
 }
@@ -68,12 +70,12 @@ export async function removeCable(cable: string): Promise<void> {
   if (existsSync(join(interfaces, cable))) await runCommand("ip", ["link", "delete", cable]);
 }
 
-/** The bridge's owner, for people to read; a killed command may have left the bridge without it. */
+/** The bridge's owner, for operators to read; a killed command may have left the bridge without an alias. */
 function bridgeAlias({ folder }: LabPlace): string {
   return `kcore-lab ${folder}`;
 }
 
-/** The bridge's own hardware address, locally administered: the bridge has it from its first moment, and it identifies the lab. */
+/** The bridge's hardware address, locally administered, which identifies the lab: unlike the alias, the bridge is made with it. */
 function hardwareAddress(place: LabPlace): string {
   const hex = createHash("sha256").update(bridgeAlias(place)).digest("hex");
   return ["02", ...(hex.slice(0, 10).match(/../g) ?? [])].join(":");

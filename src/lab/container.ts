@@ -10,7 +10,7 @@ import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { sourcesLine } from "./repository.ts";
 import { mustRun } from "./run-command.ts";
 
-/** Starts a node that does not run; returns as soon as its supervisor holds its mounts. Throws `LAB_NODE_FAILED`. */
+/** Starts a node that does not run; returns as soon as its supervisor has made its mounts. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`. */
 export async function startContainer(place: LabPlace, node: NodeRecord): Promise<void> {
   await removeRemains(place, node);
   await makeState(node);
@@ -22,7 +22,7 @@ export async function startContainer(place: LabPlace, node: NodeRecord): Promise
   if (!isUp()) throw await failedStart(place, node, "console.log");
 }
 
-/** Ends a node as a power cut does: unsynced data of its ext4 and xfs file systems is lost. */
+/** Ends a node as a power cut does: unsynced data of its ext4 and xfs file systems is lost. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`, `LAB_COMMAND_FAILED`. */
 export async function cutContainer(place: LabPlace, node: NodeRecord): Promise<void> {
   const group = nodeGroup(place, node);
   const pids = await processesOf(group);
@@ -54,7 +54,7 @@ async function environmentOf(place: LabPlace, node: NodeRecord): Promise<Record<
     KIND: node.kind,
     ADDRESS: withPrefix(place, node.address),
     BRIDGE: place.bridge,
-    // one name space for the whole machine: another lab may have an n1
+    // Machine names are unique on this machine: another lab may have an n1, too.
     MACHINE: `${place.bridge}-${node.number}`,
     MACHINE_ID: node.id,
     CGROUP: nodeGroup(place, node),
@@ -65,7 +65,7 @@ async function environmentOf(place: LabPlace, node: NodeRecord): Promise<Record<
   };
 }
 
-/** Makes the file system of the upper layer of a node's root. */
+/** Makes the file system of the upper layer of a node's root, once. */
 async function makeState(node: NodeRecord): Promise<void> {
   const state = join(node.folder, "state.img");
   if (existsSync(state)) return;
@@ -75,7 +75,7 @@ async function makeState(node: NodeRecord): Promise<void> {
   await rename(`${state}.new`, state);
 }
 
-/** The first child of a process: supervisor → nspawn → the node's PID 1. */
+/** The first child of a process. The supervisor's is nspawn, and nspawn's is the node's PID 1. */
 async function childOf(pid: number | undefined): Promise<number | undefined> {
   if (pid === undefined) return undefined;
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
@@ -86,20 +86,20 @@ async function childOf(pid: number | undefined): Promise<number | undefined> {
 /**
  * Makes file systems forget unwritten data, as a power cut does: FS_IOC_SHUTDOWN with FSOP_GOING_FLAGS_NOLOGFLUSH
  * (linux/fs.h, 0x8004587d). Killing processes alone would lose nothing: the page cache stays and the kernel unmounts cleanly.
- * Perl, because Node has no ioctl; perl-base is on every Debian. Throws `LAB_COMMAND_FAILED` if one of them refuses.
+ * Perl, because Node has no ioctl; perl-base is on every Debian. Throws `LAB_COMMAND_FAILED` if a file system refuses.
  */
 async function cutPower(mountPoints: readonly string[]): Promise<void> {
   const cut = `my($v,$f)=pack("L",2);open($f,"<",$_)&&ioctl($f,0x8004587d,$v) or do{$bad=1;warn "$_: $!\\n"}`;
   await mustRun("perl", ["-e", `my $bad;for(@ARGV){${cut}}exit($bad?1:0)`, "--", ...mountPoints]);
 }
 
-/** Where the node whose PID 1 is `init` has mounted file systems of these loop devices, as paths of this machine. */
+/** The mount points of these loop devices in the node whose PID 1 is `init`, as paths of this machine. */
 async function findMounts(init: number, loops: readonly string[]): Promise<string[]> {
   const text = await readFile(`/proc/${init}/mounts`, "utf8").catch(() => "");
   return readMounts(text, loops).map((point) => `/proc/${init}/root${point}`);
 }
 
-/** From proc(5) mounts: one mount point for each ext4 or xfs file system on these loop devices or their partitions. */
+/** The mount points in a text of proc(5) mounts: one for each ext4 or xfs file system on these loop devices or their partitions. */
 export function readMounts(text: string, loops: readonly string[]): string[] {
   const points = new Map<string, string>();
   for (const line of text.split("\n")) {

@@ -14,8 +14,8 @@ import { lockOfLab, type LabPlace } from "./place.ts";
 import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.ts";
 
 /**
- * Kills and removes these nodes, by default all; with the last one go the package server, the bridge, the cgroups and the lab's
- * folder. Throws `LAB_LEFTOVERS` if anything stays.
+ * Kills and removes these nodes, by default all; with the last node go the package server, the bridge, the cgroups and the
+ * lab's folder. Throws `LAB_LEFTOVERS` if anything stays; `LAB_NODE_UNKNOWN`, `LAB_NODE_FAILED`, `LAB_BUSY`.
  */
 export async function takeDown(
   place: LabPlace,
@@ -56,15 +56,15 @@ async function sweep(place: LabPlace): Promise<void> {
   await mustRun("rm", ["-rf", "--one-file-system", join(place.folder, "nodes")]);
 }
 
-/** Throws `LAB_LEFTOVERS` naming everything of the lab that is still on this machine. */
+/** Throws `LAB_LEFTOVERS` with everything of the lab that is still on this machine after five seconds. */
 async function refuseLeftovers(place: LabPlace): Promise<void> {
   let left: readonly string[] = [];
-  // the kernel takes file systems and cables apart after the last process that saw them has ended
-  const look = async (): Promise<boolean> => {
+  // The kernel removes file systems and cables only after the end of the last process that saw them.
+  const isClean = async (): Promise<boolean> => {
     left = await findLeftovers(place);
     return left.length === 0;
   };
-  if (await poll(look, { everyMs: 50, limitMs: 5_000 })) return;
+  if (await poll(isClean, { everyMs: 50, limitMs: 5_000 })) return;
   throw new KcoreError(
     {
       code: "LAB_LEFTOVERS",
@@ -76,7 +76,7 @@ async function refuseLeftovers(place: LabPlace): Promise<void> {
   );
 }
 
-/** Everything that this machine has of the lab besides its folder. */
+/** The lab's loop devices, mounts, interfaces and cgroups on this machine, in words. */
 async function findLeftovers(place: LabPlace): Promise<string[]> {
   const mounts = (await readFile("/proc/self/mounts", "utf8"))
     .split("\n")

@@ -17,15 +17,19 @@ import type { Images } from "./record.ts";
 import { indexRepository } from "./repository.ts";
 import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
 
+/** The needs that decide which images are made. */
 interface ImageNeeds {
   readonly withNix: boolean;
   readonly withVms: boolean;
   readonly withZfs: boolean;
-  /** Names of packages that nodes may install beside the usual ones, sorted. */
+  /** Sorted names of packages that nodes may install besides `servedPackages`. */
   readonly packages: readonly string[];
 }
 
-/** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
+/**
+ * Finds the images that this version of the lab needs, and makes missing ones; all labs on this machine share them. Throws
+ * `LAB_UNSUPPORTED`, `LAB_DISK_FULL`, `LAB_MIRROR_UNKNOWN`, `LAB_COMMAND_FAILED`, `LAB_BUSY`; `USAGE` for unknown packages.
+ */
 export async function prepareImages(
   place: LabPlace,
   {
@@ -40,14 +44,14 @@ export async function prepareImages(
   const images = await nameImages(place, wanted);
   const { debian, layer, nix, busybox, packages, more, vm, golden, zfs } = images;
   const folders = [debian, layer, nix, busybox, packages, more, vm, golden, zfs].filter((folder) => folder !== "");
-  const isNamed = !withZfs || zfs !== "";
-  if (isNamed && folders.every((folder) => existsSync(folder))) return images;
+  const isZfsNamed = !withZfs || zfs !== "";
+  if (isZfsNamed && folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
     const others = [
       "more-",
       ...(withNix ? [] : ["nix-"]),
       ...(withVms ? [] : ["vm-", "golden-"]),
-      ...(withZfs && isNamed ? [] : ["zfs-"]),
+      ...(withZfs && isZfsNamed ? [] : ["zfs-"]),
     ];
     await removeUnused(place, folders, others);
     await requireSpace(place.home, withVms);
@@ -59,7 +63,7 @@ export async function prepareImages(
         makePackages(aside, { debian: images.debian, lists, apt: await apt() }),
       );
     await makeAside(images.layer, makeLayer);
-    // debootstrap mostly unpacks, on one processor: the BusyBox image need not wait for it
+    // Both at once: debootstrap mostly unpacks, on one processor.
     await tasks([
       ...makeTasks(images.debian, `making the Debian ${suite} image from ${site}`, (aside) =>
         makeDebian(aside, site, place),
@@ -120,14 +124,14 @@ async function nameImages(
   };
 }
 
-/** Named after the kernel it is for: it outlives other changes of the machines' image. */
+/** The folder of the ZFS layer, which is named after its kernel, so that it outlives other changes of the machines' image. */
 async function zfsOf({ home }: LabPlace, vm: string): Promise<string> {
   return join(home, "images", `zfs-${await kernelOf(vm)}-${await hashZfsLayer()}`);
 }
 
 /**
- * Makes a folder under another name and renames it when it is complete. Not by `createFolder`: half an image may hold mounts, and
- * removeUnused alone stops at those.
+ * Makes a folder under another name and renames it when it is complete. `createFolder` would not do: half an image may hold mounts,
+ * and only `removeUnused` stops at mounts.
  */
 async function makeAside(folder: string, work: (aside: string) => Promise<unknown>): Promise<unknown> {
   if (existsSync(folder)) return undefined;
@@ -139,7 +143,7 @@ async function makeAside(folder: string, work: (aside: string) => Promise<unknow
   return result;
 }
 
-/** The task that makes a folder, unless the folder is there. */
+/** The task that makes a folder; no task if the folder is there. */
 function makeTasks(
   folder: string,
   title: string,
@@ -156,7 +160,7 @@ function noVms(): KcoreError {
   });
 }
 
-/** Removes half-made images and, while no lab is up, those of other versions of the lab. Kinds in `others` stay: they were not asked for. */
+/** Removes half-made images and, while no lab is up, images of other versions of the lab. Names that begin with one of `others` stay. */
 async function removeUnused({ home }: LabPlace, used: readonly string[], others: readonly string[]): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;
@@ -202,7 +206,7 @@ function requirePackages(named: readonly string[], known: readonly string[]): vo
   if (problems.length > 0) throw new KcoreError(problems);
 }
 
-/** A flat repository of these packages with all that a Debian node lacks for them; each list is resolved by itself, as packages may exclude each other. */
+/** Makes a flat repository of these packages and their dependencies that a Debian node lacks; returns number and size as text. Each list is resolved by itself. */
 async function makePackages(
   folder: string,
   { debian, lists, apt }: { debian: string; lists: readonly (readonly string[])[]; apt: Apt },
@@ -214,7 +218,7 @@ async function makePackages(
   return `${count} packages, ${formatBytes(bytes)}`;
 }
 
-/** The packages to build ZFS's kernel modules, besides the kernel's own; and its programs. */
+/** ZFS's programs, and the packages that build its kernel modules, besides the kernel's own packages. */
 const zfsPackages = ["zfs-dkms", "zfsutils-linux", "gcc", "make"] as const;
 
 /** The version of the kernel that a machine's image has. */
@@ -224,12 +228,12 @@ async function kernelOf(image: string): Promise<string> {
   return names.find((name) => /^\d/.test(name)) ?? "";
 }
 
-/** A hash of everything that ZFS for a kernel is made from. */
+/** A hash of the inputs of the ZFS layer, besides the kernel. */
 async function hashZfsLayer(): Promise<string> {
   return hash(...zfsPackages, await readFile(join(assetFolder(), "make-zfs"), "utf8"));
 }
 
-/** Builds ZFS for a kernel, two minutes of work, and packs it into the archive `zfs.tar` in `folder`; `tree` is the Debian image. */
+/** Builds ZFS for a kernel, which takes two minutes, and packs it into `zfs.tar` in `folder`. `tree`: the Debian image. */
 async function makeZfsLayer(
   folder: string,
   { kernel, tree, apt }: { readonly kernel: string; readonly tree: string; readonly apt: Apt },

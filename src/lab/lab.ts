@@ -27,13 +27,13 @@ export type { LabNode } from "./lab-node.ts";
 export type { NodeSpec } from "./record.ts";
 
 export interface LabOptions extends PlaceOptions {
-  /** The mirror of Debian; default: the one of this machine's apt. */
+  /** The mirror of Debian; default: the mirror of this machine's apt. */
   readonly mirror?: string;
-  /** Names of Debian packages that nodes may install beside the usual ones (docs/lab.md). */
+  /** Names of Debian packages that nodes may install besides `servedPackages` (docs/lab.md). */
   readonly packages?: readonly string[];
-  /** Runs work that takes long, and shows it; default: without a view. */
+  /** Runs long work and shows its progress; default: without a view. */
   readonly tasks?: RunTasks;
-  /** Takes a line for the operator. */
+  /** Shows the operator a line. */
   readonly note?: (line: string) => void;
 }
 
@@ -42,7 +42,7 @@ export type Lab = Awaited<ReturnType<typeof openLab>>;
 
 /** Finds a lab; nothing is made until `up`. Throws `LAB_NEEDS_ROOT`, `USAGE`. */
 export async function openLab(options: LabOptions = {}) {
-  const { mirror, packages: asked, tasks = runTasks, note = () => undefined, ...where } = options;
+  const { mirror, packages: named, tasks = runTasks, note = () => undefined, ...where } = options;
   requireRoot();
   const place = await findLabPlace(where);
   const prepare: Prepare = async (nodes, work) => {
@@ -59,7 +59,7 @@ export async function openLab(options: LabOptions = {}) {
     await raiseInotifyLimit();
     await mkdir(place.home, { recursive: true, mode: 0o700 });
     await makeKey(place);
-    const packages = await namedPackages(place, asked);
+    const packages = await namedPackages(place, named);
     const images = await prepareImages(place, { mirror, tasks, note, withNix, withVms, withZfs, packages });
     return withLock(place.home, lockOfLab(place), 60, async () => {
       await bridgeUp(place);
@@ -71,7 +71,7 @@ export async function openLab(options: LabOptions = {}) {
   };
   return {
     name: place.name,
-    /** Makes and starts these nodes, with missing packages and images first; running nodes stay as they are. */
+    /** Makes and starts these nodes; before that, missing packages and images. Running nodes stay as they are. Throws as `Prepare` and `LabNode`. */
     up: async (specs: readonly NodeSpec[]): Promise<LabNode[]> => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) noteDifference(record, specs[index], note);
@@ -79,8 +79,9 @@ export async function openLab(options: LabOptions = {}) {
       await tasks(records.map((record) => startTask(place, record)));
       return Promise.all(records.map(async (record) => labNode(place, record, prepare, tasks)));
     },
-    /** Takes these nodes away, by default all, then with the last one everything else. Throws `LAB_LEFTOVERS` if anything stays. */
+    /** Takes these nodes away, by default all; with the last node everything else. Throws as `takeDown`. */
     down: (names?: readonly string[]) => takeDown(place, names, { tasks, note }),
+    /** Throws `LAB_NODE_UNKNOWN`. */
     node: async (name: string): Promise<LabNode> => labNode(place, await readRecord(place, name), prepare, tasks),
     list: async () => Promise.all((await readRecords(place)).map((record) => statusOf(place, record))),
     /** A roster file of the running nodes. */
@@ -96,7 +97,7 @@ export async function openLab(options: LabOptions = {}) {
   };
 }
 
-/** CPU shares, of which a session of the host has 1,024: an emulated machine keeps a whole core busy. */
+/** CPU shares of a lab, without and with virtual machines, each of which keeps a whole core busy. A session of the host has 1,024. */
 const weights = { fleet: 4096, machine: 32_768 } as const;
 
 /** The nodes of every lab on this machine. */

@@ -6,12 +6,12 @@ import type { LabPlace } from "./place.ts";
 import { mustRun } from "./run-command.ts";
 import { isNamed, startVm } from "./vm/vm.ts";
 
-/** Whether a node runs and, if it is virtual, has its name: a killed command may have left it without one. */
+/** Whether a node runs. A virtual machine without its name does not count: a killed command may have left it so. */
 export async function isUp(place: LabPlace, node: NodeRecord): Promise<boolean> {
   return (node.kind !== "vm" || isNamed(node)) && (await isRunning(place, node));
 }
 
-/** Starts a node that does not run; returns as soon as it boots. Throws `LAB_NODE_FAILED`. */
+/** Starts a node unless it runs; returns before ssh answers. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`, `LAB_COMMAND_FAILED`. */
 export async function startMachine(place: LabPlace, node: NodeRecord): Promise<void> {
   if (await isUp(place, node)) return;
   if (await isRunning(place, node)) await killMachine(place, node);
@@ -25,19 +25,19 @@ export async function cutMachine(place: LabPlace, node: NodeRecord): Promise<voi
   await (node.kind === "vm" ? killMachine(place, node) : cutContainer(place, node));
 }
 
-/** Kills a node and removes everything of it. */
+/** Kills a node and removes its devices and files. */
 export async function removeMachine(place: LabPlace, node: NodeRecord): Promise<void> {
   await killMachine(place, node);
   await detachLoops(`${node.folder}/`);
   await mustRun("rm", ["-rf", "--one-file-system", node.folder]);
 }
 
-/** The names that this machine has for a node's disks while it runs; a virtual machine's disks have none. */
+/** The devices on this machine that are a running node's disks; none for a virtual machine, which reads its files. */
 export async function devicesOf(node: NodeRecord): Promise<string[]> {
   return node.kind === "vm" ? [] : (await loopsOf(node)).map((loop) => `/dev/${loop}`);
 }
 
-/** Makes a data disk that is not there yet: blank, and sparse. */
+/** Makes a data disk, blank and sparse, unless it is there. */
 async function makeDisk(node: NodeRecord, index: number): Promise<void> {
   const path = diskFile(node, index);
   if (!existsSync(path)) await mustRun("truncate", ["-s", node.disks[index] ?? "0", path]);

@@ -9,7 +9,7 @@ import { makeFolder } from "#base/folder.ts";
 export interface PlaceOptions {
   /** Folder of all labs and of their shared files; default `KCORE_LAB_DIR`, else /var/lib/kcore-lab. */
   readonly home?: string;
-  /** Default “lab”; another name is another lab, with its own bridge, network and nodes. */
+  /** Default “lab”. Each name is a lab with its own bridge, network and nodes. */
   readonly name?: string;
   readonly bridge?: string;
   /** The beginning of the lab's /24, such as “10.77.0”, or of its /64, such as “fd77:0:0:1”: then nodes have IPv6 alone. */
@@ -19,10 +19,10 @@ export interface PlaceOptions {
 const RecordedNetwork = z.object({ bridge: z.string(), net: z.string() });
 const PackageNames = z.array(z.string()).readonly();
 
-/** The lab that commands mean when they name none. */
+/** The lab of a command that names none. */
 export const defaultLab = "lab";
 
-/** Where one lab lives on this machine. Interfaces, machine names and cgroups derive from the bridge: no two labs may share one. */
+/** A lab's folders and network on this machine. Interfaces, machine names and cgroups are named after the bridge, which no two labs may share. */
 export interface LabPlace {
   readonly name: string;
   /** The shared files of labs: images, packages, the ssh key. */
@@ -31,21 +31,21 @@ export interface LabPlace {
   readonly folder: string;
   readonly bridge: string;
   readonly net: string;
-  /** With its prefix: 10.77.0.0/24, fd77:0:0:1::/64. */
+  /** The network with its prefix: 10.77.0.0/24, fd77:0:0:1::/64. */
   readonly network: string;
   /** The bridge's address, at which nodes reach the lab's packages. */
   readonly gateway: string;
-  /** Parent of the nodes' cgroups. */
+  /** The parent of the nodes' cgroups. */
   readonly group: string;
 }
 
 const namePattern = /^[a-z][a-z0-9-]{0,19}$/;
 const netPattern =
   /^(?:10\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])$/;
-/** A ULA whose addresses have one form alone (RFC 5952): the longest run of zeros follows the network. */
+/** A ULA whose addresses can be written in one form alone (RFC 5952): the longest run of zeros follows the network. */
 const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
-/** Finds a lab's place: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that differ from the record. */
+/** The place of a lab: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that are invalid or differ from the record. */
 export async function findLabPlace({ home, name = defaultLab, bridge, net }: PlaceOptions = {}): Promise<LabPlace> {
   const root = homeOf(home);
   if (!namePattern.test(name))
@@ -87,7 +87,7 @@ export function withPrefix({ network }: Pick<LabPlace, "network">, address: stri
   return `${address}${network.slice(network.indexOf("/"))}`;
 }
 
-/** The names of the labs that were made and not taken down. */
+/** The sorted names of the labs that were made and not taken down. */
 export async function labNames(home?: string): Promise<readonly string[]> {
   const names = await readdir(join(homeOf(home), "labs")).catch(() => []);
   return names.filter((name) => namePattern.test(name)).sort();
@@ -97,12 +97,12 @@ function homeOf(home?: string): string {
   return resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
 }
 
-/** The name of the lock that is held while things that a lab's nodes share are made or removed. */
+/** The name of the lock for making or removing things that a lab's nodes share. */
 export function lockOfLab({ name }: LabPlace): string {
   return `${name}.lab`;
 }
 
-/** Remembers the bridge and the network, so that later commands need only the lab's name. */
+/** Records the bridge and the network, so that later commands need only the lab's name. */
 export async function recordLabPlace({ folder, bridge, net }: LabPlace): Promise<void> {
   await makeFolder(folder, { mode: 0o700 });
   await durableJson(recordFile(folder), RecordedNetwork, { bridge, net }).write();
@@ -110,12 +110,12 @@ export async function recordLabPlace({ folder, bridge, net }: LabPlace): Promise
 
 const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
 
-/** The names of packages that were asked for in a lab, now or before. Throws `USAGE`. */
-export async function namedPackages(place: LabPlace, asked: readonly string[] = []): Promise<readonly string[]> {
-  const bad = asked.find((name) => !packagePattern.test(name));
+/** The sorted names of packages that this command or an earlier one asks for in a lab. Throws `USAGE`. */
+export async function namedPackages(place: LabPlace, named: readonly string[] = []): Promise<readonly string[]> {
+  const bad = named.find((name) => !packagePattern.test(name));
   if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);
   const recorded = (await readCached(packagesFile(place), PackageNames)) ?? [];
-  return [...new Set([...recorded, ...asked])].sort();
+  return [...new Set([...recorded, ...named])].sort();
 }
 
 /** Records the packages, so that the next `up` need not name them. */

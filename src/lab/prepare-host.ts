@@ -16,10 +16,10 @@ export function requireRoot(): void {
   });
 }
 
-/** Bytes for the images, the files to make them and the nodes' own files; virtual machines take the double. */
+/** Free bytes for the images, the files to make them and the nodes' own files; virtual machines need twice as many. */
 const neededBytes = 1_000_000_000;
 
-/** Throws `LAB_DISK_FULL` if the images would not fit under `home`. */
+/** Throws `LAB_DISK_FULL` if the file system of `home` has too little room for the images. */
 export async function requireSpace(home: string, withVms: boolean): Promise<void> {
   const needed = withVms ? 2 * neededBytes : neededBytes;
   const { bavail, bsize } = await statfs(home);
@@ -43,7 +43,8 @@ export async function raiseInotifyLimit(): Promise<void> {
 }
 
 /**
- * Installs the packages of those commands (command → package) that this machine lacks, as a task. `locked`: apt must run alone. Throws `LAB_UNSUPPORTED` without apt.
+ * Installs, as a task, the packages whose commands this machine lacks, and Debian's keyring. `packagesOf`: package by command. `locked` runs
+ * its work while no other lab command uses apt. Throws `LAB_UNSUPPORTED` without apt, `LAB_COMMAND_FAILED`.
  */
 export async function prepareHost(
   tasks: RunTasks,

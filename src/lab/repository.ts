@@ -11,10 +11,10 @@ import { killAll, processesOf, startInGroup } from "./cgroup.ts";
 import { mustRun } from "./run-command.ts";
 import type { LabPlace } from "./place.ts";
 
-/** The port of a lab's package server; only the nodes can reach the bridge's address. */
+/** The port of a lab's package server on the bridge's address, which only the nodes can reach. */
 const port = 8642;
 
-/** The line of a node's sources.list(5). */
+/** The line of a node's sources.list(5) for the lab's repository. */
 export function sourcesLine(place: LabPlace): string {
   return `deb [trusted=yes] http://${serverEndpoint(place)}/ ./`;
 }
@@ -23,7 +23,7 @@ function serverEndpoint({ gateway }: LabPlace): string {
   return `${isIPv6(gateway) ? `[${gateway}]` : gateway}:${port}`;
 }
 
-/** Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. */
+/** Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. Returns their number and bytes. */
 export async function indexRepository(folder: string): Promise<{ count: number; bytes: number }> {
   const stanzas: string[] = [];
   let bytes = 0;
@@ -37,7 +37,7 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   return { count: stanzas.length, bytes };
 }
 
-/** Makes one repository of several, of links to their files; a reader finds the old one or the new one. */
+/** Joins repositories to one folder of links and returns its path; a reader finds the old folder or the new one, each complete. */
 async function joinRepositories(place: LabPlace, folders: readonly string[]): Promise<string> {
   const joined = join(place.folder, "packages");
   await replaceFolder(joined, async (fresh) => {
@@ -58,7 +58,7 @@ function unlessThere(error: NodeJS.ErrnoException): void {
 
 /**
  * Serves the packages of these repositories to the lab's nodes, by a process in a cgroup of its own, bound to the bridge. A
- * running server serves them from now on.
+ * running server goes on with the new repositories. Throws `LAB_COMMAND_FAILED`.
  */
 export async function servePackages(place: LabPlace, repositories: readonly string[]): Promise<void> {
   const folder = await joinRepositories(place, repositories);
@@ -78,11 +78,12 @@ export async function servePackages(place: LabPlace, repositories: readonly stri
   );
 }
 
-/** The package server's cgroup: no node has its name, since those begin with a letter. */
+/** The package server's cgroup. No node can have this name, because the names of nodes begin with a letter. */
 function serverGroup({ group }: LabPlace): string {
   return `${group}/_packages`;
 }
 
+/** Whether the package server accepts a connection within half a second. */
 function isAnswering({ gateway }: LabPlace): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: gateway, port, timeout: 500 });

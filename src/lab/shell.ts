@@ -9,7 +9,7 @@ import type { LabPlace } from "./place.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { withLock } from "./lock.ts";
 
-/** The lab's private key: root, ops and opspw of every node know its public half. */
+/** The file of the labs' private key, which lets root, and on Debian nodes ops and opspw, in. */
 export function identityFileOf({ home }: LabPlace): string {
   return join(home, "id");
 }
@@ -40,22 +40,22 @@ export function runOverSsh(
   return runCommand("ssh", [...sshArguments(place, node, user), command], options);
 }
 
-/** How long a node may take to boot, in milliseconds: a virtual machine's processor is emulated, and others may have this machine's. */
+/** Milliseconds that a node may take to boot; a virtual machine's processor is emulated, and other processes may use this machine's. */
 const bootLimits = { debian: 300_000, busybox: 300_000, vm: 600_000 } as const;
 
 /**
- * Waits until a node lets root in over ssh; with `notBoot`, until that is another boot than the one with this boot_id (after a
- * reboot ssh may still answer from the old one). Returns the boot_id. Throws `LAB_NODE_FAILED` after `timeout` milliseconds.
+ * Waits until a node lets root in over ssh and returns its boot_id. `notBoot`: the boot_id of a boot that does not count, because
+ * during a reboot ssh may still answer from it. Throws `LAB_NODE_FAILED` after `timeout` milliseconds, or if the node does not run.
  */
 export async function waitForSsh(
   place: LabPlace,
   node: NodeRecord,
   { timeout = bootLimits[node.kind], notBoot }: { timeout?: number; notBoot?: string } = {},
 ): Promise<string> {
-  let last = "its ssh port does not answer";
-  const look = async (): Promise<{ readonly boot?: string } | undefined> => {
+  let reason = "its ssh port does not answer";
+  const login = async (): Promise<{ readonly boot?: string } | undefined> => {
     if (!(await isRunning(place, node))) {
-      last = "it does not run";
+      reason = "it does not run";
       return {};
     }
     // The port is probed first: an ssh that connects too early would wait for a second.
@@ -65,19 +65,19 @@ export async function waitForSsh(
     });
     const boot = stdout.trim();
     if (code === 0 && boot !== notBoot) return { boot };
-    last = code === 0 ? "it has not rebooted" : stderr.trim();
+    reason = code === 0 ? "it has not rebooted" : stderr.trim();
     return undefined;
   };
-  const { boot } = (await poll(look, { everyMs: 40, limitMs: timeout })) ?? {};
+  const { boot } = (await poll(login, { everyMs: 40, limitMs: timeout })) ?? {};
   if (boot !== undefined) return boot;
   throw nodeFailed({
-    message: `${node.name} cannot be reached over ssh: ${last}`,
+    message: `${node.name} cannot be reached over ssh: ${reason}`,
     detail: endLines(await readFile(consoleLogOf(node), "utf8").catch(() => ""), 5),
     hint: `look at ${node.folder}/console.log`,
   });
 }
 
-/** Whether an SSH server answers: a refused connection is tried again at once, an accepted one is given time to speak. */
+/** Whether a server at this address sends data: false at once after a refusal, or after 250 ms without a connection. An accepted connection has 20 s more. */
 export function greets(host: string, port = 22): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
@@ -97,7 +97,7 @@ export function greets(host: string, port = 22): Promise<boolean> {
   });
 }
 
-/** Makes the key pair of the labs on this machine, once. */
+/** Makes the key pair of the labs on this machine, unless it is there. */
 export async function makeKey(place: LabPlace): Promise<void> {
   const file = identityFileOf(place);
   if (existsSync(`${file}.pub`)) return;

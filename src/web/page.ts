@@ -4,7 +4,7 @@ export interface WebPage {
   readonly title: string;
   readonly body: HtmlValue;
   /** The entry of the navigation to which this page belongs. */
-  readonly place?: "runs" | "fleet";
+  readonly entry?: "runs" | "fleet";
   /** The address of the page's changes, and the version that the body shows; absent: the page does not change. */
   readonly news?: { readonly path: string; readonly version: string };
 }
@@ -33,9 +33,9 @@ export const headers = {
 } as const;
 
 /** A whole page: head with navigation, the body, and the one script. */
-export function drawPage({ title, body, place, news }: WebPage, { project, version, root }: PageFrame): string {
+export function drawPage({ title, body, entry, news }: WebPage, { project, version, root }: PageFrame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
-    html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
+    html`<a href="${root + path}" ${entry === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>
     <html lang="en">
       <head>

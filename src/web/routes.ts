@@ -28,7 +28,7 @@ export interface WebSources {
   readonly openRun: (id: string) => Promise<RunFeed>;
   /** The run's report as HTML. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
   readonly report: (id: string) => Promise<string>;
-  /** @throws KcoreError PKI_CONTEXT_UNKNOWN without a cluster, API_UNREACHABLE when no controller answers, and as `openCluster` */
+  /** @throws KcoreError PKI_CONTEXT_UNKNOWN, CLUSTER_UNKNOWN without a cluster or a known controller; API_UNREACHABLE when none answers */
   readonly openFleet: () => Promise<FleetFeed>;
 }
 
@@ -102,12 +102,12 @@ export class Routes {
   async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {
     const words = pathParts(url.pathname);
     if (!words) return this.#refuse(response, 400, `this is no address: ${url.pathname}`);
-    const [place = "", id = "", ...rest] = words;
-    if (place === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
-    if (place === "news" && id === "")
+    const [page = "", id = "", ...rest] = words;
+    if (page === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
+    if (page === "news" && id === "")
       return this.#stream(this.#lists, url.searchParams.toString(), { response, known });
-    if (place === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
-    if (place === "fleet") return this.#answerFleet([id, ...rest], { response, known });
+    if (page === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
+    if (page === "fleet") return this.#answerFleet([id, ...rest], { response, known });
     this.#refuse(response, 404, `there is nothing at ${url.pathname}`);
   }
 
@@ -119,7 +119,7 @@ export class Routes {
     const body = drawRunsPage({ runs, query, states: this.#sources.runStates, root: this.#frame.root });
     // Pages of older runs do not change.
     const news = query.before === undefined && { path: `${this.#frame.root}/news?${words.toString()}`, version: "" };
-    this.#send(response, { title: "Runs", body, place: "runs", ...(news && { news }) });
+    this.#send(response, { title: "Runs", body, entry: "runs", ...(news && { news }) });
   }
 
   #list(words: string): PolledParts {
@@ -145,7 +145,7 @@ export class Routes {
       if (what === undefined) {
         const { body, version } = feed.page(base);
         const news = { path: `${base}/news`, version };
-        this.#send(response, { title: pageTitle(model, feed.isLive), body, place: "runs", news });
+        this.#send(response, { title: pageTitle(model, feed.isLive), body, entry: "runs", news });
         return;
       }
       if (what === "find")
@@ -178,11 +178,11 @@ export class Routes {
       if (section === "") {
         await fleet.refresh();
         const news = { path: `${root}/fleet/news`, version: fleet.live.version };
-        return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), place: "fleet", news });
+        return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), entry: "fleet", news });
       }
       const item = drawFleetItem(state, { section, key, now, root });
       if (!item) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
-      this.#send(response, { ...item, place: "fleet" });
+      this.#send(response, { ...item, entry: "fleet" });
     } finally {
       done();
     }

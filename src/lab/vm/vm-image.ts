@@ -9,13 +9,13 @@ import { runOnConsole } from "./console-shell.ts";
 import { machineKind, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
 
-/** The longest time for the boot of the saved machine, in milliseconds. */
+/** Milliseconds that the machine to be saved may take to boot. */
 const bootLimitMs = 1_200_000;
 
-/** Debian's kernel for virtual machines, and the packages of the initrd. */
+/** Debian's kernel for virtual machines, and the program of the initrd. */
 const vmImagePackages = ["linux-image-cloud-amd64", "busybox-static"];
 
-/** A hash of everything but the Debian tree that a machine's image is made from. */
+/** A hash of the inputs of a machine's image, without its Debian tree. */
 export async function hashVmImage(): Promise<string> {
   const assets = assetFolder();
   const inside = await readdir(join(assets, "vm"), { recursive: true, withFileTypes: true });
@@ -25,7 +25,7 @@ export async function hashVmImage(): Promise<string> {
   return hash(...vmImagePackages, ...(await Promise.all(paths.map((path) => readFile(path, "utf8")))));
 }
 
-/** Makes kernel, initrd and root file system in `folder` from a Debian tree, which is used up. */
+/** Makes kernel, initrd and root file system in `folder` from a Debian tree, and removes the tree. */
 export async function makeVmImage(folder: string, tree: string, apt: Apt): Promise<void> {
   const archive = `${folder}.archive`;
   await apt.download({ packages: vmImagePackages, folder: archive });
@@ -78,7 +78,7 @@ export async function makeGolden(folder: string, image: string): Promise<void> {
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
 }
 
-/** A disk image over `base`, which it reads where it has no data of its own. */
+/** Makes `root.qcow2` in `folder`, an image over `base`: reads of blocks that were never written go to `base`. */
 export async function makeRoot(folder: string, base: string, format: "raw" | "qcow2"): Promise<void> {
   await mustRun("qemu-img", ["create", "-q", "-f", "qcow2", "-b", base, "-F", format, join(folder, "root.qcow2")]);
 }

@@ -17,10 +17,10 @@ import { makeRoot } from "./vm-image.ts";
 import { startInGroup } from "../cgroup.ts";
 
 /**
- * Starts a virtual machine that does not run. The first time it resumes the saved state of all machines, which takes
- * seconds; later it boots from its own root. With a TPM, which the saved state lacks, it boots the first time, too. A
- * live machine boots from its first disk once that has a boot loader; until then each start is a first one, as of a
- * live medium. Throws `LAB_NODE_FAILED`.
+ * Starts a virtual machine that does not run. At its first start it resumes the saved state of all machines, which takes
+ * seconds; later it boots from its own root. With a TPM, which the saved state lacks, it boots at its first start, too. A
+ * live machine boots from its first disk once that disk has a boot loader; until then each start is a first start, as of a
+ * live medium. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`, `LAB_COMMAND_FAILED`.
  */
 export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> {
   const { folder } = node;
@@ -37,11 +37,11 @@ export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> 
   const cable = cableOf(place, node.number);
   const disks = qemuDisks(node);
   const mac = macOf(place, node);
-  // A live machine gets no kernel: a resumed one has it in its state, and the next boot finds it on the disk.
-  const goesOn = isNew && node.tpm !== true;
-  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: goesOn ? [] : disks };
+  // A live machine gets no kernel from the lab: its state has one, and the next boot finds one on its disk.
+  const resumes = isNew && node.tpm !== true;
+  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: resumes ? [] : disks };
   const group = nodeGroup(place, node);
-  const more = goesOn
+  const more = resumes
     ? { state: join(golden, "state") }
     : node.tpm === true
       ? { tpm: await startTpmOrKill(place, node) }
@@ -52,14 +52,14 @@ export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> 
       await mustRun("ip", ["link", "set", cable, "up"]);
       await healCable(place, cable);
       if (!isNew) return;
-      if (goesOn) {
+      if (resumes) {
         await resumeMachine(monitor);
         for (const disk of disks) await plug(monitor, disk);
       }
       const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
       const onConsole = (line: string): Promise<string> =>
         runOnConsole(join(folder, sockets.console), line, { timeout: 300_000, lives });
-      if (!goesOn) await onConsole("systemctl is-system-running --wait");
+      if (!resumes) await onConsole("systemctl is-system-running --wait");
       if (zfs !== undefined) await unpackArchive(monitor, join(zfs, "zfs.tar"), onConsole);
       await onConsole(identity);
       await mustRun("touch", [nameMark(node)]);
@@ -71,6 +71,7 @@ export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> 
   }
 }
 
+/** Starts the machine's TPM and returns its socket; kills the machine's processes after a failure. */
 async function startTpmOrKill(place: LabPlace, node: NodeRecord): Promise<string> {
   try {
     return await startTpm(nodeGroup(place, node), node.folder);
@@ -80,7 +81,7 @@ async function startTpmOrKill(place: LabPlace, node: NodeRecord): Promise<string
   }
 }
 
-/** Unpacks an archive into a new machine's root, by way of a disk: the saved state of all machines stays the same. */
+/** Unpacks an archive into a new machine's root, through a disk, so that all machines can share one saved state. */
 async function unpackArchive(monitor: Qmp, file: string, onConsole: (line: string) => Promise<string>): Promise<void> {
   const serial = "archive";
   const disk = `/dev/disk/by-id/virtio-${serial}`;
@@ -90,7 +91,7 @@ async function unpackArchive(monitor: Qmp, file: string, onConsole: (line: strin
   await unplug(monitor, serial);
 }
 
-/** Whether a virtual machine has its name: until then it is a mere copy of the saved state. */
+/** Whether a virtual machine has its name and keys; without them it is a copy of the saved state. */
 export function isNamed(node: NodeRecord): boolean {
   return existsSync(nameMark(node));
 }
@@ -114,13 +115,14 @@ async function isBootable(node: NodeRecord): Promise<boolean> {
 const bootCode = 440;
 
 export interface DiskMove {
+  /** The disk's index in the node's record. */
   readonly index: number;
   readonly to: "in" | "out";
-  /** The serial to show, where it is not its own. */
+  /** The serial that the node sees; absent: the disk's own. */
   readonly serial?: string | undefined;
 }
 
-/** Plugs a machine's disk in while it runs, or unplugs it; `index`: the disk's number in the node's record. */
+/** Plugs a disk into a running machine, or unplugs it. Throws `LAB_NODE_FAILED`. */
 export async function moveDisk(place: LabPlace, node: NodeRecord, { index, to, serial }: DiskMove): Promise<void> {
   const disk = qemuDisks(node)[index];
   if (!disk) throw nodeFailed({ message: `${node.name} has no disk ${index}` });
@@ -147,7 +149,7 @@ async function withMonitor<T>(
   }
 }
 
-/** Resumes a machine that was stopped when it was saved. */
+/** Lets a machine run that was stopped when it was saved. */
 async function resumeMachine(monitor: Qmp): Promise<void> {
   for (;;) {
     const { status } = (await monitor.execute("query-status")) as { status: string };
@@ -181,7 +183,7 @@ function macOf({ net }: LabPlace, { number }: NodeRecord): string {
   return ["52:54:00", ...bytes.map((byte) => byte.toString(16).padStart(2, "0"))].join(":");
 }
 
-/** The arguments of `identity`. */
+/** The arguments of the script files/vm/usr/local/lib/lab/identity. */
 async function identityOf(place: LabPlace, node: NodeRecord): Promise<string[]> {
   const file = async (path: string): Promise<string> => (await readFile(path)).toString("base64");
   const now = String(Math.floor(Date.now() / 1000));
@@ -194,12 +196,12 @@ async function identityOf(place: LabPlace, node: NodeRecord): Promise<string[]> 
   return [node.name, withPrefix(place, node.address), mac, node.id, now, sources, seed, key, publicKey, authorized];
 }
 
-/** The longest time for a TPM to open its socket, in milliseconds. */
+/** Milliseconds that a TPM may take to open its socket. */
 const tpmLimitMs = 30_000;
 
 /**
- * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket for QEMU. The TPM's memory is in `tpm` in the
- * machine's folder: without it the machine has another TPM. It ends with QEMU. Throws `LAB_NODE_FAILED`.
+ * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket for QEMU. The TPM's memory is `tpm` in the
+ * machine's folder; a machine that loses it has another TPM. The TPM ends with QEMU. Throws `LAB_NODE_FAILED`.
  */
 async function startTpm(group: string, folder: string): Promise<string> {
   const state = join(folder, "tpm");

@@ -45,13 +45,13 @@ function goTo(ui: FleetUi, section: SectionName | undefined): FleetUi {
 }
 
 function withSectionState(ui: FleetUi, change: Partial<SectionState>): FleetUi {
-  return { ...ui, places: { ...ui.places, [ui.section]: { ...ui.places[ui.section], ...change } } };
+  return { ...ui, sectionStates: { ...ui.sectionStates, [ui.section]: { ...ui.sectionStates[ui.section], ...change } } };
 }
 
 /** The settings at the first row without a selection, for a list that shows other rows now. */
 function atTop(ui: FleetUi, section: SectionName = ui.section): FleetUi {
-  const { key: _, ...place } = ui.places[section];
-  return { ...ui, places: { ...ui.places, [section]: { ...place, top: 0 } } };
+  const { key: _, ...state } = ui.sectionStates[section];
+  return { ...ui, sectionStates: { ...ui.sectionStates, [section]: { ...state, top: 0 } } };
 }
 
 function move({ ui, listing }: FleetScene, to: number): FleetUi {
@@ -104,7 +104,7 @@ function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
 
 function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
   const { ui, selected, page, listing } = scene;
-  const place = ui.places[ui.section];
+  const state = ui.sectionStates[ui.section];
   const by = linesMoved(name, page);
   if (by === -Infinity) return atTop(ui);
   if (by !== undefined) return move(scene, selected + by);
@@ -118,9 +118,9 @@ function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
     case "f":
       return atTop({ ...ui, trouble: !ui.trouble });
     case "s":
-      return withSectionState(ui, { sort: (place.sort + 1) % listing.orders, top: 0 });
+      return withSectionState(ui, { sort: (state.sort + 1) % listing.orders, top: 0 });
     case "S":
-      return withSectionState(ui, { reversed: !place.reversed, top: 0 });
+      return withSectionState(ui, { reversed: !state.reversed, top: 0 });
     case "a":
     case "escape": {
       const { dc: _, ...rest } = ui;

@@ -32,11 +32,11 @@ export function arrangeFleet(props: FleetSceneProps): FleetScene {
   const { snapshot, ui, size, theme } = props;
   const { columns: width, rows: height } = size;
   const listing = listers[ui.section](snapshot, ui);
-  const place = ui.places[ui.section];
-  const found = place.key === undefined ? 0 : listing.keys.indexOf(place.key);
+  const state = ui.sectionStates[ui.section];
+  const found = state.key === undefined ? 0 : listing.keys.indexOf(state.key);
   const selected = Math.max(0, found);
   // An open page stays with its row, also when a filter no longer lets the row through.
-  const key = ui.isOpen ? place.key : listing.keys[selected];
+  const key = ui.isOpen ? state.key : listing.keys[selected];
   const base = { listing, selected, ...(key === undefined ? {} : { key }) };
   const tiny = tooSmall(size, "kcore top");
   if (tiny) return { ...base, ui, page: 1, lines: filled([tiny], height) };
@@ -60,12 +60,12 @@ interface FleetPane {
 
 function listPane(props: FleetSceneProps, { listing, selected }: ListSelection, room: number): FleetPane {
   const { ui, size, theme, now } = props;
-  const place = ui.places[ui.section];
-  const window = windowAround(listing.keys.length, room - 2, place.top, selected);
+  const state = ui.sectionStates[ui.section];
+  const window = windowAround(listing.keys.length, room - 2, state.top, selected);
   const options = { theme, now, width: size.columns, stale: isStale(props) };
   const empty = listing.total === 0 ? listing.none : "nothing matches; a shows all";
   return {
-    ui: { ...ui, places: { ...ui.places, [ui.section]: { ...place, top: window.top } } },
+    ui: { ...ui, sectionStates: { ...ui.sectionStates, [ui.section]: { ...state, top: window.top } } },
     lines: [
       sectionRule(props, listing),
       ...(listing.keys.length === 0 ? [[span(`    ${empty}`, "muted")]] : listing.lines(window, selected, options)),
@@ -88,7 +88,7 @@ function sectionRule(props: FleetSceneProps, { title, total, counts, keys, order
     span(" "),
   ];
   const words = [ui.trouble ? "trouble" : "", ui.dc ?? "", ui.search === "" ? "" : `“${ui.search}”`].filter(Boolean);
-  const sorted = `by ${order} ${ui.places[ui.section].reversed ? glyphs.up : glyphs.down}`;
+  const sorted = `by ${order} ${ui.sectionStates[ui.section].reversed ? glyphs.up : glyphs.down}`;
   const right: Line = [
     ...(words.length === 0
       ? []

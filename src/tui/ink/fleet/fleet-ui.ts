@@ -14,7 +14,7 @@ export interface SectionState {
 /** An operator's settings of the dashboard: plain values, never changed in place. */
 export interface FleetUi {
   readonly section: SectionName;
-  readonly places: Readonly<Record<SectionName, SectionState>>;
+  readonly sectionStates: Readonly<Record<SectionName, SectionState>>;
   /** Only rows that hold each of these words. */
   readonly search: string;
   /** Characters go into the search field. */
@@ -35,7 +35,7 @@ const start: SectionState = { top: 0, sort: 0, reversed: false };
 
 export const freshFleetUi: FleetUi = {
   section: "nodes",
-  places: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
+  sectionStates: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
   search: "",
   searching: false,
   trouble: false,

@@ -95,8 +95,8 @@ export class FleetView {
   }
 
   #reportOpenNode(): void {
-    const { section, isOpen, places } = this.#ui;
-    const id = isOpen && section === "nodes" ? places.nodes.key : undefined;
+    const { section, isOpen, sectionStates } = this.#ui;
+    const id = isOpen && section === "nodes" ? sectionStates.nodes.key : undefined;
     if (id === this.#openedNode) return;
     this.#openedNode = id;
     this.#options.openNode?.(id);

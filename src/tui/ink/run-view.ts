@@ -128,7 +128,7 @@ export class RunView implements RunDrawing {
 
   /**
    * Keeps the view open after the last event until the operator chooses. Resolves with `leave` at once if the operator has left or
-   * stopped the run here, or if a run (no dry run) succeeded and no key was used.
+   * stopped the run here. So does a successful run that is no dry run, if no key was used.
    */
   rest(): Promise<AfterRun> {
     const { outcome, dryRun } = this.#currentModel();
