@@ -7,7 +7,10 @@ import { boundCommand, mustRun } from "./run-command.ts";
 import { suite } from "./debian-packages.ts";
 import type { LabPlace } from "./place.ts";
 
-/** The given mirror, else the one that this machine's apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`, `LAB_COMMAND_FAILED`. */
+/**
+ * The given mirror, else the one that this machine's apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`,
+ * `LAB_COMMAND_FAILED`.
+ */
 export async function findMirror(given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
   let mirror = await readMirror();

@@ -9,7 +9,10 @@ import { withPrefix, type LabPlace } from "./place.ts";
 
 const interfaces = "/sys/class/net";
 
-/** Makes the lab's bridge, if it is missing, and brings it up. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to something else. */
+/**
+ * Makes the lab's bridge, if it is missing, and brings it up. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to
+ * something else.
+ */
 export async function bridgeUp(place: LabPlace): Promise<void> {
   const { bridge, gateway } = place;
   if (!existsSync(join(interfaces, bridge))) {

@@ -22,7 +22,10 @@ export async function startContainer(place: LabPlace, node: NodeRecord): Promise
   if (!isUp()) throw await failedStart(place, node, "console.log");
 }
 
-/** Ends a node as a power cut does: unsynced data of its ext4 and xfs file systems is lost. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`, `LAB_COMMAND_FAILED`. */
+/**
+ * Ends a node as a power cut does: unsynced data of its ext4 and xfs file systems is lost. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`,
+ * `LAB_COMMAND_FAILED`.
+ */
 export async function cutContainer(place: LabPlace, node: NodeRecord): Promise<void> {
   const group = nodeGroup(place, node);
   const pids = await processesOf(group);

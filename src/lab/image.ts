@@ -206,7 +206,10 @@ function requirePackages(named: readonly string[], known: readonly string[]): vo
   if (problems.length > 0) throw new KcoreError(problems);
 }
 
-/** Makes a flat repository of these packages and their dependencies that a Debian node lacks; returns number and size as text. Each list is resolved by itself. */
+/**
+ * Makes a flat repository of these packages and their dependencies that a Debian node lacks; returns number and size as text. Each
+ * list is resolved by itself.
+ */
 async function makePackages(
   folder: string,
   { debian, lists, apt }: { debian: string; lists: readonly (readonly string[])[]; apt: Apt },

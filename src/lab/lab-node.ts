@@ -46,10 +46,16 @@ export interface LabNodeStatus {
   readonly cut: boolean;
 }
 
-/** One node of a lab. Its methods throw `LAB_NODE_FAILED`, `LAB_COMMAND_FAILED`, `LAB_BUSY`, `LAB_LEFTOVERS`; `start` also throws as `Prepare` does. */
+/**
+ * One node of a lab. Its methods throw `LAB_NODE_FAILED`, `LAB_COMMAND_FAILED`, `LAB_BUSY`, `LAB_LEFTOVERS`; `start` also throws as
+ * `Prepare` does.
+ */
 export type LabNode = Awaited<ReturnType<typeof labNode>>;
 
-/** Makes this machine, the images for such nodes and the lab's network ready, then does `work` while no other command can take the lab down. */
+/**
+ * Makes this machine, the images for such nodes and the lab's network ready, then does `work` while no other command can take the lab
+ * down.
+ */
 export type Prepare = <T>(
   nodes: readonly Pick<NodeSpec, "kind" | "nix" | "zfs" | "tpm">[],
   work: (images: Images) => Promise<T>,

@@ -71,7 +71,10 @@ export async function openLab(options: LabOptions = {}) {
   };
   return {
     name: place.name,
-    /** Makes and starts these nodes; before that, missing packages and images. Running nodes stay as they are. Throws as `Prepare` and `LabNode`. */
+    /**
+     * Makes and starts these nodes; before that, missing packages and images. Running nodes stay as they are. Throws as `Prepare` and
+     * `LabNode`.
+     */
     up: async (specs: readonly NodeSpec[]): Promise<LabNode[]> => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) noteDifference(record, specs[index], note);

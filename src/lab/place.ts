@@ -22,7 +22,10 @@ const PackageNames = z.array(z.string()).readonly();
 /** The lab of a command that names none. */
 export const defaultLab = "lab";
 
-/** A lab's folders and network on this machine. Interfaces, machine names and cgroups are named after the bridge, which no two labs may share. */
+/**
+ * A lab's folders and network on this machine. Interfaces, machine names and cgroups are named after the bridge, which no two labs
+ * may share.
+ */
 export interface LabPlace {
   readonly name: string;
   /** The shared files of labs: images, packages, the ssh key. */
@@ -45,7 +48,10 @@ const netPattern =
 /** A ULA whose addresses can be written in one form alone (RFC 5952): the longest run of zeros follows the network. */
 const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
-/** The place of a lab: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that are invalid or differ from the record. */
+/**
+ * The place of a lab: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that are invalid or
+ * differ from the record.
+ */
 export async function findLabPlace({ home, name = defaultLab, bridge, net }: PlaceOptions = {}): Promise<LabPlace> {
   const root = homeOf(home);
   if (!namePattern.test(name))

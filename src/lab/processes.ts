@@ -71,7 +71,10 @@ export async function detachLoops(prefix: string): Promise<void> {
   }
 }
 
-/** Waits until no loop device holds the file, because a mount ends only with the last namespace that sees it. Throws `LAB_LEFTOVERS` after five seconds. */
+/**
+ * Waits until no loop device holds the file, because a mount ends only with the last namespace that sees it. Throws `LAB_LEFTOVERS`
+ * after five seconds.
+ */
 async function waitUntilFree(file: string): Promise<void> {
   const isFree = async (): Promise<boolean> => (await runCommand("losetup", ["-j", file])).stdout === "";
   if (await poll(isFree, { everyMs: 30, limitMs: 5_000 })) return;

@@ -37,7 +37,10 @@ export interface NodeRecord extends NodeSpec {
   readonly id: string;
   /** `ssh-ed25519 AAAA…` */
   readonly hostKey: string;
-  /** The folders that the node was made with: a container's layers, lowest last; a virtual machine's image, saved state and, with `zfs`, ZFS. */
+  /**
+   * The folders that the node was made with: a container's layers, lowest last; a virtual machine's image, saved state and, with
+   * `zfs`, ZFS.
+   */
   readonly images: readonly string[];
   readonly folder: string;
 }

@@ -23,7 +23,10 @@ function serverEndpoint({ gateway }: LabPlace): string {
   return `${isIPv6(gateway) ? `[${gateway}]` : gateway}:${port}`;
 }
 
-/** Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. Returns their number and bytes. */
+/**
+ * Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. Returns their number
+ * and bytes.
+ */
 export async function indexRepository(folder: string): Promise<{ count: number; bytes: number }> {
   const stanzas: string[] = [];
   let bytes = 0;

@@ -77,7 +77,10 @@ export async function waitForSsh(
   });
 }
 
-/** Whether a server at this address sends data: false at once after a refusal, or after 250 ms without a connection. An accepted connection has 20 s more. */
+/**
+ * Whether a server at this address sends data: false at once after a refusal, or after 250 ms without a connection. An accepted
+ * connection has 20 s more.
+ */
 export function greets(host: string, port = 22): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });

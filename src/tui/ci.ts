@@ -28,7 +28,10 @@ export function foldOf(ci: Ci, { title, id, since, until }: FoldedLines): readon
   return [`${mark("start", since)}[collapsed=true]\r\u001b[0K${title}`, `${mark("end", until)}\r\u001b[0K`];
 }
 
-/** The text without commands for GitHub's runner (`::` at the start of a line, `##[` anywhere): a node's output must not command the runner. */
+/**
+ * The text without commands for GitHub's runner (`::` at the start of a line, `##[` anywhere): a node's output must not command the
+ * runner.
+ */
 export function escapeForCi(ci: Ci | undefined, text: string): string {
   return ci === "github" ? text.replaceAll("##[", "## [").replaceAll(/^(\s*):(?=:)/gm, "$1: ") : text;
 }

@@ -1,4 +1,7 @@
-/** The effects of the first, second and third Ctrl-C (docs/runner.md, Stopping): no new step starts; running steps are ended; the view leaves. */
+/**
+ * The effects of the first, second and third Ctrl-C (docs/runner.md, Stopping): no new step starts; running steps are ended; the view
+ * leaves.
+ */
 export type InterruptStep = "stop" | "abort" | "leave";
 
 /** Counts how often an operator pressed Ctrl-C in one view. */

@@ -15,7 +15,10 @@ export interface PageFrame {
   readonly project: string;
   /** The version of kcore. */
   readonly version: string;
-  /** The secret path before all addresses; empty without one. A browser sends the cookie below this path alone, so no server on another port gets the cookie. */
+  /**
+   * The secret path before all addresses; empty without one. A browser sends the cookie below this path alone, so no server on
+   * another port gets the cookie.
+   */
   readonly root: string;
 }
 

@@ -7,7 +7,10 @@ import { justify, lineWidth, span, type Line } from "./text.ts";
 import type { Theme, Glyphs } from "./theme.ts";
 import type { RunUi } from "./run-ui.ts";
 
-/** The last line: a message, a field to type in, or the keys. `question`: the kind of the question that keys answer; `open`: all questions. */
+/**
+ * The last line: a message, a field to type in, or the keys. `question`: the kind of the question that keys answer; `open`: all
+ * questions.
+ */
 export function footerOf(
   { model, ui, theme, size: { columns: width }, real, player }: SceneProps,
   { question, open }: { readonly question: Question["kind"] | undefined; readonly open: number },

@@ -178,7 +178,10 @@ export class OutputPager {
     }
   }
 
-  /** Calls `call` for each output of the step from the offset `start` on, up to the event `until`, and `passed` with each offset reached. */
+  /**
+   * Calls `call` for each output of the step from the offset `start` on, up to the event `until`, and `passed` with each offset
+   * reached.
+   */
   async #walk({ start, until, call, passed = () => undefined }: Walk): Promise<void> {
     let at = start;
     let rest: Buffer = Buffer.alloc(0);

@@ -8,7 +8,10 @@ import { takeColumns, widthOf } from "#base/text.ts";
 import { span, wrapParts, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** A question, and the answer as typed so far; not even the length of a secret answer is shown. `follows`: lines on the run after a confirmation. */
+/**
+ * A question, and the answer as typed so far; not even the length of a secret answer is shown. `follows`: lines on the run after a
+ * confirmation.
+ */
 export function questionLines(
   question: Question,
   open: number,
