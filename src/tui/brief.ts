@@ -37,8 +37,8 @@ export class BriefLines {
   readonly #heldNotes = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
   /** Stages of nodes whose steps in order already have their line. */
   readonly #counted = new Set<string>();
-  /** Nodes that a line has reported as unreachable: their return is news. */
-  readonly #unreachable = new Set<string>();
+  /** Nodes whose lost or repeated connection a line has reported: their return is news. */
+  readonly #disconnected = new Set<string>();
 
   constructor({ detail, folds }: { readonly detail: "quiet" | "brief"; readonly folds: boolean }) {
     this.#quiet = detail === "quiet";
@@ -78,18 +78,18 @@ export class BriefLines {
         return { lines: this.#leaveStage(before, event) };
       case "run.started":
         // A resumed run begins its stages again.
-        for (const state of [this.#named, this.#heldOutput, this.#heldNotes, this.#counted, this.#unreachable]) state.clear();
+        for (const state of [this.#named, this.#heldOutput, this.#heldNotes, this.#counted, this.#disconnected]) state.clear();
         return this.#quiet ? nothing : { lines: describeEvent(before, event) };
       case "node.disconnected":
       case "node.waiting":
       case "node.rebooted":
       case "node.connecting": {
         const lines = describeEvent(before, event);
-        if (lines.length > 0) this.#unreachable.add(event.node);
+        if (lines.length > 0) this.#disconnected.add(event.node);
         return this.#quiet && event.type !== "node.disconnected" ? nothing : { lines };
       }
       case "node.connected":
-        return this.#unreachable.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : nothing;
+        return this.#disconnected.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : nothing;
       case "step.note":
       case "action.note":
       case "step.output":

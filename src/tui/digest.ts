@@ -10,10 +10,10 @@ import { repeatCommand } from "./repeat-command.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { groupAlike, itemsByNode, itemNames } from "./work-item.ts";
 
-/** The facts of the record beside the events. */
+/** The facts of a run's record besides its events. */
 export interface DigestFacts {
   readonly id: string;
-  /** `done`, `failed`, `died` …, as `runs list` has it. */
+  /** `done`, `failed`, `died` …, as `kcore runs list` shows it. */
   readonly state: string;
   readonly who: string;
   readonly command: string;

@@ -14,7 +14,7 @@ export function statusWord({ status }: { readonly status: NodeStatusName }): str
   return statusWords[status];
 }
 
-/** The approval of a node; a node that has never registered has none. */
+/** The approval of a node; `-` for a node that has never registered. */
 export function approvalWord({
   approval,
   status,

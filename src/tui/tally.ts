@@ -116,8 +116,8 @@ export function tallyOfRun(
 }
 
 /**
- * Milliseconds that the node took by `now`; for a node without a connection, the time of the bastion's actions for it. Undefined: none
- * has begun.
+ * Milliseconds that the node took by `now`; for a node without a connection, the time of the bastion's actions for it. Undefined
+ * for a node without both.
  */
 export function timeOfNode(node: NodeModel, work: readonly Work[], now: number): number | undefined {
   return nodeTime(node, now) ?? (work.length === 0 ? undefined : busyTime(work, now));

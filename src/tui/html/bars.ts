@@ -2,10 +2,7 @@ import type { Piece } from "./work.ts";
 import { html, Html } from "./html.ts";
 import { stepLabel } from "./labels.ts";
 
-/**
- * The time that the page's bars span, in milliseconds since the epoch. A span that may grow ends at `Infinity`; units of its bars are
- * ms.
- */
+/** The time that the page's bars span, in milliseconds since the epoch. A span that may grow ends at `Infinity`. */
 export interface TimeSpan {
   readonly from: number;
   readonly to: number;
