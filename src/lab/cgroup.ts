@@ -23,7 +23,7 @@ export async function processesOf(group: string): Promise<number[]> {
   const first = hierarchies().find((hierarchy) => existsSync(join(hierarchy, group)));
   if (first === undefined) return [];
   const found = new Set<number>();
-  for (const folder of treeOf(join(first, group))) {
+  for (const folder of folderTree(join(first, group))) {
     const text = await readFile(join(folder, "cgroup.procs"), "utf8").catch(() => "");
     for (const line of text.split("\n")) if (line !== "" && line !== "0") found.add(Number(line));
   }
@@ -88,7 +88,7 @@ export async function killAll(group: string): Promise<boolean> {
 /** Removes a cgroup, and cgroups below it, from every hierarchy; a cgroup with processes stays. */
 export async function removeGroup(group: string): Promise<void> {
   for (const hierarchy of hierarchies()) {
-    for (const folder of treeOf(join(hierarchy, group)).toReversed()) await rmdir(folder).catch(() => {});
+    for (const folder of folderTree(join(hierarchy, group)).toReversed()) await rmdir(folder).catch(() => {});
   }
 }
 
@@ -116,12 +116,12 @@ function signal(pid: number, name: NodeJS.Signals | number): void {
 }
 
 /** A folder and all folders in it, parents first; a cgroup may vanish during the reading. */
-function treeOf(folder: string): string[] {
+function folderTree(folder: string): string[] {
   let inside: string[] = [];
   try {
     inside = readdirSync(folder, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
-      .flatMap((entry) => treeOf(join(folder, entry.name)));
+      .flatMap((entry) => folderTree(join(folder, entry.name)));
   } catch {
     return existsSync(folder) ? [folder] : [];
   }

@@ -31,7 +31,7 @@ export async function cutContainer(place: LabPlace, node: NodeRecord): Promise<v
   const pids = await processesOf(group);
   const supervisor = Number(await readFile(join(node.folder, "pid"), "utf8").catch(() => ""));
   if (pids.includes(supervisor)) {
-    const init = await childOf(await childOf(supervisor));
+    const init = await firstChild(await firstChild(supervisor));
     await freeze(group, true);
     try {
       await cutPower([
@@ -79,7 +79,7 @@ async function makeState(node: NodeRecord): Promise<void> {
 }
 
 /** The first child of a process. The supervisor's is nspawn, and nspawn's is the node's PID 1. */
-async function childOf(pid: number | undefined): Promise<number | undefined> {
+async function firstChild(pid: number | undefined): Promise<number | undefined> {
   if (pid === undefined) return undefined;
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
   const first = Number(text.split(" ")[0]);

@@ -11,7 +11,7 @@ import { withLock } from "./lock.ts";
 import { detachLoops, findLoops } from "./processes.ts";
 import { removeMachine } from "./machine.ts";
 import { lockOfLab, type LabPlace } from "./place.ts";
-import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.ts";
+import { lockOfNode, readNodeRecord, readNodeRecords, type NodeRecord } from "./record.ts";
 
 /**
  * Kills and removes these nodes, by default all; with the last node go the package server, the bridge, the cgroups and the
@@ -23,7 +23,7 @@ export async function takeDown(
   { tasks, note }: { readonly tasks: RunTasks; readonly note: (line: string) => void },
 ): Promise<void> {
   const all = names === undefined || names.length === 0;
-  const records = all ? await readRecords(place) : await Promise.all(names.map((name) => readRecord(place, name)));
+  const records = all ? await readNodeRecords(place) : await Promise.all(names.map((name) => readNodeRecord(place, name)));
   const remove = (record: NodeRecord): Promise<void> =>
     withLock(place.home, lockOfNode(place, record), 120, () => removeMachine(place, record));
   if (all && records.length === 0 && !existsSync(place.folder) && (await findLeftovers(place)).length === 0) {
@@ -37,7 +37,7 @@ export async function takeDown(
     })),
   );
   await withLock(place.home, lockOfLab(place), 60, async () => {
-    if ((await readRecords(place)).length > 0) return; // other nodes stay, or another command has just made new ones
+    if ((await readNodeRecords(place)).length > 0) return; // other nodes stay, or another command has just made new ones
     await sweep(place);
     await refuseLeftovers(place);
     await rm(place.folder, { recursive: true, force: true }); // another “down” may have been faster

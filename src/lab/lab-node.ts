@@ -12,7 +12,7 @@ import {
   type NodeSpec,
 } from "./record.ts";
 import { withLock } from "./lock.ts";
-import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
+import { cutMachine, devicesOf, isMachineUp, startMachine } from "./machine.ts";
 import { defaultLab, type LabPlace } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import { serialOf } from "./roster-text.ts";
@@ -82,7 +82,7 @@ export async function labNode(place: LabPlace, record: NodeRecord, prepare: Prep
     id,
     hostKey,
     identityFile: identityFileOf(place),
-    disks: await disksOf(place, record),
+    disks: await labDisks(place, record),
     isRunning: () => isRunning(place, record),
     /** Throws `LAB_NODE_FAILED`, with the command that starts the node, if the node does not run. */
     requireRunning,
@@ -137,7 +137,7 @@ export function startTask(place: LabPlace, record: NodeRecord): Task {
   return {
     title: `starting ${record.name}`,
     work: async () => {
-      const isRunningAlready = await isUp(place, record);
+      const isRunningAlready = await isMachineUp(place, record);
       if (!isRunningAlready)
         await withLock(place.home, lockOfNode(place, record), 120, () => startMachine(place, record));
       await waitForSsh(place, record);
@@ -146,7 +146,7 @@ export function startTask(place: LabPlace, record: NodeRecord): Task {
   };
 }
 
-export async function statusOf(place: LabPlace, record: NodeRecord): Promise<LabNodeStatus> {
+export async function nodeStatus(place: LabPlace, record: NodeRecord): Promise<LabNodeStatus> {
   const { name, kind, address, id } = record;
   return {
     name,
@@ -158,7 +158,7 @@ export async function statusOf(place: LabPlace, record: NodeRecord): Promise<Lab
   };
 }
 
-async function disksOf(place: LabPlace, record: NodeRecord): Promise<LabDisk[]> {
+async function labDisks(place: LabPlace, record: NodeRecord): Promise<LabDisk[]> {
   const devices = (await isRunning(place, record)) ? await devicesOf(record) : [];
   const link = record.kind === "vm" ? "virtio" : "lab";
   return record.disks.map((size, index) => {

@@ -6,7 +6,7 @@ import { takeDown } from "./down.ts";
 import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
 import { identityFileOf, makeKey } from "./shell.ts";
-import { labNode, startTask, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
+import { labNode, startTask, nodeStatus, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
 import { isRunning } from "./processes.ts";
@@ -19,7 +19,7 @@ import {
   recordLabPlace,
   type PlaceOptions,
 } from "./place.ts";
-import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
+import { makeRecords, readNodeRecord, readNodeRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
 import { labRosterText } from "./roster-text.ts";
 
@@ -85,11 +85,11 @@ export async function openLab(options: LabOptions = {}) {
     /** Takes these nodes away, by default all; with the last node everything else. Throws as `takeDown`. */
     down: (names?: readonly string[]) => takeDown(place, names, { tasks, note }),
     /** Throws `LAB_NODE_UNKNOWN`. */
-    node: async (name: string): Promise<LabNode> => labNode(place, await readRecord(place, name), prepare, tasks),
-    list: async () => Promise.all((await readRecords(place)).map((record) => statusOf(place, record))),
+    node: async (name: string): Promise<LabNode> => labNode(place, await readNodeRecord(place, name), prepare, tasks),
+    list: async () => Promise.all((await readNodeRecords(place)).map((record) => nodeStatus(place, record))),
     /** A roster file of the running nodes. */
     roster: async () => {
-      const records = await readRecords(place);
+      const records = await readNodeRecords(place);
       const running = await Promise.all(records.map((record) => isRunning(place, record)));
       const options = { lab: place.name, identityFile: identityFileOf(place) };
       return labRosterText(
@@ -107,8 +107,8 @@ const weights = { fleet: 4096, machine: 32_768 } as const;
 export async function listLabs(home?: string): Promise<readonly (LabNodeStatus & { readonly lab: string })[]> {
   const labs = (await labNames(home)).map(async (lab) => {
     const place = await findLabPlace({ name: lab, ...(home === undefined ? {} : { home }) });
-    const records = await readRecords(place);
-    return Promise.all(records.map(async (record) => ({ lab, ...(await statusOf(place, record)) })));
+    const records = await readNodeRecords(place);
+    return Promise.all(records.map(async (record) => ({ lab, ...(await nodeStatus(place, record)) })));
   });
   return (await Promise.all(labs)).flat();
 }

@@ -5,7 +5,7 @@ import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /**
- * Does `work` while holding the lock `name` of the labs in `home`. Waits for the lock up to `seconds`, then throws `LAB_BUSY`.
+ * Does `work` while holding the lock `name` of the folder `home`, for labs and for packs. Waits for the lock up to `seconds`, then throws `LAB_BUSY`.
  * `waiting` is called if the wait takes more than a second.
  */
 export async function withLock<T>(

@@ -4,16 +4,16 @@ import { diskFile, type NodeRecord } from "./record.ts";
 import { detachLoops, isRunning, killMachine } from "./processes.ts";
 import type { LabPlace } from "./place.ts";
 import { mustRun } from "./run-command.ts";
-import { isNamed, startVm } from "./vm/vm.ts";
+import { hasName, startVm } from "./vm/vm.ts";
 
 /** Whether a node runs. A virtual machine without its name does not count: a killed command may have left it so. */
-export async function isUp(place: LabPlace, node: NodeRecord): Promise<boolean> {
-  return (node.kind !== "vm" || isNamed(node)) && (await isRunning(place, node));
+export async function isMachineUp(place: LabPlace, node: NodeRecord): Promise<boolean> {
+  return (node.kind !== "vm" || hasName(node)) && (await isRunning(place, node));
 }
 
 /** Starts a node unless it runs; returns before ssh answers. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`, `LAB_COMMAND_FAILED`. */
 export async function startMachine(place: LabPlace, node: NodeRecord): Promise<void> {
-  if (await isUp(place, node)) return;
+  if (await isMachineUp(place, node)) return;
   if (await isRunning(place, node)) await killMachine(place, node);
   for (const index of node.disks.keys()) await makeDisk(node, index);
   await (node.kind === "vm" ? startVm(place, node) : startContainer(place, node));

@@ -55,31 +55,31 @@ const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][
 export async function findLabPlace({ home, name = defaultLab, bridge, net }: PlaceOptions = {}): Promise<LabPlace> {
   const root = homeOf(home);
   if (!namePattern.test(name))
-    throw usage(`“${name}” cannot be a lab's name: lower case letters, digits and “-”, at most 20`);
+    throw usageError(`“${name}” cannot be a lab's name: lower case letters, digits and “-”, at most 20`);
   if (/[,:\\\s]/.test(root))
-    throw usage(`the lab's folder ${root} may not contain a comma, a colon, a backslash or a space`);
+    throw usageError(`the lab's folder ${root} may not contain a comma, a colon, a backslash or a space`);
   const folder = join(root, "labs", name);
   const recorded = await readCached(recordFile(folder), RecordedNetwork);
   const derived = deriveNetwork(name);
   const chosen = { bridge: bridge ?? recorded?.bridge ?? derived.bridge, net: net ?? recorded?.net ?? derived.net };
   if (!/^[a-z][a-z0-9]{0,7}$/.test(chosen.bridge)) {
-    throw usage(`“${chosen.bridge}” cannot be a bridge's name: lower case letters and digits, at most 8`);
+    throw usageError(`“${chosen.bridge}” cannot be a bridge's name: lower case letters and digits, at most 8`);
   }
   if (!netPattern.test(chosen.net) && !net6Pattern.test(chosen.net))
-    throw usage(
+    throw usageError(
       `“${chosen.net}” is not the beginning of a private /24, such as 10.77.0, or /64 of IPv6, such as fd77:0:0:1`,
     );
   if (recorded && (recorded.bridge !== chosen.bridge || recorded.net !== chosen.net)) {
-    throw usage(
-      `lab “${name}” is up on bridge ${recorded.bridge} with ${networkOf(recorded.net)}: take it down first, or use another --name`,
+    throw usageError(
+      `lab “${name}” is up on bridge ${recorded.bridge} with ${networkRange(recorded.net)}: take it down first, or use another --name`,
     );
   }
-  const network = networkOf(chosen.net);
+  const network = networkRange(chosen.net);
   const gateway = addressAt({ network }, 1);
   return { name, home: root, folder, ...chosen, network, gateway, group: `kcore-lab-${chosen.bridge}` };
 }
 
-function networkOf(net: string): string {
+function networkRange(net: string): string {
   return net.includes(":") ? `${net}::/64` : `${net}.0/24`;
 }
 
@@ -119,7 +119,7 @@ const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
 /** The sorted names of packages that this command or an earlier one asks for in a lab. Throws `USAGE`. */
 export async function namedPackages(place: LabPlace, named: readonly string[] = []): Promise<readonly string[]> {
   const bad = named.find((name) => !packagePattern.test(name));
-  if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);
+  if (bad !== undefined) throw usageError(`“${bad}” cannot be the name of a Debian package`);
   const recorded = (await readCached(packagesFile(place), PackageNames)) ?? [];
   return [...new Set([...recorded, ...named])].sort();
 }
@@ -146,6 +146,6 @@ function deriveNetwork(name: string): { bridge: string; net: string } {
   };
 }
 
-function usage(message: string): KcoreError {
+function usageError(message: string): KcoreError {
   return new KcoreError({ code: "USAGE", message });
 }

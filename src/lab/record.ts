@@ -59,7 +59,7 @@ export function lockOfNode({ name }: LabPlace, node: NodeRecord): string {
 }
 
 /** The nodes that were made and not taken down, sorted by the number of their address. */
-export async function readRecords(place: LabPlace): Promise<NodeRecord[]> {
+export async function readNodeRecords(place: LabPlace): Promise<NodeRecord[]> {
   const nodes = join(place.folder, "nodes");
   const names = existsSync(nodes) ? await readdir(nodes) : [];
   const records: NodeRecord[] = [];
@@ -72,8 +72,8 @@ export async function readRecords(place: LabPlace): Promise<NodeRecord[]> {
 }
 
 /** The record of one node; throws `LAB_NODE_UNKNOWN` with the nearest name. */
-export async function readRecord(place: LabPlace, name: string): Promise<NodeRecord> {
-  const records = await readRecords(place);
+export async function readNodeRecord(place: LabPlace, name: string): Promise<NodeRecord> {
+  const records = await readNodeRecords(place);
   const found = records.find((record) => record.name === name);
   if (found) return found;
   const names = records.map((record) => record.name);
@@ -91,7 +91,7 @@ export async function readRecord(place: LabPlace, name: string): Promise<NodeRec
  */
 export async function makeRecords(place: LabPlace, specs: readonly NodeSpec[], images: Images): Promise<NodeRecord[]> {
   for (const spec of specs) checkSpec(spec);
-  const records = await readRecords(place);
+  const records = await readNodeRecords(place);
   const wanted: NodeRecord[] = [];
   for (const spec of specs) {
     const known = records.find((record) => record.name === spec.name);

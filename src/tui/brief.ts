@@ -1,7 +1,7 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
-import { describeDiff, describeEvent, line, type PlainLine } from "./describe-event.ts";
+import { describeDiff, describeEvent, nodeLine, type PlainLine } from "./describe-event.ts";
 import { busyTime, tallyOf, tallyOfNode } from "./tally.ts";
 import { stepIn, withoutWave, workIn } from "./work-item.ts";
 
@@ -18,7 +18,7 @@ export interface EventLines {
 type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${string}` }>;
 type EndEvent = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
-const nothing: EventLines = { lines: [] };
+const noLines: EventLines = { lines: [] };
 /** Milliseconds after which lines report work that is in order, too, because the operator waits for it. */
 export const longMs = 5000;
 /** Up to so many lines of output are not folded. */
@@ -66,30 +66,30 @@ export class BriefLines {
     switch (event.type) {
       case "stage.finished":
       case "node.milestone":
-        return nothing;
+        return noLines;
       case "node.sending": {
         const since = before.nodes.get(event.node)?.sending?.since ?? event.at;
-        return this.#quiet || event.at - since < longMs ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet || event.at - since < longMs ? noLines : { lines: describeEvent(before, event) };
       }
       case "node.sent":
-        return this.#quiet || event.duration < longMs ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet || event.duration < longMs ? noLines : { lines: describeEvent(before, event) };
       case "action.started":
       case "step.started":
         return { lines: this.#leaveStage(before, event) };
       case "run.started":
         // A resumed run begins its stages again.
         for (const state of [this.#named, this.#heldOutput, this.#heldNotes, this.#counted, this.#disconnected]) state.clear();
-        return this.#quiet ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet ? noLines : { lines: describeEvent(before, event) };
       case "node.disconnected":
       case "node.waiting":
       case "node.rebooted":
       case "node.connecting": {
         const lines = describeEvent(before, event);
         if (lines.length > 0) this.#disconnected.add(event.node);
-        return this.#quiet && event.type !== "node.disconnected" ? nothing : { lines };
+        return this.#quiet && event.type !== "node.disconnected" ? noLines : { lines };
       }
       case "node.connected":
-        return this.#disconnected.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : nothing;
+        return this.#disconnected.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : noLines;
       case "step.note":
       case "action.note":
       case "step.output":
@@ -102,7 +102,7 @@ export class BriefLines {
         const { node, outcome } = event;
         const stageLines = this.#leaveStage(before, event);
         if (outcome !== "done") return { lines: [...stageLines, ...describeEvent(before, event)] };
-        return this.#quiet ? nothing : { lines: [...stageLines, line("done", node, `done${countsOf(before, node)}`)] };
+        return this.#quiet ? noLines : { lines: [...stageLines, nodeLine("done", node, `done${countsOf(before, node)}`)] };
       }
       default:
         return { lines: describeEvent(before, event) };
@@ -138,7 +138,7 @@ export class BriefLines {
     const wasNamed = this.#named.delete(key);
     const stageLines = outcome === "skipped" ? [] : this.#leaveStage(before, event);
     if (outcome === "failed") return { lines: [...stageLines, ...held, ...describeEvent(before, event)] };
-    if (this.#quiet) return nothing;
+    if (this.#quiet) return noLines;
     if (outcome === "ok" || outcome === "skipped") {
       const isLong = event.type === "action.finished" && duration >= longMs;
       return { lines: wasNamed || isLong ? [...stageLines, ...describeEvent(before, event)] : stageLines };
@@ -177,7 +177,7 @@ function describeStage(node: string, stage: string, all: readonly StepModel[]): 
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
   ];
   const took = time >= 1000 ? `  ${formatDuration(time)}` : "";
-  return [line("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${took}`)];
+  return [nodeLine("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${took}`)];
 }
 
 /** “: 36 in order, 1 changed”. */
@@ -201,7 +201,7 @@ function workKey(event: StepOrAction): string {
 }
 
 function startLine(event: StepOrAction, model: RunModel): PlainLine {
-  if (!("step" in event)) return line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
+  if (!("step" in event)) return nodeLine("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
   const title = "title" in event ? event.title : stepIn(model, event)?.title;
-  return line("started", event.node, title ?? event.step);
+  return nodeLine("started", event.node, title ?? event.step);
 }

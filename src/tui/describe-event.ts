@@ -44,47 +44,47 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
         ? [{ mark: "skipped", text: `stage ${event.stage}: skipped${because(event.reason)}` }]
         : [];
     case "node.connecting":
-      return event.attempt > 1 ? [line("started", event.node, `connecting, attempt ${event.attempt}`)] : [];
+      return event.attempt > 1 ? [nodeLine("started", event.node, `connecting, attempt ${event.attempt}`)] : [];
     case "node.connected":
-      return [line("done", event.node, `connected${event.fingerprint ? `  ${event.fingerprint}` : ""}`)];
+      return [nodeLine("done", event.node, `connected${event.fingerprint ? `  ${event.fingerprint}` : ""}`)];
     case "node.disconnected":
-      return [line("warning", event.node, `connection lost: ${event.reason}${retryText(event.retryIn)}`)];
+      return [nodeLine("warning", event.node, `connection lost: ${event.reason}${retryText(event.retryIn)}`)];
     case "node.waiting":
-      return [line("started", event.node, `waiting: ${event.reason}`)];
+      return [nodeLine("started", event.node, `waiting: ${event.reason}`)];
     case "node.rebooted":
-      return [line("done", event.node, "rebooted")];
+      return [nodeLine("done", event.node, "rebooted")];
     case "node.saved":
-      return [line("done", event.node, savedText(event))];
+      return [nodeLine("done", event.node, savedText(event))];
     case "node.unsaved":
-      return [line("output", event.node, `${event.device} is unchanged: its saved table is not kept`)];
+      return [nodeLine("output", event.node, `${event.device} is unchanged: its saved table is not kept`)];
     case "node.sending":
-      return isReported(before, event) ? [line("output", event.node, sendingText(event))] : [];
+      return isReported(before, event) ? [nodeLine("output", event.node, sendingText(event))] : [];
     case "node.sent":
-      return [line("done", event.node, sentText(event))];
+      return [nodeLine("done", event.node, sentText(event))];
     case "node.milestone":
-      return [line("done", event.node, `milestone ${event.milestone}`)];
+      return [nodeLine("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
       return describeNodeEnd(before, event);
     case "step.note": {
       const title = stepIn(before, event)?.title ?? event.step;
-      return [...lateStart(before, event), line("output", event.node, `${title}: ${event.text}`)];
+      return [...lateStart(before, event), nodeLine("output", event.node, `${title}: ${event.text}`)];
     }
     case "step.output":
       return [...lateStart(before, event), ...outputLines(event.node, event)];
     case "step.finished":
       return describeStepEnd(event);
     case "action.started":
-      return [line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`)];
+      return [nodeLine("started", event.item ?? "bastion", `${event.stage}: ${event.action}`)];
     case "action.output":
       return outputLines(event.item ?? "bastion", event);
     case "action.note":
-      return [line("output", event.item ?? "bastion", `${event.stage}: ${event.text}`)];
+      return [nodeLine("output", event.item ?? "bastion", `${event.stage}: ${event.text}`)];
     case "action.finished":
       return describeActionEnd(event);
     case "question.asked":
-      return [line("title", event.question.node ?? "kcore", `asks: ${event.question.text}`)];
+      return [nodeLine("title", event.question.node ?? "kcore", `asks: ${event.question.text}`)];
     case "warning":
-      return [line("warning", event.node ?? "kcore", event.text)];
+      return [nodeLine("warning", event.node ?? "kcore", event.text)];
   }
 }
 
@@ -118,7 +118,7 @@ function isReported(model: RunModel, { node, name, sent, total }: Of<"node.sendi
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
 /** A line that begins with the name `who`; so does each further line of its text. */
-export function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
+export function nodeLine(mark: PlainLine["mark"], who: string, text: string): PlainLine {
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
 
@@ -132,7 +132,7 @@ function runTitle({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<
 /** The line with a step's name before its first output or note; a step without either is named at its end. */
 function lateStart(before: RunModel, event: Of<"step.note"> | Of<"step.output">): readonly PlainLine[] {
   const step = stepIn(before, event);
-  return step?.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];
+  return step?.tail === "" && step.note === undefined ? [nodeLine("started", event.node, step.title)] : [];
 }
 
 function outputLines(
@@ -140,9 +140,9 @@ function outputLines(
   { text, stream, skipped }: Of<"step.output" | "action.output">,
 ): readonly PlainLine[] {
   const bar = stream === "err" ? "!" : "|";
-  const gap = skipped ? [line("output", who, `… ${skipped} bytes left out`)] : [];
+  const gap = skipped ? [nodeLine("output", who, `… ${skipped} bytes left out`)] : [];
   const lines = cleanText(text).replace(/\n$/, "").split("\n");
-  return [...gap, ...lines.map((one) => line("output", who, `${bar} ${one}`))];
+  return [...gap, ...lines.map((one) => nodeLine("output", who, `${bar} ${one}`))];
 }
 
 /** The mark of an outcome in lines. */
@@ -166,8 +166,8 @@ function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {
   const why = outcome === "failed" && problem ? `: ${causeLine(event)} [${problem.code}]` : "";
   const end = `${title}  ${outcomeLabel(outcome, always)}${why}${because(reason)}${tookText(duration)}`;
   const hasDetails = outcome === "changed" || outcome === "would-change" || outcome === "failed";
-  const details = changes.map((change) => line("output", node, `  ${describeChange(change)}`));
-  return [line(endMarks[outcome], node, end), ...(hasDetails ? [...details, ...describeDiff(node, diff)] : [])];
+  const details = changes.map((change) => nodeLine("output", node, `  ${describeChange(change)}`));
+  return [nodeLine(endMarks[outcome], node, end), ...(hasDetails ? [...details, ...describeDiff(node, diff)] : [])];
 }
 
 function describeChange({ name, have, want }: Change): string {
@@ -186,22 +186,22 @@ export function describeDiff(node: string, diff: string | undefined): readonly P
   return diff
     .replace(/\n$/, "")
     .split("\n")
-    .map((one) => line("output", node, `  ${one}`));
+    .map((one) => nodeLine("output", node, `  ${one}`));
 }
 
 function describeNodeEnd(before: RunModel, { node, outcome, problem }: Of<"node.finished">): readonly PlainLine[] {
-  if (outcome === "done") return [line("done", node, "done")];
+  if (outcome === "done") return [nodeLine("done", node, "done")];
   const isKnown = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
   const why = problem && !isKnown ? `: ${shortProblem(problem)}` : "";
   const mark = outcome === "interrupted" ? "warning" : outcome === "not-started" ? "skipped" : "failed";
-  return [line(mark, node, `${outcome.replace("-", " ")}${why}`)];
+  return [nodeLine(mark, node, `${outcome.replace("-", " ")}${why}`)];
 }
 
 function describeActionEnd(event: Of<"action.finished">): readonly PlainLine[] {
   const { stage, action, item = "bastion", outcome, reason, problem, duration } = event;
   const why = problem ? `: ${shortProblem(causeFirst(problem))}` : "";
   const end = `${stage}: ${action}  ${outcomeLabel(outcome)}${why}${because(reason)}${tookText(duration)}`;
-  return [line(endMarks[outcome], item, end)];
+  return [nodeLine(endMarks[outcome], item, end)];
 }
 
 function shortProblem({ code, message }: Problem): string {

@@ -142,7 +142,7 @@ function caseLines(one: Case): string {
 
 function verdict(one: Case): readonly string[] {
   const { reason, problem, outcome } = one;
-  const kind = resultOf(one);
+  const kind = caseResult(one);
   if (kind === "skipped") return [`      ${tag("skipped", { message: reason ?? outcome ?? "" }, "/")}`];
   if (kind === "passed") return [];
   const message = causeLine(one) ?? reason ?? (outcome === undefined ? "did not end" : outcome);
@@ -175,12 +175,12 @@ const resultsByOutcome: Readonly<Record<Outcome | OwnEnd, CaseResult>> = {
   unfinished: "error",
 };
 
-function resultOf({ outcome }: Case): CaseResult {
+function caseResult({ outcome }: Case): CaseResult {
   return outcome === undefined ? "error" : resultsByOutcome[outcome];
 }
 
 function counts(cases: readonly Case[]): Readonly<Record<string, string>> {
-  const count = (wanted: CaseResult) => String(cases.filter((one) => resultOf(one) === wanted).length);
+  const count = (wanted: CaseResult) => String(cases.filter((one) => caseResult(one) === wanted).length);
   return {
     tests: String(cases.length),
     failures: count("failure"),

@@ -2,7 +2,7 @@ import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.
 import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
 import { sendingText } from "./describe-event.ts";
-import { plansOf, progressOf, type NodePlan } from "./progress.ts";
+import { plansOf, nodeProgress, type NodePlan } from "./progress.ts";
 import { actionsByNode, itemOf, mostImportant, workOn, type WorkItem } from "./work-item.ts";
 
 /** Each state of a row with its rank: failed nodes come first and stay there; then running, waiting, ended nodes. */
@@ -79,7 +79,7 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   const plans = plansOf(model);
   const isOver = model.state === "finished";
   for (const node of model.nodes.values())
-    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? [], isOver));
+    rows.push(rowOf(node, actions.get(node.name) ?? noActions, plans.get(node.name) ?? [], isOver));
   const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
   rowsByModel.set(model, all);
   return all;
@@ -93,7 +93,7 @@ function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
   return { ...row, state: "asking", rank: 1, reason: `asks: ${question.text}` };
 }
 
-const none: readonly ActionModel[] = [];
+const noActions: readonly ActionModel[] = [];
 const noRoles: readonly string[] = [];
 const rowsByModel = new WeakMap<RunModel, readonly NodeRow[]>();
 const rowByNode = new WeakMap<
@@ -103,9 +103,9 @@ const rowByNode = new WeakMap<
 
 function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan, over: boolean): NodeRow {
   const known = rowByNode.get(node);
-  if (known && known.over === over && isSame(known.actions, actions)) return known.row;
+  if (known && known.over === over && hasSameItems(known.actions, actions)) return known.row;
   const work = workOn(node, actions);
-  const { ended, planned, isOpen, share } = progressOf(plan, work, node.planned);
+  const { ended, planned, isOpen, share } = nodeProgress(plan, work, node.planned);
   const running = work.filter(({ outcome }) => outcome === undefined).length;
   const end = ownEnd(node, work);
   const { changed, wouldChange, unknown, failed } = tallyOf(work, 0, end ? [end] : []);
@@ -191,7 +191,7 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   };
 }
 
-function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+function hasSameItems(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
 }
 

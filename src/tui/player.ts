@@ -4,7 +4,7 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import type { Timers } from "#base/timers.ts";
 
 /** The speed of `--speed max`: all events at once. */
-export const MAX_SPEED = 1e6;
+export const maxSpeed = 1e6;
 
 export interface PlayerOptions {
   readonly events: readonly RunEvent[];
@@ -39,7 +39,7 @@ export interface PlayerState {
 export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" | "setSpeed" | "subscribe">;
 
 /** Milliseconds of the shortest timer; events within one are drawn together. */
-const TICK = 15;
+const shortestTimerMs = 15;
 
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
@@ -187,7 +187,7 @@ export class Player {
       this.#notify();
       return;
     }
-    const wait = Math.max(TICK, (next - position) / this.#speed);
+    const wait = Math.max(shortestTimerMs, (next - position) / this.#speed);
     this.#cancel = this.#clock.after(Math.min(wait, 2 ** 30), () => this.#advance());
   }
 

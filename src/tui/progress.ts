@@ -54,7 +54,7 @@ function hasEnded({ outcome, again }: Work): boolean {
 }
 
 /** The progress of the node in its plan. `announced`: the number of steps that the bastion has sent to the node so far. */
-export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): NodeProgress {
+export function nodeProgress(plan: NodePlan, work: readonly Work[], announced = 0): NodeProgress {
   const begun = plan.map(() => 0);
   const over = plan.map(() => 0);
   let [ended, unplanned, last] = [0, 0, -1];

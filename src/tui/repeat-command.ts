@@ -1,7 +1,7 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 
 /** Options of commands that start runs and take a value in the next word. */
-const optionsWithValue = new Set([
+const valueOptions = new Set([
   "--set",
   "--params",
   "--grant",
@@ -16,7 +16,7 @@ const optionsWithValue = new Set([
   "--report",
 ]);
 /** Options of the same commands that take no value. */
-const flags = new Set([
+const flagOptions = new Set([
   "--dry-run",
   "--skip-health",
   "--yes",
@@ -51,9 +51,9 @@ export function repeatCommand(command: string, nodes?: string): string {
       index += 1;
     } else if (word.startsWith("--on=")) hasTarget = true;
     else if (word === "--detach") continue;
-    else if (optionsWithValue.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
+    else if (valueOptions.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
     else if (word.startsWith("-")) {
-      if (!flags.has(word) && !optionsWithValue.has(word.split("=")[0] as string)) return command;
+      if (!flagOptions.has(word) && !valueOptions.has(word.split("=")[0] as string)) return command;
       kept.push(word);
     } else if (++positional > mostNames) hasTarget = true;
     else kept.push(word);

@@ -39,11 +39,11 @@ export function tokenGuard(): TokenGuard {
       const name = `kcore-web-${port}`;
       return ({ headers, url = "" }) => {
         if (!hosts.has(headers.host ?? "")) return refuse(421, "this server answers to 127.0.0.1 and localhost only");
-        if (url.startsWith(`${root}/`) && isSame(cookieOf(headers.cookie, name), session)) return { kind: "admitted" };
+        if (url.startsWith(`${root}/`) && isEqualText(cookieOf(headers.cookie, name), session)) return { kind: "admitted" };
         const given = requestUrl(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
         if (given === undefined)
           return refuse(401, "the address that “kcore web” printed has the token that is asked for here");
-        if (!isSame(given, token))
+        if (!isEqualText(given, token))
           return refuse(
             403,
             "this token is not the one that “kcore web” printed: it has a new one each time it starts",
@@ -75,7 +75,7 @@ function cookieOf(header = "", name: string): string {
 }
 
 /** Compares two texts in constant time, so that the time of an answer tells nothing about the secret. */
-function isSame(given: string, wanted: string): boolean {
+function isEqualText(given: string, wanted: string): boolean {
   const [a, b] = [given, wanted].map((text) => createHash("sha256").update(text).digest());
   return timingSafeEqual(a as Buffer, b as Buffer);
 }

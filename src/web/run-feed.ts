@@ -11,7 +11,7 @@ import { LiveParts } from "./live-parts.ts";
 import { RunParts, type RunPartsOptions } from "./run-parts.ts";
 
 /** Fewest milliseconds between two drawings of a living run. */
-const redrawMs = 250;
+const liveRedrawMs = 250;
 /** Milliseconds until an ended run is followed again: an operator may resume it. */
 const followAgainMs = 2000;
 /** The pause after a drawing, as a multiple of the drawing's time. */
@@ -102,7 +102,7 @@ export class RunFeed {
       drawn = this.#changes;
       const began = performance.now();
       this.live.show(this.parts.draw(this.model, this.#isLive));
-      const pause = Math.max(redrawMs, pauseFactor * (performance.now() - began));
+      const pause = Math.max(liveRedrawMs, pauseFactor * (performance.now() - began));
       await wait(pause, signal).catch(() => undefined);
     }
     this.#isDrawing = false;

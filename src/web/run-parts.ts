@@ -14,7 +14,7 @@ import { tallyOfRun } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
 
 /** Most characters of a row's texts; the node's log has the others. */
-const BODY_TEXTS = 1_000_000;
+const mostBodyCharacters = 1_000_000;
 
 export interface RunPartsOptions {
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
@@ -101,7 +101,7 @@ export class RunParts {
     if (!lane) return undefined;
     const span = { from: model.startedAt, to: Math.max(model.lastAt, model.startedAt + 1) };
     const log = this.#options.logOf?.(lane.node?.name);
-    const budget = new Budget(BODY_TEXTS);
+    const budget = new Budget(mostBodyCharacters);
     return drawLaneBody(lane, { model, span, budget, keyed: true, ...(log !== undefined && { log }) });
   }
 

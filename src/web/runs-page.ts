@@ -1,6 +1,6 @@
 import { formatDuration } from "#base/units.ts";
 import { html, type Html, type HtmlValue } from "#tui/html/html.ts";
-import { count, labelOf, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
+import { countNoun, makeLabel, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { OpenQuestion } from "#tui/questions.ts";
 
 /** A run in the list. */
@@ -31,7 +31,7 @@ export interface RunsQuery {
 }
 
 /** The marks, as on a run's own page, by the states of the list. */
-const marksByState: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
+const marksByState: Readonly<Record<string, Parameters<typeof makeLabel>[0]>> = {
   starting: "running",
   running: "running",
   stopping: "running",
@@ -44,7 +44,7 @@ const marksByState: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
 };
 
 function runStateLabel(state: string): Label {
-  return state === "waiting" ? waitingForYou : labelOf(marksByState[state] ?? "unknown", state);
+  return state === "waiting" ? waitingForYou : makeLabel(marksByState[state] ?? "unknown", state);
 }
 
 export interface RunsPage {
@@ -144,5 +144,5 @@ function drawRow(
 
 function nodesCell(nodes: readonly string[]): HtmlValue {
   if (nodes.length <= 3) return nodes.join(", ");
-  return html`<span title="${nodes.slice(0, 200).join(", ")}">${count(nodes.length, "node")}</span>`;
+  return html`<span title="${nodes.slice(0, 200).join(", ")}">${countNoun(nodes.length, "node")}</span>`;
 }

@@ -28,7 +28,7 @@ export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> 
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
   const [image = "", golden = "", zfs] = node.images;
   const isLive = node.live === true;
-  const isNew = isLive ? !(await isBootable(node)) : !isNamed(node);
+  const isNew = isLive ? !(await isBootable(node)) : !hasName(node);
   if (isNew) {
     await rm(nameMark(node), { force: true });
     await rm(join(folder, "root.qcow2"), { force: true });
@@ -56,7 +56,7 @@ export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> 
         await resumeMachine(monitor);
         for (const disk of disks) await plug(monitor, disk);
       }
-      const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
+      const identity = ["/usr/local/lib/lab/identity", ...(await identityArguments(place, node))].join(" ");
       const onConsole = (line: string): Promise<string> =>
         runOnConsole(join(folder, sockets.console), line, { timeout: 300_000, lives });
       if (!resumes) await onConsole("systemctl is-system-running --wait");
@@ -92,7 +92,7 @@ async function unpackArchive(monitor: Qmp, file: string, onConsole: (line: strin
 }
 
 /** Whether a virtual machine has its name and keys; without them it is a copy of the saved state. */
-export function isNamed(node: NodeRecord): boolean {
+export function hasName(node: NodeRecord): boolean {
   return existsSync(nameMark(node));
 }
 
@@ -184,7 +184,7 @@ function macOf({ net }: LabPlace, { number }: NodeRecord): string {
 }
 
 /** The arguments of the script files/vm/usr/local/lib/lab/identity. */
-async function identityOf(place: LabPlace, node: NodeRecord): Promise<string[]> {
+async function identityArguments(place: LabPlace, node: NodeRecord): Promise<string[]> {
   const file = async (path: string): Promise<string> => (await readFile(path)).toString("base64");
   const now = String(Math.floor(Date.now() / 1000));
   const sources = Buffer.from(`${sourcesLine(place)}\n`).toString("base64");

@@ -9,10 +9,10 @@ export interface TimeSpan {
 }
 
 /** Units in the width of a drawing of bars: fine enough for a hundredfold zoom. */
-export const WIDE = 10_000;
-const TALL = 20;
+export const drawingWidth = 10_000;
+const drawingHeight = 20;
 /** The end of a running bar on an axis that may grow: eleven days. */
-const FAR = 1e9;
+const farthestEnd = 1e9;
 
 /** The height of a bar by its outcome: outcomes differ in shape, too. */
 const heights: Readonly<Record<string, number>> = {
@@ -60,38 +60,38 @@ type Paths = Map<string, string>;
 
 function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: TimeSpan): void {
   const { className } = stepLabel(outcome);
-  const tall = heights[className] ?? TALL;
+  const tall = heights[className] ?? drawingHeight;
   const [start, end] = [positionOn(from, span), positionOn(to, span)];
   // On a growing axis, the unit is chosen for an axis that ends where the bar begins.
-  const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
+  const unit = span.to === Infinity ? Math.max(1, start / drawingWidth) : 1;
   // Without a gap, adjacent bars would look like one.
   const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
   const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
   // V8 links added strings and flattens them again for each picture; joined strings are flat.
   paths.set(
     className,
-    [paths.get(className), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""),
+    [paths.get(className), "M", x, " ", (drawingHeight - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""),
   );
 }
 
 function drawPaths(paths: Paths): Html {
   const drawn = [...paths].map(([className, path]) => `<path class="${className}" d="${path}"/>`).join("");
-  return html`<svg class="bars" ${viewBox(WIDE)} preserveAspectRatio="none" aria-hidden="true">
+  return html`<svg class="bars" ${viewBox(drawingWidth)} preserveAspectRatio="none" aria-hidden="true">
     ${new Html(drawn)}
   </svg>`;
 }
 
 /** The position of a time on the axis, in units of the drawing. */
 export function positionOn(at: number, { from, to }: TimeSpan): number {
-  if (to === Infinity) return Math.min(FAR, Math.max(0, Math.round(at - from)));
-  return Math.round((Math.min(Math.max(at, from), to) - from) * (WIDE / Math.max(1, to - from)));
+  if (to === Infinity) return Math.min(farthestEnd, Math.max(0, Math.round(at - from)));
+  return Math.round((Math.min(Math.max(at, from), to) - from) * (drawingWidth / Math.max(1, to - from)));
 }
 
 /** The source of growing bars, fitted to the present length of the axis in milliseconds; web-page.js does the same. */
 export function fitBars(source: string, long: number): string {
-  return source.replace(viewBox(WIDE).source, viewBox(long).source);
+  return source.replace(viewBox(drawingWidth).source, viewBox(long).source);
 }
 
 function viewBox(wide: number): Html {
-  return html`viewBox="0 0 ${wide} ${TALL}"`;
+  return html`viewBox="0 0 ${wide} ${drawingHeight}"`;
 }

@@ -3,7 +3,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import { failuresOf, type RunFailure } from "../failures.ts";
 import { Budget, drawOutput, drawProblem, drawChanges, drawDiff } from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
-import { count, badge, stepLabel } from "./labels.ts";
+import { countNoun, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
 import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
@@ -35,7 +35,7 @@ export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine
         </article>`,
     )}
     ${others.slice(0, mostCards).map((failure) => drawFailure(failure, ids, budget, sourceLine))}
-    ${others.length > mostCards && html`<p>${count(others.length - mostCards, "more cause")}: see the nodes below.</p>`}
+    ${others.length > mostCards && html`<p>${countNoun(others.length - mostCards, "more cause")}: see the nodes below.</p>`}
   </section>`;
 }
 
@@ -51,7 +51,7 @@ function drawFailure(
     <ul class="nodes" aria-label="Nodes">
       ${named}${nodes.length > mostNames && html`<li>and ${nodes.length - mostNames} more</li>`}
     </ul>
-    ${nodes.length > 1 && html`<p class="gone">${count(nodes.length, "node")} failed the same way; ${nodes[0]} is shown.</p>`}
+    ${nodes.length > 1 && html`<p class="gone">${countNoun(nodes.length, "node")} failed the same way; ${nodes[0]} is shown.</p>`}
     ${drawProblem({ ...problem, message: cause }, sourceLine)}${item && drawOutput(item, budget, !problem.detail)}
   </article>`;
 }
@@ -82,7 +82,7 @@ export function drawForesight(model: RunModel): HtmlValue {
   return html`<section class="foresight" aria-labelledby="foresight">
     <h2 id="foresight">What would change</h2>
     ${some.map((one, index) => drawDryRunStep(one, index < changes.length, budget))}
-    ${rest > 0 && html`<p>${count(rest, "more step")}: see the nodes below.</p>`}
+    ${rest > 0 && html`<p>${countNoun(rest, "more step")}: see the nodes below.</p>`}
   </section>`;
 }
 

@@ -6,13 +6,13 @@ import { dryRunTotal } from "../dry-run-plan.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type FactRow } from "./details.ts";
 import { html, type Html } from "./html.ts";
-import { count, runningTime, labelOf, timestamp, waitingForYou } from "./labels.ts";
+import { countNoun, runningTime, makeLabel, timestamp, waitingForYou } from "./labels.ts";
 
 const ends = {
-  done: labelOf("ok", "done"),
-  failed: labelOf("failed", "failed"),
-  unreachable: labelOf("failed", "unreachable nodes"),
-  interrupted: labelOf("interrupted", "interrupted"),
+  done: makeLabel("ok", "done"),
+  failed: makeLabel("failed", "failed"),
+  unreachable: makeLabel("failed", "unreachable nodes"),
+  interrupted: makeLabel("interrupted", "interrupted"),
 } as const;
 
 /** The page's title. */
@@ -26,7 +26,7 @@ export function pageTitle(model: RunModel, isLive = false): string {
 export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
   const [question] = isLive && outcome === undefined ? model.questions : [];
-  const open = labelOf("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
+  const open = makeLabel("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
   const { mark, word, className } = outcome ? ends[outcome] : question ? waitingForYou : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
@@ -100,8 +100,8 @@ function leadOf(model: RunModel, isGoing: boolean): string {
   const done = counted("done");
   const head =
     done === all.length
-      ? `${count(done, "node")} done`
-      : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
+      ? `${countNoun(done, "node")} done`
+      : `${done.toLocaleString("en")} of ${countNoun(all.length, "node")} done`;
   return [
     ...(model.dryRun ? [dryRunTotal(model)] : []),
     head,

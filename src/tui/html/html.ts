@@ -44,7 +44,7 @@ function sourceOf(value: HtmlValue): string {
   return escapeText(typeof value === "number" ? String(value) : cleanText(value));
 }
 
-const entities: Readonly<Record<string, string>> = {
+const htmlEntities: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
   ">": "&gt;",
@@ -57,7 +57,7 @@ const invisible = /[\u061c\u200e\u200f\ufeff]/g;
 
 function escapeText(text: string): string {
   return text
-    .replace(/[&<>"']/g, (character) => entities[character] ?? "")
+    .replace(/[&<>"']/g, (character) => htmlEntities[character] ?? "")
     .replace(invisible, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

@@ -7,7 +7,7 @@ import { drawBars, type TimeSpan } from "./bars.ts";
 import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type FactRow } from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
-import { badge, stepLabel, count, nodeLabel } from "./labels.ts";
+import { badge, stepLabel, countNoun, nodeLabel } from "./labels.ts";
 
 export interface BodyOptions {
   readonly model: RunModel;
@@ -163,7 +163,7 @@ export function drawLane(
         : stepLabel(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
   const differs = dryRun ? tally.wouldChange : tally.changed;
   const counts = [
-    count(tally.run, "step"),
+    countNoun(tally.run, "step"),
     differs > 0 && `${differs} ${dryRun ? "would change" : "changed"}`,
     tally.failed > 0 && `${tally.failed} failed`,
     tally.unknown > 0 && `${tally.unknown} unknown`,

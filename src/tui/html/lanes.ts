@@ -10,9 +10,9 @@ import type { Lane } from "./work.ts";
 import { stepLabel } from "./labels.ts";
 
 /** Most steps that are drawn into the page itself; the steps of further nodes are packed until a reader opens their row. */
-const PLAIN_STEPS = 500;
+const mostPlainSteps = 500;
 /** Most characters of texts from nodes, in all rows together. */
-const TEXTS = 3_500_000;
+const mostTextCharacters = 3_500_000;
 
 export interface LanesOptions {
   readonly model: RunModel;
@@ -23,9 +23,9 @@ export interface LanesOptions {
 /** The timeline of a page that is complete in itself: stages, then a row for each node with its bars, which opens to its steps. */
 export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
   const span = { from: model.startedAt, to: Math.max(model.lastAt, model.startedAt + 1) };
-  const budget = new Budget(TEXTS);
+  const budget = new Budget(mostTextCharacters);
   const packed: string[] = [];
-  let plain = PLAIN_STEPS;
+  let plain = mostPlainSteps;
   const rows = lanes.map((lane, index) => {
     const { node, pieces, tally } = lane;
     const log = logOf?.(node?.name);

@@ -7,7 +7,7 @@ import { html, pageScript, pageStyle } from "./html.ts";
 import { drawLanes } from "./lanes.ts";
 import { lanesOf } from "./work.ts";
 
-export interface ReportOptions {
+export interface ReportPageOptions {
   /** The source line of a problem; undefined if the file cannot be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
   /** The path of a node's log, or without a name of the bastion's. */
@@ -20,7 +20,7 @@ export interface ReportOptions {
  * A run as one self-contained HTML page without network and without foreign scripts, by a policy in the page itself. Pure: the
  * same run gives the same page, of about 6 MB at most.
  */
-export function drawReport(model: RunModel, { sourceLine, logOf, version }: ReportOptions = {}): string {
+export function drawReport(model: RunModel, { sourceLine, logOf, version }: ReportPageOptions = {}): string {
   const lanes = lanesOf(model);
   const [style, script] = [pageStyle(), pageScript()];
   const policy = `default-src 'none'; style-src '${style.hash}'; script-src '${script.hash}'; base-uri 'none'; form-action 'none'`;

@@ -1,10 +1,10 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { positionOn, WIDE, type TimeSpan } from "./bars.ts";
+import { positionOn, drawingWidth, type TimeSpan } from "./bars.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import { kindsOfLane, laneKinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
-import { count, runningTime, stepLabel } from "./labels.ts";
+import { countNoun, runningTime, stepLabel } from "./labels.ts";
 
 /** Up to this many rows, failed nodes are open from the start; up to this many stages, their list is open. */
 export const fewRows = 12;
@@ -129,7 +129,7 @@ export function drawStages(model: RunModel, span: TimeSpan, isLive = false): Htm
           >: ${word},</span
         ></span
       ><span class="track"
-        ><svg class="bars" viewBox="0 0 ${WIDE} 20" preserveAspectRatio="none" aria-hidden="true">
+        ><svg class="bars" viewBox="0 0 ${drawingWidth} 20" preserveAspectRatio="none" aria-hidden="true">
           <path
             class="span ${label.className}"
             ${isGoing && html`data-from="${x}" `}d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z"
@@ -144,7 +144,7 @@ export function drawStages(model: RunModel, span: TimeSpan, isLive = false): Htm
   const failed = known.filter(({ state }) => state === "failed").length;
   return html`<details class="all-stages">
     <summary>
-      ${count(model.stages.length, "stage")}${rows.length < model.stages.length && `, ${rows.length} begun`}${failed > 0 && `, ${failed} failed`}
+      ${countNoun(model.stages.length, "stage")}${rows.length < model.stages.length && `, ${rows.length} begun`}${failed > 0 && `, ${failed} failed`}
     </summary>
     ${list}
   </details>`;

@@ -1,7 +1,7 @@
 import { oneLine, span, wrapText, type Line, type Span } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
-export type OutputStream = "out" | "err";
+export type StreamName = "out" | "err";
 
 /** A part of a text: the index of its first character, and the index after its last. */
 export type TextRange = readonly [from: number, to: number];
@@ -9,7 +9,7 @@ export type TextRange = readonly [from: number, to: number];
 /** A row of output as wide as the pane; longer where lines are not wrapped. */
 export interface OutputRow {
   readonly text: string;
-  readonly stream: OutputStream;
+  readonly stream: StreamName;
   /** The matches of a search; a match that continues in the next row is marked in both. */
   readonly marks?: readonly TextRange[];
   /** A match begins in this row. */
@@ -34,7 +34,7 @@ export function finder(text: string): RegExp | undefined {
 /** The rows of an output; `streamOf` gives the stream of a line. */
 export function outputRows(
   text: string,
-  streamOf: (line: number) => OutputStream,
+  streamOf: (line: number) => StreamName,
   { width, wrap, find }: RowOptions,
 ): readonly OutputRow[] {
   return text

@@ -101,13 +101,13 @@ export function dryRunLines(model: RunModel, theme: Theme, width: number): reado
     [span(` ${dryRunTotal(model)}`, "strong")],
     [],
     ...changes.flatMap((one) => [
-      headLine(one, theme.glyphs.wouldChange, theme, width),
+      stepHead(one, theme.glyphs.wouldChange, theme, width),
       ...reasonLines(one, width),
       ...changeBody(one, theme, width),
       [],
     ]),
     ...(unknown.length > 0 ? [[span(" unknown until earlier steps are applied", "accent")]] : []),
-    ...unknown.flatMap((one) => [headLine(one, theme.glyphs.unknown, theme, width), ...reasonLines(one, width)]),
+    ...unknown.flatMap((one) => [stepHead(one, theme.glyphs.unknown, theme, width), ...reasonLines(one, width)]),
   ];
 }
 
@@ -120,7 +120,7 @@ function rememberPlan(model: RunModel): DryRunPlan {
   return plan;
 }
 
-function headLine({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
+function stepHead({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
   const name = stage === title ? title : `${stage}: ${title}`;
   const left: Line = [
     span(" "),

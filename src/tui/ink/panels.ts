@@ -2,7 +2,7 @@ import { shortDuration } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
-import { MAX_SPEED, type PlayerState } from "../player.ts";
+import { maxSpeed, type PlayerState } from "../player.ts";
 import { titled } from "./blocks.ts";
 import { takeColumns, widthOf } from "#base/text.ts";
 import { span, wrapParts, wrapWords, type Line } from "./text.ts";
@@ -49,7 +49,7 @@ const yesNoKeys: Line = [
 ];
 
 /** The first four names, and the number of the others. */
-function firstNames(names: readonly string[]): string {
+function fewNames(names: readonly string[]): string {
   return names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
 }
 
@@ -66,7 +66,7 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   const running = nodeRows(model).flatMap(({ name, items }) =>
     items.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
   );
-  const work = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstNames(running)}.`;
+  const work = running.length === 0 ? "Nothing runs at the moment." : `Running: ${fewNames(running)}.`;
   const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${work}` : `No new step starts. ${work}`;
   const keys: readonly (readonly [string, string])[] = isAborting
     ? [
@@ -95,7 +95,7 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
 /** The question before a run is resumed, with the nodes that continue. */
 export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
   const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
-  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${firstNames(left)}` : ""}.`;
+  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${fewNames(left)}` : ""}.`;
   return [
     panelRule(`${theme.glyphs.unknown} resume`, theme, width),
     ...wrapWords(text, width - 4).map((line): Line => [span("  "), span(line, "strong")]),
@@ -113,7 +113,7 @@ export function playerLine(state: PlayerState, { glyphs }: Theme, width: number)
   const { playing, speed, at, from, to } = state;
   const whole = Math.max(1, to - from);
   const gone = Math.max(0, Math.min(whole, at - from));
-  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed >= MAX_SPEED ? "max" : `${speed}x`}  `;
+  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed >= maxSpeed ? "max" : `${speed}x`}  `;
   const right = `  ${shortDuration(gone)} / ${shortDuration(whole)} `;
   const room = Math.max(0, width - widthOf(left) - widthOf(right));
   const done = Math.round((gone / whole) * room);

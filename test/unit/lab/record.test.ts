@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { listLabs } from "#lab/lab.ts";
 import { findLabPlace } from "#lab/place.ts";
-import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
+import { makeRecords, readNodeRecord, readNodeRecords, type NodeSpec } from "#lab/record.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
@@ -33,7 +33,7 @@ describe("a lab's records", () => {
       await writeFile(join(place.folder, "nodes", name, "node.json"), JSON.stringify({ name, number }));
     }
     await mkdir(join(place.folder, "nodes", "n3"));
-    expect((await readRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
+    expect((await readNodeRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
   });
 
   it("of all labs are listed, each with the name of its lab", async () => {
@@ -53,7 +53,7 @@ describe("a lab's records", () => {
   });
 
   it("name what is there when a node is not", async () => {
-    const [problem] = (await rejectionOf(readRecord(await findLabPlace({ home: home() }), "n1"))).problems;
+    const [problem] = (await rejectionOf(readNodeRecord(await findLabPlace({ home: home() }), "n1"))).problems;
     expect(problem).to.deep.include({ code: "LAB_NODE_UNKNOWN", hint: "no node is up: start with “kcore lab up”" });
   });
 

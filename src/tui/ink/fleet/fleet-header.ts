@@ -52,11 +52,11 @@ function summaryLine({ snapshot, theme, ui }: FleetProps, width: number): Line {
   const count = (status: string): number => statuses.get(status) ?? 0;
   const nodes: Line = [
     span(`${numbered(snapshot.nodes.length, "node")}:`, "muted"),
-    ...countSpans(count("ready"), glyphs.ok, "ready", "ok"),
-    ...countSpans(count("not-ready"), glyphs.failed, "not ready", "failed"),
-    ...countSpans(count("pending"), glyphs.pending, "pending", "warning"),
-    ...countSpans(count("rejected"), glyphs.skipped, "rejected", "muted"),
-    ...countSpans(count("unknown"), glyphs.unknown, "unknown", "muted"),
+    ...statusCount(count("ready"), glyphs.ok, "ready", "ok"),
+    ...statusCount(count("not-ready"), glyphs.failed, "not ready", "failed"),
+    ...statusCount(count("pending"), glyphs.pending, "pending", "warning"),
+    ...statusCount(count("rejected"), glyphs.skipped, "rejected", "muted"),
+    ...statusCount(count("unknown"), glyphs.unknown, "unknown", "muted"),
   ];
   const expiring = listers.certificates(snapshot, ui).counts;
   const dues = (expiring[0] ?? 0) + (expiring[1] ?? 0);
@@ -73,7 +73,7 @@ function numbered(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-function countSpans(count: number, shape: string, word: string, role: TextRole): Line {
+function statusCount(count: number, shape: string, word: string, role: TextRole): Line {
   return count === 0 ? [] : [span(`  ${shape} ${count} ${word}`, role)];
 }
 

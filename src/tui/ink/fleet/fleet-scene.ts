@@ -113,7 +113,7 @@ function openPane(props: FleetSceneProps, { listing, key }: ListSelection, room:
 }
 
 function helpPane({ ui, size: { columns: width }, theme }: FleetSceneProps, room: number): FleetPane {
-  const text = [...helpLines(fleetKeys(ui, theme.glyphs), width), [], ...legend(theme)];
+  const text = [...helpLines(fleetKeys(ui, theme.glyphs), width), [], ...fleetLegend(theme)];
   const { top, lines } = scrolledText([span("keys", "accent")], text, { top: ui.bodyTop, room, width }, theme.glyphs);
   return { ui: { ...ui, bodyTop: top }, lines };
 }
@@ -123,7 +123,7 @@ function staleMark(props: FleetSceneProps): Line {
 }
 
 /** The shapes with their meanings. */
-function legend(theme: Theme): readonly Line[] {
+function fleetLegend(theme: Theme): readonly Line[] {
   const shapes: readonly (readonly [Concern, string])[] = [
     [0, "not ready, down, read-only, or a certificate with 7 days left or less"],
     [1, "look here: pending, a conflict, lag, an alarm, 30 days left or less"],
