@@ -5,8 +5,8 @@ import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /**
- * Does `work` while holding the lock `name` of the folder `home`, for labs and for packs. Waits for the lock up to `seconds`, then throws `LAB_BUSY`.
- * `waiting` is called if the wait takes more than a second.
+ * Does `work` while holding the lock `name` of the folder `home` (labs and packs have locks). Waits for the lock up to `seconds`,
+ * then throws `LAB_BUSY`. `waiting` is called if the wait takes more than a second.
  */
 export async function withLock<T>(
   home: string,
