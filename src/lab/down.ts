@@ -23,7 +23,9 @@ export async function takeDown(
   { tasks, note }: { readonly tasks: RunTasks; readonly note: (line: string) => void },
 ): Promise<void> {
   const all = names === undefined || names.length === 0;
-  const records = all ? await readNodeRecords(place) : await Promise.all(names.map((name) => readNodeRecord(place, name)));
+  const records = all
+    ? await readNodeRecords(place)
+    : await Promise.all(names.map((name) => readNodeRecord(place, name)));
   const remove = (record: NodeRecord): Promise<void> =>
     withLock(place.home, lockOfNode(place, record), 120, () => removeMachine(place, record));
   if (all && records.length === 0 && !existsSync(place.folder) && (await findLeftovers(place)).length === 0) {

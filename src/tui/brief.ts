@@ -78,7 +78,8 @@ export class BriefLines {
         return { lines: this.#leaveStage(before, event) };
       case "run.started":
         // A resumed run begins its stages again.
-        for (const state of [this.#named, this.#heldOutput, this.#heldNotes, this.#counted, this.#disconnected]) state.clear();
+        for (const state of [this.#named, this.#heldOutput, this.#heldNotes, this.#counted, this.#disconnected])
+          state.clear();
         return this.#quiet ? noLines : { lines: describeEvent(before, event) };
       case "node.disconnected":
       case "node.waiting":
@@ -89,7 +90,9 @@ export class BriefLines {
         return this.#quiet && event.type !== "node.disconnected" ? noLines : { lines };
       }
       case "node.connected":
-        return this.#disconnected.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : noLines;
+        return this.#disconnected.delete(event.node) && !this.#quiet
+          ? { lines: describeEvent(before, event) }
+          : noLines;
       case "step.note":
       case "action.note":
       case "step.output":
@@ -102,7 +105,9 @@ export class BriefLines {
         const { node, outcome } = event;
         const stageLines = this.#leaveStage(before, event);
         if (outcome !== "done") return { lines: [...stageLines, ...describeEvent(before, event)] };
-        return this.#quiet ? noLines : { lines: [...stageLines, nodeLine("done", node, `done${countsOf(before, node)}`)] };
+        return this.#quiet
+          ? noLines
+          : { lines: [...stageLines, nodeLine("done", node, `done${countsOf(before, node)}`)] };
       }
       default:
         return { lines: describeEvent(before, event) };

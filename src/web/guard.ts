@@ -39,7 +39,8 @@ export function tokenGuard(): TokenGuard {
       const name = `kcore-web-${port}`;
       return ({ headers, url = "" }) => {
         if (!hosts.has(headers.host ?? "")) return refuse(421, "this server answers to 127.0.0.1 and localhost only");
-        if (url.startsWith(`${root}/`) && isEqualText(cookieOf(headers.cookie, name), session)) return { kind: "admitted" };
+        if (url.startsWith(`${root}/`) && isEqualText(cookieOf(headers.cookie, name), session))
+          return { kind: "admitted" };
         const given = requestUrl(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
         if (given === undefined)
           return refuse(401, "the address that “kcore web” printed has the token that is asked for here");

@@ -159,7 +159,8 @@
     at = Math.min(1 - 1 / zoom, Math.max(0, middle - 0.5 / zoom));
     box.style.setProperty("--zoom", zoom);
     box.style.setProperty("--at", at);
-    for (const [index, tick] of [...axis.children].entries()) tick.textContent = tickText(long * (at + index / 4 / zoom));
+    for (const [index, tick] of [...axis.children].entries())
+      tick.textContent = tickText(long * (at + index / 4 / zoom));
     byId("out").disabled = byId("whole").disabled = zoom === 1;
     byId("in").disabled = zoom === 128;
     const pan = byId("pan");

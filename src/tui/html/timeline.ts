@@ -125,7 +125,8 @@ export function drawStages(model: RunModel, span: TimeSpan, isLive = false): Htm
     const took = Math.max(0, endedAt - startedAt);
     return html`<li class="stage ${label.className}">
       <span class="name"
-        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : label.mark}</span> ${title}<span class="hidden"
+        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : label.mark}</span> ${title}<span
+          class="hidden"
           >: ${word},</span
         ></span
       ><span class="track"

@@ -67,9 +67,10 @@ function panelOf(
   if (ui.resuming) return resumeLines(model, theme, size.columns);
   if (!question) return [];
   const dryRun = lastDryRun?.();
-  const follows = [upcomingStages(model), ...(dryRun ? [describeDryRun(dryRun, shortAge(real - dryRun.at))] : [])].filter(
-    (line) => line !== "",
-  );
+  const follows = [
+    upcomingStages(model),
+    ...(dryRun ? [describeDryRun(dryRun, shortAge(real - dryRun.at))] : []),
+  ].filter((line) => line !== "");
   const typed = ui.answer.id === question.id ? ui.answer.typed : "";
   return questionLines(question, open, typed, theme, size.columns, follows);
 }

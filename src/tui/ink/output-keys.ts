@@ -35,7 +35,9 @@ export function pressOutputKey(scene: Scene, press: KeyPress): KeyResult | undef
 /** A key while a step fills the whole terminal. */
 function pressInFull(scene: Scene, { name }: KeyPress): KeyResult | undefined {
   const { ui, page } = scene;
-  const scroll = (to: number): KeyResult => ({ ui: { ...withVisibleStep(scene), bodyTop: Math.max(0, to), follow: false } });
+  const scroll = (to: number): KeyResult => ({
+    ui: { ...withVisibleStep(scene), bodyTop: Math.max(0, to), follow: false },
+  });
   const isPaged = /^page|^space/.test(name);
   const by = isPaged ? undefined : linesMoved(name === "J" || name === "K" ? name.toLowerCase() : name, 1);
   if (by !== undefined) return scroll(Math.min(page.count, ui.bodyTop + by));

@@ -45,7 +45,10 @@ function goTo(ui: FleetUi, section: SectionName | undefined): FleetUi {
 }
 
 function withSectionState(ui: FleetUi, change: Partial<SectionState>): FleetUi {
-  return { ...ui, sectionStates: { ...ui.sectionStates, [ui.section]: { ...ui.sectionStates[ui.section], ...change } } };
+  return {
+    ...ui,
+    sectionStates: { ...ui.sectionStates, [ui.section]: { ...ui.sectionStates[ui.section], ...change } },
+  };
 }
 
 /** The settings at the first row without a selection, for a list that shows other rows now. */

@@ -35,7 +35,14 @@ const start: SectionState = { top: 0, sort: 0, reversed: false };
 
 export const freshFleetUi: FleetUi = {
   section: "nodes",
-  sectionStates: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
+  sectionStates: {
+    nodes: start,
+    dcs: start,
+    controllers: start,
+    certificates: start,
+    conflicts: start,
+    updates: start,
+  },
   search: "",
   searching: false,
   trouble: false,
