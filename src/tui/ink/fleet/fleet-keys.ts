@@ -45,16 +45,13 @@ function goTo(ui: FleetUi, section: SectionName | undefined): FleetUi {
 }
 
 function withSectionState(ui: FleetUi, change: Partial<SectionState>): FleetUi {
-  return {
-    ...ui,
-    sectionStates: { ...ui.sectionStates, [ui.section]: { ...ui.sectionStates[ui.section], ...change } },
-  };
+  return { ...ui, states: { ...ui.states, [ui.section]: { ...ui.states[ui.section], ...change } } };
 }
 
 /** The settings at the first row without a selection, for a list that shows other rows now. */
 function atTop(ui: FleetUi, section: SectionName = ui.section): FleetUi {
-  const { key: _, ...state } = ui.sectionStates[section];
-  return { ...ui, sectionStates: { ...ui.sectionStates, [section]: { ...state, top: 0 } } };
+  const { key: _, ...state } = ui.states[section];
+  return { ...ui, states: { ...ui.states, [section]: { ...state, top: 0 } } };
 }
 
 function move({ ui, listing }: FleetScene, to: number): FleetUi {
@@ -107,7 +104,7 @@ function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
 
 function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
   const { ui, selected, page, listing } = scene;
-  const state = ui.sectionStates[ui.section];
+  const state = ui.states[ui.section];
   const by = linesMoved(name, page);
   if (by === -Infinity) return atTop(ui);
   if (by !== undefined) return move(scene, selected + by);

@@ -32,7 +32,7 @@ export function arrangeFleet(props: FleetSceneProps): FleetScene {
   const { snapshot, ui, size, theme } = props;
   const { columns: width, rows: height } = size;
   const listing = listers[ui.section](snapshot, ui);
-  const state = ui.sectionStates[ui.section];
+  const state = ui.states[ui.section];
   const found = state.key === undefined ? 0 : listing.keys.indexOf(state.key);
   const selected = Math.max(0, found);
   // An open page stays with its row, also when a filter no longer lets the row through.
@@ -60,12 +60,12 @@ interface FleetPane {
 
 function listPane(props: FleetSceneProps, { listing, selected }: ListSelection, room: number): FleetPane {
   const { ui, size, theme, now } = props;
-  const state = ui.sectionStates[ui.section];
+  const state = ui.states[ui.section];
   const window = windowAround(listing.keys.length, room - 2, state.top, selected);
   const options = { theme, now, width: size.columns, stale: isStale(props) };
   const empty = listing.total === 0 ? listing.none : "nothing matches; a shows all";
   return {
-    ui: { ...ui, sectionStates: { ...ui.sectionStates, [ui.section]: { ...state, top: window.top } } },
+    ui: { ...ui, states: { ...ui.states, [ui.section]: { ...state, top: window.top } } },
     lines: [
       sectionRule(props, listing),
       ...(listing.keys.length === 0 ? [[span(`    ${empty}`, "muted")]] : listing.lines(window, selected, options)),
@@ -88,7 +88,7 @@ function sectionRule(props: FleetSceneProps, { title, total, counts, keys, order
     span(" "),
   ];
   const words = [ui.trouble ? "trouble" : "", ui.dc ?? "", ui.search === "" ? "" : `“${ui.search}”`].filter(Boolean);
-  const sorted = `by ${order} ${ui.sectionStates[ui.section].reversed ? glyphs.up : glyphs.down}`;
+  const sorted = `by ${order} ${ui.states[ui.section].reversed ? glyphs.up : glyphs.down}`;
   const right: Line = [
     ...(words.length === 0
       ? []

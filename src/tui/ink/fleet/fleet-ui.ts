@@ -14,7 +14,7 @@ export interface SectionState {
 /** An operator's settings of the dashboard: plain values, never changed in place. */
 export interface FleetUi {
   readonly section: SectionName;
-  readonly sectionStates: Readonly<Record<SectionName, SectionState>>;
+  readonly states: Readonly<Record<SectionName, SectionState>>;
   /** Only rows that hold each of these words. */
   readonly search: string;
   /** Characters go into the search field. */
@@ -35,14 +35,7 @@ const start: SectionState = { top: 0, sort: 0, reversed: false };
 
 export const freshFleetUi: FleetUi = {
   section: "nodes",
-  sectionStates: {
-    nodes: start,
-    dcs: start,
-    controllers: start,
-    certificates: start,
-    conflicts: start,
-    updates: start,
-  },
+  states: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
   search: "",
   searching: false,
   trouble: false,

@@ -95,8 +95,8 @@ export class FleetView {
   }
 
   #reportOpenNode(): void {
-    const { section, isOpen, sectionStates } = this.#ui;
-    const id = isOpen && section === "nodes" ? sectionStates.nodes.key : undefined;
+    const { section, isOpen, states } = this.#ui;
+    const id = isOpen && section === "nodes" ? states.nodes.key : undefined;
     if (id === this.#openedNode) return;
     this.#openedNode = id;
     this.#options.openNode?.(id);

@@ -47,7 +47,7 @@ interface TableOptions {
 }
 
 /** The settings that decide which rows are shown, and in which order. */
-export type RowFilter = Pick<FleetUi, "search" | "trouble" | "sectionStates" | "dc">;
+export type RowFilter = Pick<FleetUi, "search" | "trouble" | "states" | "dc">;
 
 type Lister = (snapshot: FleetSnapshot, filter: RowFilter) => SectionRows;
 
@@ -67,7 +67,7 @@ function lister<Row>(section: Section<Row>): Lister {
       known.set(snapshot, ranked);
     }
     const { rows: all, counts } = ranked;
-    const { sort } = filter.sectionStates[section.name];
+    const { sort } = filter.states[section.name];
     // Filtered on demand, because sections out of sight need only their counts.
     const filtered = () => filteredRows(section, ranked, filter);
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
@@ -97,7 +97,7 @@ function lister<Row>(section: Section<Row>): Lister {
 
 function filteredRows<Row>(section: Section<Row>, ranked: RankedRows<Row>, filter: RowFilter) {
   const { search, trouble, dc = "" } = filter;
-  const { sort, reversed } = filter.sectionStates[section.name];
+  const { sort, reversed } = filter.states[section.name];
   const key = JSON.stringify([search, trouble, dc, sort, reversed]);
   if (ranked.last?.filter !== key) {
     const rows = filterRows(section, ranked, filter);
@@ -114,8 +114,8 @@ function rankRows<Row>(section: Section<Row>, snapshot: FleetSnapshot): RankedRo
 }
 
 function filterRows<Row>(section: Section<Row>, { rows }: RankedRows<Row>, filter: RowFilter): readonly Row[] {
-  const { search, trouble, sectionStates, dc } = filter;
-  const { sort, reversed } = sectionStates[section.name];
+  const { search, trouble, states, dc } = filter;
+  const { sort, reversed } = states[section.name];
   const words = search.toLowerCase().split(" ").filter(Boolean);
   const order = section.orders[Math.max(0, sort - 1)] as RowOrder<Row>;
   const shown = rows.filter(({ row, concern }) => {
