@@ -14,6 +14,9 @@ const valueOptions = new Set([
   "--context",
   "--timeout",
   "--report",
+  "--plan",
+  "--facts-age",
+  "--unknown-facts",
 ]);
 /** Options of the same commands that take no value. */
 const flagOptions = new Set([
@@ -27,6 +30,10 @@ const flagOptions = new Set([
   "--quiet",
   "--verbose",
   "--times",
+  "--fail-on-change",
+  "--refresh-facts",
+  "--no-stay",
+  "--lock",
 ]);
 
 /**
