@@ -54,7 +54,7 @@ export class RunFeed {
     return this.#fold.model;
   }
 
-  /** Whether the run's process was at work on the run at the last event. */
+  /** Whether a process works on the run, as far as the feed knows. */
   get isLive(): boolean {
     return this.#isLive;
   }
