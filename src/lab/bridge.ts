@@ -65,6 +65,7 @@ export async function healCable({ bridge }: LabPlace, cable: string): Promise<vo
   await mustRun("ip", ["link", "set", cable, "master", bridge]);
 }
 
+/** Whether a cable exists and is off the bridge. */
 export function isCut(cable: string): boolean {
   return existsSync(join(interfaces, cable)) && !existsSync(join(interfaces, cable, "master"));
 }

@@ -181,6 +181,7 @@ function short(value: string): string {
   return more.length > 0 ? `${cut} … (${more.length + 1} lines)` : cut === "" ? "(empty)" : cut;
 }
 
+/** The lines of a diff, with the node's name; empty without a diff. */
 export function describeDiff(node: string, diff: string | undefined): readonly PlainLine[] {
   if (!diff) return [];
   return diff

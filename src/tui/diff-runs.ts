@@ -15,6 +15,7 @@ export interface StepDifference {
   readonly b?: StepSide;
 }
 
+/** A step as one of the two runs has it. */
 export interface StepSide {
   readonly outcome: string;
   /** Milliseconds. */

@@ -25,6 +25,7 @@ export function approvalWord({
   return status === "unknown" ? "-" : approval;
 }
 
+/** A certificate's status; “in use” marks the certificate that its holder presents. */
 export function certificateWord({ status, current }: { readonly status: string; readonly current: boolean }): string {
   return current ? `${status}, in use` : status;
 }

@@ -24,6 +24,7 @@ const ranks = {
 } as const;
 
 export type RowState = keyof typeof ranks;
+/** A row's place among others: rows of rank 0 come first. */
 export type Rank = (typeof ranks)[RowState];
 
 /** A node as a row of a view; the bastion has a row, too, if it has actions for no single node. */

@@ -9,6 +9,7 @@ export interface OpenQuestion {
   readonly command: string;
 }
 
+/** The open question of the run with this id. */
 export function openQuestion({ node, kind, text }: Question, run: string): OpenQuestion {
   return { ...(node !== undefined && { node }), kind, text, command: `kcore runs attach ${run}` };
 }

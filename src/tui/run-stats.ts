@@ -32,6 +32,7 @@ interface Times {
   readonly usual?: number;
 }
 
+/** A node over all runs; `failed` and `unreachable` are numbers of runs. */
 export interface NodeStats {
   readonly node: string;
   readonly runs: number;

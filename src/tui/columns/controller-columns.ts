@@ -35,6 +35,7 @@ function latencyColumn(
   return { title, cell: (link) => formatLatency(ms(link)), role: "muted", room: { ...room, align: "right" } };
 }
 
+/** The age of the last contact; empty for the controller that answered. */
 export const contactColumn: Column<Pick<FleetController, "state" | "lastContact">> = ageColumn(
   "CONTACT",
   ({ state, lastContact }) => (state === "self" ? "" : lastContact),

@@ -122,6 +122,7 @@ function loadText({ usage }: FleetNode): string {
   return usage.load >= 99.95 ? String(Math.round(usage.load)) : usage.load.toFixed(1);
 }
 
+/** A share of 0 to 1 as `85%`; empty without a share. */
 export function percent(share: number | undefined): string {
   return share === undefined ? "" : `${Math.round(share * 100)}%`;
 }

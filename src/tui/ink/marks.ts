@@ -63,6 +63,7 @@ export function stateLabel({ state }: Pick<NodeRow, "state">): string {
   return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
+/** The shape of a row's state; a node that is done with changes has the shape of a change. */
 export function stateMark(
   { state, changed, isForeseen }: Pick<NodeRow, "state" | "changed" | "isForeseen">,
   glyphs: Glyphs,

@@ -18,6 +18,7 @@ export interface OutputPlace {
   readonly find: string;
 }
 
+/** Whether two places have the same step, width, wrapping and search. */
 export function isSamePlace(a: OutputPlace, b: OutputPlace): boolean {
   return isSameStep(a, b) && a.width === b.width && a.wrap === b.wrap && a.find === b.find;
 }

@@ -11,6 +11,7 @@ import type { TerminalSize } from "./screen.ts";
 import type { Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
+/** All inputs of a frame of the run view. */
 export interface SceneProps {
   readonly model: RunModel;
   readonly ui: RunUi;

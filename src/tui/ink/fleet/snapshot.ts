@@ -45,6 +45,7 @@ export interface FleetController extends ControllerView {
 
 export type FleetCertificate = CertificateView;
 
+/** One side of a conflict; of a host name it has only a value. */
 export interface FleetEdit {
   /** The value as JSON. */
   readonly value: string;

@@ -9,6 +9,7 @@ const restingPhases: ReadonlySet<string> = new Set(["pending", "succeeded", "fai
 /** Matches a wait for an operator, or for hooks on the bastion that no process there carries out. */
 const waitsForOperator = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
 
+/** The concern of a rollout: 0 for a failed node, 1 if an operator is needed or the owner is silent, else 2. */
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
   if (nodes.some(({ phase }) => phase === "failed")) return 0;
   return owner.heard && !waitsForOperator.test(waits) ? 2 : 1;
