@@ -3,19 +3,22 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { replaceFile } from "#base/file.ts";
-import { bound, must } from "./run-command.ts";
+import { boundCommand, mustRun } from "./run-command.ts";
 import { suite } from "./debian-packages.ts";
-import type { Place } from "./place.ts";
+import type { LabPlace } from "./place.ts";
 
-/** The mirror this machine's own apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`. */
+/**
+ * The given mirror, else the one that this machine's apt uses for the nodes' Debian release. Throws `LAB_MIRROR_UNKNOWN`,
+ * `LAB_COMMAND_FAILED`.
+ */
 export async function findMirror(given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  let site = await readMirror();
-  if (site === undefined) {
-    await must("apt-get", ["-q", "update"]); // apt knows a source's code name only from its list
-    site = await readMirror();
+  let mirror = await readMirror();
+  if (mirror === undefined) {
+    await mustRun("apt-get", ["-q", "update"]); // apt knows a source's code name only from its list
+    mirror = await readMirror();
   }
-  if (site !== undefined) return site;
+  if (mirror !== undefined) return mirror;
   throw new KcoreError({
     code: "LAB_MIRROR_UNKNOWN",
     message: `this machine's apt has no source for Debian ${suite}, from which the nodes are made`,
@@ -25,15 +28,15 @@ export async function findMirror(given: string | undefined): Promise<string> {
 
 async function readMirror(): Promise<string | undefined> {
   const targets = ["--format", "$(SITE)", `Codename: ${suite}`, "Created-By: Packages"];
-  const sites = await must("apt-get", ["indextargets", ...targets]);
+  const sites = await mustRun("apt-get", ["indextargets", ...targets]);
   return sites.split("\n").find((line) => /^https?:/.test(line));
 }
 
 /** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */
 export type Apt = Awaited<ReturnType<typeof openApt>>;
 
-/** Makes the lab's own apt ready, with fresh lists from `mirror`. */
-export async function openApt({ home }: Place, mirror: string) {
+/** Makes the lab's own apt ready, with fresh lists from `mirror`. Throws `LAB_COMMAND_FAILED`, as its functions do. */
+export async function openApt({ home }: LabPlace, mirror: string) {
   const root = join(home, "apt");
   const empty = join(root, "status");
   await mkdir(join(root, "lists", "partial"), { recursive: true });
@@ -55,11 +58,11 @@ export async function openApt({ home }: Place, mirror: string) {
     "Debug::NoLocking": "1", // the lab has its own lock
   }).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   const call = (program: string, status: string, ...args: string[]): Promise<string> =>
-    must(...bound(program, ["-q", ...settings, "-o", `Dir::State::status=${status}`, ...args]));
+    mustRun(...boundCommand(program, ["-q", ...settings, "-o", `Dir::State::status=${status}`, ...args]));
   const apt = (status: string, ...args: string[]): Promise<string> => call("apt-get", status, "-y", ...args);
   await apt(empty, "update");
   return {
-    /** The names of all packages that it can download. */
+    /** The names of all packages that the mirror has. */
     names: async (): Promise<readonly string[]> => (await call("apt-cache", empty, "pkgnames")).split("\n"),
     /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
     download: async ({

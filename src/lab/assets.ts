@@ -6,7 +6,7 @@ import { chmod, cp, mkdir, readFile, readdir, symlink } from "node:fs/promises";
 
 /**
  * The folder of the lab's own sh files and of the layer that every Debian node gets.
- * It is found from the package's root, because the shipped command line is one bundle in `dist/`.
+ * The folder is looked for from this file upward, because the shipped command line is one bundle in `dist/`.
  */
 export function assetFolder(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
@@ -16,10 +16,10 @@ export function assetFolder(): string {
   }
 }
 
-/** Programs that change partition tables: the lab's partition helper runs behind each. */
+/** Programs that change partition tables: after each of them, the lab's partition helper runs. */
 const tableTools = ["sgdisk", "sfdisk", "wipefs"];
 
-/** The layer's files, and the links that would be dead or harmful in the source tree. */
+/** Makes the layer in `folder`: its files, and links that would be dead or harmful in the source tree. */
 export async function makeLayer(folder: string): Promise<void> {
   await cp(join(assetFolder(), "layer"), folder, { recursive: true });
   const tools = join(folder, "usr/local/lib/lab");
@@ -35,7 +35,7 @@ export async function makeLayer(folder: string): Promise<void> {
   await symlink("../lab-coldplug.service", join(units, "sysinit.target.wants/lab-coldplug.service"));
 }
 
-/** A hash of everything that the layer is made from. */
+/** A hash of all inputs of the layer. */
 export async function hashLayer(): Promise<string> {
   const folder = join(assetFolder(), "layer");
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -43,13 +43,13 @@ export async function hashLayer(): Promise<string> {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
-  return hash(
+  return shortHash(
     ...tableTools,
     ...(await Promise.all(files.map(async (file) => `${file.slice(folder.length)} ${await readFile(file, "utf8")}`))),
   );
 }
 
-/** A short name for these parts, from their hash. */
-export function hash(...parts: readonly string[]): string {
+/** A hash of texts: 12 hexadecimal digits. */
+export function shortHash(...parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 12);
 }

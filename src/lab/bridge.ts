@@ -4,78 +4,84 @@ import { readFile, writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { must, run } from "./run-command.ts";
-import { withPrefix, type Place } from "./place.ts";
+import { mustRun, runCommand } from "./run-command.ts";
+import { withPrefix, type LabPlace } from "./place.ts";
 
 const interfaces = "/sys/class/net";
 
-/** Brings the lab's bridge up if it is not. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to something else. */
-export async function bridgeUp(place: Place): Promise<void> {
+/**
+ * Makes the lab's bridge, if it is missing, and brings it up. Throws `LAB_NETWORK_TAKEN` if its name or its network belongs to
+ * something else.
+ */
+export async function bridgeUp(place: LabPlace): Promise<void> {
   const { bridge, gateway } = place;
   if (!existsSync(join(interfaces, bridge))) {
     await refuseTakenNetwork(place);
     const kind = ["type", "bridge", "stp_state", "0", "forward_delay", "0"];
-    await run("ip", ["link", "add", bridge, "address", addressOf(place), ...kind]);
+    // May fail, because another command of this lab may have made the bridge a moment ago.
+    await runCommand("ip", ["link", "add", bridge, "address", hardwareAddress(place), ...kind]);
   }
   if (await isForeign(place)) {
     const alias = await readOf(bridge, "ifalias");
-    throw taken(`bridge ${bridge} belongs to ${alias || "something that is not a kcore lab"}`);
+    throw networkTaken(`bridge ${bridge} belongs to ${alias || "something that is not a kcore lab"}`);
   }
-  await must("ip", ["link", "set", bridge, "alias", aliasOf(place)]);
+  await mustRun("ip", ["link", "set", bridge, "alias", bridgeAlias(place)]);
   const is6 = isIPv6(gateway);
   // nodad: the package server must listen on the address at once, not after a second of duplicate detection.
-  await must("ip", ["address", "replace", withPrefix(place, gateway), "dev", bridge, ...(is6 ? ["nodad"] : [])]);
-  await must("ip", ["link", "set", bridge, "up"]);
+  await mustRun("ip", ["address", "replace", withPrefix(place, gateway), "dev", bridge, ...(is6 ? ["nodad"] : [])]);
+  await mustRun("ip", ["link", "set", bridge, "up"]);
   // Otherwise neighbour discovery that starts before a node has its address is repeated only after a second.
   await writeFile(`/proc/sys/net/ipv${is6 ? 6 : 4}/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
 }
 
-/** Whether there is a bridge of this name that another lab, or something else, has made. */
-export async function isForeign(place: Place): Promise<boolean> {
+/** Whether a bridge of this name exists that another lab, or another program, has made. */
+export async function isForeign(place: LabPlace): Promise<boolean> {
   const address = await readOf(place.bridge, "address");
-  return address !== undefined && address !== addressOf(place);
+  return address !== undefined && address !== hardwareAddress(place);
 }
 
 /** Removes the bridge if it is this lab's. */
-export async function bridgeDown(place: Place): Promise<void> {
-  if (!(await isForeign(place))) await run("ip", ["link", "delete", place.bridge]);
+export async function bridgeDown(place: LabPlace): Promise<void> {
+  if (!(await isForeign(place))) await runCommand("ip", ["link", "delete", place.bridge]);
 }
 
-/** The host's end of a node's cable. `number` is the last number of its address. */
-export function cableOf({ bridge }: Place, number: number): string {
+/** The name of this machine's end of a node's cable. `number`: the last number of the node's address. */
+export function cableOf({ bridge }: LabPlace, number: number): string {
   return `vb-${bridge}-${number}`;
 }
 
-/** Interfaces of this lab that exist now. */
-export function labInterfaces({ bridge }: Place): string[] {
+/** The names of this lab's interfaces that exist now: the bridge and cables. */
+export function labInterfaces({ bridge }: LabPlace): string[] {
   return readdirSync(interfaces).filter((name) => name === bridge || name.startsWith(`vb-${bridge}-`));
 }
 
 /** Takes a cable off the bridge: the link stays up, nothing passes, as with a dead switch port. */
 export async function cutCable(cable: string): Promise<void> {
-  await must("ip", ["link", "set", cable, "nomaster"]);
+  await mustRun("ip", ["link", "set", cable, "nomaster"]);
 }
 
-export async function healCable({ bridge }: Place, cable: string): Promise<void> {
-  await must("ip", ["link", "set", cable, "master", bridge]);
+/** Puts a cable on the bridge. */
+export async function healCable({ bridge }: LabPlace, cable: string): Promise<void> {
+  await mustRun("ip", ["link", "set", cable, "master", bridge]);
 }
 
+/** Whether a cable exists and is off the bridge. */
 export function isCut(cable: string): boolean {
   return existsSync(join(interfaces, cable)) && !existsSync(join(interfaces, cable, "master"));
 }
 
 export async function removeCable(cable: string): Promise<void> {
-  if (existsSync(join(interfaces, cable))) await run("ip", ["link", "delete", cable]);
+  if (existsSync(join(interfaces, cable))) await runCommand("ip", ["link", "delete", cable]);
 }
 
-/** The bridge's owner, for people to read; a killed command may have left the bridge without it. */
-function aliasOf({ folder }: Place): string {
+/** The bridge's owner, for operators to read; a killed command may have left the bridge without an alias. */
+function bridgeAlias({ folder }: LabPlace): string {
   return `kcore-lab ${folder}`;
 }
 
-/** The bridge's own hardware address, locally administered: the bridge has it from its first moment, and it identifies the lab. */
-function addressOf(place: Place): string {
-  const hex = createHash("sha256").update(aliasOf(place)).digest("hex");
+/** The bridge's hardware address, locally administered, which identifies the lab: unlike the alias, the bridge is made with it. */
+function hardwareAddress(place: LabPlace): string {
+  const hex = createHash("sha256").update(bridgeAlias(place)).digest("hex");
   return ["02", ...(hex.slice(0, 10).match(/../g) ?? [])].join(":");
 }
 
@@ -84,12 +90,13 @@ async function readOf(bridge: string, attribute: string): Promise<string | undef
   return text?.trim();
 }
 
-async function refuseTakenNetwork({ network }: Place): Promise<void> {
-  const found = await must("ip", ["-o", "address", "show", "to", network]);
-  if (found !== "") throw taken(`network ${network} is in use on ${found.split(/\s+/)[1] ?? "another interface"}`);
+async function refuseTakenNetwork({ network }: LabPlace): Promise<void> {
+  const found = await mustRun("ip", ["-o", "address", "show", "to", network]);
+  if (found !== "")
+    throw networkTaken(`network ${network} is in use on ${found.split(/\s+/)[1] ?? "another interface"}`);
 }
 
-function taken(message: string): KcoreError {
+function networkTaken(message: string): KcoreError {
   return new KcoreError(
     { code: "LAB_NETWORK_TAKEN", message, hint: "give this lab another --name, or --bridge and --net of its own" },
     { exitCode: exitCodes.failed },

@@ -1,7 +1,7 @@
 /** The Debian release of the nodes. */
 export const suite = "bookworm";
 
-/** The lab's needs on this machine, as command → package: only missing packages are installed. */
+/** The commands that the lab needs on this machine, with their packages; only missing packages are installed. */
 export const hostPackages: Readonly<Record<string, string>> = {
   "systemd-nspawn": "systemd-container",
   debootstrap: "debootstrap",
@@ -14,16 +14,16 @@ export const hostPackages: Readonly<Record<string, string>> = {
   perl: "perl-base",
 };
 
-/** The further needs of virtual machines. */
+/** The commands that virtual machines need besides. */
 export const vmHostPackages: Readonly<Record<string, string>> = {
   "qemu-system-x86_64": "qemu-system-x86",
   "qemu-img": "qemu-utils",
 };
 
-/** The needs of a virtual machine's TPM. */
+/** The commands that a virtual machine's TPM needs besides. */
 export const tpmHostPackages: Readonly<Record<string, string>> = { swtpm: "swtpm" };
 
-/** A Debian node's packages besides debootstrap's minimum: those of every Debian server, and few more. */
+/** A Debian node's packages besides debootstrap's minimum: the packages of every Debian server, and a few more. */
 export const imagePackages: readonly string[] = [
   "systemd", // the real init …
   "systemd-sysv",
@@ -37,13 +37,13 @@ export const imagePackages: readonly string[] = [
   "procps",
   "kmod",
   "fdisk",
-  "gdisk", // the lab's own partition helper stands before sgdisk
+  "gdisk", // its sgdisk runs behind the lab's table-tool
   "e2fsprogs",
   "openssl",
   "ca-certificates",
 ];
 
-/** A virtual machine's further packages: an emulated processor takes minutes to install them. */
+/** A virtual machine's packages besides; in its image, because an emulated processor takes minutes to install them. */
 export const vmPackages: readonly string[] = [
   "lvm2",
   "thin-provisioning-tools",
@@ -55,7 +55,7 @@ export const vmPackages: readonly string[] = [
   "tpm2-tools", // luks.opened by a TPM, for the libraries
 ];
 
-/** The packages of the smallest node; the libraries are those that Debian's dropbear is linked to. */
+/** The packages of the smallest node, with the libraries of Debian's dropbear. */
 export const busyboxPackages: readonly string[] = [
   "busybox-static",
   "dropbear-bin",
@@ -71,8 +71,8 @@ export const busyboxPackages: readonly string[] = [
 export const nixPackages: readonly string[] = ["nix-bin", "nix-setup-systemd"];
 
 /**
- * The packages of the lab's own repository, with their dependencies that a node does not have. Nodes reach no
- * other repository. Each list is resolved by itself: Debian's two time daemons exclude each other.
+ * The packages of the lab's own repository, which also has the dependencies that a node lacks. Nodes reach no
+ * other repository. Each list is resolved by itself, because Debian's two time daemons exclude each other.
  */
 export const servedPackages: readonly (readonly string[])[] = [
   nixPackages, // nix.installed from Debian's packages
@@ -83,7 +83,7 @@ export const servedPackages: readonly (readonly string[])[] = [
   ["tpm2-tools"], // luks.opened by a TPM, for the libraries
   ["ifupdown"], // network.interface, by each of the programs that Debian has for it
   ["network-manager"],
-  ["nftables"], // a firewall that keeps us out, on trial; firewall.rules
+  ["nftables"], // firewall.rules, also rules that lock kcore out, which the node takes back
   ["cron", "logrotate"], // cron.managed, logrotate.managed
   ["tree", "hello"], // small packages for tests of package.installed
 ];

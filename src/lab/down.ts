@@ -5,25 +5,27 @@ import type { RunTasks } from "#base/tasks.ts";
 import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { bridgeDown, isForeign, labInterfaces, removeCable } from "./bridge.ts";
-import { foldersOf, killAll, removeGroup } from "./cgroup.ts";
-import { must } from "./run-command.ts";
+import { groupFolders, killAll, removeGroup } from "./cgroup.ts";
+import { mustRun } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { detachLoops, findLoops } from "./processes.ts";
 import { removeMachine } from "./machine.ts";
-import { lockOfLab, type Place } from "./place.ts";
-import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.ts";
+import { lockOfLab, type LabPlace } from "./place.ts";
+import { lockOfNode, readNodeRecord, readNodeRecords, type NodeRecord } from "./record.ts";
 
 /**
- * Kills and removes these nodes, by default all; with the last one go the package server, the bridge, the cgroups and the lab's
- * folder. Throws `LAB_LEFTOVERS` if anything stays.
+ * Kills and removes these nodes, by default all; with the last node go the package server, the bridge, the cgroups and the
+ * lab's folder. Throws `LAB_LEFTOVERS` if anything stays; `LAB_NODE_UNKNOWN`, `LAB_NODE_FAILED`, `LAB_BUSY`.
  */
 export async function takeDown(
-  place: Place,
+  place: LabPlace,
   names: readonly string[] | undefined,
   { tasks, note }: { readonly tasks: RunTasks; readonly note: (line: string) => void },
 ): Promise<void> {
   const all = names === undefined || names.length === 0;
-  const records = all ? await readRecords(place) : await Promise.all(names.map((name) => readRecord(place, name)));
+  const records = all
+    ? await readNodeRecords(place)
+    : await Promise.all(names.map((name) => readNodeRecord(place, name)));
   const remove = (record: NodeRecord): Promise<void> =>
     withLock(place.home, lockOfNode(place, record), 120, () => removeMachine(place, record));
   if (all && records.length === 0 && !existsSync(place.folder) && (await findLeftovers(place)).length === 0) {
@@ -37,7 +39,7 @@ export async function takeDown(
     })),
   );
   await withLock(place.home, lockOfLab(place), 60, async () => {
-    if ((await readRecords(place)).length > 0) return; // other nodes stay, or another command has just made new ones
+    if ((await readNodeRecords(place)).length > 0) return; // other nodes stay, or another command has just made new ones
     await sweep(place);
     await refuseLeftovers(place);
     await rm(place.folder, { recursive: true, force: true }); // another “down” may have been faster
@@ -45,7 +47,7 @@ export async function takeDown(
 }
 
 /** Removes the lab's remains in the kernel, also after its folder was removed by hand, and half-made nodes. */
-async function sweep(place: Place): Promise<void> {
+async function sweep(place: LabPlace): Promise<void> {
   if (!(await isForeign(place))) {
     await killAll(place.group);
     for (const cable of labInterfaces(place).filter((name) => name !== place.bridge)) await removeCable(cable);
@@ -53,18 +55,18 @@ async function sweep(place: Place): Promise<void> {
     await removeGroup(place.group);
   }
   await detachLoops(`${place.folder}/`);
-  await must("rm", ["-rf", "--one-file-system", join(place.folder, "nodes")]);
+  await mustRun("rm", ["-rf", "--one-file-system", join(place.folder, "nodes")]);
 }
 
-/** Throws `LAB_LEFTOVERS` naming everything of the lab that is still on this machine. */
-async function refuseLeftovers(place: Place): Promise<void> {
+/** Throws `LAB_LEFTOVERS` with everything of the lab that is still on this machine after five seconds. */
+async function refuseLeftovers(place: LabPlace): Promise<void> {
   let left: readonly string[] = [];
-  // the kernel takes file systems and cables apart after the last process that saw them has ended
-  const look = async (): Promise<boolean> => {
+  // The kernel removes file systems and cables only after the end of the last process that saw them.
+  const isClean = async (): Promise<boolean> => {
     left = await findLeftovers(place);
     return left.length === 0;
   };
-  if (await poll(look, { everyMs: 50, limitMs: 5_000 })) return;
+  if (await poll(isClean, { everyMs: 50, limitMs: 5_000 })) return;
   throw new KcoreError(
     {
       code: "LAB_LEFTOVERS",
@@ -76,8 +78,8 @@ async function refuseLeftovers(place: Place): Promise<void> {
   );
 }
 
-/** Everything that this machine has of the lab besides its folder. */
-async function findLeftovers(place: Place): Promise<string[]> {
+/** The lab's loop devices, mounts, interfaces and cgroups on this machine, in words. */
+async function findLeftovers(place: LabPlace): Promise<string[]> {
   const mounts = (await readFile("/proc/self/mounts", "utf8"))
     .split("\n")
     .filter((line) => line.includes(` ${place.folder}/`));
@@ -87,6 +89,6 @@ async function findLeftovers(place: Place): Promise<string[]> {
   ];
   if (await isForeign(place)) return left;
   left.push(...labInterfaces(place).map((name) => `network interface ${name}`));
-  left.push(...foldersOf(place.group).map((folder) => `cgroup ${folder}`));
+  left.push(...groupFolders(place.group).map((folder) => `cgroup ${folder}`));
   return left;
 }

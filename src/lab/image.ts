@@ -7,47 +7,51 @@ import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
-import { assetFolder, hash, hashLayer, makeLayer } from "./assets.ts";
+import { assetFolder, shortHash, hashLayer, makeLayer } from "./assets.ts";
 import { requireSpace } from "./prepare-host.ts";
-import { bound, must } from "./run-command.ts";
+import { boundCommand, mustRun } from "./run-command.ts";
 import { withLock } from "./lock.ts";
 import { busyboxPackages, imagePackages, nixPackages, servedPackages, suite, vmPackages } from "./debian-packages.ts";
-import type { Place } from "./place.ts";
+import type { LabPlace } from "./place.ts";
 import type { Images } from "./record.ts";
 import { indexRepository } from "./repository.ts";
 import { hashGolden, hashVmImage, makeGolden, makeVmImage } from "./vm/vm-image.ts";
 
-interface Wanted {
+/** The needs that decide which images are made. */
+interface ImageNeeds {
   readonly withNix: boolean;
   readonly withVms: boolean;
   readonly withZfs: boolean;
-  /** Names of packages that nodes may install beside the usual ones, sorted. */
+  /** Sorted names of packages that nodes may install besides `servedPackages`. */
   readonly packages: readonly string[];
 }
 
-/** Finds the images that this version of the lab needs, and makes those that are missing. Labs on one machine share them. */
+/**
+ * Finds the images that this version of the lab needs, and makes missing ones; all labs on this machine share them. Throws
+ * `LAB_UNSUPPORTED`, `LAB_DISK_FULL`, `LAB_MIRROR_UNKNOWN`, `LAB_COMMAND_FAILED`, `LAB_BUSY`; `USAGE` for unknown packages.
+ */
 export async function prepareImages(
-  place: Place,
+  place: LabPlace,
   {
     mirror,
     tasks,
     note,
     ...wanted
-  }: Wanted & { mirror: string | undefined; tasks: RunTasks; note: (line: string) => void },
+  }: ImageNeeds & { mirror: string | undefined; tasks: RunTasks; note: (line: string) => void },
 ): Promise<Images> {
   const { withNix, withVms, withZfs, packages: named } = wanted;
   if (withVms && process.arch !== "x64") throw noVms();
   const images = await nameImages(place, wanted);
   const { debian, layer, nix, busybox, packages, more, vm, golden, zfs } = images;
   const folders = [debian, layer, nix, busybox, packages, more, vm, golden, zfs].filter((folder) => folder !== "");
-  const isNamed = !withZfs || zfs !== "";
-  if (isNamed && folders.every((folder) => existsSync(folder))) return images;
+  const isZfsNamed = !withZfs || zfs !== "";
+  if (isZfsNamed && folders.every((folder) => existsSync(folder))) return images;
   const work = async (): Promise<Images> => {
     const others = [
       "more-",
       ...(withNix ? [] : ["nix-"]),
       ...(withVms ? [] : ["vm-", "golden-"]),
-      ...(withZfs && isNamed ? [] : ["zfs-"]),
+      ...(withZfs && isZfsNamed ? [] : ["zfs-"]),
     ];
     await removeUnused(place, folders, others);
     await requireSpace(place.home, withVms);
@@ -55,18 +59,20 @@ export async function prepareImages(
     let opened: Promise<Apt> | undefined;
     const apt = (): Promise<Apt> => (opened ??= openApt(place, site));
     const packagesTask = (folder: string, title: string, lists: readonly (readonly string[])[]): readonly Task[] =>
-      making(folder, title, async (aside) => makePackages(aside, { debian: images.debian, lists, apt: await apt() }));
-    await make(images.layer, makeLayer);
-    // debootstrap mostly unpacks, on one processor: the BusyBox image need not wait for it
+      makeTasks(folder, title, async (aside) =>
+        makePackages(aside, { debian: images.debian, lists, apt: await apt() }),
+      );
+    await makeAside(images.layer, makeLayer);
+    // Both at once: debootstrap mostly unpacks, on one processor.
     await tasks([
-      ...making(images.debian, `making the Debian ${suite} image from ${site}`, (aside) =>
+      ...makeTasks(images.debian, `making the Debian ${suite} image from ${site}`, (aside) =>
         makeDebian(aside, site, place),
       ),
-      ...making(images.busybox, "making the BusyBox image", async (aside) => makeBusybox(aside, await apt())),
+      ...makeTasks(images.busybox, "making the BusyBox image", async (aside) => makeBusybox(aside, await apt())),
     ]);
     await tasks(packagesTask(images.packages, "fetching the packages that nodes may install", servedPackages));
     if (withNix)
-      await tasks(making(images.nix, "installing Nix over the Debian image", (aside) => makeNix(aside, images)));
+      await tasks(makeTasks(images.nix, "installing Nix over the Debian image", (aside) => makeNix(aside, images)));
     if (more !== "" && !existsSync(more)) {
       requirePackages(named, await (await apt()).names());
       const lists = named.map((name) => [name]);
@@ -80,27 +86,30 @@ export async function prepareImages(
       say("making a disk image of it");
       await makeVmImage(folder, tree, await apt());
     };
-    await tasks(making(images.vm, "making the image of virtual machines", makeVm));
+    await tasks(makeTasks(images.vm, "making the image of virtual machines", makeVm));
     const boot = (folder: string): Promise<void> => makeGolden(folder, images.vm);
-    await tasks(making(images.golden, "booting the machine that virtual ones begin with", boot));
+    await tasks(makeTasks(images.golden, "booting the machine that virtual ones begin with", boot));
     if (!withZfs) return images;
     const whole = { ...images, zfs: await zfsOf(place, vm) };
     const kernel = await kernelOf(images.vm);
     const makeZfs = async (folder: string): Promise<void> =>
       makeZfsLayer(folder, { kernel, tree: images.debian, apt: await apt() });
-    await tasks(making(whole.zfs, `building ZFS for the virtual machines' kernel ${kernel}`, makeZfs));
+    await tasks(makeTasks(whole.zfs, `building ZFS for the virtual machines' kernel ${kernel}`, makeZfs));
     return whole;
   };
   return withLock(place.home, "images", 900, work, () => note("waiting for another lab command that makes images"));
 }
 
-async function nameImages(place: Place, { withNix, withVms, withZfs, packages: named }: Wanted): Promise<Images> {
+async function nameImages(
+  place: LabPlace,
+  { withNix, withVms, withZfs, packages: named }: ImageNeeds,
+): Promise<Images> {
   const { home } = place;
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
-  const debian = hash(await read("make-image"), suite, ...imagePackages);
-  const packages = hash(debian, JSON.stringify(servedPackages));
-  const vm = withVms ? join(home, "images", `vm-${hash(debian, ...vmPackages, await hashVmImage())}`) : "";
+  const debian = shortHash(await read("make-image"), suite, ...imagePackages);
+  const packages = shortHash(debian, JSON.stringify(servedPackages));
+  const vm = withVms ? join(home, "images", `vm-${shortHash(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
     vm,
     // The kernel's version is known only from a machine's image.
@@ -108,39 +117,39 @@ async function nameImages(place: Place, { withNix, withVms, withZfs, packages: n
     golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),
     layer: join(home, "images", `layer-${await hashLayer()}`),
-    busybox: join(home, "images", `busybox-${hash(await read("make-busybox"), ...busyboxPackages)}`),
-    nix: withNix ? join(home, "images", `nix-${hash(packages, await read("make-nix"), ...nixPackages)}`) : "",
+    busybox: join(home, "images", `busybox-${shortHash(await read("make-busybox"), ...busyboxPackages)}`),
+    nix: withNix ? join(home, "images", `nix-${shortHash(packages, await read("make-nix"), ...nixPackages)}`) : "",
     packages: join(home, "images", `packages-${packages}`),
-    more: named.length === 0 ? "" : join(home, "images", `more-${hash(debian, ...named)}`),
+    more: named.length === 0 ? "" : join(home, "images", `more-${shortHash(debian, ...named)}`),
   };
 }
 
-/** Named after the kernel it is for: it outlives other changes of the machines' image. */
-async function zfsOf({ home }: Place, vm: string): Promise<string> {
+/** The folder of the ZFS layer, which is named after its kernel, so that it outlives other changes of the machines' image. */
+async function zfsOf({ home }: LabPlace, vm: string): Promise<string> {
   return join(home, "images", `zfs-${await kernelOf(vm)}-${await hashZfsLayer()}`);
 }
 
 /**
- * Makes a folder under another name and renames it when it is complete. Not by `createFolder`: half an image may hold mounts, and
- * removeUnused alone stops at those.
+ * Makes a folder under another name and renames it when it is complete. `createFolder` would not do: half an image may hold mounts,
+ * and only `removeUnused` stops at mounts.
  */
-async function make(folder: string, work: (aside: string) => Promise<unknown>): Promise<unknown> {
+async function makeAside(folder: string, work: (aside: string) => Promise<unknown>): Promise<unknown> {
   if (existsSync(folder)) return undefined;
   const aside = `${folder}.new`;
   await mkdir(aside, { recursive: true, mode: 0o755 });
   const result = await work(aside);
-  await must("sync", ["-f", aside]); // whole also after a power cut of this machine
+  await mustRun("sync", ["-f", aside]); // whole also after a power cut of this machine
   await rename(aside, folder);
   return result;
 }
 
-/** The task that makes a folder, unless the folder is there. */
-function making(
+/** The task that makes a folder; no task if the folder is there. */
+function makeTasks(
   folder: string,
   title: string,
   work: (aside: string, say: (progress: string) => void) => Promise<unknown>,
 ): readonly Task[] {
-  return existsSync(folder) ? [] : [{ title, work: (say) => make(folder, (aside) => work(aside, say)) }];
+  return existsSync(folder) ? [] : [{ title, work: (say) => makeAside(folder, (aside) => work(aside, say)) }];
 }
 
 function noVms(): KcoreError {
@@ -151,33 +160,38 @@ function noVms(): KcoreError {
   });
 }
 
-/** Removes half-made images and, while no lab is up, those of other versions of the lab. Kinds in `others` stay: they were not asked for. */
-async function removeUnused({ home }: Place, used: readonly string[], others: readonly string[]): Promise<void> {
+/** Removes half-made images and, while no lab is up, images of other versions of the lab. Names that begin with one of `others` stay. */
+async function removeUnused({ home }: LabPlace, used: readonly string[], others: readonly string[]): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;
   for (const name of await readdir(join(home, "images"))) {
     const path = join(home, "images", name);
     const isUnused = idle && !used.includes(path) && !others.some((prefix) => name.startsWith(prefix));
-    if (name.includes(".new") || isUnused) await must("rm", ["-rf", "--one-file-system", path]);
+    if (name.includes(".new") || isUnused) await mustRun("rm", ["-rf", "--one-file-system", path]);
   }
 }
 
 /** Makes Debian's tree with these packages; returns its size as text. */
-async function makeDebian(folder: string, site: string, place: Place, more: readonly string[] = []): Promise<string> {
+async function makeDebian(
+  folder: string,
+  site: string,
+  place: LabPlace,
+  more: readonly string[] = [],
+): Promise<string> {
   const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages, ...more];
-  await must(...bound(join(assetFolder(), "make-image"), args));
-  return formatBytes(Number((await must("du", ["-sk", folder])).split("\t")[0]) * 1024);
+  await mustRun(...boundCommand(join(assetFolder(), "make-image"), args));
+  return formatBytes(Number((await mustRun("du", ["-sk", folder])).split("\t")[0]) * 1024);
 }
 
 async function makeNix(folder: string, { debian, packages }: Images): Promise<void> {
-  await must(...bound(join(assetFolder(), "make-nix"), [debian, packages, folder, ...nixPackages]));
+  await mustRun(...boundCommand(join(assetFolder(), "make-nix"), [debian, packages, folder, ...nixPackages]));
 }
 
 async function makeBusybox(folder: string, apt: Apt): Promise<void> {
   const debs = `${folder}.archive`;
   await apt.download({ packages: busyboxPackages, folder: debs });
   const wanted = (await debsOf(debs)).filter((path) => busyboxPackages.some((name) => path.includes(`/${name}_`)));
-  await must(...bound(join(assetFolder(), "make-busybox"), [folder, ...wanted]));
+  await mustRun(...boundCommand(join(assetFolder(), "make-busybox"), [folder, ...wanted]));
   await rm(debs, { recursive: true });
 }
 
@@ -192,7 +206,10 @@ function requirePackages(named: readonly string[], known: readonly string[]): vo
   if (problems.length > 0) throw new KcoreError(problems);
 }
 
-/** A flat repository of these packages with all that a Debian node lacks for them; each list is resolved by itself, as packages may exclude each other. */
+/**
+ * Makes a flat repository of these packages and their dependencies that a Debian node lacks; returns number and size as text. Each
+ * list is resolved by itself.
+ */
 async function makePackages(
   folder: string,
   { debian, lists, apt }: { debian: string; lists: readonly (readonly string[])[]; apt: Apt },
@@ -204,22 +221,22 @@ async function makePackages(
   return `${count} packages, ${formatBytes(bytes)}`;
 }
 
-/** The packages to build ZFS's kernel modules, besides the kernel's own; and its programs. */
-const packages = ["zfs-dkms", "zfsutils-linux", "gcc", "make"] as const;
+/** ZFS's programs, and the packages that build its kernel modules, besides the kernel's own packages. */
+const zfsPackages = ["zfs-dkms", "zfsutils-linux", "gcc", "make"] as const;
 
 /** The version of the kernel that a machine's image has. */
 async function kernelOf(image: string): Promise<string> {
-  const listed = await must("debugfs", ["-R", "ls -p /usr/lib/modules", join(image, "root.img")]);
+  const listed = await mustRun("debugfs", ["-R", "ls -p /usr/lib/modules", join(image, "root.img")]);
   const names = listed.split("\n").map((line) => line.split("/")[5] ?? "");
   return names.find((name) => /^\d/.test(name)) ?? "";
 }
 
-/** A hash of everything that ZFS for a kernel is made from. */
+/** A hash of the inputs of the ZFS layer, besides the kernel. */
 async function hashZfsLayer(): Promise<string> {
-  return hash(...packages, await readFile(join(assetFolder(), "make-zfs"), "utf8"));
+  return shortHash(...zfsPackages, await readFile(join(assetFolder(), "make-zfs"), "utf8"));
 }
 
-/** Builds ZFS for a kernel, two minutes of work, and packs it into the archive `zfs.tar` in `folder`; `tree` is the Debian image. */
+/** Builds ZFS for a kernel, which takes two minutes, and packs it into `zfs.tar` in `folder`. `tree`: the Debian image. */
 async function makeZfsLayer(
   folder: string,
   { kernel, tree, apt }: { readonly kernel: string; readonly tree: string; readonly apt: Apt },
@@ -227,7 +244,7 @@ async function makeZfsLayer(
   const archive = `${folder}.archive`;
   try {
     await apt.download({
-      packages: [...packages, `linux-headers-${kernel}`, `linux-image-${kernel}`],
+      packages: [...zfsPackages, `linux-headers-${kernel}`, `linux-image-${kernel}`],
       folder: archive,
       status: join(tree, "var/lib/dpkg/status"),
     });
@@ -242,6 +259,6 @@ async function makeZfsLayer(
       { cause },
     );
   }
-  await must(...bound(join(assetFolder(), "make-zfs"), [tree, archive, kernel, folder]));
+  await mustRun(...boundCommand(join(assetFolder(), "make-zfs"), [tree, archive, kernel, folder]));
   await rm(archive, { recursive: true });
 }

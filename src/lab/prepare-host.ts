@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { RunTasks } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { commandPath, must } from "./run-command.ts";
+import { commandPath, mustRun } from "./run-command.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
 export function requireRoot(): void {
@@ -16,10 +16,10 @@ export function requireRoot(): void {
   });
 }
 
-/** Bytes for the images, the files to make them and the nodes' own files; virtual machines take the double. */
+/** Free bytes for the images, the files to make them and the nodes' own files; virtual machines need twice as many. */
 const neededBytes = 1_000_000_000;
 
-/** Throws `LAB_DISK_FULL` if the images would not fit under `home`. */
+/** Throws `LAB_DISK_FULL` if the file system of `home` has too little room for the images. */
 export async function requireSpace(home: string, withVms: boolean): Promise<void> {
   const needed = withVms ? 2 * neededBytes : neededBytes;
   const { bavail, bsize } = await statfs(home);
@@ -43,21 +43,22 @@ export async function raiseInotifyLimit(): Promise<void> {
 }
 
 /**
- * Installs the packages of those commands (command → package) that this machine lacks, as a task. `locked`: apt must run alone. Throws `LAB_UNSUPPORTED` without apt.
+ * Installs, as a task, the packages whose commands this machine lacks, and Debian's keyring. `packagesOf`: package by command. `locked` runs
+ * its work while no other lab command uses apt. Throws `LAB_UNSUPPORTED` without apt, `LAB_COMMAND_FAILED`.
  */
 export async function prepareHost(
   tasks: RunTasks,
   packagesOf: Readonly<Record<string, string>>,
   locked: (work: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  if (missingOf(packagesOf).size === 0) return;
+  if (missingPackages(packagesOf).size === 0) return;
   // The former holder of the lock may have installed them.
-  await locked(() => install(tasks, missingOf(packagesOf)));
+  await locked(() => install(tasks, missingPackages(packagesOf)));
 }
 
 const folders = commandPath.split(":");
 
-function missingOf(packagesOf: Readonly<Record<string, string>>): ReadonlySet<string> {
+function missingPackages(packagesOf: Readonly<Record<string, string>>): ReadonlySet<string> {
   const missing = Object.entries(packagesOf).filter(
     ([command]) => !folders.some((folder) => existsSync(join(folder, command))),
   );
@@ -77,9 +78,9 @@ async function install(tasks: RunTasks, packages: ReadonlySet<string>): Promise<
   }
   const words = ["-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "install", ...packages];
   const work = async (): Promise<void> => {
-    await must("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
-    await must("apt-get", ["-q", "update"]);
-    await must("apt-get", words);
+    await mustRun("dpkg", ["--configure", "-a"]); // an earlier run may have been killed in the middle
+    await mustRun("apt-get", ["-q", "update"]);
+    await mustRun("apt-get", words);
   };
   await tasks([{ title: `installing on this machine: ${[...packages].join(" ")}`, work }]);
 }

@@ -5,18 +5,18 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { replaceFile } from "#base/file.ts";
-import { must } from "./run-command.ts";
-import { addressAt, type Place } from "./place.ts";
+import { mustRun } from "./run-command.ts";
+import { addressAt, type LabPlace } from "./place.ts";
 
 export type NodeKind = "debian" | "busybox" | "vm";
 
-/** A node as it is asked for. */
+/** A node as an operator or a test asks for it. */
 export interface NodeSpec {
   readonly name: string;
   readonly kind: NodeKind;
   /** Sizes of its data disks as truncate(1) reads them: “1G”, “512M”. */
   readonly disks: readonly string[];
-  /** Size of a container's root file system; default “8G”, sparse. A virtual machine has always that. */
+  /** Size of a container's root file system, which is sparse; default “8G”, which a virtual machine always has. */
   readonly root?: string;
   /** A virtual machine that runs a live system, until its first disk has a boot loader to boot from. */
   readonly live?: boolean;
@@ -28,7 +28,7 @@ export interface NodeSpec {
   readonly tpm?: boolean;
 }
 
-/** A node as it was made; kept in its folder until `down`. */
+/** A node as it was made; the record is in its folder until `down`. */
 export interface NodeRecord extends NodeSpec {
   /** The last number of its address. */
   readonly number: number;
@@ -37,7 +37,10 @@ export interface NodeRecord extends NodeSpec {
   readonly id: string;
   /** `ssh-ed25519 AAAA…` */
   readonly hostKey: string;
-  /** The layers of its root, lowest last; a virtual machine's image, saved state and, if it has any, ZFS. It keeps those it was made with. */
+  /**
+   * The folders that the node was made with: a container's layers, lowest last; a virtual machine's image, saved state and, with
+   * `zfs`, ZFS.
+   */
   readonly images: readonly string[];
   readonly folder: string;
 }
@@ -50,27 +53,27 @@ export function consoleLogOf({ folder }: Pick<NodeRecord, "folder">): string {
   return join(folder, "console.log");
 }
 
-/** The name of the lock that is held while one node is started, cut or removed. */
-export function lockOfNode({ name }: Place, node: NodeRecord): string {
+/** The name of the lock for starting, cutting or removing one node. */
+export function lockOfNode({ name }: LabPlace, node: NodeRecord): string {
   return `${name}.node.${node.name}`;
 }
 
-/** The nodes that were made and not taken down, by name. */
-export async function readRecords(place: Place): Promise<NodeRecord[]> {
+/** The nodes that were made and not taken down, sorted by the number of their address. */
+export async function readNodeRecords(place: LabPlace): Promise<NodeRecord[]> {
   const nodes = join(place.folder, "nodes");
   const names = existsSync(nodes) ? await readdir(nodes) : [];
   const records: NodeRecord[] = [];
   for (const name of names) {
-    // a folder without a record is the beginning of a node whose making was killed: `up` makes it anew, `down` removes it
+    // A killed command may leave a node's folder without a record: `up` makes the node anew, `down` removes the folder.
     const text = await readFile(join(nodes, name, "node.json"), "utf8").catch(() => undefined);
     if (text !== undefined) records.push({ ...(JSON.parse(text) as NodeRecord), folder: join(nodes, name) });
   }
   return records.sort((a, b) => a.number - b.number);
 }
 
-/** One node; throws `LAB_NODE_UNKNOWN` with the nearest name. */
-export async function readRecord(place: Place, name: string): Promise<NodeRecord> {
-  const records = await readRecords(place);
+/** The record of one node; throws `LAB_NODE_UNKNOWN` with the nearest name. */
+export async function readNodeRecord(place: LabPlace, name: string): Promise<NodeRecord> {
+  const records = await readNodeRecords(place);
   const found = records.find((record) => record.name === name);
   if (found) return found;
   const names = records.map((record) => record.name);
@@ -83,12 +86,12 @@ export async function readRecord(place: Place, name: string): Promise<NodeRecord
 }
 
 /**
- * Makes the nodes that do not exist: address, id and host key, each once; the caller holds the lab's lock. Throws `USAGE` for
- * names or sizes that cannot be.
+ * The records of these nodes; makes address, id and host key of each new node. The caller holds the lab's lock. Throws `USAGE` for an
+ * impossible spec, or without a free address.
  */
-export async function makeRecords(place: Place, specs: readonly NodeSpec[], images: Images): Promise<NodeRecord[]> {
+export async function makeRecords(place: LabPlace, specs: readonly NodeSpec[], images: Images): Promise<NodeRecord[]> {
   for (const spec of specs) checkSpec(spec);
-  const records = await readRecords(place);
+  const records = await readNodeRecords(place);
   const wanted: NodeRecord[] = [];
   for (const spec of specs) {
     const known = records.find((record) => record.name === spec.name);
@@ -99,12 +102,12 @@ export async function makeRecords(place: Place, specs: readonly NodeSpec[], imag
   return wanted;
 }
 
-async function makeRecord(place: Place, spec: NodeSpec, number: number, images: Images): Promise<NodeRecord> {
+async function makeRecord(place: LabPlace, spec: NodeSpec, number: number, images: Images): Promise<NodeRecord> {
   const folder = join(place.folder, "nodes", spec.name);
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const address = addressAt(place, number);
-  await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
+  await mustRun("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", spec.name, "-f", join(folder, "hostkey")]);
   const hostKey = (await readFile(join(folder, "hostkey.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
   await replaceFile(join(folder, "known_hosts"), `${address} ${hostKey}\n`);
   const layers = {
@@ -117,7 +120,7 @@ async function makeRecord(place: Place, spec: NodeSpec, number: number, images: 
   return record;
 }
 
-/** n1 → 11, b1 → 101, v1 → 201 if that is free, so that addresses are easy to guess; else the next free one. */
+/** A free number for a node's address: 11 for n1, 101 for b1, 201 for v1, so that addresses are easy to guess. Else the next free one. */
 function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): number {
   const used = new Set(records.map((record) => record.number));
   const [, letter = "", digits] = /^([nbv])([1-9]\d?)$/.exec(name) ?? [];
@@ -126,7 +129,7 @@ function chooseNumber({ name }: NodeSpec, records: readonly NodeRecord[]): numbe
   throw new KcoreError({ code: "USAGE", message: "a lab has room for 253 nodes" });
 }
 
-/** A virtual disk's serial has room for 20 characters, of which the disk's number takes seven. */
+/** A virtual disk's serial has room for 20 characters, of which “-disk10” takes seven. */
 const longestVmName = 13;
 
 function checkSpec({ name, kind, disks, root, live = false, nix = false, zfs = false, tpm = false }: NodeSpec): void {
@@ -166,19 +169,19 @@ export function diskFile({ folder }: NodeRecord, index: number): string {
 /** The images of nodes; each folder is complete, never changed, and named after its inputs. */
 export interface Images {
   readonly debian: string;
-  /** Goes over the Debian tree: the helpers that make the lab's disks behave. */
+  /** The layer over the Debian tree: helpers that make loop devices behave like disks. */
   readonly layer: string;
   readonly busybox: string;
-  /** The layer of a Debian node with Nix, over the Debian tree; empty where no node was to have Nix. */
+  /** The layer of a Debian node with Nix, over the Debian tree; empty if no node has Nix. */
   readonly nix: string;
-  /** A flat apt repository. */
+  /** A flat apt repository of `servedPackages`. */
   readonly packages: string;
-  /** Another one, of packages that this lab was asked for by name; empty where there are none. */
+  /** A flat apt repository of the packages that the lab's commands named; empty without such packages. */
   readonly more: string;
-  /** Kernel, initrd and root file system of virtual machines; empty where none were asked for, as is the next one. */
+  /** Kernel, initrd and root file system of virtual machines; empty if no node is one. */
   readonly vm: string;
-  /** A virtual machine that has booted, saved with its memory. */
+  /** A virtual machine that has booted, saved with its memory; empty if no node is one. */
   readonly golden: string;
-  /** The further files of a virtual machine with ZFS; empty where none was asked for. */
+  /** The further files of a virtual machine with ZFS; empty if no node has ZFS. */
   readonly zfs: string;
 }

@@ -8,28 +8,31 @@ import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { debsOf } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { killAll, processesOf, startInGroup } from "./cgroup.ts";
-import { must } from "./run-command.ts";
-import type { Place } from "./place.ts";
+import { mustRun } from "./run-command.ts";
+import type { LabPlace } from "./place.ts";
 
-/** The port of a lab's package server; only the nodes can reach the bridge's address. */
+/** The port of a lab's package server on the bridge's address, which only the nodes can reach. */
 const port = 8642;
 
-/** The line of a node's sources.list(5). */
-export function sourcesLine(place: Place): string {
-  return `deb [trusted=yes] http://${endpointOf(place)}/ ./`;
+/** The line of a node's sources.list(5) for the lab's repository. */
+export function sourcesLine(place: LabPlace): string {
+  return `deb [trusted=yes] http://${serverEndpoint(place)}/ ./`;
 }
 
-function endpointOf({ gateway }: Place): string {
+function serverEndpoint({ gateway }: LabPlace): string {
   return `${isIPv6(gateway) ? `[${gateway}]` : gateway}:${port}`;
 }
 
-/** Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. */
+/**
+ * Writes the index of a flat repository (deb822 stanzas of the .debs in `folder`), as apt-ftparchive(1) would. Returns their number
+ * and bytes.
+ */
 export async function indexRepository(folder: string): Promise<{ count: number; bytes: number }> {
   const stanzas: string[] = [];
   let bytes = 0;
   for (const path of await debsOf(folder)) {
     const { size } = await stat(path);
-    const control = (await must("dpkg-deb", ["-f", path])).trimEnd();
+    const control = (await mustRun("dpkg-deb", ["-f", path])).trimEnd();
     stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await sha256Of(path)}\n`);
     bytes += size;
   }
@@ -37,8 +40,8 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   return { count: stanzas.length, bytes };
 }
 
-/** Makes one repository of several, of links to their files; a reader finds the old one or the new one. */
-async function joinRepositories(place: Place, folders: readonly string[]): Promise<string> {
+/** Joins repositories to one folder of links and returns its path; a reader finds the old folder or the new one, each complete. */
+async function joinRepositories(place: LabPlace, folders: readonly string[]): Promise<string> {
   const joined = join(place.folder, "packages");
   await replaceFolder(joined, async (fresh) => {
     const index = new Map<string, string>();
@@ -58,32 +61,33 @@ function unlessThere(error: NodeJS.ErrnoException): void {
 
 /**
  * Serves the packages of these repositories to the lab's nodes, by a process in a cgroup of its own, bound to the bridge. A
- * running server serves them from now on.
+ * running server goes on with the new repositories. Throws `LAB_COMMAND_FAILED`.
  */
-export async function servePackages(place: Place, repositories: readonly string[]): Promise<void> {
+export async function servePackages(place: LabPlace, repositories: readonly string[]): Promise<void> {
   const folder = await joinRepositories(place, repositories);
-  const group = groupOf(place);
-  if ((await processesOf(group)).length > 0 && (await answers(place))) return;
+  const group = serverGroup(place);
+  if ((await processesOf(group)).length > 0 && (await isAnswering(place))) return;
   await killAll(group);
   const server = [process.execPath, join(assetFolder(), "serve-packages.mjs"), place.gateway, String(port), folder];
   await startInGroup(group, server, join(place.folder, "packages.log"));
-  if (await poll(() => answers(place), { everyMs: 30, limitMs: 10_000 })) return;
+  if (await poll(() => isAnswering(place), { everyMs: 30, limitMs: 10_000 })) return;
   throw new KcoreError(
     {
       code: "LAB_COMMAND_FAILED",
-      message: `the lab's package server does not answer on ${endpointOf(place)}`,
+      message: `the lab's package server does not answer on ${serverEndpoint(place)}`,
       hint: `look at ${join(place.folder, "packages.log")}`,
     },
     { exitCode: exitCodes.failed },
   );
 }
 
-/** The package server's cgroup: no node has its name, since those begin with a letter. */
-function groupOf({ group }: Place): string {
+/** The package server's cgroup. No node can have this name, because the names of nodes begin with a letter. */
+function serverGroup({ group }: LabPlace): string {
   return `${group}/_packages`;
 }
 
-function answers({ gateway }: Place): Promise<boolean> {
+/** Whether the package server accepts a connection within half a second. */
+function isAnswering({ gateway }: LabPlace): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: gateway, port, timeout: 500 });
     const finish = (answer: boolean): void => {

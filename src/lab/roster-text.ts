@@ -2,9 +2,9 @@ import { consoleLogOf, type NodeRecord } from "./record.ts";
 
 /**
  * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. The first
- * node that is not a BusyBox one is a controller, the others are workers; the label `lab` has a node's kind.
+ * node that is not a BusyBox one is a controller, the others are workers; the label `lab` is a node's kind.
  */
-export function rosterText(
+export function labRosterText(
   nodes: readonly NodeRecord[],
   { lab, identityFile }: { lab: string; identityFile: string },
 ): string {

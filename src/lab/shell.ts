@@ -3,19 +3,19 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
 import { poll } from "#base/wait.ts";
-import { lastLines, must, run, type Finished } from "./run-command.ts";
+import { endLines, mustRun, runCommand, type CommandEnd } from "./run-command.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
-import type { Place } from "./place.ts";
+import type { LabPlace } from "./place.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { withLock } from "./lock.ts";
 
-/** The lab's private key: root, ops and opspw of every node know its public half. */
-export function identityFileOf({ home }: Place): string {
+/** The file of the labs' private key, which lets root, and on Debian nodes ops and opspw, in. */
+export function identityFileOf({ home }: LabPlace): string {
   return join(home, "id");
 }
 
 /** Arguments for ssh(1) that reach a node with its pinned host key, independent of the user's settings. */
-export function sshArguments(place: Place, node: NodeRecord, user = "root"): string[] {
+export function sshArguments(place: LabPlace, node: NodeRecord, user = "root"): string[] {
   const options = {
     IdentitiesOnly: "yes",
     BatchMode: "yes",
@@ -30,54 +30,57 @@ export function sshArguments(place: Place, node: NodeRecord, user = "root"): str
 }
 
 /** Runs a command line in the login shell of a node's user. */
-export function execute(
-  place: Place,
+export function runOverSsh(
+  place: LabPlace,
   node: NodeRecord,
   command: string,
   { user, input, timeout }: { user?: string; input?: string; timeout?: number } = {},
-): Promise<Finished> {
+): Promise<CommandEnd> {
   const options = { ...(input === undefined ? {} : { input }), ...(timeout === undefined ? {} : { timeout }) };
-  return run("ssh", [...sshArguments(place, node, user), command], options);
+  return runCommand("ssh", [...sshArguments(place, node, user), command], options);
 }
 
-/** How long a node may take to boot, in milliseconds: a virtual machine's processor is emulated, and others may have this machine's. */
-const patience = { debian: 300_000, busybox: 300_000, vm: 600_000 } as const;
+/** Milliseconds that a node may take to boot; a virtual machine's processor is emulated, and other processes may use this machine's. */
+const bootLimits = { debian: 300_000, busybox: 300_000, vm: 600_000 } as const;
 
 /**
- * Waits until a node lets root in over ssh; with `notBoot`, until that is another boot than the one with this boot_id (after a
- * reboot ssh may still answer from the old one). Returns the boot_id. Throws `LAB_NODE_FAILED` after `timeout` milliseconds.
+ * Waits until a node lets root in over ssh and returns its boot_id. `notBoot`: the boot_id of a boot that does not count, because
+ * during a reboot ssh may still answer from it. Throws `LAB_NODE_FAILED` after `timeout` milliseconds, or if the node does not run.
  */
 export async function waitForSsh(
-  place: Place,
+  place: LabPlace,
   node: NodeRecord,
-  { timeout = patience[node.kind], notBoot }: { timeout?: number; notBoot?: string } = {},
+  { timeout = bootLimits[node.kind], notBoot }: { timeout?: number; notBoot?: string } = {},
 ): Promise<string> {
-  let last = "its ssh port does not answer";
-  const look = async (): Promise<{ readonly boot?: string } | undefined> => {
+  let reason = "its ssh port does not answer";
+  const login = async (): Promise<{ readonly boot?: string } | undefined> => {
     if (!(await isRunning(place, node))) {
-      last = "it does not run";
+      reason = "it does not run";
       return {};
     }
     // The port is probed first: an ssh that connects too early would wait for a second.
     if (!(await greets(node.address))) return undefined;
-    const { code, stdout, stderr } = await execute(place, node, "cat /proc/sys/kernel/random/boot_id", {
+    const { code, stdout, stderr } = await runOverSsh(place, node, "cat /proc/sys/kernel/random/boot_id", {
       timeout: 20_000,
     });
     const boot = stdout.trim();
     if (code === 0 && boot !== notBoot) return { boot };
-    last = code === 0 ? "it has not rebooted" : stderr.trim();
+    reason = code === 0 ? "it has not rebooted" : stderr.trim();
     return undefined;
   };
-  const { boot } = (await poll(look, { everyMs: 40, limitMs: timeout })) ?? {};
+  const { boot } = (await poll(login, { everyMs: 40, limitMs: timeout })) ?? {};
   if (boot !== undefined) return boot;
   throw nodeFailed({
-    message: `${node.name} cannot be reached over ssh: ${last}`,
-    detail: lastLines(await readFile(consoleLogOf(node), "utf8").catch(() => ""), 5),
+    message: `${node.name} cannot be reached over ssh: ${reason}`,
+    detail: endLines(await readFile(consoleLogOf(node), "utf8").catch(() => ""), 5),
     hint: `look at ${node.folder}/console.log`,
   });
 }
 
-/** Whether an SSH server answers: a refused connection is tried again at once, an accepted one is given time to speak. */
+/**
+ * Whether a server at this address sends data: false at once after a refusal, or after 250 ms without a connection. An accepted
+ * connection has 20 s more.
+ */
 export function greets(host: string, port = 22): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
@@ -97,13 +100,13 @@ export function greets(host: string, port = 22): Promise<boolean> {
   });
 }
 
-/** Makes the key pair of the labs on this machine, once. */
-export async function makeKey(place: Place): Promise<void> {
+/** Makes the key pair of the labs on this machine, unless it is there. */
+export async function makeKey(place: LabPlace): Promise<void> {
   const file = identityFileOf(place);
   if (existsSync(`${file}.pub`)) return;
   await withLock(place.home, "key", 60, async () => {
     if (existsSync(`${file}.pub`)) return;
     await rm(file, { force: true }); // the public half is written last
-    await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "kcore-lab", "-f", file]);
+    await mustRun("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "kcore-lab", "-f", file]);
   });
 }

@@ -1,61 +1,63 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
-import { describeDiff, describeEvent, line, type PlainLine } from "./describe-event.ts";
+import { describeDiff, describeEvent, nodeLine, type PlainLine } from "./describe-event.ts";
 import { busyTime, tallyOf, tallyOfNode } from "./tally.ts";
 import { stepIn, withoutWave, workIn } from "./work-item.ts";
 
-/** The amount of detail: `quiet` prints failures, `brief` changes too, `verbose` everything. */
+/** The amount of detail: `quiet` has failures, warnings and questions, `brief` has changes, too, `verbose` everything. */
 export type Detail = "quiet" | "brief" | "verbose";
 
 /** The lines of an event. */
 export interface EventLines {
   readonly lines: readonly PlainLine[];
-  /** Details that may be folded under a title. */
+  /** Details that may be folded under a title; `since`: milliseconds since the epoch. */
   readonly folded?: { readonly title: string; readonly since: number; readonly lines: readonly PlainLine[] };
 }
 
 type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${string}` }>;
-type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
+type EndEvent = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
-const nothing: EventLines = { lines: [] };
-/** Milliseconds after which lines report work in order, too, because the operator waits for it. */
-export const LONG = 5000;
+const noLines: EventLines = { lines: [] };
+/** Milliseconds after which lines report work that is in order, too, because the operator waits for it. */
+export const longMs = 5000;
 /** Up to so many lines of output are not folded. */
-const FEW = 5;
+const mostUnfolded = 5;
 
-/** The brief lines of each event of a run; they need the run before the event. */
+/** Makes the lines of each event of a run in `quiet` and `brief`; takes the events in order. */
 export class BriefLines {
   readonly #quiet: boolean;
-  /** Whether output is kept until its step has ended, to be folded or left out. */
-  readonly #keeps: boolean;
+  /** Whether output waits for the end of its step, to be folded, or to be printed only after a failure. */
+  readonly #holdsOutput: boolean;
   /** Steps and actions whose start has a line. */
-  readonly #begun = new Set<string>();
-  readonly #kept = new Map<string, PlainLine[]>();
+  readonly #named = new Set<string>();
+  /** Output that waits for the end of its step or action. */
+  readonly #heldOutput = new Map<string, PlainLine[]>();
   /** The last note of each step or action that began a moment ago, and when to show the note if the step still runs. */
-  readonly #early = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
+  readonly #heldNotes = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
   /** Stages of nodes whose steps in order already have their line. */
-  readonly #left = new Set<string>();
-  /** Nodes that a line has reported as unreachable: their return is news. */
-  readonly #away = new Set<string>();
+  readonly #counted = new Set<string>();
+  /** Nodes whose lost or repeated connection a line has reported: their return is news. */
+  readonly #disconnected = new Set<string>();
 
   constructor({ detail, folds }: { readonly detail: "quiet" | "brief"; readonly folds: boolean }) {
     this.#quiet = detail === "quiet";
-    this.#keeps = folds || this.#quiet;
+    this.#holdsOutput = folds || this.#quiet;
   }
 
+  /** The lines of an event, after the held-back notes that are due. `before`: the run without the event. */
   linesOf(before: RunModel, event: RunEvent): EventLines {
-    const told = this.#describe(before, event);
+    const own = this.#describe(before, event);
     const late = this.overdue(event.at);
-    return late.length === 0 ? told : { ...told, lines: [...late, ...told.lines] };
+    return late.length === 0 ? own : { ...own, lines: [...late, ...own.lines] };
   }
 
-  /** The held-back notes of steps and actions that still run at `now`. */
+  /** The held-back notes that are due at `now`, in milliseconds since the epoch; each note is returned once. */
   overdue(now: number): readonly PlainLine[] {
-    const due = [...this.#early].filter(([, early]) => early.due <= now);
+    const due = [...this.#heldNotes].filter(([, note]) => note.due <= now);
     for (const [key] of due) {
-      this.#early.delete(key);
-      this.#begun.add(key);
+      this.#heldNotes.delete(key);
+      this.#named.add(key);
     }
     return due.flatMap(([, { lines }]) => lines);
   }
@@ -64,43 +66,48 @@ export class BriefLines {
     switch (event.type) {
       case "stage.finished":
       case "node.milestone":
-        return nothing;
+        return noLines;
       case "node.sending": {
         const since = before.nodes.get(event.node)?.sending?.since ?? event.at;
-        return this.#quiet || event.at - since < LONG ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet || event.at - since < longMs ? noLines : { lines: describeEvent(before, event) };
       }
       case "node.sent":
-        return this.#quiet || event.duration < LONG ? nothing : { lines: describeEvent(before, event) };
+        return this.#quiet || event.duration < longMs ? noLines : { lines: describeEvent(before, event) };
       case "action.started":
       case "step.started":
-        return { lines: this.#leave(before, event) };
+        return { lines: this.#leaveStage(before, event) };
       case "run.started":
         // A resumed run begins its stages again.
-        for (const known of [this.#begun, this.#kept, this.#early, this.#left, this.#away]) known.clear();
-        return this.#quiet ? nothing : { lines: describeEvent(before, event) };
+        for (const state of [this.#named, this.#heldOutput, this.#heldNotes, this.#counted, this.#disconnected])
+          state.clear();
+        return this.#quiet ? noLines : { lines: describeEvent(before, event) };
       case "node.disconnected":
       case "node.waiting":
       case "node.rebooted":
       case "node.connecting": {
         const lines = describeEvent(before, event);
-        if (lines.length > 0) this.#away.add(event.node);
-        return this.#quiet && event.type !== "node.disconnected" ? nothing : { lines };
+        if (lines.length > 0) this.#disconnected.add(event.node);
+        return this.#quiet && event.type !== "node.disconnected" ? noLines : { lines };
       }
       case "node.connected":
-        return this.#away.delete(event.node) && !this.#quiet ? { lines: describeEvent(before, event) } : nothing;
+        return this.#disconnected.delete(event.node) && !this.#quiet
+          ? { lines: describeEvent(before, event) }
+          : noLines;
       case "step.note":
       case "action.note":
       case "step.output":
       case "action.output":
-        return { lines: this.#say(before, event) };
+        return { lines: this.#noteOrOutput(before, event) };
       case "step.finished":
       case "action.finished":
         return this.#end(before, event);
       case "node.finished": {
         const { node, outcome } = event;
-        const left = this.#leave(before, event);
-        if (outcome !== "done") return { lines: [...left, ...describeEvent(before, event)] };
-        return this.#quiet ? nothing : { lines: [...left, line("done", node, `done${countsOf(before, node)}`)] };
+        const stageLines = this.#leaveStage(before, event);
+        if (outcome !== "done") return { lines: [...stageLines, ...describeEvent(before, event)] };
+        return this.#quiet
+          ? noLines
+          : { lines: [...stageLines, nodeLine("done", node, `done${countsOf(before, node)}`)] };
       }
       default:
         return { lines: describeEvent(before, event) };
@@ -108,57 +115,57 @@ export class BriefLines {
   }
 
   /** Lines of output, and notes of long steps (in a dry run all notes); the step's name precedes the first line. */
-  #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
+  #noteOrOutput(before: RunModel, event: StepOrAction): readonly PlainLine[] {
     const key = workKey(event);
     const one = workIn(before, event);
     const isNote = event.type === "step.note" || event.type === "action.note";
-    const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
-    const begin = this.#begun.has(key) || this.#quiet ? [] : [startLine(event, before)];
-    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) {
-      if (one && !this.#quiet) this.#early.set(key, { due: one.startedAt + LONG, lines: [...begin, ...said] });
+    const lines = describeEvent(before, event).filter(({ mark }) => mark !== "started");
+    const begin = this.#named.has(key) || this.#quiet ? [] : [startLine(event, before)];
+    if (isNote && !before.dryRun && (!one || event.at - one.startedAt < longMs)) {
+      if (one && !this.#quiet) this.#heldNotes.set(key, { due: one.startedAt + longMs, lines: [...begin, ...lines] });
       return [];
     }
-    this.#early.delete(key);
-    this.#begun.add(key);
-    if (!this.#keeps || isNote) return this.#quiet ? [] : [...begin, ...said];
-    const kept = this.#kept.get(key) ?? [];
-    kept.push(...said);
-    this.#kept.set(key, kept);
+    this.#heldNotes.delete(key);
+    this.#named.add(key);
+    if (!this.#holdsOutput || isNote) return this.#quiet ? [] : [...begin, ...lines];
+    const held = this.#heldOutput.get(key) ?? [];
+    held.push(...lines);
+    this.#heldOutput.set(key, held);
     return begin;
   }
 
-  #end(before: RunModel, event: Ended): EventLines {
+  #end(before: RunModel, event: EndEvent): EventLines {
     const key = workKey(event);
     const { outcome, duration = 0 } = event;
-    const kept = this.#kept.get(key) ?? [];
-    this.#kept.delete(key);
-    this.#early.delete(key);
-    const wasNamed = this.#begun.delete(key);
-    const left = outcome === "skipped" ? [] : this.#leave(before, event);
-    if (outcome === "failed") return { lines: [...left, ...kept, ...describeEvent(before, event)] };
-    if (this.#quiet) return nothing;
+    const held = this.#heldOutput.get(key) ?? [];
+    this.#heldOutput.delete(key);
+    this.#heldNotes.delete(key);
+    const wasNamed = this.#named.delete(key);
+    const stageLines = outcome === "skipped" ? [] : this.#leaveStage(before, event);
+    if (outcome === "failed") return { lines: [...stageLines, ...held, ...describeEvent(before, event)] };
+    if (this.#quiet) return noLines;
     if (outcome === "ok" || outcome === "skipped") {
-      const isLong = event.type === "action.finished" && duration >= LONG;
-      return { lines: wasNamed || isLong ? [...left, ...describeEvent(before, event)] : left };
+      const isLong = event.type === "action.finished" && duration >= longMs;
+      return { lines: wasNamed || isLong ? [...stageLines, ...describeEvent(before, event)] : stageLines };
     }
     const { diff, ...rest } = { diff: undefined, ...event };
-    const more = [...kept, ...(event.type === "step.finished" ? describeDiff(event.node, diff) : [])];
-    const lines = [...left, ...describeEvent(before, rest)];
-    if (!this.#keeps || more.length <= FEW) return { lines: [...lines, ...more] };
+    const more = [...held, ...(event.type === "step.finished" ? describeDiff(event.node, diff) : [])];
+    const lines = [...stageLines, ...describeEvent(before, rest)];
+    if (!this.#holdsOutput || more.length <= mostUnfolded) return { lines: [...lines, ...more] };
     const since = workIn(before, event)?.startedAt ?? event.at;
     return { lines, folded: { title: `${startLine(event, before).text}: ${more.length} lines`, since, lines: more } };
   }
 
-  /** When a node enters its next stage: the line that counts the former stage's steps in order. */
-  #leave(before: RunModel, event: RunEvent): readonly PlainLine[] {
+  /** The line that counts the steps in order of a node's former stage, once the node enters its next stage. */
+  #leaveStage(before: RunModel, event: RunEvent): readonly PlainLine[] {
     const name = "node" in event ? event.node : "item" in event ? event.item : undefined;
     const steps = (name !== undefined && before.nodes.get(name)?.steps) || [];
     // Steps that are skipped from the start come before their stages.
     const stage = steps.findLast(({ outcome }) => outcome !== "skipped")?.stage;
     if (name === undefined || stage === undefined || ("stage" in event && event.stage === stage)) return [];
     const key = JSON.stringify([name, stage]);
-    if (this.#quiet || this.#left.has(key)) return [];
-    this.#left.add(key);
+    if (this.#quiet || this.#counted.has(key)) return [];
+    this.#counted.add(key);
     return describeStage(name, stage, steps);
   }
 }
@@ -175,7 +182,7 @@ function describeStage(node: string, stage: string, all: readonly StepModel[]): 
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
   ];
   const took = time >= 1000 ? `  ${formatDuration(time)}` : "";
-  return [line("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${took}`)];
+  return [nodeLine("done", node, `${withoutWave(stage)}  ${words}: ${counts.join(", ")}${took}`)];
 }
 
 /** “: 36 in order, 1 changed”. */
@@ -190,8 +197,8 @@ function countsOf(model: RunModel, node: string): string {
     [unknown, "unknown"],
     [skipped, "skipped"],
   ] as const;
-  const told = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
-  return told.length === 0 ? "" : `: ${told.join(", ")}`;
+  const parts = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
+  return parts.length === 0 ? "" : `: ${parts.join(", ")}`;
 }
 
 function workKey(event: StepOrAction): string {
@@ -199,7 +206,7 @@ function workKey(event: StepOrAction): string {
 }
 
 function startLine(event: StepOrAction, model: RunModel): PlainLine {
-  if (!("step" in event)) return line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
+  if (!("step" in event)) return nodeLine("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
   const title = "title" in event ? event.title : stepIn(model, event)?.title;
-  return line("started", event.node, title ?? event.step);
+  return nodeLine("started", event.node, title ?? event.step);
 }

@@ -1,37 +1,37 @@
 import type { Problem } from "#errors/problem.ts";
 
 /** A failure and the exit status of its command. */
-interface Failed {
+interface FailedCommand {
   readonly problem?: Problem | undefined;
   readonly exitStatus?: number | undefined;
 }
 
-/** Codes whose message says only that a command failed: the cause is in the command's own error output. */
-const vague: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
+/** Codes of a message that says only that a command failed; the cause is in the command's error output. */
+const vagueCodes: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
 
 /**
- * The cause of a failed step in one line: “checksum mismatch (exit 3)”. It is the last line of the errors in the problem's
- * detail; without any, the message.
+ * The cause of a failed step in one line: “checksum mismatch (exit 3)”. For a failed command it is the last line of the
+ * problem's detail, if there is one; else the problem's message. Undefined without a problem.
  */
-export function causeLine({ problem, exitStatus }: Failed): string | undefined {
-  if (!problem || !vague.has(problem.code)) return problem?.message;
-  const said = problem.detail?.split("\n").findLast((line) => /[\p{L}\p{N}]/u.test(line));
-  if (said === undefined) return problem.message;
-  return exitStatus === undefined ? said.trim() : `${said.trim()} (${ended(exitStatus)})`;
+export function causeLine({ problem, exitStatus }: FailedCommand): string | undefined {
+  if (!problem || !vagueCodes.has(problem.code)) return problem?.message;
+  const last = problem.detail?.split("\n").findLast((line) => /[\p{L}\p{N}]/u.test(line));
+  if (last === undefined) return problem.message;
+  return exitStatus === undefined ? last.trim() : `${last.trim()} (${statusText(exitStatus)})`;
 }
 
-/** The problem with its cause first, as views draw it: “no space left on device (exit 28)”. */
+/** The problem with its cause at the start of its message, as views draw it: “no space left on device (exit 28)”. */
 export function causeFirst<One extends Problem | undefined>(problem: One, exitStatus?: number): One {
   const cause = causeLine({ problem, exitStatus });
   if (!problem || cause === undefined || cause === problem.message) return problem;
   return { ...problem, message: exitStatus === undefined ? `${cause}: ${problem.message}` : cause };
 }
 
-function ended(status: number): string {
+function statusText(status: number): string {
   return status > 128 ? `signal ${status - 128}` : `exit ${status}`;
 }
 
-/** The problem with the last lines of its detail: the cause is at the end of a command's error output. */
+/** The problem with only the last lines of its detail: a command's error output ends with the cause. */
 export function endOfDetail(problem: Problem, lines: number): Problem {
   if (!problem.detail) return problem;
   const all = problem.detail.trimEnd().split("\n");

@@ -21,20 +21,23 @@ export interface FoldedLines {
   readonly until: number;
 }
 
-/** The lines before and after those that are folded. */
+/** The line that opens a fold, and the line that closes it. */
 export function foldOf(ci: Ci, { title, id, since, until }: FoldedLines): readonly [string, string] {
   if (ci === "github") return [`::group::${title}`, "::endgroup::"];
   const mark = (edge: string, at: number) => `\u001b[0Ksection_${edge}:${Math.floor(at / 1000)}:${id}`;
   return [`${mark("start", since)}[collapsed=true]\r\u001b[0K${title}`, `${mark("end", until)}\r\u001b[0K`];
 }
 
-/** The text without commands for GitHub's runner (`::` at the start of a line, `##[` anywhere): nodes must not command it. */
+/**
+ * The text without commands for GitHub's runner (`::` at the start of a line, `##[` anywhere): a node's output must not command the
+ * runner.
+ */
 export function escapeForCi(ci: Ci | undefined, text: string): string {
   return ci === "github" ? text.replaceAll("##[", "## [").replaceAll(/^(\s*):(?=:)/gm, "$1: ") : text;
 }
 
 /**
- * The failures as annotations of GitHub, a line for each cause. `fileOf` gives a file as its repository names it; undefined: a
+ * The failures as annotations of GitHub, a line for each cause. `fileOf`: the path of a file in its repository; undefined for a
  * file outside. Ends without a line break.
  */
 export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePosition) => string | undefined): string {

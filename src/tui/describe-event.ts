@@ -27,7 +27,7 @@ export function describeEvent(before: RunModel, event: RunEvent): readonly Plain
 function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
   switch (event.type) {
     case "run.started":
-      return [{ mark: "title", text: titleOf(event) }];
+      return [{ mark: "title", text: runTitle(event) }];
     case "run.stopping": {
       const how = event.how === "stop" ? "stopping: no new step starts" : "aborting: the running steps are ended";
       return [{ mark: "warning", text: `${how} (${event.by})` }];
@@ -44,51 +44,51 @@ function describe(before: RunModel, event: RunEvent): readonly PlainLine[] {
         ? [{ mark: "skipped", text: `stage ${event.stage}: skipped${because(event.reason)}` }]
         : [];
     case "node.connecting":
-      return event.attempt > 1 ? [line("started", event.node, `connecting, attempt ${event.attempt}`)] : [];
+      return event.attempt > 1 ? [nodeLine("started", event.node, `connecting, attempt ${event.attempt}`)] : [];
     case "node.connected":
-      return [line("done", event.node, `connected${event.fingerprint ? `  ${event.fingerprint}` : ""}`)];
+      return [nodeLine("done", event.node, `connected${event.fingerprint ? `  ${event.fingerprint}` : ""}`)];
     case "node.disconnected":
-      return [line("warning", event.node, `connection lost: ${event.reason}${retry(event.retryIn)}`)];
+      return [nodeLine("warning", event.node, `connection lost: ${event.reason}${retryText(event.retryIn)}`)];
     case "node.waiting":
-      return [line("started", event.node, `waiting: ${event.reason}`)];
+      return [nodeLine("started", event.node, `waiting: ${event.reason}`)];
     case "node.rebooted":
-      return [line("done", event.node, "rebooted")];
+      return [nodeLine("done", event.node, "rebooted")];
     case "node.saved":
-      return [line("done", event.node, savedText(event))];
+      return [nodeLine("done", event.node, savedText(event))];
     case "node.unsaved":
-      return [line("output", event.node, `${event.device} is unchanged: its saved table is not kept`)];
+      return [nodeLine("output", event.node, `${event.device} is unchanged: its saved table is not kept`)];
     case "node.sending":
-      return isTold(before, event) ? [line("output", event.node, sendingText(event))] : [];
+      return isReported(before, event) ? [nodeLine("output", event.node, sendingText(event))] : [];
     case "node.sent":
-      return [line("done", event.node, sentText(event))];
+      return [nodeLine("done", event.node, sentText(event))];
     case "node.milestone":
-      return [line("done", event.node, `milestone ${event.milestone}`)];
+      return [nodeLine("done", event.node, `milestone ${event.milestone}`)];
     case "node.finished":
       return describeNodeEnd(before, event);
     case "step.note": {
       const title = stepIn(before, event)?.title ?? event.step;
-      return [...lateStart(before, event), line("output", event.node, `${title}: ${event.text}`)];
+      return [...lateStart(before, event), nodeLine("output", event.node, `${title}: ${event.text}`)];
     }
     case "step.output":
       return [...lateStart(before, event), ...outputLines(event.node, event)];
     case "step.finished":
       return describeStepEnd(event);
     case "action.started":
-      return [line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`)];
+      return [nodeLine("started", event.item ?? "bastion", `${event.stage}: ${event.action}`)];
     case "action.output":
       return outputLines(event.item ?? "bastion", event);
     case "action.note":
-      return [line("output", event.item ?? "bastion", `${event.stage}: ${event.text}`)];
+      return [nodeLine("output", event.item ?? "bastion", `${event.stage}: ${event.text}`)];
     case "action.finished":
       return describeActionEnd(event);
     case "question.asked":
-      return [line("title", event.question.node ?? "kcore", `asks: ${event.question.text}`)];
+      return [nodeLine("title", event.question.node ?? "kcore", `asks: ${event.question.text}`)];
     case "warning":
-      return [line("warning", event.node ?? "kcore", event.text)];
+      return [nodeLine("warning", event.node ?? "kcore", event.text)];
   }
 }
 
-/** The saved table of a disk, and the reason. */
+/** A saved table of a disk and the reason of the save: “saved the table of /dev/sda before it may be wiped (3f…)”. */
 export function savedText({ device, save, before }: NonNullable<NodeModel["saved"]>[number]): string {
   const why = before === "wipe" ? "it may be wiped" : "an earlier one is put back";
   return `saved the table of ${device} before ${why} (${save.slice(0, 12)})`;
@@ -96,20 +96,20 @@ export function savedText({ device, save, before }: NonNullable<NodeModel["saved
 
 /** A content on its way: “sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s”. */
 export function sendingText(sending: Sending): string {
-  return `sending ${sending.name}${by(sending)}  ${formatSending(sending)}`;
+  return `sending ${sending.name}${sourceText(sending)}  ${formatSending(sending)}`;
 }
 
 /** A content that has arrived: “sent kcore-0.1.0  44.0 MB  5.2 s”. */
 export function sentText({ name, bytes, duration, from }: NonNullable<NodeModel["sent"]>[number]): string {
-  return `sent ${name}${by({ from })}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
+  return `sent ${name}${sourceText({ from })}  ${formatBytes(bytes)}  ${formatDuration(duration)}`;
 }
 
-function by({ from }: { readonly from?: string | undefined }): string {
+function sourceText({ from }: { readonly from?: string | undefined }): string {
   return from === undefined ? "" : ` from ${from}`;
 }
 
-/** Whether a line reports this progress: the first one, and one for each tenth. */
-function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
+/** Whether a line reports this progress of a content: the first progress, then one for each tenth. */
+function isReported(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
   const before = model.nodes.get(node)?.sending;
   const tenth = (bytes: number) => Math.floor((bytes * 10) / total);
   return before?.name !== name || tenth(sent) > tenth(before.sent);
@@ -117,22 +117,22 @@ function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">
 
 type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
-/** A line, and each further line of its text, with the name of its node. */
-export function line(mark: PlainLine["mark"], who: string, text: string): PlainLine {
+/** A line that begins with the name `who`; so does each further line of its text. */
+export function nodeLine(mark: PlainLine["mark"], who: string, text: string): PlainLine {
   return { mark, text: `${who}  ${text.replaceAll("\n", `\n${who}  `)}` };
 }
 
-function titleOf({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"run.started">): string {
+function runTitle({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"run.started">): string {
   const at = revision === undefined ? "" : ` at ${revision.slice(0, 12)}${dirty ? " (with changes)" : ""}`;
   const shown = nodes.length > 12 ? `${nodes.slice(0, 12).join(", ")} and ${nodes.length - 12} more` : nodes.join(", ");
   const count = nodes.length === 1 ? "1 node" : `${nodes.length} nodes`;
   return `${title}${dryRun ? " (dry run: nothing is changed)" : ""}${resumed ? ", resumed" : ""} — run ${runId}${at} — ${count}: ${shown}`;
 }
 
-/** A step is named only when it ends, unless it has output: then its name precedes the first output. */
+/** The line with a step's name before its first output or note; a step without either is named at its end. */
 function lateStart(before: RunModel, event: Of<"step.note"> | Of<"step.output">): readonly PlainLine[] {
   const step = stepIn(before, event);
-  return step?.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];
+  return step?.tail === "" && step.note === undefined ? [nodeLine("started", event.node, step.title)] : [];
 }
 
 function outputLines(
@@ -140,9 +140,9 @@ function outputLines(
   { text, stream, skipped }: Of<"step.output" | "action.output">,
 ): readonly PlainLine[] {
   const bar = stream === "err" ? "!" : "|";
-  const gap = skipped ? [line("output", who, `… ${skipped} bytes left out`)] : [];
+  const gap = skipped ? [nodeLine("output", who, `… ${skipped} bytes left out`)] : [];
   const lines = cleanText(text).replace(/\n$/, "").split("\n");
-  return [...gap, ...lines.map((one) => line("output", who, `${bar} ${one}`))];
+  return [...gap, ...lines.map((one) => nodeLine("output", who, `${bar} ${one}`))];
 }
 
 /** The mark of an outcome in lines. */
@@ -156,7 +156,7 @@ const endMarks: Readonly<Record<Outcome, PlainLine["mark"]>> = {
   failed: "failed",
 };
 
-/** The time from one second on. */
+/** A duration for the end of a line; empty below one second. */
 function tookText(duration = 0): string {
   return duration >= 1000 ? `  ${formatDuration(duration)}` : "";
 }
@@ -166,42 +166,43 @@ function describeStepEnd(event: Of<"step.finished">): readonly PlainLine[] {
   const why = outcome === "failed" && problem ? `: ${causeLine(event)} [${problem.code}]` : "";
   const end = `${title}  ${outcomeLabel(outcome, always)}${why}${because(reason)}${tookText(duration)}`;
   const hasDetails = outcome === "changed" || outcome === "would-change" || outcome === "failed";
-  const details = changes.map((change) => line("output", node, `  ${describeChange(change)}`));
-  return [line(endMarks[outcome], node, end), ...(hasDetails ? [...details, ...describeDiff(node, diff)] : [])];
+  const details = changes.map((change) => nodeLine("output", node, `  ${describeChange(change)}`));
+  return [nodeLine(endMarks[outcome], node, end), ...(hasDetails ? [...details, ...describeDiff(node, diff)] : [])];
 }
 
 function describeChange({ name, have, want }: Change): string {
   return `${name}: ${have === undefined ? "(absent)" : short(have)} → ${short(want)}`;
 }
 
-/** Values of changes are facts, of any length; a line shows their start. */
+/** The start of a value's first line, and the number of its lines: a value may be a whole file. */
 function short(value: string): string {
   const [first = "", ...more] = value.split("\n");
   const cut = first.length > 120 ? `${first.slice(0, 120)}…` : first;
   return more.length > 0 ? `${cut} … (${more.length + 1} lines)` : cut === "" ? "(empty)" : cut;
 }
 
+/** The lines of a diff, with the node's name; empty without a diff. */
 export function describeDiff(node: string, diff: string | undefined): readonly PlainLine[] {
   if (!diff) return [];
   return diff
     .replace(/\n$/, "")
     .split("\n")
-    .map((one) => line("output", node, `  ${one}`));
+    .map((one) => nodeLine("output", node, `  ${one}`));
 }
 
 function describeNodeEnd(before: RunModel, { node, outcome, problem }: Of<"node.finished">): readonly PlainLine[] {
-  if (outcome === "done") return [line("done", node, "done")];
-  const isTold = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
-  const why = problem && !isTold ? `: ${shortProblem(problem)}` : "";
+  if (outcome === "done") return [nodeLine("done", node, "done")];
+  const isKnown = before.nodes.get(node)?.steps.some((step) => step.outcome === "failed");
+  const why = problem && !isKnown ? `: ${shortProblem(problem)}` : "";
   const mark = outcome === "interrupted" ? "warning" : outcome === "not-started" ? "skipped" : "failed";
-  return [line(mark, node, `${outcome.replace("-", " ")}${why}`)];
+  return [nodeLine(mark, node, `${outcome.replace("-", " ")}${why}`)];
 }
 
 function describeActionEnd(event: Of<"action.finished">): readonly PlainLine[] {
   const { stage, action, item = "bastion", outcome, reason, problem, duration } = event;
   const why = problem ? `: ${shortProblem(causeFirst(problem))}` : "";
   const end = `${stage}: ${action}  ${outcomeLabel(outcome)}${why}${because(reason)}${tookText(duration)}`;
-  return [line(endMarks[outcome], item, end)];
+  return [nodeLine(endMarks[outcome], item, end)];
 }
 
 function shortProblem({ code, message }: Problem): string {
@@ -212,6 +213,6 @@ function because(reason: string | undefined): string {
   return reason ? ` (${reason})` : "";
 }
 
-function retry(retryIn: number | undefined): string {
+function retryText(retryIn: number | undefined): string {
   return retryIn === undefined ? "" : `, trying again in ${formatDuration(retryIn)}`;
 }

@@ -15,6 +15,7 @@ export interface StepDifference {
   readonly b?: StepSide;
 }
 
+/** A step as one of the two runs has it. */
 export interface StepSide {
   readonly outcome: string;
   /** Milliseconds. */
@@ -34,9 +35,9 @@ export interface RunDifference {
   readonly steps: readonly StepDifference[];
 }
 
-/** A step counts as slower if it takes at least twice the time and a second more; smaller differences are chance. */
-const FACTOR = 2;
-const LEAST = 1000;
+// Smaller differences of time are chance.
+const slowerFactor = 2;
+const slowerByMs = 1000;
 
 /** The differences of two runs, node by node and step by step. Pure. */
 export function diffRuns(a: RunModel, b: RunModel): RunDifference {
@@ -57,7 +58,7 @@ interface NodeWork {
   readonly items: ReadonlyMap<string, WorkItem>;
 }
 
-/** The work of each node by its name; the bastion is in every run, so that no run lacks it. */
+/** The work of each node by its name. Every run has the bastion, even without actions. */
 function workByName(model: RunModel): ReadonlyMap<string, NodeWork> {
   return new Map(
     itemsByNode(model).map(({ node, items }) => [
@@ -79,22 +80,22 @@ function diffSteps(
   before: ReadonlyMap<string, WorkItem>,
   after: ReadonlyMap<string, WorkItem>,
 ): readonly StepDifference[] {
-  const found: StepDifference[] = [];
+  const differences: StepDifference[] = [];
   for (const [key, item] of before) {
     const other = after.get(key);
     const what = other ? compare(item, other) : "gone";
-    if (what) found.push(difference(node, what, item, other));
+    if (what) differences.push(difference(node, what, item, other));
   }
-  for (const [key, item] of after) if (!before.has(key)) found.push(difference(node, "new", undefined, item));
-  return found;
+  for (const [key, item] of after) if (!before.has(key)) differences.push(difference(node, "new", undefined, item));
+  return differences;
 }
 
 function compare(a: WorkItem, b: WorkItem): StepDifference["what"] | undefined {
   if (a.outcome !== b.outcome) return "outcome";
   if (!isDeepStrictEqual(a.changes, b.changes)) return "changes";
   const [one = 0, other = 0] = [a.duration, b.duration];
-  if (other >= one * FACTOR && other - one >= LEAST) return "slower";
-  if (one >= other * FACTOR && one - other >= LEAST) return "faster";
+  if (other >= one * slowerFactor && other - one >= slowerByMs) return "slower";
+  if (one >= other * slowerFactor && one - other >= slowerByMs) return "faster";
   return undefined;
 }
 

@@ -4,16 +4,16 @@ import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { openQuestion, type OpenQuestion } from "./questions.ts";
-import { failuresOf, type Failure } from "./failures.ts";
+import { failuresOf, type RunFailure } from "./failures.ts";
 import { planOf, type DryRunPlan } from "./dry-run-plan.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, itemNames } from "./work-item.ts";
 
-/** The facts of the record beside the events. */
+/** The facts of a run's record besides its events. */
 export interface DigestFacts {
   readonly id: string;
-  /** `done`, `failed`, `died` …, as `runs list` has it. */
+  /** `done`, `failed`, `died` …, as `kcore runs list` shows it. */
   readonly state: string;
   readonly who: string;
   readonly command: string;
@@ -21,7 +21,7 @@ export interface DigestFacts {
   readonly created: number;
   readonly revision?: string;
   readonly dirty?: boolean;
-  /** The log of a node, or of the bastion, if there is one. */
+  /** The path of a node's log, or without a name of the bastion's; undefined without a log. */
   readonly logOf: (node?: string) => string | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface RunDigest {
 
 export interface NodeDigest extends Tally {
   readonly name: string;
-  /** The route to it: user, address, port, jump hosts. */
+  /** The route to the node: user, address, port, jump hosts. */
   readonly place?: string;
   readonly outcome: string;
   readonly log?: string;
@@ -69,13 +69,13 @@ export interface ChangeDigest {
   readonly nodes: readonly string[];
 }
 
-export interface FailureDigest extends Omit<Failure, "item"> {
+export interface FailureDigest extends Omit<RunFailure, "item"> {
   /** The place of the step: file, line, column. */
   readonly at?: SourcePosition;
   /** The last lines that the step printed. */
   readonly output: readonly string[];
   readonly log?: string;
-  /** The command that tries the step again on these nodes; absent where they are too many to be named. */
+  /** The command that tries the step again on these nodes; absent for the bastion and for more than ten nodes. */
   readonly repeat?: string;
 }
 
@@ -84,12 +84,12 @@ export interface NextCommand {
   readonly why: string;
 }
 
-/** Lines of output that are kept. */
-const LINES = 20;
-/** Nodes that a command names one by one. */
-const NAMED = 10;
+/** Most lines of a failed step's output. */
+const mostLines = 20;
+/** Most nodes that a command names one by one. */
+const mostNamed = 10;
 
-/** A run in short. Pure. */
+/** The digest of a run from its events' model and its record. Pure. */
 export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
   const { id, state, who, command, created, logOf, revision = model.revision, dirty = model.dirty } = facts;
   const { exitCode, title, dryRun, resumed, warnings } = model;
@@ -111,16 +111,16 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     nodes: [...model.nodes.values()].map((node) => ({
       name: node.name,
       ...omitUndefined({ place: node.place }),
-      outcome: node.outcome ?? openState(model, node, state),
+      outcome: node.outcome ?? unfinishedOutcome(model, node, state),
       ...tallyOfNode(model, node),
       ...omitUndefined({ log: logOf(node.name) }),
     })),
     questions: isOver(state) ? [] : model.questions.map((question) => openQuestion(question, id)),
-    changes: changesOf(model),
+    changes: changeDigests(model),
     ...(dryRun && { foresight: planOf(model) }),
     failures,
     warnings,
-    next: nextOf(facts, model, failures),
+    next: nextCommands(facts, model, failures),
   };
 }
 
@@ -128,36 +128,36 @@ function isOver(state: string): boolean {
   return !["starting", "running", "waiting", "stopping"].includes(state);
 }
 
-/** The state of a node that has not ended. */
-function openState({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
+/** The outcome to show for a node without one. */
+function unfinishedOutcome({ questions }: RunModel, { name, startedAt }: NodeModel, state: string): string {
   if (isOver(state)) return "not finished";
   if (questions.some(({ node }) => node === name)) return "waiting for you";
   return startedAt === undefined ? "waiting" : "running";
 }
 
-function changesOf(model: RunModel): readonly ChangeDigest[] {
+function changeDigests(model: RunModel): readonly ChangeDigest[] {
   return groupAlike(itemsByNode(model), (item) => {
     const { outcome } = item;
-    return outcome === "changed" || outcome === "would-change" ? { ...namesOf(item), outcome } : undefined;
+    return outcome === "changed" || outcome === "would-change" ? { ...itemNames(item), outcome } : undefined;
   });
 }
 
-function digestFailure(model: RunModel, { item, ...failure }: Failure, logOf: DigestFacts["logOf"]): FailureDigest {
+function digestFailure(model: RunModel, { item, ...failure }: RunFailure, logOf: DigestFacts["logOf"]): FailureDigest {
   const { nodes, problem } = failure;
   const [first] = nodes;
   const node = first !== undefined && model.nodes.has(first) ? first : undefined;
   const printed = item?.tail ? item.tail : (item?.note ?? "");
   const text = cleanText(printed).trimEnd();
   const repeat =
-    node !== undefined && nodes.length <= NAMED ? repeatCommand(model.command, nodes.join(",")) : undefined;
+    node !== undefined && nodes.length <= mostNamed ? repeatCommand(model.command, nodes.join(",")) : undefined;
   return {
     ...failure,
-    output: text === "" ? [] : text.split("\n").slice(-LINES),
+    output: text === "" ? [] : text.split("\n").slice(-mostLines),
     ...omitUndefined({ at: item && problem.at, log: first === undefined ? undefined : logOf(node), repeat }),
   };
 }
 
-function nextOf(
+function nextCommands(
   { id, state, command }: DigestFacts,
   model: RunModel,
   failures: readonly FailureDigest[],

@@ -11,20 +11,20 @@ import { itemTitle } from "./work-item.ts";
 import { stripVTControlCharacters } from "node:util";
 
 export interface DigestOptions extends DrawOptions {
-  /** Columns of the screen; names are left out beyond them. */
+  /** Columns of the screen, by default 80; names beyond them are counted. */
   readonly columns?: number;
   /** Whether lines are cut at the screen's edge. */
   readonly cut?: boolean;
-  /** Whether the digest follows a run that was watched: then it leaves out operator, time and command. */
+  /** Whether the digest ends a run that was watched: it leaves out operator, time, command and the diffs of a dry run. */
   readonly isEnd?: boolean;
 }
 
-/** Changed steps, failures and warnings that have lines of their own; the rest is counted. */
-const CHANGES = 10;
-const FAILURES = 3;
-const WARNINGS = 3;
-/** Lines of output for each failure. */
-const LINES = 6;
+// Beyond these numbers, changed steps, failures and warnings are counted.
+const mostChanges = 10;
+const mostFailures = 3;
+const mostWarnings = 3;
+/** Most lines of output for each failure. */
+const mostLines = 6;
 const ellipsis = { ellipsis: "…" };
 
 /** A run on one screen. Ends without a line break. */
@@ -92,23 +92,23 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
   const who = (some: readonly NodeDigest[]) =>
-    ` (${names(
+    ` (${nodeNames(
       some.map(({ name }) => name),
       columns / 2,
     )})`;
-  const told = Object.entries(others).map(
+  const parts = Object.entries(others).map(
     ([outcome, some = []]) => `${some.length} ${outcome.replace("-", " ")}${who(some)}`,
   );
   const changedOnes = done.filter(({ changed, wouldChange }) => changed + wouldChange > 0);
   const areAll = changedOnes.length === done.length;
   const areAlike = dryRun && changedOnes.length === nodes.length;
   const would = areAlike ? "would change" : `${changedOnes.length} would change`;
-  if (dryRun && changedOnes.length > 0) told.push(`${would}${who(changedOnes)}`);
+  if (dryRun && changedOnes.length > 0) parts.push(`${would}${who(changedOnes)}`);
   const rest = dryRun ? done.length - changedOnes.length : done.length;
   const how = areAll && !dryRun ? " and changed" : "";
-  if (rest > 0) told.push(`${rest} ${dryRun ? "would not change" : `done${how}${nodes.length > 3 ? "" : who(done)}`}`);
+  if (rest > 0) parts.push(`${rest} ${dryRun ? "would not change" : `done${how}${nodes.length > 3 ? "" : who(done)}`}`);
   if (!areAll && !dryRun && changedOnes.length > 0)
-    told.push(`${changedOnes.length} of them changed${who(changedOnes)}`);
+    parts.push(`${changedOnes.length} of them changed${who(changedOnes)}`);
   const { succeeded, changed, wouldChange, failed, unreachable, unknown, skipped, interrupted, unfinished } = tally;
   const differing = nodes.filter((node) => node.wouldChange > 0).length;
   const counts = [
@@ -124,7 +124,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
     ...(tally.notStarted > 0 ? [`${tally.notStarted} not started`] : []),
   ];
   return [
-    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${told.join(", ")}`),
+    cleanText(`${nodes.length === 1 ? "1 node" : `${nodes.length} nodes`}${areAlike ? "" : ":"} ${parts.join(", ")}`),
     `Steps: ${counts.join(", ")}`,
   ];
 }
@@ -151,12 +151,12 @@ function foresightLines({ changes, unknown }: DryRunPlan, strong: (text: string)
 
 function changeLines(changes: readonly ChangeDigest[], columns: number, room: number): readonly string[] {
   // Many changes have a line for each stage.
-  const rows = changes.length > CHANGES ? byStage(changes, columns) : changes;
-  const shown = rows.slice(0, CHANGES).map((row) => {
+  const rows = changes.length > mostChanges ? byStage(changes, columns) : changes;
+  const shown = rows.slice(0, mostChanges).map((row) => {
     const { nodes } = row;
     const what = `  ${itemTitle(row)}`;
     // The nodes must not be cut off.
-    const where = `  ${names(nodes, columns - what.length - 2)}`;
+    const where = `  ${nodeNames(nodes, columns - what.length - 2)}`;
     return fit(what, room - where.length, ellipsis) + cleanText(where);
   });
   const rest = rows.length - shown.length;
@@ -169,7 +169,7 @@ function byStage(changes: readonly ChangeDigest[], columns: number) {
     const titles = all.map(({ title }) => ({ text: title, count: 1 }));
     const nodes = [...new Set(all.flatMap((change) => change.nodes))];
     const [only] = all.length === 1 ? all : [];
-    return only ?? { stage, title: fitting(titles, columns / 2), nodes };
+    return only ?? { stage, title: fitRanges(titles, columns / 2), nodes };
   });
 }
 
@@ -179,19 +179,19 @@ function failureLines(
   columns: number,
   room: number,
 ): readonly string[] {
-  const shown = failures.slice(0, FAILURES).flatMap((failure) => {
+  const shown = failures.slice(0, mostFailures).flatMap((failure) => {
     const { nodes, problem, cause, output, log, repeat } = failure;
-    const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
+    const who = nodes.length === 0 ? "" : `${nodeNames(nodes, columns / 2)}  `;
     return [
       fit(`  ${who}${itemTitle(failure)}`, room, ellipsis),
-      ...indent(drawProblem(narrow({ ...endOfDetail(problem, LINES), message: cause }, room - 8), options)),
+      ...indent(drawProblem(narrow({ ...endOfDetail(problem, mostLines), message: cause }, room - 8), options)),
       // A problem's detail holds the output already.
-      ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),
+      ...(problem.detail ? [] : output.slice(-mostLines).map((line) => fit(`    | ${line}`, room, ellipsis))),
       ...(log === undefined ? [] : [`    log: ${log}`]),
       ...(repeat === undefined ? [] : [cleanText(`    again: ${repeat}`)]),
     ];
   });
-  const rest = failures.length - FAILURES;
+  const rest = failures.length - mostFailures;
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
@@ -208,9 +208,9 @@ function indent(text: string): readonly string[] {
 
 function warningLines(warnings: RunDigest["warnings"]): readonly string[] {
   const shown = warnings
-    .slice(0, WARNINGS)
+    .slice(0, mostWarnings)
     .map(({ node, text }) => cleanText(`  ${node === undefined ? "" : `${node}  `}${text.replaceAll("\n", " ")}`));
-  const rest = warnings.length - WARNINGS;
+  const rest = warnings.length - mostWarnings;
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
@@ -219,65 +219,65 @@ function nextLines(next: RunDigest["next"]): readonly string[] {
   return next.map(({ command, why }) => cleanText(`  ${padColumns(command, width)}   ${why}`));
 }
 
-/** As many names of nodes as fit into so many columns, and how many there are beyond. */
-function names(all: readonly string[], columns: number): string {
-  return fitting(foldNames(all), columns);
+/** As many names of nodes as fit into so many columns, and the number of the others. */
+function nodeNames(all: readonly string[], columns: number): string {
+  return fitRanges(foldNames(all), columns);
 }
 
-function fitting(folds: readonly NameRange[], columns: number): string {
+function fitRanges(folds: readonly NameRange[], columns: number): string {
   const all = folds.reduce((sum, { count }) => sum + count, 0);
-  let [text, told] = ["", 0];
+  let [text, shown] = ["", 0];
   for (const fold of folds) {
-    const next = told === 0 ? fold.text : `${text}, ${fold.text}`;
-    if (told > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all - told} more`;
-    [text, told] = [next, told + fold.count];
+    const next = shown === 0 ? fold.text : `${text}, ${fold.text}`;
+    if (shown > 0 && next.length > Math.max(24, columns) - 12) return `${text} and ${all - shown} more`;
+    [text, shown] = [next, shown + fold.count];
   }
   return text;
 }
 
-/** Some names as one text: one of them, or a row of numbered ones (`n1…n40`). */
+/** One name; or a range of names that are numbered in order (`n1…n40`), and their count. */
 interface NameRange {
   readonly text: string;
   readonly count: number;
 }
 
-/** Fewer names are listed one by one. */
-const least = 4;
+/** The fewest names of a range; fewer are listed one by one. */
+const fewestInRange = 4;
 
-/** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */
+/** Replaces four or more neighbours that differ in one rising number by a range; other names stay as they are. */
 export function foldNames(names: readonly string[]): readonly NameRange[] {
-  const rows: { readonly names: string[]; place: number | undefined }[] = [];
+  const rows: { readonly names: string[]; at: number | undefined }[] = [];
   for (const name of names) {
     const row = rows.at(-1);
-    const place = row && countedAt(row.names.at(-1) ?? "", name);
-    if (row && place !== undefined && (row.place ?? place) === place) {
+    const at = row && countedAt(row.names.at(-1) ?? "", name);
+    if (row && at !== undefined && (row.at ?? at) === at) {
       row.names.push(name);
-      row.place = place;
-    } else rows.push({ names: [name], place: undefined });
+      row.at = at;
+    } else rows.push({ names: [name], at: undefined });
   }
   return rows.flatMap(({ names: row }) =>
-    row.length < least
+    row.length < fewestInRange
       ? row.map((text) => ({ text, count: 1 }))
       : [{ text: `${row[0]}…${row.at(-1)}`, count: row.length }],
   );
 }
 
-/** The place of the number that is one more than in the name before, if nothing else differs. */
+/** The index of the part that is one more than in the name before, if nothing else differs. */
 function countedAt(before: string, name: string): number | undefined {
   const [one, other] = [before.split(/(\d+)/), name.split(/(\d+)/)];
   if (one.length !== other.length) return undefined;
-  const places = one.flatMap((part, place) => (part === other[place] ? [] : [place]));
-  const [place] = places;
-  return places.length === 1 && place !== undefined && isNext(one[place] ?? "", other[place] ?? "") ? place : undefined;
+  const differing = one.flatMap((part, index) => (part === other[index] ? [] : [index]));
+  const [at] = differing;
+  return differing.length === 1 && at !== undefined && isNext(one[at] ?? "", other[at] ?? "") ? at : undefined;
 }
 
-/** `009` and `010`, `9` and `10`; not `9` and `010`. */
+/** True for `009` and `010`, `9` and `10`; false for `9` and `010`. */
 function isNext(one: string, other: string): boolean {
   const isAlike = one.length === other.length || (!one.startsWith("0") && !other.startsWith("0"));
   return /^\d{1,15}$/.test(one) && isAlike && Number(other) === Number(one) + 1;
 }
 
-/** A line of a file and the mark below it: they must stay in their columns. */
+/** Matches a line of a source excerpt or the mark below it, which must stay in its columns. */
 const excerpt = /^\s*\d* \| /;
 
 /**

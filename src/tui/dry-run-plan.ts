@@ -2,7 +2,7 @@ import type { Change, Outcome } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, itemNames } from "./work-item.ts";
 
 /** A step of a dry run that would change or is unknown, and the nodes with just this result. */
 export interface DryRunStep {
@@ -23,16 +23,17 @@ export interface DryRunPlan {
   readonly unknown: readonly DryRunStep[];
 }
 
+/** The plan of a dry run's model. */
 export function planOf(model: RunModel): DryRunPlan {
-  const all = itemsByNode(model);
+  const byNode = itemsByNode(model);
   // The bastion comes first, as in the live view.
-  const groups = [...all.slice(-1), ...all.slice(0, -1)];
+  const groups = [...byNode.slice(-1), ...byNode.slice(0, -1)];
   const stepsOf = (wanted: Outcome): readonly DryRunStep[] =>
     groupAlike(groups, (item) => {
       const { outcome, changes: all, diff, reason } = item;
       if (outcome !== wanted) return undefined;
       const changes = diff === undefined ? all : all.filter(({ name }) => name !== "content");
-      return { ...namesOf(item), changes, ...omitUndefined({ diff, reason }) };
+      return { ...itemNames(item), changes, ...omitUndefined({ diff, reason }) };
     });
   return { changes: stepsOf("would-change"), unknown: stepsOf("unknown") };
 }
@@ -43,13 +44,13 @@ export function formatTotal({ wouldChange, unknown }: Pick<Tally, "wouldChange" 
   return `${wouldChange === 0 ? "nothing" : wouldChange} to change${on}${unknown === 0 ? "" : `, ${unknown} unknown`}`;
 }
 
-/** The same line for a run's model. */
+/** A dry run's model as the line of `formatTotal`. */
 export function dryRunTotal(model: RunModel): string {
   const nodes = [...model.nodes.values()].filter((node) => tallyOfNode(model, node).wouldChange > 0);
   return formatTotal(tallyOfRun(model), nodes.length);
 }
 
-/** `n1, n2`; of many the first and the last: `n1…n40 (40): the same`. */
+/** `n1, n2, n3`; from four nodes on the first and the last: `n1…n40 (40): the same`. */
 export function formatNodes(nodes: readonly string[]): string {
   if (nodes.length <= 3) return nodes.join(", ");
   return `${nodes[0]}…${nodes.at(-1)} (${nodes.length}): the same`;

@@ -3,10 +3,10 @@ import type { Problem } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { causeFirst } from "./cause-line.ts";
 import { ownProblems } from "./tally.ts";
-import { causeIn, itemsByNode, namesOf, type WorkItem } from "./work-item.ts";
+import { causeIn, itemsByNode, itemNames, type WorkItem } from "./work-item.ts";
 
-/** The cause that stopped one or more nodes: the same step with the same problem, as the first of the nodes has it. */
-export interface Failure {
+/** The cause that stopped one or more nodes, the same step with the same problem. The texts are those of the first node. */
+export interface RunFailure {
   /** Empty when the run itself failed. */
   readonly nodes: readonly string[];
   readonly stage?: string;
@@ -18,15 +18,15 @@ export interface Failure {
   readonly item?: WorkItem;
 }
 
-/** The first cause of each failure, without its consequences; nodes that failed alike share one. */
-export function failuresOf(model: RunModel): readonly Failure[] {
-  const alike = new Map<string, Failure & { readonly nodes: string[] }>();
-  const own: Failure[] = [];
+/** The first cause of each failure, without its consequences; nodes that failed alike share one failure. */
+export function failuresOf(model: RunModel): readonly RunFailure[] {
+  const alike = new Map<string, RunFailure & { readonly nodes: string[] }>();
+  const own: RunFailure[] = [];
   for (const { node, items } of itemsByNode(model)) {
-    // In a resumed run, a failure of the last part comes first.
+    // In a resumed run, a failure of its last part counts before an earlier one.
     const newest = items.filter(({ startedAt }) => startedAt >= model.partAt);
     if (!node) {
-      own.push(...newest.filter(({ outcome }) => outcome === "failed").map((item) => failureOf(item, "bastion")));
+      own.push(...newest.filter(({ outcome }) => outcome === "failed").map((item) => failureOfItem(item, "bastion")));
       continue;
     }
     const failure = causeOf(node, causeIn(newest) ?? (node.problem ? undefined : causeIn(items)));
@@ -42,16 +42,16 @@ export function failuresOf(model: RunModel): readonly Failure[] {
   return [...alike.values(), ...own, ...ofRun.map((failure) => ({ nodes: [], ...failure }))];
 }
 
-function causeOf({ name, outcome, problem }: NodeModel, item: WorkItem | undefined): Failure | undefined {
+function causeOf({ name, outcome, problem }: NodeModel, item: WorkItem | undefined): RunFailure | undefined {
   if (outcome === "done" || outcome === "not-started") return undefined;
-  if (item) return failureOf(item, name, problem);
+  if (item) return failureOfItem(item, name, problem);
   return problem && { nodes: [name], title: outcome ?? "not finished", problem, cause: problem.message };
 }
 
-function failureOf(item: WorkItem, node: string, other?: Problem): Failure {
-  const names = namesOf(item);
+function failureOfItem(item: WorkItem, node: string, other?: Problem): RunFailure {
+  const names = itemNames(item);
   const message = `${names.title} failed without saying why`;
-  const found: Problem = item.problem ?? other ?? { code: "INTERNAL", message };
-  const problem = { ...found, ...omitUndefined({ at: found.at ?? item.position }) };
-  return { nodes: [node], ...names, problem, cause: causeFirst(found, item.exitStatus).message, item };
+  const cause: Problem = item.problem ?? other ?? { code: "INTERNAL", message };
+  const problem = { ...cause, ...omitUndefined({ at: cause.at ?? item.position }) };
+  return { nodes: [node], ...names, problem, cause: causeFirst(cause, item.exitStatus).message, item };
 }

@@ -14,7 +14,7 @@ export function statusWord({ status }: { readonly status: NodeStatusName }): str
   return statusWords[status];
 }
 
-/** The approval of a node; a node that has never registered has none. */
+/** The approval of a node; `-` for a node that has never registered. */
 export function approvalWord({
   approval,
   status,
@@ -25,16 +25,17 @@ export function approvalWord({
   return status === "unknown" ? "-" : approval;
 }
 
+/** A certificate's status; “in use” marks the certificate that its holder presents. */
 export function certificateWord({ status, current }: { readonly status: string; readonly current: boolean }): string {
   return current ? `${status}, in use` : status;
 }
 
-/** A value of a conflict, as JSON. */
+/** A value of a conflict as JSON; `(deleted)` for a deletion. */
 export function valueText(value: unknown): string {
   return value === null || value === undefined ? "(deleted)" : JSON.stringify(value);
 }
 
-/** `key=value` each, by key. */
+/** Labels as `key=value`, sorted by key. */
 export function labelPairs(labels: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(labels)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

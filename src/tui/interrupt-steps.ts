@@ -1,7 +1,10 @@
-/** The effect of the next Ctrl-C (docs/runner.md, Stopping): no new step starts; running steps are ended; this view leaves. */
+/**
+ * The effects of the first, second and third Ctrl-C (docs/runner.md, Stopping): no new step starts; running steps are ended; the view
+ * leaves.
+ */
 export type InterruptStep = "stop" | "abort" | "leave";
 
-/** Counts the Ctrl-C of one view. */
+/** Counts how often an operator pressed Ctrl-C in one view. */
 export class InterruptSteps {
   #count = 0;
 

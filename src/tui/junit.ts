@@ -25,17 +25,17 @@ interface Case {
 
 /**
  * A run as JUnit XML for Jenkins, GitLab and others: a suite for each node and one for the bastion, a case for each step. A failed step is
- * a failure; an unreachable or interrupted node is an error. Pure; ends with a line break.
+ * a failure; an unreachable node, and work that was interrupted or has no end, is an error. Pure; ends with a line break.
  */
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
   const outputOf = wholeOutputs(events);
   const nodes = [...model.nodes.values()].map((node) =>
-    suite(model, node.name, casesOf(model, node, outputOf), tallyOfNode(model, node)),
+    drawSuite(model, node.name, casesOf(model, node, outputOf), tallyOfNode(model, node)),
   );
   const actions = bastionActions(model).map((action) => caseOf(action, outputOf(action)));
   const own = [...actions, ...ownProblems(model).map(ownCase(model))];
-  const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own, tallyOfBastion(model))] : nodes;
+  const suites = own.length > 0 ? [...nodes, drawSuite(model, "bastion", own, tallyOfBastion(model))] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
   const open = tag("testsuites", {
     name: model.title === "" ? "kcore" : model.title,
@@ -46,19 +46,19 @@ export function drawJunit(events: readonly RunEvent[]): string {
   return `${[...lines, "</testsuites>"].join("\n")}\n`;
 }
 
-/** The work for a node in the order in which it began; and the node's end, if no work reports it. */
+/** The work for a node in the order in which it began; then the node's end, if no work reports that end. */
 function casesOf(model: RunModel, node: NodeModel, outputOf: ReturnType<typeof wholeOutputs>): readonly Case[] {
   const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
   const known = work.map((one) => caseOf(one, outputOf(one, node.name)));
   const outcome = ownEnd(node, work);
-  if (outcome === undefined) return placed(known, node.problem);
+  if (outcome === undefined) return withNodeProblem(known, node.problem);
   const reason = node.outcome?.replace("-", " ") ?? "the run ended before the node did";
   const own = { name: "node", group: "run", milliseconds: 0, outcome, reason, output: "" };
   return [...known, { ...own, ...omitUndefined({ problem: node.problem }) }];
 }
 
 /** Gives the node's problem to its first failed or interrupted case, if that case has none. */
-function placed(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
+function withNodeProblem(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
   const at = cases.findIndex(({ outcome }) => outcome === "failed" || outcome === "interrupted");
   const found = cases[at];
   return problem && found && !found.problem ? cases.with(at, { ...found, problem }) : cases;
@@ -78,13 +78,13 @@ function caseOf(work: Work, printed: string): Case {
     diff,
     note,
   } = itemOf(work);
-  const told = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
+  const parts = [...changes.map(changeLine), ...(diff ? [diff.trimEnd()] : []), ...(note ? [note] : []), printed];
   return {
     name: "step" in work ? title : [work.action, ...(work.item === undefined ? [] : [work.item])].join(" "),
     group: stage,
     milliseconds: duration,
     outcome,
-    output: told.filter((text) => text !== "").join("\n"),
+    output: parts.filter((text) => text !== "").join("\n"),
     ...omitUndefined({ reason, problem, exitStatus, position }),
   };
 }
@@ -98,7 +98,7 @@ function changeLine({ name, have, want }: Change): string {
   return `${name}: ${have ?? "(absent)"} → ${want}`;
 }
 
-function suite(model: RunModel, name: string, cases: readonly Case[], { time }: Tally) {
+function drawSuite(model: RunModel, name: string, cases: readonly Case[], { time }: Tally) {
   const properties = {
     run: model.runId,
     command: model.command,
@@ -142,7 +142,7 @@ function caseLines(one: Case): string {
 
 function verdict(one: Case): readonly string[] {
   const { reason, problem, outcome } = one;
-  const kind = kindOf(one);
+  const kind = caseResult(one);
   if (kind === "skipped") return [`      ${tag("skipped", { message: reason ?? outcome ?? "" }, "/")}`];
   if (kind === "passed") return [];
   const message = causeLine(one) ?? reason ?? (outcome === undefined ? "did not end" : outcome);
@@ -160,9 +160,9 @@ function causeText({ problem, position, reason }: Case): string {
   return lines.join("\n");
 }
 
-type Kind = "passed" | "skipped" | "failure" | "error";
+type CaseResult = "passed" | "skipped" | "failure" | "error";
 
-const kinds: Readonly<Record<Outcome | OwnEnd, Kind>> = {
+const resultsByOutcome: Readonly<Record<Outcome | OwnEnd, CaseResult>> = {
   ok: "passed",
   changed: "passed",
   "would-change": "passed",
@@ -175,12 +175,12 @@ const kinds: Readonly<Record<Outcome | OwnEnd, Kind>> = {
   unfinished: "error",
 };
 
-function kindOf({ outcome }: Case): Kind {
-  return outcome === undefined ? "error" : kinds[outcome];
+function caseResult({ outcome }: Case): CaseResult {
+  return outcome === undefined ? "error" : resultsByOutcome[outcome];
 }
 
 function counts(cases: readonly Case[]): Readonly<Record<string, string>> {
-  const count = (wanted: Kind) => String(cases.filter((one) => kindOf(one) === wanted).length);
+  const count = (wanted: CaseResult) => String(cases.filter((one) => caseResult(one) === wanted).length);
   return {
     tests: String(cases.length),
     failures: count("failure"),
@@ -208,13 +208,14 @@ function xml(text: string): string {
     .replaceAll('"', "&quot;");
 }
 
-/** Characters of one step's output in a report, and of all outputs (docs/reading-a-run.md, Kept output). */
-const ofStep = 1 << 20;
-const ofAll = 64 << 20;
+/** Characters of one step's output in a report (docs/reading-a-run.md, Kept output). */
+const mostOfStep = 1 << 20;
+/** Characters of all outputs in a report. */
+const mostInAll = 64 << 20;
 
 /**
- * The output of each step (of a node) and action, from a run's events: its end in whole lines, and the number of lines before. Beyond the
- * limit of a report the last lines in the model take its place.
+ * A function for the output of a step (of a node) or an action, from a run's events: the last whole lines, and the number of lines before.
+ * Once a report is full, the function returns the last lines in the model instead.
  */
 function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) => string {
   const found = new Map<string, { text: string; lines: number }>();
@@ -224,15 +225,15 @@ function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) 
     if (event.type !== "step.output" && event.type !== "action.output") continue;
     const { text, lines } = found.get(outputKey(event)) ?? { text: "", lines: 0 };
     const whole = text + event.text;
-    // Cut seldom: each cut copies the rest.
-    const kept = whole.length > 2 * ofStep ? lastLines(whole, ofStep) : whole;
+    // The text grows to twice the limit before a cut, because each cut copies the rest.
+    const kept = whole.length > 2 * mostOfStep ? lastLines(whole, mostOfStep) : whole;
     found.set(outputKey(event), { text: kept, lines: lines + linesIn(event.text) });
   }
-  let left = ofAll;
+  let left = mostInAll;
   return (work, node = "") => {
     const key = outputKey("step" in work ? { node, step: work.step } : work);
     const { text, lines } = found.get(key) ?? { text: "", lines: 0 };
-    const kept = lastLines(text, ofStep);
+    const kept = lastLines(text, mostOfStep);
     const isTooMuch = kept.length > left;
     const shown = isTooMuch ? work.tail : kept;
     if (!isTooMuch) left -= kept.length;
@@ -247,10 +248,11 @@ function linesIn(text: string): number {
   return count;
 }
 
-type Place =
+/** The step or the action that printed an output. */
+type OutputOwner =
   | { readonly node: string; readonly step: string }
   | { readonly stage: string; readonly action: string; readonly item?: string };
 
-function outputKey(work: Place): string {
-  return JSON.stringify("step" in work ? [work.node, work.step] : [work.stage, work.action, work.item]);
+function outputKey(owner: OutputOwner): string {
+  return JSON.stringify("step" in owner ? [owner.node, owner.step] : [owner.stage, owner.action, owner.item]);
 }

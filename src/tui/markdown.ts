@@ -5,11 +5,12 @@ import { countLines, headLine, foldNames } from "./draw-digest.ts";
 import type { DryRunStep } from "./dry-run-plan.ts";
 import { itemTitle } from "./work-item.ts";
 
-/** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The rest is counted. */
-const ROOM = 60_000;
-/** Lines of one diff, and of a failed step's output. */
-const DIFF = 120;
-const OUTPUT = 20;
+/** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The blocks beyond are counted. */
+const mostCharacters = 60_000;
+/** Lines of one diff. */
+const mostDiffLines = 120;
+/** Lines of a failed step's output. */
+const mostOutputLines = 20;
 
 /**
  * A run in short as Markdown, for a comment or a job's summary. Texts of nodes and files stand in code alone, without links, mentions
@@ -26,15 +27,15 @@ export function drawMarkdown(digest: RunDigest): string {
     ...(foresight
       ? [
           ...section("Would change", foresight.changes.map(foreseenBlock)),
-          ...section("Unknown until earlier steps are applied", foresight.unknown.map(changeLine)),
+          ...section("Unknown until earlier steps are applied", foresight.unknown.map(changeItem)),
         ]
-      : section("Changed", changes.map(changeLine))),
+      : section("Changed", changes.map(changeItem))),
     ...section(
       "Warnings",
       warnings.map(({ node, text }) => `- ${node === undefined ? "" : `${code(node)} `}${code(text)}`),
     ),
   ];
-  return `${fitting(blocks).join("\n\n")}\n`;
+  return `${fittingBlocks(blocks).join("\n\n")}\n`;
 }
 
 function markOf({ state, foresight }: RunDigest): string {
@@ -51,30 +52,32 @@ function section(title: string, blocks: readonly string[]): readonly string[] {
   return blocks.length === 0 ? [] : [`#### ${title}`, ...blocks];
 }
 
-/** As many blocks as there is room for, then the number of those left out. */
-function fitting(blocks: readonly string[]): readonly string[] {
+/** As many blocks as there is room for, then the number of the others. */
+function fittingBlocks(blocks: readonly string[]): readonly string[] {
   let length = 0;
-  const count = blocks.findIndex((block) => (length += block.length + 2) > ROOM);
+  const count = blocks.findIndex((block) => (length += block.length + 2) > mostCharacters);
   if (count === -1) return blocks;
   return [...blocks.slice(0, count), `… and ${blocks.length - count} more: the run's report or record tells them.`];
 }
 
-function namesOf(nodes: readonly string[]): string {
+function rangesText(nodes: readonly string[]): string {
   return foldNames(nodes)
     .map(({ text }) => text)
     .join(", ");
 }
 
-function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<DryRunStep, "reason">): string {
+function changeItem(change: Omit<ChangeDigest, "outcome"> & Pick<DryRunStep, "reason">): string {
   const { nodes, reason } = change;
-  return `- ${code(itemTitle(change))} on ${code(namesOf(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
+  return `- ${code(itemTitle(change))} on ${code(rangesText(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
 }
 
 function foreseenBlock(one: DryRunStep): string {
   const { diff = "", changes } = one;
-  return [changeLine(one), ...changes.map(factLine), ...(diff === "" ? [] : [indent(fence("diff", diff, DIFF))])].join(
-    "\n",
-  );
+  return [
+    changeItem(one),
+    ...changes.map(factLine),
+    ...(diff === "" ? [] : [indentBlock(fence("diff", diff, mostDiffLines))]),
+  ].join("\n");
 }
 
 function factLine({ name, have, want }: Change): string {
@@ -86,15 +89,15 @@ function failureBlock(failure: FailureDigest): string {
   const { code: kind, hint, detail } = problem;
   const place = at ? ` at ${code(`${at.file}:${at.line}:${at.column}`)}` : "";
   const printed = detail ?? output.join("\n");
-  const told = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
+  const causeText = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
   return [
-    `- ${code(itemTitle(failure))}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
-    indent(fence("text", told, OUTPUT)),
-    ...(printed === "" ? [] : [indent(fence("text", printed, OUTPUT))]),
+    `- ${code(itemTitle(failure))}${nodes.length === 0 ? "" : ` on ${code(rangesText(nodes))}`}${place}`,
+    indentBlock(fence("text", causeText, mostOutputLines)),
+    ...(printed === "" ? [] : [indentBlock(fence("text", printed, mostOutputLines))]),
   ].join("\n");
 }
 
-/** A span of code: its fence is longer than any within, and it is one line. */
+/** A span of code on one line; its backticks outnumber every row of backticks in the text. */
 function code(text: string): string {
   const plain = cleanText(text).replaceAll(/\s+/g, " ").trim();
   const mark = "`".repeat(longestRun(plain) + 1);
@@ -105,9 +108,9 @@ function code(text: string): string {
 function fence(language: "diff" | "text", text: string, most: number): string {
   const lines = cleanText(text).replace(/\n$/, "").split("\n");
   const left = lines.length - most;
-  const kept = language === "diff" ? lines.slice(0, most) : lines.slice(-most);
-  const said = left > 0 ? [`… ${left} more lines`] : [];
-  const body = (language === "diff" ? [...kept, ...said] : [...said, ...kept]).join("\n");
+  const shown = language === "diff" ? lines.slice(0, most) : lines.slice(-most);
+  const rest = left > 0 ? [`… ${left} more lines`] : [];
+  const body = (language === "diff" ? [...shown, ...rest] : [...rest, ...shown]).join("\n");
   const mark = "`".repeat(Math.max(3, longestRun(body) + 1));
   return `${mark}${language}\n${body}\n${mark}`;
 }
@@ -117,6 +120,6 @@ function longestRun(text: string): number {
 }
 
 /** Indents a block, so that it belongs to the list item above. */
-function indent(block: string): string {
+function indentBlock(block: string): string {
   return `\n${block.replaceAll(/^(?=.)/gm, "  ")}`;
 }

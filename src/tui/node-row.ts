@@ -2,7 +2,7 @@ import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.
 import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
 import { sendingText } from "./describe-event.ts";
-import { plansOf, progressOf, type NodePlan } from "./progress.ts";
+import { plansOf, nodeProgress, type NodePlan } from "./progress.ts";
 import { actionsByNode, itemOf, mostImportant, workOn, type WorkItem } from "./work-item.ts";
 
 /** Each state of a row with its rank: failed nodes come first and stay there; then running, waiting, ended nodes. */
@@ -24,9 +24,10 @@ const ranks = {
 } as const;
 
 export type RowState = keyof typeof ranks;
+/** A row's place among others: rows of rank 0 come first. */
 export type Rank = (typeof ranks)[RowState];
 
-/** A node as a row of a view; the bastion is one too, when it acts for no single node. */
+/** A node as a row of a view; the bastion has a row, too, if it has actions for no single node. */
 export interface NodeRow {
   readonly name: string;
   readonly isBastion: boolean;
@@ -38,15 +39,16 @@ export interface NodeRow {
   readonly items: readonly WorkItem[];
   /** The most important item of the node now (`mostImportant`). */
   readonly item?: WorkItem | undefined;
-  /** The reason why it waits, was lost, or failed without a failed step. */
+  /** The reason why the node waits, was lost, or failed without a failed step; or its open question. */
   readonly reason?: string | undefined;
   /** The problem of the node, if no step has reported it. */
   readonly problem?: Problem | undefined;
   readonly milestone?: string | undefined;
-  /** The disks whose table was saved before a wipe. */
+  /** The disks whose table was saved, before a wipe or before an earlier table is put back. */
   readonly saved?: string | undefined;
   /** The content that the bastion is sending. */
   readonly sending?: string | undefined;
+  /** Steps and actions that have ended. */
   readonly ended: number;
   readonly planned: number;
   /** Whether more steps may come than are planned. */
@@ -58,9 +60,9 @@ export interface NodeRow {
   /** `changed` counts steps that would change, as in a dry run. */
   readonly isForeseen: boolean;
   readonly failed: number;
-  /** The share of the run's stages that is done, 0 to 1. */
+  /** The done share of the node's planned work, 0 to 1. */
   readonly progress: number;
-  /** Milliseconds that it took by `now`; undefined: it has not begun. */
+  /** Milliseconds that the node took by `now`; undefined: the node has not begun. */
   readonly time: (now: number) => number | undefined;
 }
 
@@ -69,7 +71,7 @@ export const bastion = "bastion";
 
 /** All rows in the order of the run, the bastion first. Rows of nodes that did not change are the same objects. */
 export function nodeRows(model: RunModel): readonly NodeRow[] {
-  const known = ofModels.get(model);
+  const known = rowsByModel.get(model);
   if (known) return known;
   const actions = actionsByNode(model);
   const rows: NodeRow[] = [];
@@ -78,13 +80,13 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   const plans = plansOf(model);
   const isOver = model.state === "finished";
   for (const node of model.nodes.values())
-    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? [], isOver));
+    rows.push(rowOf(node, actions.get(node.name) ?? noActions, plans.get(node.name) ?? [], isOver));
   const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
-  ofModels.set(model, all);
+  rowsByModel.set(model, all);
   return all;
 }
 
-/** An open question of a node or the bastion outranks every other state of its row but a failure. */
+/** The row with its open question as its state; a failed row stays as it is. */
 function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
   const asker = row.isBastion ? undefined : row.name;
   const question = state === "finished" ? undefined : questions.find(({ node }) => node === asker);
@@ -92,19 +94,19 @@ function askedRow(row: NodeRow, { questions, state }: RunModel): NodeRow {
   return { ...row, state: "asking", rank: 1, reason: `asks: ${question.text}` };
 }
 
-const none: readonly ActionModel[] = [];
+const noActions: readonly ActionModel[] = [];
 const noRoles: readonly string[] = [];
-const ofModels = new WeakMap<RunModel, readonly NodeRow[]>();
-const ofNodes = new WeakMap<
+const rowsByModel = new WeakMap<RunModel, readonly NodeRow[]>();
+const rowByNode = new WeakMap<
   NodeModel,
   { readonly actions: readonly ActionModel[]; readonly over: boolean; readonly row: NodeRow }
 >();
 
 function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan, over: boolean): NodeRow {
-  const known = ofNodes.get(node);
-  if (known && known.over === over && isSame(known.actions, actions)) return known.row;
+  const known = rowByNode.get(node);
+  if (known && known.over === over && hasSameItems(known.actions, actions)) return known.row;
   const work = workOn(node, actions);
-  const { ended, planned, isOpen, share } = progressOf(plan, work, node.planned);
+  const { ended, planned, isOpen, share } = nodeProgress(plan, work, node.planned);
   const running = work.filter(({ outcome }) => outcome === undefined).length;
   const end = ownEnd(node, work);
   const { changed, wouldChange, unknown, failed } = tallyOf(work, 0, end ? [end] : []);
@@ -126,8 +128,8 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
       return (items ??= work.map(itemOf));
     },
     get item() {
-      const told = mostImportant(work);
-      return told && itemOf(told);
+      const first = mostImportant(work);
+      return first && itemOf(first);
     },
     // No spreads: a thousand of these may be made in each frame.
     reason,
@@ -145,7 +147,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     progress: isDone ? 1 : share,
     time: (now) => timeOfNode(node, work, now),
   };
-  ofNodes.set(node, { actions, over, row });
+  rowByNode.set(node, { actions, over, row });
   return row;
 }
 
@@ -190,7 +192,7 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   };
 }
 
-function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+function hasSameItems(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a === b || (a.length === b.length && a.every((one, index) => one === b[index]));
 }
 
@@ -216,7 +218,7 @@ function stateOf(node: NodeModel, running: number, failed: number, all: number, 
   }
 }
 
-/** The reason why a node waits before its first or its next stage; undefined if no further stage is known. */
+/** The reason why a node waits before its first or its next stage; undefined without a further stage, or after the node's end. */
 export function waitsFor(model: RunModel, name: string): string | undefined {
   const node = model.nodes.get(name);
   if (!node || node.outcome !== undefined || model.state === "finished") return undefined;
@@ -235,7 +237,7 @@ export function waitsFor(model: RunModel, name: string): string | undefined {
 
 const nodeSets = new WeakMap<readonly string[], ReadonlySet<string>>();
 
-/** Kept, because a stage's nodes never change and every frame looks up each of perhaps a thousand nodes. */
+/** The nodes of a stage as a set. Cached, because every frame looks up each of perhaps a thousand nodes. */
 function setOf(nodes: readonly string[]): ReadonlySet<string> {
   const names = nodeSets.get(nodes) ?? new Set(nodes);
   nodeSets.set(nodes, names);

@@ -2,7 +2,7 @@ import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "
 import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { BriefLines, LONG, type Detail, type EventLines } from "./brief.ts";
+import { BriefLines, longMs, type Detail, type EventLines } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent, type PlainLine } from "./describe-event.ts";
 
@@ -22,9 +22,9 @@ export interface PlainOptions {
   readonly ci?: Ci | undefined;
   /** Events up to this number were shown before, and only update the model. */
   readonly since?: number;
-  /** The run before each event that is drawn; without it the view keeps its own. */
+  /** The run's model before each drawn event; without it the view reduces the events itself. */
   readonly run?: Pick<RunFold, "borrowedModel">;
-  /** The clock, for tests. */
+  /** The clock, in milliseconds since the epoch, for tests. */
   readonly timers?: { readonly now: () => number; readonly after: (milliseconds: number, call: () => void) => unknown };
 }
 
@@ -38,14 +38,14 @@ const levels: Readonly<Record<PlainLine["mark"], ListrLogLevels>> = {
   warning: ListrLogLevels.RETRY,
 };
 
-const realTimers = {
+const wallTimers = {
   now: Date.now,
   after: (milliseconds: number, call: () => void) => setTimeout(call, milliseconds).unref(),
 };
 
-/** The view for logs, pipes and plain terminals: a line for each event worth one, with listr2's icons and colours. */
+/** The view for logs, pipes and plain terminals: lines for each event, as `detail` asks, with listr2's icons and colours. */
 export function createPlainView(options: PlainOptions): RunDrawing {
-  const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = realTimers } = options;
+  const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = wallTimers } = options;
   const { color: _, ...icons } = LISTR_LOGGER_STYLE;
   const logger = new ListrLogger<ListrLogLevels>({
     ...(color ? LISTR_LOGGER_STYLE : icons),
@@ -58,8 +58,8 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   return {
     draw: (event) => {
       const before = (run ?? own).borrowedModel;
-      const told: EventLines = brief ? brief.linesOf(before, event) : { lines: describeEvent(before, event) };
-      const { lines, folded } = told;
+      const eventLines: EventLines = brief ? brief.linesOf(before, event) : { lines: describeEvent(before, event) };
+      const { lines, folded } = eventLines;
       if (!run) own.add(event);
       // The lines of a later event may depend on this event.
       if (event.seq <= since) return;
@@ -69,8 +69,8 @@ export function createPlainView(options: PlainOptions): RunDrawing {
       };
       write(lines);
       // A timer prints held-back notes, because no event may follow until an operator acts on the note.
-      if (brief && event.type.endsWith(".note") && timers.now() - event.at < LONG)
-        timers.after(LONG, () => write(brief.overdue(timers.now()), timers.now()));
+      if (brief && event.type.endsWith(".note") && timers.now() - event.at < longMs)
+        timers.after(longMs, () => write(brief.overdue(timers.now()), timers.now()));
       if (!folded || ci === undefined) return;
       const title = escapeForCi(ci, folded.title);
       const [open, close] = foldOf(ci, { title, id: `kcore_${event.seq}`, since: folded.since, until: event.at });
@@ -81,7 +81,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   };
 }
 
-/** A run as a terminal recording (asciicast v2): the texts of the lines view at their times. Pure. */
+/** A run as a terminal recording (asciicast v2). `written`: the texts of the plain view and their times in milliseconds. Pure. */
 export function drawCast(model: RunModel, written: readonly { readonly at: number; readonly text: string }[]): string {
   const start = written[0]?.at ?? 0;
   const head = {

@@ -4,20 +4,20 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import type { Timers } from "#base/timers.ts";
 
 /** The speed of `--speed max`: all events at once. */
-export const MAX_SPEED = 1e6;
+export const maxSpeed = 1e6;
 
 export interface PlayerOptions {
   readonly events: readonly RunEvent[];
-  /** The factor of speed; `Infinity` draws all at once. */
+  /** The factor of speed, by default 1; `Infinity` draws all at once. */
   readonly speed?: number;
   readonly clock: Timers;
 }
 
 /** The view that a player draws on. */
 export interface PlayerScreen {
-  /** The next event, in order. */
+  /** Draws the next event, in order. */
   draw(event: RunEvent): void;
-  /** After a jump: the run at that moment. */
+  /** Draws the run as it was at the moment of a jump. */
   replace(model: RunModel): void;
 }
 
@@ -25,9 +25,11 @@ export interface PlayerScreen {
 export interface PlayerState {
   readonly playing: boolean;
   readonly speed: number;
-  /** Now, the first and the last event, by the recording's clock: milliseconds since the epoch. */
+  /** The moment that is shown, by the recording's clock: milliseconds since the epoch. */
   readonly at: number;
+  /** The first event, by the same clock. */
   readonly from: number;
+  /** The last event, by the same clock. */
   readonly to: number;
   /** Every event has been drawn. */
   readonly ended: boolean;
@@ -37,7 +39,7 @@ export interface PlayerState {
 export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" | "setSpeed" | "subscribe">;
 
 /** Milliseconds of the shortest timer; events within one are drawn together. */
-const TICK = 15;
+const shortestTimerMs = 15;
 
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
@@ -51,7 +53,9 @@ export class Player {
   readonly #clock: Timers;
   readonly #listeners = new Set<() => void>();
   #screen: PlayerScreen | undefined;
+  /** The number of drawn events. */
   #done = 0;
+  /** The shown moment, in milliseconds from the first event. */
   #position = 0;
   #speed: number;
   #paused = true;
@@ -86,7 +90,7 @@ export class Player {
     };
   }
 
-  /** Calls `listener` at each change except the passing of time; the returned function ends that. */
+  /** Calls `listener` at each change except the passing of time, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -183,7 +187,7 @@ export class Player {
       this.#notify();
       return;
     }
-    const wait = Math.max(TICK, (next - position) / this.#speed);
+    const wait = Math.max(shortestTimerMs, (next - position) / this.#speed);
     this.#cancel = this.#clock.after(Math.min(wait, 2 ** 30), () => this.#advance());
   }
 
@@ -202,7 +206,7 @@ export class Player {
   }
 }
 
-/** How many of the rising numbers are not beyond `limit`. */
+/** The number of values up to `limit`, in a list of rising values. */
 function countUpTo(rising: readonly number[], limit: number): number {
   let [low, high] = [0, rising.length];
   while (low < high) {

@@ -9,6 +9,7 @@ export interface OpenQuestion {
   readonly command: string;
 }
 
+/** The open question of the run with this id. */
 export function openQuestion({ node, kind, text }: Question, run: string): OpenQuestion {
   return { ...(node !== undefined && { node }), kind, text, command: `kcore runs attach ${run}` };
 }
@@ -18,11 +19,12 @@ export function describeQuestion({ node, text, command }: OpenQuestion): string 
   return `waits for you: ${node === undefined ? "" : `${node}: `}${text}  Answer with ${command}`;
 }
 
-/** Sequences that call the operator to a terminal: the bell and a title, restored after the last question (xterm, “window operations” 22 and 23). */
+/** Sequences that call the operator to a terminal: the bell and a title (xterm, “window operations” 22 and 23). */
 export const attention = {
   call: "\u001b[22;2t\u001b]2;kcore: waiting for you\u0007\u0007",
   /** For a further question while the title is set. */
   again: "\u0007",
+  /** After the last question: restores the title. */
   over: "\u001b[23;2t",
 } as const;
 
@@ -41,23 +43,23 @@ export function operatorCaller(write: (text: string) => void, hasTitles: boolean
   };
 }
 
-/** Stages that are named one by one; the rest is counted. */
-const STAGES = 4;
-/** Most nodes that are listed by name. */
-const NAMES = 3;
+/** Most stages that are named one by one; the others are counted. */
+const mostStages = 4;
+/** Most nodes of a stage that are listed by name. */
+const mostNames = 3;
 
 /** The stages after a confirmation: “then: web on n1, n2, n3; restart on 40 nodes”; empty without any. */
 export function upcomingStages({ stages }: Pick<RunModel, "stages">): string {
   const coming = stages.filter(({ state }) => state === "pending");
   if (coming.length === 0) return "";
-  const told = coming.slice(0, STAGES).map(tellStage);
-  const rest = coming.length - told.length;
-  return `then: ${[...told, ...(rest > 0 ? [`${rest} more ${rest === 1 ? "stage" : "stages"}`] : [])].join("; ")}`;
+  const texts = coming.slice(0, mostStages).map(stageText);
+  const rest = coming.length - texts.length;
+  return `then: ${[...texts, ...(rest > 0 ? [`${rest} more ${rest === 1 ? "stage" : "stages"}`] : [])].join("; ")}`;
 }
 
-function tellStage({ title, nodes }: StageModel): string {
+function stageText({ title, nodes }: StageModel): string {
   if (nodes.length === 0) return title;
-  return `${title} on ${nodes.length <= NAMES ? nodes.join(", ") : `${nodes.length} nodes`}`;
+  return `${title} on ${nodes.length <= mostNames ? nodes.join(", ") : `${nodes.length} nodes`}`;
 }
 
 /** The result of the last dry run of the same kind. */
@@ -73,6 +75,6 @@ export interface DryRunResult {
 
 /** “the dry run 12m ago: 7 would change, 2 unknown, 0 failed”, and whether the project has changed since. */
 export function describeDryRun({ wouldChange, unknown, failed, isSame }: DryRunResult, age: string): string {
-  const told = [`${wouldChange} would change`, ...(unknown > 0 ? [`${unknown} unknown`] : []), `${failed} failed`];
-  return `the dry run ${age} ago: ${told.join(", ")}${isSame ? "" : " (the project has changed since)"}`;
+  const counts = [`${wouldChange} would change`, ...(unknown > 0 ? [`${unknown} unknown`] : []), `${failed} failed`];
+  return `the dry run ${age} ago: ${counts.join(", ")}${isSame ? "" : " (the project has changed since)"}`;
 }

@@ -1,7 +1,7 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 
 /** Options of commands that start runs and take a value in the next word. */
-const valued = new Set([
+const valueOptions = new Set([
   "--set",
   "--params",
   "--grant",
@@ -14,8 +14,12 @@ const valued = new Set([
   "--context",
   "--timeout",
   "--report",
+  "--plan",
+  "--facts-age",
+  "--unknown-facts",
 ]);
-const flags = new Set([
+/** Options of the same commands that take no value. */
+const flagOptions = new Set([
   "--dry-run",
   "--skip-health",
   "--yes",
@@ -26,40 +30,44 @@ const flags = new Set([
   "--quiet",
   "--verbose",
   "--times",
+  "--fail-on-change",
+  "--refresh-facts",
+  "--no-stay",
+  "--lock",
 ]);
 
 /**
- * The command that repeats a step on one node: the run's own command with that node as its target. Steps in order
- * change nothing. Without a node, or if a parameter names the nodes, it is the command as it was.
+ * The command that repeats a step on some nodes: the run's own command with these nodes, joined by commas, as its target.
+ * Returns the command as it was without nodes, if a parameter names the nodes, or if an option is unknown here.
  */
-export function repeatCommand(command: string, node?: string): string {
+export function repeatCommand(command: string, nodes?: string): string {
   const words = splitWords(command);
-  if (node === undefined || words === undefined || words[0] !== "kcore") return command;
+  if (nodes === undefined || words === undefined || words[0] !== "kcore") return command;
   // `kcore exec … -- COMMAND`: the rest belongs to the node.
   const end = words.indexOf("--");
   const own = end < 0 ? words : words.slice(0, end);
-  // NAME of `orchestrate`, NAMES of `state apply`; targets come after them.
-  const names = own[1] === "orchestrate" ? 3 : own.length;
+  // `kcore orchestrate NAME` may have targets after the name; the words of other commands are no targets.
+  const mostNames = own[1] === "orchestrate" ? 3 : own.length;
   const kept: string[] = [];
-  let found = false;
+  let hasTarget = false;
   let positional = 0;
   for (let index = 0; index < own.length; index++) {
     const word = own[index] as string;
     if (word === "--on") {
-      found = true;
+      hasTarget = true;
       index += 1;
-    } else if (word.startsWith("--on=")) found = true;
+    } else if (word.startsWith("--on=")) hasTarget = true;
     else if (word === "--detach") continue;
-    else if (valued.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
+    else if (valueOptions.has(word)) kept.push(word, ...own.slice((index += 1), index + 1));
     else if (word.startsWith("-")) {
-      if (!flags.has(word) && !valued.has(word.split("=")[0] as string)) return command;
+      if (!flagOptions.has(word) && !valueOptions.has(word.split("=")[0] as string)) return command;
       kept.push(word);
-    } else if (++positional > names) found = true;
+    } else if (++positional > mostNames) hasTarget = true;
     else kept.push(word);
   }
-  if (!found) return command;
+  if (!hasTarget) return command;
   const rest = end < 0 ? [] : words.slice(end);
-  return [...kept, "--on", node, ...rest].map(quoteWord).join(" ");
+  return [...kept, "--on", nodes, ...rest].map(quoteWord).join(" ");
 }
 
 /** The words of a recorded command with single quotes; undefined for any other text. */
@@ -82,7 +90,7 @@ function splitWords(command: string): string[] | undefined {
   return words;
 }
 
-/** A word of a recorded command, as a shell needs it. */
+/** A word of a recorded command, quoted for a shell if that is needed. */
 export function quoteWord(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,6 +1,6 @@
 import type { NodeRow, Rank } from "./node-row.ts";
 
-/** A choice of rows. */
+/** A filter of rows, as the keys f, m and r set it. */
 export type Filter = "all" | "failed" | "changed" | "running";
 
 /** The orders of rows; failures come first in each. */
@@ -15,7 +15,7 @@ export interface OrderOptions {
   readonly now: number;
   /** The number of rows that fit. If all do, only failures move: no row jumps without need. */
   readonly height: number;
-  /** This row stays among rows of the rank that it had when it was selected, until it fails, so that it does not move away. */
+  /** The selected row. It stays among rows of the rank that it had when it was selected, until it fails. */
   readonly held?: { readonly name: string; readonly rank: Rank };
 }
 
@@ -29,7 +29,7 @@ export function orderRows(
     .filter((word) => word !== "")
     .map(wordTest);
   const kept = rows.filter((row) => filters[filter](row) && tests.every((test) => test(row)));
-  if (sort !== "state") return sorted(kept, sort, now);
+  if (sort !== "state") return sortRows(kept, sort, now);
   const groups: [NodeRow[], NodeRow[], NodeRow[], NodeRow[]] = [[], [], [], []];
   const allFit = kept.length <= height;
   for (const row of kept) {
@@ -49,8 +49,8 @@ const filters: Readonly<Record<Filter, (row: NodeRow) => boolean>> = {
 type Test = (row: NodeRow) => boolean;
 
 /**
- * A word of a search, in any case: `role:worker`, `dc:fra1`, `state:failed`, `name:n1` match from the start. Any other text matches within
- * name, step, milestone, reason, state, roles and datacenter; `!` before it negates.
+ * The test for a word of a search; case does not count. `role:worker`, `dc:fra1`, `state:failed`, `name:n1` match from the start. Any other
+ * word matches within name, step, module, milestone, reason, state, roles and datacenter. `!` before a word negates the test.
  */
 export function wordTest(word: string): Test {
   const wanted = word.toLowerCase();
@@ -59,13 +59,13 @@ export function wordTest(word: string): Test {
     return (row) => !test(row);
   }
   const [, kind = "", start = ""] = /^(role|dc|state|name):(.*)$/.exec(wanted) ?? [];
-  const valuesOf = kinds[kind];
+  const valuesOf = valuesByKind[kind];
   if (!valuesOf) return (row) => mentions(row, wanted);
   return (row) => valuesOf(row).some((value) => value.toLowerCase().startsWith(start));
 }
 
-/** The values with which a word such as `role:worker` is compared, by its kind. */
-const kinds: Readonly<Record<string, (row: NodeRow) => readonly string[]>> = {
+/** The values of a row that a word such as `role:worker` is compared with, by the word's kind. */
+const valuesByKind: Readonly<Record<string, (row: NodeRow) => readonly string[]>> = {
   role: ({ roles }) => roles,
   dc: ({ dc, isBastion }) => (isBastion ? [] : [dc]),
   state: ({ state }) => [state],
@@ -80,7 +80,7 @@ function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, 
 
 const { compare } = new Intl.Collator("en", { numeric: true });
 
-function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
+function sortRows(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
   const keyed = rows.map((row) => ({
     row,
     key: sortKey(row, sort),

@@ -15,59 +15,63 @@ export interface StepStats extends Times {
   /** The step failed and succeeded on one and the same node. */
   readonly flaky: boolean;
   readonly longest?: number;
+  /** The node of the longest end. */
   readonly longestOn?: string;
+  /** The run of the longest end. */
   readonly longestIn?: string;
   readonly nodes: readonly ({ readonly node: string } & Omit<Times, "median">)[];
 }
 
 interface Times {
-  /** The number of ends that were in order, changed or failed. */
+  /** The number of ends: in order, changed or failed. */
   readonly times: number;
   readonly failed: number;
-  /** Times of the ends that did not fail: half of them took no longer, and nine of ten. */
+  /** The time that half of the ends without failure did not exceed. */
   readonly median?: number;
+  /** The time that nine of ten ends without failure did not exceed. */
   readonly usual?: number;
 }
 
+/** A node over all runs; `failed` and `unreachable` are numbers of runs. */
 export interface NodeStats {
   readonly node: string;
   readonly runs: number;
   readonly failed: number;
   readonly unreachable: number;
-  /** The time of the node's steps in one run: half of the runs took no longer. */
+  /** The time of the node's steps in one run that half of the runs did not exceed. */
   readonly time?: number;
   readonly slowest?: { readonly title: string; readonly module: string; readonly usual: number };
 }
 
-/** How one step ended on one node, over all runs. */
+/** The ends of one step on one node, over all runs. */
 interface Ends {
   readonly durations: number[];
   failed: number;
 }
 
-interface Step {
+interface StepTimes {
   readonly title: string;
   readonly module: string;
   readonly nodes: Map<string, Ends>;
   longest?: { readonly duration: number; readonly node: string; readonly run: string };
 }
 
-interface Node {
+interface NodeTimes {
   /** The time of the node's steps, by run. */
   readonly times: Map<string, number>;
   failed: number;
   unreachable: number;
 }
 
-const counted: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
+const countedOutcomes: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
 
 /** Collects statistics from the events of one run after the other. */
 export class RunStats {
-  readonly #steps = new Map<string, Step>();
-  readonly #nodes = new Map<string, Node>();
+  readonly #steps = new Map<string, StepTimes>();
+  readonly #nodes = new Map<string, NodeTimes>();
   #run = "";
 
-  /** The next events belong to this run. */
+  /** Begins a run: the next events belong to it. */
   begin(run: string): void {
     this.#run = run;
   }
@@ -88,11 +92,12 @@ export class RunStats {
     }
   }
 
-  /** The usually longest step first. */
+  /** The statistics of all steps; the step with the longest usual time comes first. */
   steps(): readonly StepStats[] {
     return [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
   }
 
+  /** The statistics so far; nodes are sorted by name. */
   result(): StatsOfRuns {
     const nodes = [...this.#nodes].map(([node, { times, failed, unreachable }]) => {
       const own = [...this.#steps.values()].map(({ title, module, nodes: ends }) => ({
@@ -116,11 +121,15 @@ export class RunStats {
     module: string,
     { outcome, duration = 0 }: { readonly outcome: Outcome; readonly duration?: number },
   ): void {
-    if (!counted.has(outcome)) return;
+    if (!countedOutcomes.has(outcome)) return;
     const { times } = this.#nodeOf(node);
     times.set(this.#run, (times.get(this.#run) ?? 0) + duration);
-    const step = got(this.#steps, JSON.stringify([title, module]), (): Step => ({ title, module, nodes: new Map() }));
-    const ends = got(step.nodes, node, () => ({ durations: [], failed: 0 }));
+    const step = getOrAdd(this.#steps, JSON.stringify([title, module]), (): StepTimes => ({
+      title,
+      module,
+      nodes: new Map(),
+    }));
+    const ends = getOrAdd(step.nodes, node, () => ({ durations: [], failed: 0 }));
     if (outcome === "failed") {
       ends.failed += 1;
       return;
@@ -137,12 +146,12 @@ export class RunStats {
     if (outcome === "unreachable") node.unreachable += 1;
   }
 
-  #nodeOf(name: string): Node {
-    return got(this.#nodes, name, () => ({ times: new Map(), failed: 0, unreachable: 0 }));
+  #nodeOf(name: string): NodeTimes {
+    return getOrAdd(this.#nodes, name, () => ({ times: new Map(), failed: 0, unreachable: 0 }));
   }
 }
 
-function stepStats({ title, module, nodes, longest }: Step): StepStats {
+function stepStats({ title, module, nodes, longest }: StepTimes): StepStats {
   const all = [...nodes.values()];
   const { times, failed, usual } = timesOf(all);
   return {
@@ -168,7 +177,7 @@ function timesOf(all: readonly Ends[]): Omit<Times, "median"> {
   return { times: durations.length + failed, failed, ...omitUndefined({ usual: ninthOfTen(durations) }) };
 }
 
-function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
+function getOrAdd<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
   const known = map.get(key);
   if (known !== undefined) return known;
   const made = make();
@@ -176,17 +185,17 @@ function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Va
   return made;
 }
 
-/** The value that nine of ten do not exceed; undefined for an empty list. */
+/** The value that nine of ten values do not exceed; undefined for an empty list. */
 export function ninthOfTen(values: readonly number[]): number | undefined {
   return quantile(values, 0.9);
 }
 
-/** The value that half of them do not exceed; undefined for an empty list. */
+/** The value that half of the values do not exceed; undefined for an empty list. */
 export function median(values: readonly number[]): number | undefined {
   return quantile(values, 0.5);
 }
 
-/** The value that so large a share of them, 0 to 1, does not exceed; undefined for an empty list. */
+/** The value that this share of the values, 0 to 1, does not exceed; undefined for an empty list. */
 export function quantile(values: readonly number[], share: number): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];

@@ -15,9 +15,9 @@ export interface Tally {
   readonly failed: number;
   /** Nodes that could not be reached; they are not among the failed. */
   readonly unreachable: number;
-  /** Broken off. */
+  /** Steps and actions that were interrupted, and nodes whose interruption no step reports. */
   readonly interrupted: number;
-  /** Begun without a known end: running, or the run's process died. */
+  /** Work that began and has no known end: it runs, or the run's process died. */
   readonly unfinished: number;
   readonly skipped: number;
   readonly unknown: number;
@@ -103,7 +103,7 @@ export function tallyOfBastion(model: RunModel): Tally {
   );
 }
 
-/** The run's tally; `ofNodes` are those of its nodes, where they are known. */
+/** The run's tally. `ofNodes`: the tallies of its nodes, if the caller has them already. */
 export function tallyOfRun(
   model: RunModel,
   ofNodes: readonly Tally[] = [...model.nodes.values()].map((node) => tallyOfNode(model, node)),
@@ -116,13 +116,14 @@ export function tallyOfRun(
 }
 
 /**
- * Milliseconds that the node took by `now`; for a node without a connection, the time of the bastion's actions for it.
+ * Milliseconds that the node took by `now`; for a node without a connection, the time of the bastion's actions for it. Undefined
+ * for a node without both.
  */
 export function timeOfNode(node: NodeModel, work: readonly Work[], now: number): number | undefined {
   return nodeTime(node, now) ?? (work.length === 0 ? undefined : busyTime(work, now));
 }
 
-/** Milliseconds that these actions took, or have taken by `now`. */
+/** The sum of milliseconds that this work took, or has taken by `now`. */
 export function busyTime(actions: readonly Pick<Work, "startedAt" | "duration" | "outcome">[], now: number): number {
   const timeOf = ({ outcome, startedAt, duration = 0 }: (typeof actions)[number]) =>
     outcome === undefined ? Math.max(0, now - startedAt) : duration;
@@ -133,8 +134,8 @@ export function busyTime(actions: readonly Pick<Work, "startedAt" | "duration" |
 export function ownProblems(model: RunModel): readonly Problem[] {
   if (model.problems.length === 0) return [];
   const nodes = [...model.nodes.values()];
-  const told = [...nodes, ...nodes.flatMap(({ steps }) => steps), ...model.stages.flatMap(({ actions }) => actions)];
+  const work = [...nodes, ...nodes.flatMap(({ steps }) => steps), ...model.stages.flatMap(({ actions }) => actions)];
   return model.problems.filter(
-    ({ code, message }) => !told.some(({ problem }) => problem?.code === code && problem.message === message),
+    ({ code, message }) => !work.some(({ problem }) => problem?.code === code && problem.message === message),
   );
 }

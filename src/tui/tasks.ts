@@ -16,7 +16,7 @@ export interface TaskOptions {
 /** Milliseconds between two lines of a long task without a screen. */
 const heartbeat = 10_000;
 
-type Listed = ListrTask<object, ListrDefaultRenderer, ListrSimpleRenderer>;
+type ListedTask = ListrTask<object, ListrDefaultRenderer, ListrSimpleRenderer>;
 
 /** Shows work of the bastion by listr2: tasks with progress and time on a screen, lines elsewhere. */
 export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): RunTasks {
@@ -24,39 +24,44 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
   const plain = Object.fromEntries(Object.values(ListrLogLevels).map((level) => [level, asItIs()]));
   return async (tasks) => {
     if (tasks.length === 0) return;
-    const errors: unknown[] = [];
+    /** The error of each failed task, by the task's index in the list. */
+    const errors = new Map<number, unknown>();
     const output = new ProcessOutput(out, out);
     const logger = new ListrLogger({ useIcons: true, toStderr: [], processOutput: output });
     const work = async (
+      index: number,
       title: string,
       begin: (say: SayProgress) => Promise<unknown>,
       shown: { title?: string; output?: string },
     ): Promise<void> => {
       const start = performance.now();
-      let said = "";
-      const tell = () => (shown.output = `${title} … ${said}${formatDuration(performance.now() - start)}`);
+      let progressText = "";
+      const showTime = () => (shown.output = `${title} … ${progressText}${formatDuration(performance.now() - start)}`);
       const say = (progress: Progress): void => {
         const text = formatProgress(progress);
-        said = `${text}, `;
+        progressText = `${text}, `;
         if (isScreen) shown.output = text;
       };
-      const beat = isScreen ? undefined : setInterval(tell, heartbeat);
+      const beat = isScreen ? undefined : setInterval(showTime, heartbeat);
       try {
         const result = await begin(say);
         if (typeof result === "string") shown.title = cleanLine(`${title}: ${result}`);
       } catch (error) {
-        errors.push(error);
+        errors.set(index, error);
         throw error;
       } finally {
         clearInterval(beat);
       }
     };
-    const listed = (task: Task): Listed => ({
+    const listed = (task: Task, index: number): ListedTask => ({
       title: cleanLine(task.title),
       task: (_, shown) =>
         "steps" in task
-          ? shown.newListr(task.steps.map(listed), { concurrent: false, exitOnError: true })
-          : work(task.title, task.work, shown),
+          ? shown.newListr(
+              task.steps.map((step) => listed(step, index)),
+              { concurrent: false, exitOnError: true },
+            )
+          : work(index, task.title, task.work, shown),
     });
     const list = new Listr<object, "default", "simple">(tasks.map(listed), {
       concurrent: true,
@@ -79,7 +84,8 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
     } finally {
       for (const signal of signals) process.off(signal, leave);
     }
-    if (errors.length > 0) throw errors[0];
+    const [first] = [...errors.keys()].toSorted((a, b) => a - b);
+    if (first !== undefined) throw errors.get(first);
   };
 }
 

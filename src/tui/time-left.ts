@@ -1,16 +1,16 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { quantile } from "./run-stats.ts";
 
-/** The pace of an earlier run that did all its work. */
-export interface Pace {
+/** The pace of an earlier run that did all its work. Times are in milliseconds from its start. */
+export interface RunPace {
   readonly nodes: number;
-  /** Milliseconds from its start until so many steps and actions had ended: one, two, … */
+  /** The end of each step or action, in the order of ends. */
   readonly ends: readonly number[];
-  /** Milliseconds from its start to its end. */
+  /** The end of the run. */
   readonly whole: number;
 }
 
-/** The progress of a run. */
+/** How far a run has got. */
 export interface Position {
   readonly nodes: number;
   /** Steps and actions that have ended. */
@@ -20,14 +20,14 @@ export interface Position {
 }
 
 /**
- * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that needed half to twice the time to
- * get as far. Undefined without such a run, or if they disagree: for example, a first run on bare machines and a run that
- * changed nothing.
+ * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that had as many nodes and needed half to
+ * twice the time to get as far. Undefined without such a run, or if these runs disagree, such as a first run on bare machines
+ * and a run that changed nothing.
  */
-export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Position): number | undefined {
-  const left = paces.flatMap(({ nodes: those, ends, whole }) => {
-    if (those !== nodes || ended > ends.length) return [];
-    // The earlier run was equally far between the end of that step and the end of the next one.
+export function timeLeft(paces: readonly RunPace[], { nodes, ended, elapsed }: Position): number | undefined {
+  const left = paces.flatMap(({ nodes: count, ends, whole }) => {
+    if (count !== nodes || ended > ends.length) return [];
+    // The earlier run was equally far from the end of its step number `ended` to the end of its next step.
     const at = Math.min(Math.max(elapsed, ends[ended - 1] ?? 0), ends[ended] ?? whole);
     const isAlike = elapsed >= at / 2 - slack && elapsed <= at * 2 + slack;
     return isAlike ? [whole - at] : [];
@@ -55,11 +55,11 @@ export class PaceReading {
   #nodes = 0;
   readonly #ends: number[] = [];
   #whole: number | undefined;
-  /** Whether the run was stopped or resumed, or waited for an answer: its time is no measure for others. */
+  /** Whether the run was stopped or resumed, or waited for an answer: its time is no measure for other runs. */
   #isOdd = false;
 
-  /** The pace of the run; undefined unless it did all its work at one go. */
-  get pace(): Pace | undefined {
+  /** The pace of the run; undefined unless the run did all its work at one go. */
+  get pace(): RunPace | undefined {
     if (this.#isOdd || this.#whole === undefined) return undefined;
     return { nodes: this.#nodes, ends: this.#ends, whole: this.#whole };
   }
@@ -89,5 +89,5 @@ export class PaceReading {
   }
 }
 
-/** Matches events that count for the pace; the others of a long record need not be parsed. */
-export const tellsPace = /"type":"(?:(?:run|step|action)\.finished|run\.(?:started|stopping)|question\.asked)"/;
+/** Matches the lines of a record that `PaceReading` needs, so that a reader need not parse the others. */
+export const paceEvents = /"type":"(?:(?:run|step|action)\.finished|run\.(?:started|stopping)|question\.asked)"/;

@@ -23,7 +23,7 @@ function itemOfAction({ action: module, item: on = "", ...rest }: ActionModel): 
   return { ...rest, key: `${rest.stage}\n!${module}\n${on}`, title: rest.stage, module, changes: [], always: false };
 }
 
-/** Actions by the node that they are taken for; actions for no node of the run by the empty name. */
+/** Actions by the node that they are taken for; the empty name has the actions for no node of the run. */
 export function actionsByNode(model: RunModel): ReadonlyMap<string, readonly ActionModel[]> {
   const known = byStages.get(model.stages);
   if (known && known.count === model.nodes.size) return known.map;
@@ -67,7 +67,7 @@ export function itemsByNode(
   return [...nodes, { items: bastionActions(model).map(itemOf) }];
 }
 
-/** The results of all items, equal ones once, each with the nodes that have it; `resultOf` leaves an item out by undefined. */
+/** The results of `resultOf`: equal results once, with all their nodes. An item without a result is left out. */
 export function groupAlike<Result extends object>(
   groups: ReturnType<typeof itemsByNode>,
   resultOf: (item: WorkItem) => Result | undefined,
@@ -85,7 +85,7 @@ export function groupAlike<Result extends object>(
   return [...found.values()];
 }
 
-/** The step of an event, as the run knows it. */
+/** The model of an event's step; undefined for an unknown step. */
 export function stepIn(
   model: RunModel,
   { node, step }: { readonly node: string; readonly step: string },
@@ -93,7 +93,7 @@ export function stepIn(
   return model.nodes.get(node)?.steps.findLast((one) => one.step === step);
 }
 
-/** The step or action of an event, as the run knows it. */
+/** The model of an event's step or action; undefined for unknown work. */
 export function workIn(
   model: RunModel,
   event: { readonly node: string; readonly step: string } | Pick<ActionModel, "stage" | "action" | "item">,
@@ -126,8 +126,8 @@ export function withoutWave(stage: string): string {
   return stage.replace(/@\d+$/, "");
 }
 
-/** The names of an item without waves: the same step of another wave is the same step; an action is called as its stage. */
-export function namesOf({
+/** The names of an item without waves, because a step is the same step in every wave. An action's title is its stage. */
+export function itemNames({
   stage: id,
   title,
   module,
@@ -158,19 +158,19 @@ export type Quiet =
 export const silentAfter = 45_000;
 
 /**
- * The marker of a quiet step. `usual`: milliseconds by `${module} ${title}` that nine of ten earlier runs did not exceed; slow is
- * half as much again and at least two seconds more.
+ * The reason why a running step may need attention; undefined: none. `usual`: milliseconds by `${module} ${title}` that nine of ten earlier
+ * runs did not exceed. A step is slow after one and a half times as long, and at least two seconds more.
  */
 export function quietOf(item: WorkItem, now: number, usual?: ReadonlyMap<string, number>): Quiet | undefined {
   if (item.outcome !== undefined) return undefined;
-  const heard = Math.max(item.startedAt, item.heardAt ?? 0);
-  if (now - heard >= silentAfter) return { kind: "silent", since: heard };
+  const lastHeard = Math.max(item.startedAt, item.heardAt ?? 0);
+  if (now - lastHeard >= silentAfter) return { kind: "silent", since: lastHeard };
   const before = usual?.get(`${item.module} ${item.title}`);
   if (before === undefined) return undefined;
   return now - item.startedAt > Math.max(before * 1.5, before + 2000) ? { kind: "slow", usual: before } : undefined;
 }
 
-/** The label of a step's outcome, the same in every view; undefined: the step still runs. */
+/** The label of a step's outcome, the same in every view; undefined: the step still runs. `always`: the step has no probe. */
 export function outcomeLabel(outcome: Outcome | undefined, always = false): string {
   switch (outcome) {
     case undefined:

@@ -4,7 +4,7 @@ import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import type { Line } from "#tui/ink/text.ts";
 import { createTheme } from "#tui/ink/theme.ts";
 
-/** Only for its symbols: the page has its own colours. */
+/** The theme is used for its symbols alone: the page has its own colours. */
 const theme = createTheme({ depth: 0, background: "unknown", unicode: true });
 
 /** The known state of the cluster, and of the connection to it. */
@@ -14,20 +14,20 @@ export interface FleetState {
 }
 
 /** The parts of the fleet's page that change, by their elements' ids: its head, and each section. */
-export function fleetParts(
+export function fleetPageParts(
   { snapshot, link }: FleetState,
   now: number,
   root: string,
 ): readonly (readonly [id: string, html: string])[] {
   return [
-    ["fleet-head", drawHead(snapshot, link).source],
+    ["fleet-head", drawFleetHead(snapshot, link).source],
     ...fleetTables(snapshot, { theme, now }).map(
       (table) => [`fleet-${table.name}`, drawTable(table, root).source] as const,
     ),
   ];
 }
 
-function drawHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Html {
+function drawFleetHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink): Html {
   const ready = nodes.filter(({ status }) => status === "ready").length;
   return html`<div id="fleet-head">
     <h1>${context}</h1>
@@ -77,12 +77,12 @@ function drawTable({ name, title, none, headings, rows }: FleetTable, root: stri
   </section>`;
 }
 
-/** The fleet's page itself. */
+/** The body of the fleet's page. */
 export function drawFleet(state: FleetState, now: number, root: string): Html {
-  return html`<main class="listing">${fleetParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
+  return html`<main class="listing">${fleetPageParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
 }
 
-/** The page of one item of the fleet; undefined for an unknown key. */
+/** The title and body of one row's page; undefined for an unknown section or key. */
 export function drawFleetItem(
   { snapshot }: FleetState,
   {

@@ -4,23 +4,28 @@ export interface WebPage {
   readonly title: string;
   readonly body: HtmlValue;
   /** The entry of the navigation to which this page belongs. */
-  readonly place?: "runs" | "fleet";
-  /** The address of the page's changes from this version on. */
+  readonly entry?: "runs" | "fleet";
+  /** The address of the page's changes, and the version that the body shows; absent: the page does not change. */
   readonly news?: { readonly path: string; readonly version: string };
 }
 
-export interface Frame {
+/** The part of a page that all pages of one kcore web share. */
+export interface PageFrame {
   /** The project's name in the head. */
   readonly project: string;
+  /** The version of kcore. */
   readonly version: string;
-  /** The secret path before all addresses; the browser sends the cookie nowhere else, so no server on another port gets it. */
+  /**
+   * The secret path before all addresses; empty without one. A browser sends the cookie below this path alone, so no server on
+   * another port gets the cookie.
+   */
   readonly root: string;
 }
 
 const style = pageStyle(new URL("./web-page.css", import.meta.url));
 const script = pageScript(new URL("./web-page.js", import.meta.url));
 
-/** Headers of every answer: only this server's own style, script and text; no frame around it, no cache. */
+/** Headers of every answer: a page has only this server's own style, script and data, stands in no frame and is not cached. */
 export const headers = {
   "content-security-policy": `default-src 'none'; style-src '${style.hash}'; script-src '${script.hash}'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   "x-content-type-options": "nosniff",
@@ -31,9 +36,9 @@ export const headers = {
 } as const;
 
 /** A whole page: head with navigation, the body, and the one script. */
-export function drawPage({ title, body, place, news }: WebPage, { project, version, root }: Frame): string {
+export function drawPage({ title, body, entry, news }: WebPage, { project, version, root }: PageFrame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
-    html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
+    html`<a href="${root + path}" ${entry === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -59,7 +64,7 @@ export function drawPage({ title, body, place, news }: WebPage, { project, versi
 }
 
 /** A page with the reason for a refusal. */
-export function drawRefusal(why: string, frame: Frame, title = "Not here"): string {
+export function drawRefusal(why: string, frame: PageFrame, title = "Not here"): string {
   const body = html`<main class="alone">
     <h1>${title}</h1>
     <p>${why}</p>

@@ -2,31 +2,33 @@ import type { ServerResponse } from "node:http";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { titleOf } from "#tui/html/head.ts";
-import { drawFleet, drawFleetItem, fleetParts, type FleetState } from "./fleet-page.ts";
+import { pageTitle } from "#tui/html/head.ts";
+import { drawFleet, drawFleetItem, fleetPageParts, type FleetState } from "./fleet-page.ts";
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
-import { drawPage, drawRefusal, type Frame, type WebPage } from "./page.ts";
+import { drawPage, drawRefusal, type PageFrame, type WebPage } from "./page.ts";
 import type { RunFeed } from "./run-feed.ts";
 import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
 import { SharedResources } from "./shared-resources.ts";
 
 /** The cluster's state, kept up to date while a browser shows it. */
 export interface FleetFeed {
-  /** The last known state. @throws KcoreError when no controller answers */
+  /** The last known state, also while no controller answers. */
   readonly state: () => FleetState;
+  /** Calls back after each change, until `close`. */
   readonly onNews: (call: () => void) => void;
   close(): void;
 }
 
-/** The sources of all pages; they are only read. */
+/** The sources of all pages; no page changes anything in them. */
 export interface WebSources {
   readonly listRuns: (query: RunsQuery) => Promise<readonly ListedRun[]>;
+  /** All states of runs, for the filter of the list. */
   readonly runStates: readonly string[];
   /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
   readonly openRun: (id: string) => Promise<RunFeed>;
-  /** @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+  /** The run's report as HTML. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
   readonly report: (id: string) => Promise<string>;
-  /** @throws KcoreError PKI_CONTEXT_UNKNOWN, CLUSTER_UNKNOWN while no cluster is known here */
+  /** @throws KcoreError PKI_CONTEXT_UNKNOWN, CLUSTER_UNKNOWN without a cluster or a known controller; API_UNREACHABLE when none answers */
   readonly openFleet: () => Promise<FleetFeed>;
 }
 
@@ -38,38 +40,39 @@ const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly ti
   API_UNREACHABLE: { status: 503, title: "No controller answers" },
 };
 
-/** Milliseconds between two drawings of the list of runs, and of the fleet, whose ages grow without news. */
-const paces = { list: 1000, fleet: 5000 } as const;
+/** Milliseconds between two drawings of a page that a browser shows; the fleet's ages grow even without news. */
+const redrawMs = { list: 1000, fleet: 5000 } as const;
 /** Milliseconds until an unused run or fleet is closed. */
-const linger = 30_000;
-const pageOfRuns = 100;
-/** A report carries its own policy. */
+const lingerMs = 30_000;
+/** Runs on one page of the list. */
+const mostRuns = 100;
+/** A report has its own content security policy in the page. */
 const reportHeaders = {
   "content-security-policy": "frame-ancestors 'none'",
   "content-disposition": "attachment",
 } as const;
 
-/** Answers an accepted request. */
+/** Answers requests that the guard has admitted, and refusals. */
 export class Routes {
   readonly #sources: WebSources;
-  readonly #frame: Frame;
+  readonly #frame: PageFrame;
   readonly #runs: SharedResources<RunFeed>;
   readonly #lists: SharedResources<PolledParts>;
   readonly #fleet: SharedResources<PolledFleet>;
 
-  constructor(sources: WebSources, frame: Frame) {
+  constructor(sources: WebSources, frame: PageFrame) {
     this.#sources = sources;
     this.#frame = frame;
-    this.#runs = new SharedResources(sources.openRun, linger);
+    this.#runs = new SharedResources(sources.openRun, lingerMs);
     this.#lists = new SharedResources((query) => Promise.resolve(this.#list(query)), 0);
-    this.#fleet = new SharedResources(async () => new PolledFleet(await sources.openFleet(), frame.root), linger);
+    this.#fleet = new SharedResources(async () => new PolledFleet(await sources.openFleet(), frame.root), lingerMs);
   }
 
   close(): void {
     for (const shared of [this.#runs, this.#lists, this.#fleet]) shared.closeAll();
   }
 
-  /** Never throws: a page shows the failure. */
+  /** Answers an admitted request. `lastSeen`: the version that a reconnecting browser has. Never throws: a page shows the failure. */
   async answer(url: URL, response: ServerResponse, lastSeen: string | undefined): Promise<void> {
     try {
       await this.#answer(url, response, lastSeen ?? url.searchParams.get("from") ?? "");
@@ -80,10 +83,10 @@ export class Routes {
       }
       const problems = error instanceof KcoreError ? error.problems : [];
       const [known] = problems.flatMap(({ code }) => refusals[code] ?? []);
-      const told = problems.map(
+      const messages = problems.map(
         ({ message, code, hint }) => `${message} [${code}]${hint === undefined ? "" : `: ${hint}`}`,
       );
-      this.#refuse(response, known?.status ?? 500, told.join("; ") || String(error), known?.title);
+      this.#refuse(response, known?.status ?? 500, messages.join("; ") || String(error), known?.title);
     }
   }
 
@@ -91,39 +94,39 @@ export class Routes {
     send(response, drawRefusal(why, this.#frame, title), { status });
   }
 
-  /** The browser has not proved itself yet, so the refusal must not contain the secret path. */
+  /** Refuses a request that the guard did not admit; the answer must not contain the secret path. */
   refuse(response: ServerResponse, status: number, why: string): void {
     send(response, drawRefusal(why, { ...this.#frame, root: "" }), { status });
   }
 
   async #answer(url: URL, response: ServerResponse, known: string): Promise<void> {
-    const words = wordsOf(url.pathname);
+    const words = pathParts(url.pathname);
     if (!words) return this.#refuse(response, 400, `this is no address: ${url.pathname}`);
-    const [place = "", id = "", ...rest] = words;
-    if (place === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
-    if (place === "news" && id === "")
+    const [page = "", id = "", ...rest] = words;
+    if (page === "" && url.pathname === "/") return this.#showRuns(url.searchParams, response);
+    if (page === "news" && id === "")
       return this.#stream(this.#lists, url.searchParams.toString(), { response, known });
-    if (place === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
-    if (place === "fleet") return this.#answerFleet([id, ...rest], { response, known });
+    if (page === "runs" && id !== "") return this.#answerRun(id, rest, { url, response, known });
+    if (page === "fleet") return this.#answerFleet([id, ...rest], { response, known });
     this.#refuse(response, 404, `there is nothing at ${url.pathname}`);
   }
 
   // ---- the list of runs ---------------------------------------------------------------------------------------------
 
   async #showRuns(words: URLSearchParams, response: ServerResponse): Promise<void> {
-    const query = queryOf(words);
+    const query = runsQuery(words);
     const runs = await this.#sources.listRuns(query);
     const body = drawRunsPage({ runs, query, states: this.#sources.runStates, root: this.#frame.root });
-    // Only the newest page changes.
+    // Pages of older runs do not change.
     const news = query.before === undefined && { path: `${this.#frame.root}/news?${words.toString()}`, version: "" };
-    this.#send(response, { title: "Runs", body, place: "runs", ...(news && { news }) });
+    this.#send(response, { title: "Runs", body, entry: "runs", ...(news && { news }) });
   }
 
   #list(words: string): PolledParts {
-    const query = queryOf(new URLSearchParams(words));
+    const query = runsQuery(new URLSearchParams(words));
     const { root } = this.#frame;
     const draw = async (): Promise<string> => drawRuns(await this.#sources.listRuns(query), query, root).source;
-    return new PolledParts(async () => [["runs", await draw()]], paces.list);
+    return new PolledParts(async () => [["runs", await draw()]], redrawMs.list);
   }
 
   // ---- a run --------------------------------------------------------------------------------------------------------
@@ -142,7 +145,7 @@ export class Routes {
       if (what === undefined) {
         const { body, version } = feed.page(base);
         const news = { path: `${base}/news`, version };
-        this.#send(response, { title: titleOf(model, feed.isLive), body, place: "runs", news });
+        this.#send(response, { title: pageTitle(model, feed.isLive), body, entry: "runs", news });
         return;
       }
       if (what === "find")
@@ -175,11 +178,11 @@ export class Routes {
       if (section === "") {
         await fleet.refresh();
         const news = { path: `${root}/fleet/news`, version: fleet.live.version };
-        return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), place: "fleet", news });
+        return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), entry: "fleet", news });
       }
-      const thing = drawFleetItem(state, { section, key, now, root });
-      if (!thing) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
-      this.#send(response, { ...thing, place: "fleet" });
+      const item = drawFleetItem(state, { section, key, now, root });
+      if (!item) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
+      this.#send(response, { ...item, entry: "fleet" });
     } finally {
       done();
     }
@@ -201,12 +204,12 @@ export class Routes {
   }
 }
 
-/** The fleet's feed, drawn at each change and every few seconds, because ages grow. */
+/** The parts of the fleet's page, redrawn at each change and every few seconds, because ages grow. */
 class PolledFleet extends PolledParts {
   readonly feed: FleetFeed;
 
   constructor(feed: FleetFeed, root: string) {
-    super(() => fleetParts(feed.state(), Date.now(), root), paces.fleet);
+    super(() => fleetPageParts(feed.state(), Date.now(), root), redrawMs.fleet);
     this.feed = feed;
     feed.onNews(() => void this.refresh());
   }
@@ -217,8 +220,8 @@ class PolledFleet extends PolledParts {
   }
 }
 
-/** The parts between the slashes; undefined for a malformed address. */
-function wordsOf(path: string): readonly string[] | undefined {
+/** The decoded parts of a path between its slashes; undefined for a malformed path. */
+function pathParts(path: string): readonly string[] | undefined {
   try {
     return path.split("/").slice(1).map(decodeURIComponent);
   } catch {
@@ -226,11 +229,11 @@ function wordsOf(path: string): readonly string[] | undefined {
   }
 }
 
-function queryOf(words: URLSearchParams): RunsQuery {
+function runsQuery(words: URLSearchParams): RunsQuery {
   const given = (name: string) => words.get(name)?.trim() || undefined;
   return {
     ...omitUndefined({ state: given("state"), node: given("node"), before: given("before") }),
-    limit: pageOfRuns,
+    limit: mostRuns,
   };
 }
 

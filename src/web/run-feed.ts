@@ -10,10 +10,12 @@ import type { Html } from "#tui/html/html.ts";
 import { LiveParts } from "./live-parts.ts";
 import { RunParts, type RunPartsOptions } from "./run-parts.ts";
 
-/** Milliseconds between two drawings of a living run, and until an ended run is followed again: an operator may resume it. */
-const paces = { picture: 250, look: 2000 } as const;
-/** Drawing takes at most 1/SHARE of the time. */
-const SHARE = 5;
+/** Fewest milliseconds between two drawings of a living run. */
+const liveRedrawMs = 250;
+/** Milliseconds until an ended run is followed again: an operator may resume it. */
+const followAgainMs = 2000;
+/** The pause after a drawing, as a multiple of the drawing's time. */
+const pauseFactor = 5;
 
 export interface FeedOptions extends RunPartsOptions {
   /** Whether the run's process lives. */
@@ -29,7 +31,7 @@ export class RunFeed {
   readonly #stop = new AbortController();
   #isDrawing = false;
   #isLive: boolean;
-  /** The number of changes that a drawing may show. */
+  /** The number of changes so far. */
   #changes = 0;
 
   private constructor(follower: RunClient, fold: RunFold, { isAlive, ...options }: FeedOptions) {
@@ -40,7 +42,7 @@ export class RunFeed {
     void this.#follow();
   }
 
-  /** Reads the record of a run, and follows the run from there on. @throws KcoreError RUN_RECORD_CORRUPT */
+  /** Reads the record of a run, if there is one, and follows the run from its end on. @throws KcoreError RUN_RECORD_CORRUPT */
   static async open(folder: RunFolder, { by, ...options }: FeedOptions & { readonly by: string }): Promise<RunFeed> {
     const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
     const { events, length } = parseRecording(bytes, folder.events);
@@ -52,7 +54,7 @@ export class RunFeed {
     return this.#fold.model;
   }
 
-  /** Whether the run's process was last seen at work on the run. */
+  /** Whether a process works on the run, as far as the feed knows. */
   get isLive(): boolean {
     return this.#isLive;
   }
@@ -68,30 +70,30 @@ export class RunFeed {
       try {
         for await (const event of this.#follower.events()) {
           this.#fold.add(event);
-          this.#note(this.#fold.borrowedModel.state !== "finished");
+          this.#noteChange(this.#fold.borrowedModel.state !== "finished");
         }
       } catch (error) {
         // The run's process died. Its page says “not finished”, and an operator may resume the run.
         if (!(error instanceof KcoreError)) throw error;
       }
-      if (this.#isLive) this.#note(false);
-      await wait(paces.look, signal).catch(() => undefined);
+      if (this.#isLive) this.#noteChange(false);
+      await wait(followAgainMs, signal).catch(() => undefined);
     }
   }
 
-  /** The present page, and its version. */
+  /** The present page's body, and its version. `base`: the address of the run. */
   page(base: string): { readonly body: Html; readonly version: string } {
     this.live.show(this.parts.draw(this.model, this.#isLive));
     return { body: this.parts.drawPage(this.model, { base, isLive: this.#isLive }), version: this.live.version };
   }
 
-  #note(isLive: boolean): void {
+  #noteChange(isLive: boolean): void {
     this.#isLive = isLive;
     this.#changes += 1;
     void this.#draw();
   }
 
-  /** Draws while a browser reads, for a fifth of the time at most. */
+  /** Draws changes while a browser reads the page; pauses keep drawing below a fifth of the time. */
   async #draw(): Promise<void> {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
@@ -100,7 +102,7 @@ export class RunFeed {
       drawn = this.#changes;
       const began = performance.now();
       this.live.show(this.parts.draw(this.model, this.#isLive));
-      const pause = Math.max(paces.picture, SHARE * (performance.now() - began));
+      const pause = Math.max(liveRedrawMs, pauseFactor * (performance.now() - began));
       await wait(pause, signal).catch(() => undefined);
     }
     this.#isDrawing = false;

@@ -1,6 +1,6 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
-import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
+import { fitBars, GrowingBars, type TimeSpan } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/details.ts";
 import { drawFailures, drawWarnings, drawForesight } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
@@ -13,12 +13,12 @@ import { byUrgency, laneOf, bastionLane, type Lane } from "#tui/html/work.ts";
 import { tallyOfRun } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
 
-/** Characters of a row's texts; the node's log has the rest. */
-const BODY_TEXTS = 1_000_000;
+/** Most characters of a row's texts; the node's log has the others. */
+const mostBodyCharacters = 1_000_000;
 
 export interface RunPartsOptions {
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** The path of a node's log. */
+  /** The path of a node's log, or without a name of the bastion's. */
   readonly logOf?: (node?: string) => string;
 }
 
@@ -26,11 +26,11 @@ interface KnownLane {
   readonly node: NodeModel;
   readonly actions: readonly ActionModel[];
   readonly lane: Lane;
-  /** Grows with each change of the node: the body may be new though the row looks the same. */
+  /** Grows with each change of the node, because the body may change while the row looks the same. */
   readonly news: number;
   readonly bars: GrowingBars;
   readonly drawn: string;
-  /** Drawn after the end of the run. */
+  /** The row was drawn after the end of the run. */
   readonly isOver: boolean;
   readonly asks: boolean;
 }
@@ -46,8 +46,8 @@ export class RunParts {
   }
 
   /**
-   * Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process
-   * works on the run.
+   * Every part that may change, by its element's id; `rows` is JSON with the order of the rows, the time span of the axis, and
+   * whether the run is over. `isLive`: a process works on the run.
    */
   draw(model: RunModel, isLive: boolean): readonly (readonly [id: string, html: string])[] {
     this.#isLive = isLive;
@@ -73,7 +73,7 @@ export class RunParts {
     ];
   }
 
-  /** The page's body. */
+  /** Draws the page's body. `base`: the address of the run. */
   drawPage(model: RunModel, { base, isLive }: { readonly base: string; readonly isLive: boolean }): Html {
     const parts = new Map(this.draw(model, isLive));
     const whole = (id: string) => new Html(parts.get(id) ?? "");
@@ -95,23 +95,23 @@ export class RunParts {
       </main>`;
   }
 
-  /** The body of a row; undefined where there is no such row. */
+  /** The body of a row, with its steps; undefined for an unknown row. */
   drawBody(model: RunModel, id: string): Html | undefined {
     const lane = laneWith(model, id);
     if (!lane) return undefined;
     const span = { from: model.startedAt, to: Math.max(model.lastAt, model.startedAt + 1) };
     const log = this.#options.logOf?.(lane.node?.name);
-    const budget = new Budget(BODY_TEXTS);
+    const budget = new Budget(mostBodyCharacters);
     return drawLaneBody(lane, { model, span, budget, keyed: true, ...(log !== undefined && { log }) });
   }
 
-  /** The bars of a row; undefined where there is no such row. */
+  /** The bars of a row, for the page's script; undefined for an unknown row. */
   bars(model: RunModel, id: string): ReturnType<typeof barTexts> | undefined {
     const lane = laneWith(model, id);
     return lane && barTexts(lane, spanOf(model));
   }
 
-  /** The ids of the rows that hold all these words in their name or their steps. */
+  /** The ids of the rows whose name and titles of steps contain all these words. */
   find(model: RunModel, words: readonly string[]): readonly string[] {
     return this.#lanes(model).flatMap(({ lane: { id, name, pieces } }) => {
       const text = [name, ...pieces.map(({ title }) => title)].join("\n").toLowerCase();
@@ -119,13 +119,13 @@ export class RunParts {
     });
   }
 
-  /** In the order of the run. */
+  /** The rows with their HTML, in the order of the run; rows that have not changed are taken from the last drawing. */
   #lanes(model: RunModel): readonly Pick<KnownLane, "lane" | "drawn">[] {
     const actions = actionsByNode(model);
     const nodes = [...model.nodes.values()].map((node, index) =>
-      this.#lane(model, { node, index, actions: actions.get(node.name) ?? none }),
+      this.#lane(model, { node, index, actions: actions.get(node.name) ?? noActions }),
     );
-    const own = bastionLane(model, endOf(model)).map((lane) => ({
+    const own = bastionLane(model, workEnd(model)).map((lane) => ({
       lane,
       drawn: drawRow(lane, model, { news: model.lastSeq, isLive: this.#isLive }),
     }));
@@ -146,7 +146,7 @@ export class RunParts {
       known.actions.every((one, at) => one === actions[at]) &&
       (known.isOver === isOver || isClosed(known));
     if (known && isSame) return known;
-    const lane = laneOf(model, { node, index, actions, end: endOf(model), before: known?.lane });
+    const lane = laneOf(model, { node, index, actions, end: workEnd(model), before: known?.lane });
     const news = (known?.news ?? 0) + 1;
     const bars = known?.bars ?? new GrowingBars();
     const next = {
@@ -164,7 +164,7 @@ export class RunParts {
   }
 }
 
-const none: readonly ActionModel[] = [];
+const noActions: readonly ActionModel[] = [];
 
 /** Whether all work of the row has ended, so that the run's end changes nothing. */
 function isClosed({ lane, node }: KnownLane): boolean {
@@ -184,27 +184,27 @@ function drawRow(
   return drawLane(lane, { bars: bars.draw(lane.pieces, startedAt), dryRun, news, ...more }).source;
 }
 
-/** Running work ends beyond the axis; the page hides the part after now. */
-function endOf({ state, lastAt }: RunModel): number {
+/** The end to draw for running work: beyond the axis in a living run, whose page hides the part after now. */
+function workEnd({ state, lastAt }: RunModel): number {
   return state === "finished" ? lastAt : Infinity;
 }
 
 const minute = 60_000;
-const steps = [10_000, 20_000, 30_000, minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute];
+const axisSteps = [10_000, 20_000, 30_000, minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute];
 
 /**
  * Milliseconds of the time axis of a living run: a round time beyond the time passed, so that the bars of all rows change
  * seldom, not with each second.
  */
 export function axisLength(passed: number): number {
-  const step = steps.find((one) => one > passed);
+  const step = axisSteps.find((one) => one > passed);
   if (step !== undefined) return step;
   let long = 60 * minute;
   while (long <= passed) long *= 2;
   return long;
 }
 
-function spanOf({ startedAt, lastAt, state }: RunModel): Span {
+function spanOf({ startedAt, lastAt, state }: RunModel): TimeSpan {
   const passed = Math.max(1, lastAt - startedAt);
   return { from: startedAt, to: startedAt + (state === "finished" ? passed : axisLength(passed)) };
 }
@@ -218,7 +218,7 @@ function laneWith(model: RunModel, id: string): Lane | undefined {
   return laneOf(model, {
     node,
     index: Number(index),
-    actions: actionsByNode(model).get(node.name) ?? none,
+    actions: actionsByNode(model).get(node.name) ?? noActions,
     end: model.lastAt,
   });
 }

@@ -1,36 +1,37 @@
 import { formatDuration } from "#base/units.ts";
 import { html, type Html, type HtmlValue } from "#tui/html/html.ts";
-import { count, labelOf, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
+import { countNoun, makeLabel, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { OpenQuestion } from "#tui/questions.ts";
 
 /** A run in the list. */
 export interface ListedRun {
   readonly id: string;
   readonly state: string;
-  /** Milliseconds since the epoch; beside it the duration, so far for a living run. */
+  /** Milliseconds since the epoch. */
   readonly created: number;
+  /** The duration, for a living run so far. */
   readonly milliseconds: number;
-  /** The time from which a living run's duration counts. */
+  /** Milliseconds since the epoch from which a living run's duration counts. */
   readonly since: number;
   readonly who: string;
   readonly command: string;
   readonly dryRun: boolean;
   readonly nodes: readonly string[];
-  /** The question that the run waits for, and the command that answers it. */
-  readonly asked?: OpenQuestion;
+  /** The question that the run waits for. */
+  readonly question?: OpenQuestion;
 }
 
-/** A filter of runs; the newest first. */
+/** A filter of runs; the newest runs come first. */
 export interface RunsQuery {
   readonly state?: string;
   readonly node?: string;
-  /** The id of a run: only older ones. */
+  /** The id of a run: only older runs. */
   readonly before?: string;
   readonly limit: number;
 }
 
-/** The marks of a run's own page, by the states of the list. */
-const marks: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
+/** The marks, as on a run's own page, by the states of the list. */
+const marksByState: Readonly<Record<string, Parameters<typeof makeLabel>[0]>> = {
   starting: "running",
   running: "running",
   stopping: "running",
@@ -42,8 +43,8 @@ const marks: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
   died: "failed",
 };
 
-function stateLabel(state: string): Label {
-  return state === "waiting" ? waitingForYou : labelOf(marks[state] ?? "unknown", state);
+function runStateLabel(state: string): Label {
+  return state === "waiting" ? waitingForYou : makeLabel(marksByState[state] ?? "unknown", state);
 }
 
 export interface RunsPage {
@@ -119,16 +120,16 @@ function drawTable(runs: readonly ListedRun[], root: string): Html {
 }
 
 function drawRow(
-  { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
+  { id, state, created, milliseconds, who, command, dryRun, nodes, question, since }: ListedRun,
   root: string,
 ): Html {
-  const { mark, word, className } = stateLabel(state);
+  const { mark, word, className } = runStateLabel(state);
   return html`<tr>
     <td class="badge ${className}"><span aria-hidden="true">${mark}</span> ${word}</td>
     <th scope="row">
       <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
       <small>${id}${dryRun && ", dry run"}</small
-      >${asked && html`<small>${asked.text} <code>${asked.command}</code></small>`}
+      >${question && html`<small>${question.text} <code>${question.command}</code></small>`}
     </th>
     <td data-label="Began">${timestamp(created)}</td>
     ${
@@ -136,12 +137,12 @@ function drawRow(
         ? html`<td class="time" data-label="Time" data-since="${since}"></td>`
         : html`<td class="time" data-label="Time">${formatDuration(milliseconds)}</td>`
     }
-    <td data-label="Nodes">${nodesOf(nodes)}</td>
+    <td data-label="Nodes">${nodesCell(nodes)}</td>
     <td data-label="By">${who.replace(/@.*/, "")}</td>
   </tr>`;
 }
 
-function nodesOf(nodes: readonly string[]): HtmlValue {
+function nodesCell(nodes: readonly string[]): HtmlValue {
   if (nodes.length <= 3) return nodes.join(", ");
-  return html`<span title="${nodes.slice(0, 200).join(", ")}">${count(nodes.length, "node")}</span>`;
+  return html`<span title="${nodes.slice(0, 200).join(", ")}">${countNoun(nodes.length, "node")}</span>`;
 }

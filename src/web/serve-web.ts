@@ -4,28 +4,29 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 import { html } from "#tui/html/html.ts";
-import { addressOf, type Guard } from "./guard.ts";
-import { headers, type Frame } from "./page.ts";
+import { requestUrl, type Guard } from "./guard.ts";
+import { headers, type PageFrame } from "./page.ts";
 import { Routes, type WebSources } from "./routes.ts";
 
 /** The certificate of the server, and the CA of its clients. */
 export interface ServerTls {
-  /** PEM texts. */
+  /** PEM. */
   readonly cert: string;
+  /** PEM. */
   readonly key: string;
-  /** The CA of the client certificates. */
+  /** The CA of the client certificates, in PEM. */
   readonly ca: string;
 }
 
 export interface WebOptions {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
   readonly tls?: ServerTls;
-  /** Made when the port is known. */
+  /** Makes the guard, once the port is known. */
   readonly guard: (port: number) => Guard;
   readonly sources: WebSources;
-  readonly frame: Frame;
+  readonly frame: PageFrame;
 }
 
 export interface WebServer {
@@ -33,7 +34,7 @@ export interface WebServer {
   close(): Promise<void>;
 }
 
-/** Enough for many tabs on several desks; each stream is one connection. */
+/** Most connections: each page that is open in a browser holds one. */
 const mostConnections = 256;
 
 /**
@@ -68,7 +69,7 @@ export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOp
   try {
     await once(server, "listening");
   } catch (cause) {
-    throw unusable(cause as NodeJS.ErrnoException, host, port);
+    throw listenProblem(cause as NodeJS.ErrnoException, host, port);
   }
   const { port: bound } = server.address() as AddressInfo;
   admit = guard(bound);
@@ -96,25 +97,25 @@ function receive(
   }
   const admission = admit(request);
   if (admission.kind === "refused") return routes.refuse(response, admission.status, admission.why);
-  const asked = addressOf(url);
-  if (!asked) return routes.refuse(response, 400, "this is no address");
-  if (root !== "" && asked.pathname.startsWith(`${root}/`)) asked.pathname = asked.pathname.slice(root.length);
-  if (admission.kind === "cookie") return giveCookie(response, asked, { cookie: admission.cookie, root });
+  const target = requestUrl(url);
+  if (!target) return routes.refuse(response, 400, "this is no address");
+  if (root !== "" && target.pathname.startsWith(`${root}/`)) target.pathname = target.pathname.slice(root.length);
+  if (admission.kind === "cookie") return giveCookie(response, target, { cookie: admission.cookie, root });
   const last = request.headers["last-event-id"];
-  void routes.answer(asked, response, typeof last === "string" ? last : undefined);
+  void routes.answer(target, response, typeof last === "string" ? last : undefined);
 }
 
 /**
- * Sends the browser to the same page without the token. Not by a redirection: a browser that came from another site's page
- * would not send a strict cookie along with that (RFC 6265bis, 5.2).
+ * Sets the cookie and sends the browser to the same page without the token. A redirection would not do: after a link on another
+ * site's page, a browser follows it without a strict cookie (RFC 6265bis, 5.2).
  */
 function giveCookie(
   response: ServerResponse,
-  asked: URL,
+  target: URL,
   { cookie, root }: { readonly cookie: string; readonly root: string },
 ): void {
-  asked.searchParams.delete("token");
-  const to = `${root}${asked.pathname}${asked.search}`.replace(/^\/+/, "/");
+  target.searchParams.delete("token");
+  const to = `${root}${target.pathname}${target.search}`.replace(/^\/+/, "/");
   response.writeHead(200, { "content-type": "text/html; charset=utf-8", "set-cookie": cookie });
   response.end(
     html`<!doctype html>
@@ -123,7 +124,7 @@ function giveCookie(
   );
 }
 
-function unusable(cause: NodeJS.ErrnoException, host: string, port: number): KcoreError {
+function listenProblem(cause: NodeJS.ErrnoException, host: string, port: number): KcoreError {
   const problem =
     cause.code === "EADDRINUSE"
       ? ({

@@ -1,10 +1,11 @@
+/** An opened resource; `idle` runs while it has no users. */
 interface Shared<Value> {
   readonly value: Promise<Value>;
   users: number;
   idle?: NodeJS.Timeout;
 }
 
-/** Resources that several pages use, by name; each is opened for its first user and closed some time after the last one. */
+/** Resources that several pages use, by name. A resource is opened for its first user, and closed some time after its last user is done. */
 export class SharedResources<Value extends { close(): void }> {
   readonly #open: (name: string) => Promise<Value>;
   readonly #linger: number;
@@ -26,14 +27,14 @@ export class SharedResources<Value extends { close(): void }> {
     }
     clearTimeout(shared.idle);
     shared.users += 1;
-    const mine = shared;
-    const value = await mine.value;
+    const entry = shared;
+    const value = await entry.value;
     let isDone = false;
     const done = (): void => {
       if (isDone) return;
       isDone = true;
-      mine.users -= 1;
-      if (mine.users === 0) mine.idle = setTimeout(() => this.#close(name, value), this.#linger).unref();
+      entry.users -= 1;
+      if (entry.users === 0) entry.idle = setTimeout(() => this.#close(name, value), this.#linger).unref();
     };
     return { value, done };
   }

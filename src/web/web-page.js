@@ -1,11 +1,10 @@
 /* oxlint-disable typescript/no-misused-promises, typescript/no-unsafe-argument, typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- plain JavaScript for a browser: no type of the DOM is known here */
-// Hears what is new on this page and puts it in its place, and lets the times of what still runs go on. What it puts in was
-// escaped by the server.
+// Replaces changed parts of the page with HTML that the server has escaped, and lets the times of running work go on.
 "use strict";
 (() => {
   const { news, version } = document.body.dataset;
   const byId = (id) => document.getElementById(id);
-  const made = (source) => {
+  const elementOf = (source) => {
     const template = document.createElement("template");
     template.innerHTML = source;
     return template.content.firstElementChild;
@@ -13,12 +12,12 @@
 
   // ---- times that go on ---------------------------------------------------------------------------------------------
 
-  // The bastion's clock counts, not this machine's.
+  // Milliseconds by which this machine's clock is ahead of the bastion's, which counts.
   let ahead = Date.now() - Number(document.body.dataset.now);
   const axis = byId("axis");
   const from = Number(axis?.dataset.from);
   let span = axis && { from, to: from + Number(axis.dataset.long), isOver: byId("lanes").dataset.over !== undefined };
-  const pass = () => {
+  const showTimes = () => {
     const now = Date.now() - ahead;
     for (const cell of document.querySelectorAll("[data-since]")) {
       const whole = Math.max(0, Math.floor((now - Number(cell.dataset.since)) / 1000));
@@ -27,7 +26,7 @@
       if (cell.textContent !== text) cell.textContent = text;
     }
     if (!span) return;
-    // Stages that run go on up to now.
+    // Bars of running stages grow up to now.
     for (const bar of document.querySelectorAll("#stages [data-from]")) {
       const [start, wide] = [Number(bar.dataset.from), bar.ownerSVGElement.viewBox.baseVal.width];
       const long = Math.max(1, Math.round(Math.min(1, (now - span.from) / (span.to - span.from)) * wide) - start);
@@ -36,11 +35,11 @@
     const share = span.isOver ? 1 : Math.min(1, Math.max(0, (now - span.from) / (span.to - span.from)));
     byId("lanes")?.style.setProperty("--now", share.toFixed(4));
   };
-  setInterval(pass, 500);
+  setInterval(showTimes, 500);
 
   // ---- news ---------------------------------------------------------------------------------------------------------
 
-  /** A row that is open stays open, and is asked for what is new in it. */
+  // An open row stays open; report-page.js loads its new body.
   const putRow = (row, next) => {
     const hadFocus = row.firstElementChild === document.activeElement;
     for (const { name, value } of next.attributes) if (name !== "open") row.setAttribute(name, value);
@@ -57,15 +56,15 @@
     }
     if (focused !== document.activeElement && rows.contains(focused)) focused.focus({ preventScroll: true });
   };
-  const put = (parts) => {
+  const showParts = (parts) => {
     const changed = [];
-    let arranged;
+    let rowsPart;
     for (const [id, source] of parts) {
       if (id === "rows") {
-        arranged = JSON.parse(source);
+        rowsPart = JSON.parse(source);
         continue;
       }
-      const [old, next] = [byId(id), made(source)];
+      const [old, next] = [byId(id), elementOf(source)];
       if (!old) {
         if (next?.matches(".lane")) byId("rows")?.append(next);
         continue;
@@ -74,19 +73,19 @@
         putRow(old, next);
         changed.push(old);
       } else {
-        // A link that had the focus has it again.
+        // A link that had the focus gets it back.
         const link = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
         old.replaceWith(next);
         if (link !== null) [...next.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus();
       }
     }
-    if (arranged) {
-      span = arranged;
-      // A run that had not begun when the page was opened has no rows to put anything into.
-      if (!axis) return arranged.order.length > 0 && location.reload();
-      putOrder(byId("rows"), arranged.order);
+    if (rowsPart) {
+      span = rowsPart;
+      // A page that was opened before the run began has no element for rows.
+      if (!axis) return rowsPart.order.length > 0 && location.reload();
+      putOrder(byId("rows"), rowsPart.order);
     }
-    // Bars are in milliseconds: how many of them a row spans now is all that a longer axis changes (bars.ts).
+    // Bars are in milliseconds, so a longer axis changes only the width that their drawings span (bars.ts).
     const box = span && `0 0 ${span.to - span.from} 20`;
     for (const bars of document.querySelectorAll("#rows > .lane > summary .bars"))
       if (bars.getAttribute("viewBox") !== box) bars.setAttribute("viewBox", box);
@@ -94,23 +93,23 @@
       byId("lanes").dispatchEvent(
         new CustomEvent("kcore:news", { detail: { changed, ...(span && { long: span.to - span.from }) } }),
       );
-    pass();
+    showTimes();
   };
 
   if (news === undefined) return;
   const link = byId("link");
-  const say = (text, isLost) => {
+  const showLink = (text, isLost) => {
     if (link.textContent !== text) link.textContent = text;
     link.classList.toggle("lost", isLost);
   };
   const source = new EventSource(`${news}${news.includes("?") ? "&" : "?"}from=${encodeURIComponent(version)}`);
-  source.addEventListener("open", () => say(span?.isOver ? "" : "live", false));
-  source.addEventListener("error", () => say("not connected: what stands here may be old", true));
+  source.addEventListener("open", () => showLink(span?.isOver ? "" : "live", false));
+  source.addEventListener("error", () => showLink("not connected: what stands here may be old", true));
   source.addEventListener("message", ({ data }) => {
     const { now, parts } = JSON.parse(data);
     ahead = Date.now() - now;
-    put(parts);
-    say(span?.isOver ? "" : "live", false);
+    showParts(parts);
+    showLink(span?.isOver ? "" : "live", false);
   });
-  pass();
+  showTimes();
 })();

@@ -5,11 +5,11 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { expect } from "chai";
 import { labInterfaces } from "#lab/bridge.ts";
-import { foldersOf } from "#lab/cgroup.ts";
+import { groupFolders } from "#lab/cgroup.ts";
 import { openLab, type NodeSpec } from "#lab/lab.ts";
 import { findLoops } from "#lab/processes.ts";
-import { findPlace, labNames, type PlaceOptions } from "#lab/place.ts";
-import { must } from "#lab/run-command.ts";
+import { findLabPlace, labNames, type PlaceOptions } from "#lab/place.ts";
+import { mustRun } from "#lab/run-command.ts";
 import { ownLab, type OwnLab } from "#support/own-lab.ts";
 import { codeOf } from "#support/rejection.ts";
 
@@ -49,47 +49,47 @@ describe("a lab command that is killed", function () {
       for (const node of nodes) expect((await node.exec("hostname")).stdout).to.equal(`${node.name}\n`);
       await beginAndKill(own.where, "down()", milliseconds - 50);
       await lab.down();
-      const place = await findPlace(own.where);
-      const left = [...labInterfaces(place), ...foldersOf(place.group), ...(await findLoops(`${place.folder}/`))];
+      const place = await findLabPlace(own.where);
+      const left = [...labInterfaces(place), ...groupFolders(place.group), ...(await findLoops(`${place.folder}/`))];
       expect(left).to.deep.equal([]);
       expect(existsSync(place.folder)).to.equal(false);
     });
   }
 
   it("can be given again when it had made the bridge and not yet written whose it is", async () => {
-    const place = await findPlace(own.where);
+    const place = await findLabPlace(own.where);
     const lab = await openLab(own.where);
     await lab.up(specs);
-    await must("ip", ["link", "set", place.bridge, "alias", ""]);
+    await mustRun("ip", ["link", "set", place.bridge, "alias", ""]);
     await lab.up(specs);
     await lab.down();
     expect(labInterfaces(place)).to.deep.equal([]);
   });
 
   it("does not take a bridge of the same name that somebody else made", async () => {
-    const place = await findPlace(own.where);
+    const place = await findLabPlace(own.where);
     const lab = await openLab(own.where);
-    await must("ip", ["link", "add", place.bridge, "type", "bridge"]);
+    await mustRun("ip", ["link", "add", place.bridge, "type", "bridge"]);
     try {
       const code = await codeOf(lab.up(specs));
       expect(code).to.equal("LAB_NETWORK_TAKEN");
       await lab.down();
       expect(labInterfaces(place)).to.deep.equal([place.bridge]);
     } finally {
-      await must("ip", ["link", "delete", place.bridge]);
+      await mustRun("ip", ["link", "delete", place.bridge]);
     }
   });
 
   it("is also made good by “down” when somebody has removed the lab's folder", async () => {
     const lab = await openLab(own.where);
     await lab.up(specs);
-    const place = await findPlace(own.where);
+    const place = await findLabPlace(own.where);
     await rm(place.folder, { recursive: true });
     expect(labInterfaces(place)).to.not.deep.equal([]);
     await lab.down();
     expect([
       ...labInterfaces(place),
-      ...foldersOf(place.group),
+      ...groupFolders(place.group),
       ...(await findLoops(`${place.folder}/`)),
     ]).to.deep.equal([]);
   });

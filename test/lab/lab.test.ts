@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { expect } from "chai";
 import { openLab, type LabNode } from "#lab/lab.ts";
-import { foldersOf } from "#lab/cgroup.ts";
+import { groupFolders } from "#lab/cgroup.ts";
 import { labInterfaces } from "#lab/bridge.ts";
 import { findLoops } from "#lab/processes.ts";
-import { findPlace } from "#lab/place.ts";
+import { findLabPlace } from "#lab/place.ts";
 import { ownLab, type OwnLab } from "#support/own-lab.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
@@ -148,13 +148,13 @@ describe("the lab", function () {
   });
 
   it("leaves nothing behind", async () => {
-    const place = await findPlace(lab.where);
+    const place = await findLabPlace(lab.where);
     const processes = (): string[] =>
       readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandLine(pid).includes(place.folder));
     expect(processes()).to.not.deep.equal([]);
     await lab.down();
     expect(labInterfaces(place)).to.deep.equal([]);
-    expect(foldersOf(place.group)).to.deep.equal([]);
+    expect(groupFolders(place.group)).to.deep.equal([]);
     expect(await findLoops(`${place.folder}/`)).to.deep.equal([]);
     expect(existsSync(place.folder)).to.equal(false);
     expect(processes()).to.deep.equal([]);

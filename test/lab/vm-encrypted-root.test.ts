@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { findPlace } from "#lab/place.ts";
+import { findLabPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
 import { openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
 import { isLong } from "#support/long-lab.ts";
@@ -46,7 +46,7 @@ describe("a machine whose root is encrypted", function () {
     if (!isLong) return this.skip();
     lab = await openLab({ name });
     await lab.down();
-    const { home } = await findPlace({ name });
+    const { home } = await findLabPlace({ name });
     const packages = ["cryptsetup-initramfs", "dropbear-initramfs"];
     const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages };
     const signal = new AbortController().signal;

@@ -6,7 +6,7 @@ import type { NodeView } from "#api/schemas.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { parseHostKey } from "#engine/transport/host-key.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { findPlace } from "#lab/place.ts";
+import { findLabPlace } from "#lab/place.ts";
 import { emulatedDebian } from "#support/emulated-debian.ts";
 import { pluggedIn } from "#support/plugged.ts";
 import { differences, installedState } from "#support/installed-state.ts";
@@ -57,7 +57,7 @@ describe("a machine without an operating system", function () {
   before(async () => {
     lab = await openLab({ name });
     await lab.down();
-    const { home } = await findPlace({ name });
+    const { home } = await findLabPlace({ name });
     const live = (): Promise<LabNode[]> => lab.up([{ name: "v1", kind: "vm", disks: ["4G", "300M"], live: true }]);
     [[v1], image] = await Promise.all([live() as Promise<[LabNode]>, emulatedDebian(join(home, "system"))]);
     if (compares) {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { findPlace } from "#lab/place.ts";
+import { findLabPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
 import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
 import { installPage, GuideFollower } from "#support/follow-guide.ts";
@@ -33,7 +33,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     for (const one of names)
       machines = [...machines, ...(await lab.up([{ name: one, kind: "vm", disks: ["4G", "300M"], live: true }]))];
     const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
-    const cache = join((await findPlace({ name })).home, "system");
+    const cache = join((await findLabPlace({ name })).home, "system");
     const image = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
     // A smaller kernel than the usual one; no time server exists here.
     more = ["--set", `os_image=${image.file}`, "--set", "time_sync=false"];
@@ -51,7 +51,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
 
   /** The bytes that this machine has sent to the lab's machines. */
   const sent = async (): Promise<number> => {
-    const { bridge } = await findPlace({ name });
+    const { bridge } = await findLabPlace({ name });
     return Number(await readFile(`/sys/class/net/${bridge}/statistics/tx_bytes`, "utf8"));
   };
   const tell = (text: string): void => console.log(`      ${text}`);

@@ -3,9 +3,9 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { labInterfaces } from "#lab/bridge.ts";
-import { foldersOf, processesOf } from "#lab/cgroup.ts";
+import { groupFolders, processesOf } from "#lab/cgroup.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { findPlace } from "#lab/place.ts";
+import { findLabPlace } from "#lab/place.ts";
 import { pluggedIn } from "#support/plugged.ts";
 
 const name = "vmsmoke";
@@ -27,8 +27,8 @@ describe("the lab's virtual machines", function () {
   });
   after(async () => {
     await lab.down();
-    const place = await findPlace({ name });
-    expect([labInterfaces(place), foldersOf(place.group), existsSync(place.folder)]).to.deep.equal([[], [], false]);
+    const place = await findLabPlace({ name });
+    expect([labInterfaces(place), groupFolders(place.group), existsSync(place.folder)]).to.deep.equal([[], [], false]);
   });
 
   async function output(node: LabNode, command: string): Promise<string> {
@@ -92,18 +92,18 @@ describe("the lab's virtual machines", function () {
   });
 
   it("are made anew when the command that made one was killed on the way", async () => {
-    const { folder } = await findPlace({ name });
+    const { folder } = await findLabPlace({ name });
     await v2.powerCut();
     // A killed command leaves a running machine without its name.
     await rm(join(folder, "nodes/v2/named"));
     const begun = v2.start();
     while (!(await v2.isRunning())) await new Promise((resolve) => setTimeout(resolve, 20));
-    const [pid] = await processesOf(`${(await findPlace({ name })).group}/v2`);
+    const [pid] = await processesOf(`${(await findLabPlace({ name })).group}/v2`);
     await begun;
     await rm(join(folder, "nodes/v2/named"));
     await v2.start();
     expect(await output(v2, "hostname")).to.equal("v2");
-    expect(await processesOf(`${(await findPlace({ name })).group}/v2`)).to.not.include(pid);
+    expect(await processesOf(`${(await findLabPlace({ name })).group}/v2`)).to.not.include(pid);
   });
 
   it("refuse what only they can of other nodes, and names that their disks cannot have", async () => {

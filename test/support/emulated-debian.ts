@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { assetFolder, hash } from "#lab/assets.ts";
-import { must } from "#lab/run-command.ts";
+import { assetFolder, shortHash } from "#lab/assets.ts";
+import { mustRun } from "#lab/run-command.ts";
 import { cheapKernel } from "#lab/vm/qemu.ts";
 import { debianImage } from "#system/debian-image.ts";
 
@@ -30,12 +30,12 @@ export async function emulatedDebian(cache: string): Promise<string> {
   const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
   const { file, sha256 } = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
   const spare = join(assetFolder(), "spare-units");
-  const made = join(cache, `emulated-${hash(sha256, make, await readFile(spare, "utf8"))}.tar.gz`);
+  const made = join(cache, `emulated-${shortHash(sha256, make, await readFile(spare, "utf8"))}.tar.gz`);
   if (existsSync(made)) return made;
   const aside = `${made}.${randomUUID()}`;
   const tree = `${aside}.tree`;
   try {
-    await must("/bin/sh", ["-c", make], { env: { FROM: file, CACHE: cache, OUT: aside, TREE: tree, SPARE: spare } });
+    await mustRun("/bin/sh", ["-c", make], { env: { FROM: file, CACHE: cache, OUT: aside, TREE: tree, SPARE: spare } });
     await rename(aside, made);
   } finally {
     await rm(tree, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { openLab, type Lab, type LabOptions } from "#lab/lab.ts";
 import { withLock } from "#lab/lock.ts";
-import { findPlace, labNames, type PlaceOptions } from "#lab/place.ts";
+import { findLabPlace, labNames, type PlaceOptions } from "#lab/place.ts";
 
 export interface OwnLab extends Lab {
   /** Options with which another process opens the same lab. */
@@ -47,7 +47,7 @@ async function claim(where: PlaceOptions & { name: string }, options: LabOptions
 
 /** Holds a lock until the returned function is called or this process ends; undefined if another process holds it. */
 async function hold(name: string): Promise<(() => void) | undefined> {
-  const { home } = await findPlace();
+  const { home } = await findLabPlace();
   return new Promise((resolve, reject) => {
     const work = (): Promise<void> => new Promise((release) => resolve(release));
     withLock(home, name, 0, work).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import { formatDuration, since } from "#base/units.ts";
-import { detectTheme, type Role } from "#tui/ink/theme.ts";
+import { detectTheme, type TextRole } from "#tui/ink/theme.ts";
 import { openQuestion, describeQuestion } from "#tui/questions.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import type { CommonFlags } from "../options.ts";
@@ -23,7 +23,7 @@ export async function listRuns({ project, output, ...filter }: ListRunsFlags): P
 }
 
 /** The colours of states; other states have none. */
-const stateColours: Readonly<Record<string, Role>> = {
+const stateColours: Readonly<Record<string, TextRole>> = {
   done: "ok",
   running: "running",
   waiting: "warning",

@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { MAX_SPEED, Player } from "#tui/player.ts";
+import { maxSpeed, Player } from "#tui/player.ts";
 import type { RunDrawing } from "#tui/plain.ts";
 import { realTimers } from "#base/timers.ts";
 import { exitCodes } from "#errors/problem.ts";
@@ -28,7 +28,7 @@ export async function replayRun(id: string, { project, speed, ...flags }: Replay
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");
-  const player = new Player({ events, speed: Math.min(speed, MAX_SPEED), clock: realTimers });
+  const player = new Player({ events, speed: Math.min(speed, maxSpeed), clock: realTimers });
   const closed = Promise.withResolvers<void>();
   const controls = { send: () => undefined, leave: () => closed.resolve() };
   const onGone = () => closed.resolve();

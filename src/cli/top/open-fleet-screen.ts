@@ -1,4 +1,4 @@
-import { FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
+import { FleetView, type FleetViewOptions } from "#tui/ink/fleet/fleet-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { wait } from "#base/wait.ts";
 import { RunStats } from "#tui/run-stats.ts";
-import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
+import { PaceReading, paceEvents, type RunPace } from "#tui/time-left.ts";
 import { scanRecord } from "../records/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
@@ -22,7 +22,7 @@ export interface EarlierRuns {
   /** The durations of steps in milliseconds (90th percentile), by `${module} ${title}`. */
   readonly durations: ReadonlyMap<string, number>;
   /** The paces of runs that did all their work, the newest first. */
-  readonly paces: readonly Pace[];
+  readonly paces: readonly RunPace[];
   /** Resolves when no further run will be read. Never rejects. */
   readonly done: Promise<void>;
 }
@@ -30,11 +30,11 @@ export interface EarlierRuns {
 /** Reads earlier runs of the same kind until the signal; unreadable ones are left out. `delay`: milliseconds before the first read. */
 export function readEarlierRuns(own: RunFolder, signal: AbortSignal, delay = delayMs): EarlierRuns {
   const durations = new Map<string, number>();
-  const paces: Pace[] = [];
+  const paces: RunPace[] = [];
   const stats = new RunStats();
   const readRecord = async (folder: RunFolder): Promise<void> => {
     const reading = new PaceReading();
-    for await (const event of scanRecord(folder, tellsPace)) {
+    for await (const event of scanRecord(folder, paceEvents)) {
       if (signal.aborted) return;
       reading.add(event);
       if (event.type === "step.finished" && event.duration !== undefined) stats.add(event);

@@ -2,7 +2,7 @@ import { setPriority } from "node:os";
 import type { RunControl } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
-import { RunView } from "#tui/ink/open-run-view.ts";
+import { RunView } from "#tui/ink/run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";

@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { BastionCas } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { refuse, type Guard, type Admission } from "#web/guard.ts";
+import { refuse, type Guard, type GuardDecision } from "#web/guard.ts";
 
 export interface OperatorGuardOptions {
   readonly cluster: string;
@@ -24,7 +24,7 @@ export interface KeyAnswers {
 
 /** Admits browsers with an operator's certificate that the bastion issued and that is not revoked; TLS has verified its chain. */
 export function operatorGuard({ cluster, bastion, own, answers }: OperatorGuardOptions): Guard {
-  return ({ socket }: IncomingMessage): Admission => {
+  return ({ socket }: IncomingMessage): GuardDecision => {
     const tls = socket as TLSSocket;
     const certificate = tls.getPeerX509Certificate();
     if (!certificate)

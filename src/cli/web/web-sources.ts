@@ -56,12 +56,12 @@ function runLister(project: string): WebSources["listRuns"] {
 
 function listedRun({ folder, header, state, started, since, milliseconds, nodes, question }: RunSummary): ListedRun {
   const { who, request } = header;
-  const asked = question && openQuestion(question, folder.id);
+  const open = question && openQuestion(question, folder.id);
   return {
     id: folder.id,
     state,
     created: started,
-    ...omitUndefined({ asked }),
+    ...omitUndefined({ question: open }),
     since,
     milliseconds,
     who,

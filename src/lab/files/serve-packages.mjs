@@ -1,7 +1,7 @@
 /* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-argument, typescript/no-unsafe-return -- plain JavaScript has no types */
 // serve-packages.mjs ADDRESS PORT FOLDER   serves the files of one folder, read-only, on one address
 //
-// A process of its own, in a cgroup of the lab; plain JavaScript because it is started by path and never bundled.
+// The lab starts this program by its path, in a cgroup of its own; it is plain JavaScript because it is never bundled.
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -11,7 +11,7 @@ import { pipeline } from "node:stream/promises";
 const [address, port, folder] = process.argv.slice(2);
 
 async function answer(request, response) {
-  // The repository is flat, so a name is all there is to a path: nothing outside the folder can be asked for.
+  // The repository is flat, so only the last part of a path counts: no request reaches a file outside the folder.
   const name = basename(decodeURIComponent(new URL(request.url, "http://lab").pathname));
   const file = name === "" ? undefined : await stat(join(folder, name)).catch(() => undefined);
   if (!file?.isFile() || (request.method !== "GET" && request.method !== "HEAD")) {

@@ -5,7 +5,8 @@ import { dial } from "./qmp.ts";
 
 /**
  * Runs a command line in root's shell on a virtual machine's second serial line, without the network, as soon as there is
- * such a shell. Returns its output. Throws `LAB_NODE_FAILED` when it fails, or has not ended after `timeout` milliseconds.
+ * such a shell. Returns its output. Throws `LAB_NODE_FAILED` if the command fails or takes longer than `timeout` milliseconds, or if
+ * the machine ends.
  */
 export async function runOnConsole(
   path: string,
@@ -16,24 +17,24 @@ export async function runOnConsole(
   const word = randomBytes(4).toString("hex");
   let text = "";
   socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
-  // Quoted apart, so that the terminal's echo of the line is not its answer.
+  // The command quotes the word apart from its prefix, so that the terminal's echo of the command does not match.
   const ready = `rdy-${word}`;
   const done = new RegExp(`end-${word}-(\\d+)`);
   const end = performance.now() + timeout;
   try {
     while (!text.includes(ready)) {
-      await tooLate(end, command, text, lives);
+      await requireTime(end, command, text, lives);
       socket.write(`stty -echo 2>/dev/null; echo rdy-'${word}'\n`);
       await poll(() => text.includes(ready), { everyMs: 20, limitMs: 1_000 });
     }
     text = "";
     socket.write(`{ ${command}\n}; echo end-'${word}'-$?\n`);
-    const look = async (): Promise<RegExpExecArray | undefined> => {
+    const findEnd = async (): Promise<RegExpExecArray | undefined> => {
       const match = done.exec(text) ?? undefined;
-      if (!match) await tooLate(end, command, text, lives);
+      if (!match) await requireTime(end, command, text, lives);
       return match;
     };
-    const match = (await poll(look, { everyMs: 20 })) as RegExpExecArray;
+    const match = (await poll(findEnd, { everyMs: 20 })) as RegExpExecArray;
     const printed = text.slice(0, match.index).replaceAll("\r", "").replaceAll(`${ready}\n`, "").trim();
     if (match[1] === "0") return printed;
     throw nodeFailed({ message: `“${command.slice(0, 60)}” failed on the console`, detail: printed });
@@ -42,7 +43,8 @@ export async function runOnConsole(
   }
 }
 
-async function tooLate(end: number, command: string, detail: string, lives: () => Promise<boolean>): Promise<void> {
+/** Throws `LAB_NODE_FAILED` if the time is up or the machine has ended. */
+async function requireTime(end: number, command: string, detail: string, lives: () => Promise<boolean>): Promise<void> {
   if (performance.now() < end && (await lives())) return;
   throw nodeFailed({ message: `“${command.slice(0, 60)}” did not end on the machine's console`, detail });
 }

@@ -2,57 +2,57 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startInGroup } from "../cgroup.ts";
 import { consoleLogOf } from "../record.ts";
-import { must } from "../run-command.ts";
+import { mustRun } from "../run-command.ts";
 
-interface Disk {
+interface QemuDisk {
   readonly file: string;
   readonly serial: string;
   /** QEMU's name of the disk; default: its serial. */
   readonly id?: string;
-  /** Several machines may have it at once. */
+  /** Several machines may have the disk at once. */
   readonly isReadOnly?: boolean;
-  /** The firmware tries it before others. */
+  /** The firmware tries to boot from this disk first. */
   readonly isFirst?: boolean;
 }
 
 /** A virtual machine for QEMU. A saved state fits only a machine that is the same in all but disks, names and address. */
 export interface Qemu {
-  /** Where its root, its sockets and its logs are. */
+  /** The folder of its root, sockets and logs. */
   readonly folder: string;
-  /** The folder of kernel and initrd; absent: its firmware boots from the first data disk. */
+  /** The folder of kernel and initrd; absent: the firmware boots from the first data disk. */
   readonly image?: string;
   readonly id: string;
-  /** The tap device that is its cable; QEMU makes it, and it goes with QEMU. */
+  /** The name of the tap device that is its cable; the device exists as long as QEMU. */
   readonly cable?: string;
   readonly mac: string;
-  readonly disks: readonly Disk[];
-  /** The socket of its TPM. */
+  readonly disks: readonly QemuDisk[];
+  /** The socket of its TPM; absent: no TPM. */
   readonly tpm?: string;
-  /** A saved state to begin with, instead of booting. */
+  /** The file of a saved state that it resumes; absent: it boots. */
   readonly state?: string;
 }
 
-/** MiB; deploy_node wants 512 for a node. */
+/** Memory in MiB; deploy_node requires 512. */
 const memory = 1024;
 
-/** Starts QEMU in a cgroup of its own, which outlives this process. Returns a function that tells whether it still runs. */
+/** Starts QEMU in a cgroup of its own, which outlives this process. Returns a function that says whether it still runs. */
 export async function startQemu(group: string, qemu: Qemu): Promise<() => Promise<boolean>> {
   const command = ["qemu-system-x86_64", ...(await qemuArguments(qemu))];
   const lives = await startInGroup(group, command, join(qemu.folder, "qemu.log"));
   return () => Promise.resolve(lives());
 }
 
-/** The properties that a saved state must fit; part of that state's name. */
+/** The properties of a machine that a saved state must fit; the state's name has a hash of them. */
 export async function machineKind(): Promise<string[]> {
   return [...machineArguments(), await kernelLine()];
 }
 
 function machineArguments(): string[] {
-  return words({
+  return optionWords({
     machine: "pc,usb=off,vmport=off,hpet=off",
     accel: "tcg,thread=multi,tb-size=512",
     cpu: "qemu64,-svm,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt",
-    // A second processor would cost a quarter more, as each has to follow the other's work.
+    // A second processor would make all work a quarter slower, because emulated processors wait for each other.
     smp: "1",
     m: String(memory),
     display: "none",
@@ -61,16 +61,16 @@ function machineArguments(): string[] {
   }).concat("-nodefaults", "-no-user-config");
 }
 
-/** Options of a command with one dash: one each, or several times. */
-function words(options: Readonly<Record<string, string | readonly string[]>>): string[] {
+/** Options with one dash as arguments; an option with several values is repeated. */
+function optionWords(options: Readonly<Record<string, string | readonly string[]>>): string[] {
   return Object.entries(options).flatMap(([name, values]) => [values].flat().flatMap((value) => [`-${name}`, value]));
 }
 
 /** Names of the sockets in a machine's folder. */
 export const sockets = { monitor: "qmp", console: "oob" } as const;
 
-/** How a data disk is given to a running machine, and on the command line. */
-export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFirst = false }: Disk): {
+/** A data disk as QEMU takes it, on the command line or while the machine runs. */
+export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFirst = false }: QemuDisk): {
   readonly block: object;
   readonly device: Readonly<Record<string, string | number>>;
 } {
@@ -87,10 +87,11 @@ export function diskDevice({ file, serial, id = serial, isReadOnly = false, isFi
   };
 }
 
+/** The arguments of qemu-system-x86_64(1) for a machine. */
 export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm, state }: Qemu): Promise<string[]> {
   const socket = (name: string): string => `unix:${join(folder, name)},server=on,wait=off`;
   const data = disks.map(diskDevice);
-  const own = words({
+  const own = optionWords({
     uuid: id,
     chardev: `file,id=log,path=${consoleLogOf({ folder })},append=on`,
     serial: ["chardev:log", socket(sockets.console)],
@@ -113,14 +114,14 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm,
     image === undefined
       ? {}
       : { kernel: join(image, "vmlinuz"), initrd: join(image, "initrd"), append: await kernelLine() };
-  return [...machineArguments(), ...words(boot), ...own, ...words(security)];
+  return [...machineArguments(), ...optionWords(boot), ...own, ...optionWords(security)];
 }
 
 /**
- * On a loaded machine the kernel measures the clock's rate wrong, so its command line gives the rate. The clock of the
- * emulated processor is this machine's.
- * `norandmaps`: QEMU translates code anew for each address that it runs at, and random addresses made a process three
- * times as dear.
+ * The kernel's command line. It gives the rate of the clock, which is this machine's, because on a loaded machine the kernel would
+ * measure it wrong.
+ * `norandmaps`: QEMU translates code anew for each address that it runs at, and random addresses would make a process three
+ * times as slow.
  */
 async function kernelLine(): Promise<string> {
   // bogomips is twice the clock's rate if the processor has a steady one; “cpu MHz” varies with the load.
@@ -130,7 +131,7 @@ async function kernelLine(): Promise<string> {
   return `root=/dev/vda rw rootfstype=ext4 console=ttyS0 quiet net.ifnames=0 ${cheapKernel.join(" ")} ${clock} lab.oob`;
 }
 
-/** Words of a kernel's command line by which it computes less; an emulated processor is dear. */
+/** Words of a kernel's command line that save computing, because an emulated processor is slow. */
 export const cheapKernel = [
   "mitigations=off",
   "audit=0",
@@ -143,5 +144,5 @@ export const cheapKernel = [
 ] as const;
 
 export async function qemuVersion(): Promise<string> {
-  return (await must("qemu-system-x86_64", ["--version"])).split("\n")[0] ?? "";
+  return (await mustRun("qemu-system-x86_64", ["--version"])).split("\n")[0] ?? "";
 }

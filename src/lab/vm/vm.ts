@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { poll } from "#base/wait.ts";
 import { cableOf, healCable } from "../bridge.ts";
 import { diskFile, type NodeRecord } from "../record.ts";
-import { withPrefix, type Place } from "../place.ts";
-import { removeRemains, failedStart, groupOf, isRunning, killMachine, nodeFailed } from "../processes.ts";
+import { withPrefix, type LabPlace } from "../place.ts";
+import { removeRemains, failedStart, nodeGroup, isRunning, killMachine, nodeFailed } from "../processes.ts";
 import { sourcesLine } from "../repository.ts";
 import { serialOf } from "../roster-text.ts";
-import { must } from "../run-command.ts";
+import { mustRun } from "../run-command.ts";
 import { runOnConsole } from "./console-shell.ts";
 import { diskDevice, sockets, startQemu, type Qemu } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
@@ -17,48 +17,52 @@ import { makeRoot } from "./vm-image.ts";
 import { startInGroup } from "../cgroup.ts";
 
 /**
- * Starts a virtual machine that does not run. The first time it resumes the saved state of all machines, which takes
- * seconds; later it boots from its own root. With a TPM, which the saved state lacks, it boots the first time, too. A
- * live machine boots from its first disk once that has a boot loader; until then each start is a first one, as of a
- * live medium. Throws `LAB_NODE_FAILED`.
+ * Starts a virtual machine that does not run. At its first start it resumes the saved state of all machines, which takes
+ * seconds; later it boots from its own root. With a TPM, which the saved state lacks, it boots at its first start, too. A
+ * live machine boots from its first disk once that disk has a boot loader; until then each start is a first start, as of a
+ * live medium. Throws `LAB_NODE_FAILED`, `LAB_LEFTOVERS`, `LAB_COMMAND_FAILED`.
  */
-export async function startVm(place: Place, node: NodeRecord): Promise<void> {
+export async function startVm(place: LabPlace, node: NodeRecord): Promise<void> {
   const { folder } = node;
   await removeRemains(place, node);
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
   const [image = "", golden = "", zfs] = node.images;
   const isLive = node.live === true;
-  const isNew = isLive ? !(await isBootable(node)) : !isNamed(node);
+  const isNew = isLive ? !(await isBootable(node)) : !hasName(node);
   if (isNew) {
     await rm(nameMark(node), { force: true });
     await rm(join(folder, "root.qcow2"), { force: true });
     await makeRoot(folder, join(golden, "root.qcow2"), "qcow2");
   }
   const cable = cableOf(place, node.number);
-  const disks = disksOf(node);
+  const disks = qemuDisks(node);
   const mac = macOf(place, node);
-  // A live machine gets no kernel: a resumed one has it in its state, and the next boot finds it on the disk.
-  const goesOn = isNew && node.tpm !== true;
-  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: goesOn ? [] : disks };
-  const group = groupOf(place, node);
-  const more = goesOn ? { state: join(golden, "state") } : node.tpm === true ? { tpm: await tpmOf(place, node) } : {};
+  // A live machine gets no kernel from the lab: its state has one, and the next boot finds one on its disk.
+  const resumes = isNew && node.tpm !== true;
+  const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: resumes ? [] : disks };
+  const group = nodeGroup(place, node);
+  const more = resumes
+    ? { state: join(golden, "state") }
+    : node.tpm === true
+      ? { tpm: await startTpmOrKill(place, node) }
+      : {};
   const lives = await startQemu(group, { ...qemu, ...more });
   try {
     await withMonitor(node, lives, async (monitor) => {
-      await must("ip", ["link", "set", cable, "up"]);
+      await mustRun("ip", ["link", "set", cable, "up"]);
       await healCable(place, cable);
       if (!isNew) return;
-      if (goesOn) {
-        await goOn(monitor);
+      if (resumes) {
+        await resumeMachine(monitor);
         for (const disk of disks) await plug(monitor, disk);
       }
-      const identity = ["/usr/local/lib/lab/identity", ...(await identityOf(place, node))].join(" ");
+      const identity = ["/usr/local/lib/lab/identity", ...(await identityArguments(place, node))].join(" ");
       const onConsole = (line: string): Promise<string> =>
         runOnConsole(join(folder, sockets.console), line, { timeout: 300_000, lives });
-      if (!goesOn) await onConsole("systemctl is-system-running --wait");
-      if (zfs !== undefined) await unpack(monitor, join(zfs, "zfs.tar"), onConsole);
+      if (!resumes) await onConsole("systemctl is-system-running --wait");
+      if (zfs !== undefined) await unpackArchive(monitor, join(zfs, "zfs.tar"), onConsole);
       await onConsole(identity);
-      await must("touch", [nameMark(node)]);
+      await mustRun("touch", [nameMark(node)]);
     });
   } catch (error) {
     if (!(await lives())) throw await failedStart(place, node, "qemu.log");
@@ -67,17 +71,18 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   }
 }
 
-async function tpmOf(place: Place, node: NodeRecord): Promise<string> {
+/** Starts the machine's TPM and returns its socket; kills the machine's processes after a failure. */
+async function startTpmOrKill(place: LabPlace, node: NodeRecord): Promise<string> {
   try {
-    return await startTpm(groupOf(place, node), node.folder);
+    return await startTpm(nodeGroup(place, node), node.folder);
   } catch (error) {
     await killMachine(place, node);
     throw error;
   }
 }
 
-/** Unpacks an archive into a new machine's root, by way of a disk: the saved state of all machines stays the same. */
-async function unpack(monitor: Qmp, file: string, onConsole: (line: string) => Promise<string>): Promise<void> {
+/** Unpacks an archive into a new machine's root, through a disk, so that all machines can share one saved state. */
+async function unpackArchive(monitor: Qmp, file: string, onConsole: (line: string) => Promise<string>): Promise<void> {
   const serial = "archive";
   const disk = `/dev/disk/by-id/virtio-${serial}`;
   await plug(monitor, { file, serial, isReadOnly: true });
@@ -86,8 +91,8 @@ async function unpack(monitor: Qmp, file: string, onConsole: (line: string) => P
   await unplug(monitor, serial);
 }
 
-/** Whether a virtual machine has its name: until then it is a mere copy of the saved state. */
-export function isNamed(node: NodeRecord): boolean {
+/** Whether a virtual machine has its name and keys; without them it is a copy of the saved state. */
+export function hasName(node: NodeRecord): boolean {
   return existsSync(nameMark(node));
 }
 
@@ -110,15 +115,16 @@ async function isBootable(node: NodeRecord): Promise<boolean> {
 const bootCode = 440;
 
 export interface DiskMove {
+  /** The disk's index in the node's record. */
   readonly index: number;
   readonly to: "in" | "out";
-  /** The serial to show, where it is not its own. */
+  /** The serial that the node sees; absent: the disk's own. */
   readonly serial?: string | undefined;
 }
 
-/** Plugs a machine's disk in while it runs, or unplugs it; `index`: the disk's number in the node's record. */
-export async function moveDisk(place: Place, node: NodeRecord, { index, to, serial }: DiskMove): Promise<void> {
-  const disk = disksOf(node)[index];
+/** Plugs a disk into a running machine, or unplugs it. Throws `LAB_NODE_FAILED`. */
+export async function moveDisk(place: LabPlace, node: NodeRecord, { index, to, serial }: DiskMove): Promise<void> {
+  const disk = qemuDisks(node)[index];
   if (!disk) throw nodeFailed({ message: `${node.name} has no disk ${index}` });
   await withMonitor(
     node,
@@ -143,8 +149,8 @@ async function withMonitor<T>(
   }
 }
 
-/** Resumes a machine that was stopped when it was saved. */
-async function goOn(monitor: Qmp): Promise<void> {
+/** Lets a machine run that was stopped when it was saved. */
+async function resumeMachine(monitor: Qmp): Promise<void> {
   for (;;) {
     const { status } = (await monitor.execute("query-status")) as { status: string };
     if (status === "running") return;
@@ -164,7 +170,7 @@ async function unplug(monitor: Qmp, serial: string): Promise<void> {
   await monitor.execute("blockdev-del", { "node-name": `d-${serial}` });
 }
 
-function disksOf(node: NodeRecord): Qemu["disks"] {
+function qemuDisks(node: NodeRecord): Qemu["disks"] {
   return node.disks.map((_, index) => ({
     file: diskFile(node, index),
     serial: serialOf(node.name, index),
@@ -172,13 +178,13 @@ function disksOf(node: NodeRecord): Qemu["disks"] {
   }));
 }
 
-function macOf({ net }: Place, { number }: NodeRecord): string {
+function macOf({ net }: LabPlace, { number }: NodeRecord): string {
   const bytes = [...createHash("sha256").update(net).digest().subarray(0, 2), number];
   return ["52:54:00", ...bytes.map((byte) => byte.toString(16).padStart(2, "0"))].join(":");
 }
 
-/** The arguments of `identity`. */
-async function identityOf(place: Place, node: NodeRecord): Promise<string[]> {
+/** The arguments of the script files/vm/usr/local/lib/lab/identity. */
+async function identityArguments(place: LabPlace, node: NodeRecord): Promise<string[]> {
   const file = async (path: string): Promise<string> => (await readFile(path)).toString("base64");
   const now = String(Math.floor(Date.now() / 1000));
   const sources = Buffer.from(`${sourcesLine(place)}\n`).toString("base64");
@@ -190,12 +196,12 @@ async function identityOf(place: Place, node: NodeRecord): Promise<string[]> {
   return [node.name, withPrefix(place, node.address), mac, node.id, now, sources, seed, key, publicKey, authorized];
 }
 
-/** The longest time for a TPM to open its socket, in milliseconds. */
-const longest = 30_000;
+/** Milliseconds that a TPM may take to open its socket. */
+const tpmLimitMs = 30_000;
 
 /**
- * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket for QEMU. The TPM's memory is in `tpm` in the
- * machine's folder: without it the machine has another TPM. It ends with QEMU. Throws `LAB_NODE_FAILED`.
+ * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket for QEMU. The TPM's memory is `tpm` in the
+ * machine's folder; a machine that loses it has another TPM. The TPM ends with QEMU. Throws `LAB_NODE_FAILED`.
  */
 async function startTpm(group: string, folder: string): Promise<string> {
   const state = join(folder, "tpm");
@@ -206,7 +212,7 @@ async function startTpm(group: string, folder: string): Promise<string> {
   const control = ["--ctrl", `type=unixio,path=${socket},mode=0600`, "--terminate"];
   const command = ["swtpm", "socket", "--tpm2", "--tpmstate", `dir=${state},mode=0600`, ...control];
   const lives = await startInGroup(group, command, log);
-  await poll(() => existsSync(socket) || !lives(), { everyMs: 20, limitMs: longest });
+  await poll(() => existsSync(socket) || !lives(), { everyMs: 20, limitMs: tpmLimitMs });
   if (!existsSync(socket)) throw nodeFailed({ message: "the TPM does not start", hint: `look at ${log}` });
   return socket;
 }

@@ -2,7 +2,7 @@ import { certificateWord } from "../fleet-labels.ts";
 import type { FleetCertificate } from "../ink/fleet/snapshot.ts";
 import { ageColumn, expiryColumn, type Column } from "./column.ts";
 
-/** A certificate with the name of its holder, as far as that is known. */
+/** A certificate, with its holder's name if that is known. */
 export interface CertificateRow extends FleetCertificate {
   readonly holder?: string;
 }

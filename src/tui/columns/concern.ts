@@ -1,17 +1,17 @@
-import type { Role } from "../ink/theme.ts";
+import type { TextRole } from "../ink/theme.ts";
 
 /** The urgency of a row, from 0: failed, needs attention, in order, of no interest. */
 export type Concern = 0 | 1 | 2 | 3;
 
-const roles: Readonly<Record<Concern, Role>> = { 0: "failed", 1: "warning", 2: "ok", 3: "muted" };
+const roles: Readonly<Record<Concern, TextRole>> = { 0: "failed", 1: "warning", 2: "ok", 3: "muted" };
 
-export function roleOf(concern: Concern): Role {
+export function roleOf(concern: Concern): TextRole {
   return roles[concern];
 }
 
 const day = 86_400_000;
 
-/** Certificates live 90 days and are renewed at 30 days left, so that fewer days left mean a missed renewal. */
+/** The concern of an expiry in ISO 8601. Certificates live 90 days and are renewed at 30 days left: fewer days mean a missed renewal. */
 export function concernOfExpiry(time: string | undefined, now: number): Concern {
   if (time === undefined || time === "") return 2;
   const left = Date.parse(time) - now;

@@ -3,8 +3,8 @@ import { valueText } from "../fleet-labels.ts";
 import type { FleetConflict, FleetEdit } from "../ink/fleet/snapshot.ts";
 import { ageColumn, type Column } from "./column.ts";
 
-/** A table cuts a value after so many characters. */
-const longest = 48;
+/** Most characters of a value in a table. */
+const longestValue = 48;
 
 export const conflictColumns: readonly Column<FleetConflict>[] = [
   { title: "ID", cell: ({ id }) => id, role: "muted", room: { width: 10, grow: 1, max: 24, drop: 0 } },
@@ -27,10 +27,10 @@ function losers({ kind, loser, others = 0 }: FleetConflict): string {
 }
 
 function cut(text: string): string {
-  return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
+  return text.length > longestValue ? `${text.slice(0, longestValue - 1)}…` : text;
 }
 
-/** Two concurrent edits of one thing, as views show them. */
+/** A conflict of concurrent edits of one register, as views show it. */
 export function conflictOfEdits({ id, key, at, winner, loser, others = [] }: ConflictView): FleetConflict {
   const edit = ({ value, origin, at: time }: ConflictView["winner"]): FleetEdit => ({
     value: valueText(value),

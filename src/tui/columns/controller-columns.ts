@@ -1,7 +1,7 @@
 import { formatLatency } from "#base/units.ts";
 import type { FleetController, FleetPeer } from "../ink/fleet/snapshot.ts";
-import type { Room } from "../ink/table.ts";
-import type { Role } from "../ink/theme.ts";
+import type { ColumnRoom } from "../ink/table.ts";
+import type { TextRole } from "../ink/theme.ts";
 import { ageColumn, countColumn, expiryColumn, type Column } from "./column.ts";
 
 /** The figures of the replication between two controllers. */
@@ -9,7 +9,7 @@ type LinkFigures = {
   readonly [Figure in "inStep" | "behind" | "ahead" | "rttMs" | "clockOffsetMs"]?: FleetPeer[Figure] | undefined;
 };
 
-/** A controller, with its link as the asked controller sees it. */
+/** A controller, with its link as the controller that answered sees it. */
 export interface ControllerRow extends FleetController, LinkFigures {
   readonly link?: FleetPeer | undefined;
 }
@@ -27,10 +27,15 @@ export const linkColumns: readonly Column<LinkFigures>[] = [
   latencyColumn("CLOCK", ({ clockOffsetMs }) => clockOffsetMs, { width: 7, drop: 7 }),
 ];
 
-function latencyColumn(title: string, ms: (link: LinkFigures) => number | undefined, room: Room): Column<LinkFigures> {
+function latencyColumn(
+  title: string,
+  ms: (link: LinkFigures) => number | undefined,
+  room: ColumnRoom,
+): Column<LinkFigures> {
   return { title, cell: (link) => formatLatency(ms(link)), role: "muted", room: { ...room, align: "right" } };
 }
 
+/** The age of the last contact; empty for the controller that answered. */
 export const contactColumn: Column<Pick<FleetController, "state" | "lastContact">> = ageColumn(
   "CONTACT",
   ({ state, lastContact }) => (state === "self" ? "" : lastContact),
@@ -42,7 +47,12 @@ export const controllerColumns: readonly Column<ControllerRow>[] = [
   { title: "ID", cell: ({ controllerId }) => controllerId },
   { title: "ADDRESS", cell: ({ address }) => address },
   { title: "DC", cell: ({ dc }) => dc, room: { width: 5, grow: 1, max: 14, drop: 4 } },
-  { title: "STATE", cell: ({ state }) => state, role: ({ state }) => stateRole(state), room: { width: 10, drop: 0 } },
+  {
+    title: "STATE",
+    cell: ({ state }) => state,
+    role: ({ state }) => controllerStateRole(state),
+    room: { width: 10, drop: 0 },
+  },
   { title: "VERSION", cell: ({ version }) => version, role: "muted", room: { width: 8, grow: 1, max: 16, drop: 10 } },
   ageColumn("AGE", ({ registered }) => registered),
   contactColumn,
@@ -70,7 +80,7 @@ export function controllerName({ address, controllerId }: Pick<FleetController, 
   return address || controllerId;
 }
 
-export function stateRole(state: string): Role {
+export function controllerStateRole(state: string): TextRole {
   if (state === "self" || state === "connected") return "ok";
   return state === "down" || state === "refused" ? "failed" : "warning";
 }

@@ -1,14 +1,15 @@
 import { formatBinary } from "#base/units.ts";
 import { approvalWord, labelPairs, statusWord, taintText } from "../fleet-labels.ts";
 import type { FleetNode, FleetUsage } from "../ink/fleet/snapshot.ts";
-import type { Role } from "../ink/theme.ts";
+import type { TextRole } from "../ink/theme.ts";
 import { ageColumn, coarseSince, expiryColumn, type Column } from "./column.ts";
 
-/** Two missed heartbeats: an agent sends one every 15 s, and other controllers get it up to 15 s later. */
+/** Two missed heartbeats: an agent sends a heartbeat every 15 s, and other controllers get it up to 15 s later. */
 const missedMs = 45_000;
 
-/** Shares of use at which a disk is nearly full, and full. */
+/** The used share at which a disk is nearly full. */
 const diskTight = 0.85;
+/** The used share at which a disk counts as full. */
 export const diskFull = 0.95;
 
 export const nodeColumns: readonly Column<FleetNode>[] = [
@@ -66,11 +67,11 @@ export const nodeColumns: readonly Column<FleetNode>[] = [
   },
 ];
 
-function seenRole({ lastSeen }: FleetNode, now: number): Role {
+function seenRole({ lastSeen }: FleetNode, now: number): TextRole {
   return lastSeen !== "" && now - Date.parse(lastSeen) > missedMs ? "warning" : "muted";
 }
 
-export function statusRole({ status }: Pick<FleetNode, "status">): Role {
+export function statusRole({ status }: Pick<FleetNode, "status">): TextRole {
   const roles = {
     ready: "ok",
     "not-ready": "failed",
@@ -87,26 +88,26 @@ function conflictCount({ conflicts, nameConflict }: FleetNode): string {
     .join("+");
 }
 
-/** The reason of a node's status, or the next thing that it needs. */
-export function reasonOf({ reason, status, approval, usage }: FleetNode): string {
+/** The reason of a node's status, the approval that it waits for, or its full disk; empty without any of these. */
+export function nodeReason({ reason, status, approval, usage }: FleetNode): string {
   if (reason !== undefined) return reason;
   if (status === "pending" && approval === "pending") return "waits for kcore node approve";
   const share = diskShare(usage) ?? 0;
   return share >= diskFull ? `a disk is ${percent(share)} full` : "";
 }
 
-/** The reason in a row of the dashboard; silence is shown by its age instead of its date. */
+/** The reason in a row of the dashboard: a missing heartbeat with its age instead of its date. */
 function reasonOnScreen(node: FleetNode, now: number): string {
-  const reason = reasonOf(node);
+  const reason = nodeReason(node);
   return reason.startsWith("no heartbeat since ") ? `no heartbeat for ${coarseSince(node.lastSeen, now)}` : reason;
 }
 
-/** The used share of the fuller disk; undefined before a report. */
+/** The used share of the node's fuller disk, 0 to 1; undefined before a report. */
 export function diskShare({ diskUsed = 0, diskSize = 0 }: FleetUsage = {}): number | undefined {
   return diskSize > 0 ? Math.min(1, Math.max(0, diskUsed / diskSize)) : undefined;
 }
 
-function diskRole({ usage }: FleetNode): Role {
+function diskRole({ usage }: FleetNode): TextRole {
   const share = diskShare(usage) ?? 0;
   return share >= diskFull ? "failed" : share >= diskTight ? "warning" : "plain";
 }
@@ -121,6 +122,7 @@ function loadText({ usage }: FleetNode): string {
   return usage.load >= 99.95 ? String(Math.round(usage.load)) : usage.load.toFixed(1);
 }
 
+/** A share of 0 to 1 as `85%`; empty without a share. */
 export function percent(share: number | undefined): string {
   return share === undefined ? "" : `${Math.round(share * 100)}%`;
 }

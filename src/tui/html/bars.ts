@@ -2,19 +2,19 @@ import type { Piece } from "./work.ts";
 import { html, Html } from "./html.ts";
 import { stepLabel } from "./labels.ts";
 
-/** The time that the page's bars span. A span that may still grow ends at `Infinity`, and its bars' units are milliseconds. */
-export interface Span {
+/** The time that the page's bars span, in milliseconds since the epoch. A span that may grow ends at `Infinity`. */
+export interface TimeSpan {
   readonly from: number;
   readonly to: number;
 }
 
-/** Units of a bar's drawing: fine enough for a hundredfold zoom. */
-export const WIDE = 10_000;
-const TALL = 20;
-/** The end of a running bar on an axis that may still grow: eleven days. */
-const FAR = 1e9;
+/** Units in the width of a drawing of bars: fine enough for a hundredfold zoom. */
+export const drawingWidth = 10_000;
+const drawingHeight = 20;
+/** The end of a running bar on an axis that may grow: eleven days. */
+const farthestEnd = 1e9;
 
-/** Height of a bar in its lane: outcomes differ in shape too. */
+/** The height of a bar by its outcome: outcomes differ in shape, too. */
 const heights: Readonly<Record<string, number>> = {
   ok: 8,
   skipped: 4,
@@ -27,18 +27,18 @@ const heights: Readonly<Record<string, number>> = {
 };
 
 /** Pieces as bars over time, one path for each outcome, so that a browser draws a thousand rows quickly. */
-export function drawBars(pieces: readonly Piece[], span: Span): Html {
+export function drawBars(pieces: readonly Piece[], span: TimeSpan): Html {
   const paths: Paths = new Map();
   for (const piece of pieces) addBar(paths, piece, span);
   return drawPaths(paths);
 }
 
-/** Bars on an axis that may still grow, drawn piece by piece as they come to an end. */
+/** Bars on an axis that may grow: each ended piece is drawn once, and its drawing kept. */
 export class GrowingBars {
   readonly #over: Piece[] = [];
   readonly #paths: Paths = new Map();
 
-  /** The bars of all these pieces. Pieces that had ended the last time are not drawn again. */
+  /** The bars of all these pieces. `from`: the start of the axis, in milliseconds since the epoch. */
   draw(pieces: readonly Piece[], from: number): Html {
     const span = { from, to: Infinity };
     if (this.#over.some((piece, at) => piece !== pieces[at])) {
@@ -58,39 +58,40 @@ export class GrowingBars {
 
 type Paths = Map<string, string>;
 
-function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span): void {
+function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: TimeSpan): void {
   const { className } = stepLabel(outcome);
-  const tall = heights[className] ?? TALL;
-  const [start, end] = [placeOf(from, span), placeOf(to, span)];
-  // On a growing axis: the unit at the beginning of the bar.
-  const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
+  const tall = heights[className] ?? drawingHeight;
+  const [start, end] = [positionOn(from, span), positionOn(to, span)];
+  // On a growing axis, the unit is chosen for an axis that ends where the bar begins.
+  const unit = span.to === Infinity ? Math.max(1, start / drawingWidth) : 1;
   // Without a gap, adjacent bars would look like one.
   const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
   const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
   // V8 links added strings and flattens them again for each picture; joined strings are flat.
   paths.set(
     className,
-    [paths.get(className), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""),
+    [paths.get(className), "M", x, " ", (drawingHeight - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""),
   );
 }
 
 function drawPaths(paths: Paths): Html {
   const drawn = [...paths].map(([className, path]) => `<path class="${className}" d="${path}"/>`).join("");
-  return html`<svg class="bars" ${viewBox(WIDE)} preserveAspectRatio="none" aria-hidden="true">
+  return html`<svg class="bars" ${viewBox(drawingWidth)} preserveAspectRatio="none" aria-hidden="true">
     ${new Html(drawn)}
   </svg>`;
 }
 
-export function placeOf(at: number, { from, to }: Span): number {
-  if (to === Infinity) return Math.min(FAR, Math.max(0, Math.round(at - from)));
-  return Math.round((Math.min(Math.max(at, from), to) - from) * (WIDE / Math.max(1, to - from)));
+/** The position of a time on the axis, in units of the drawing. */
+export function positionOn(at: number, { from, to }: TimeSpan): number {
+  if (to === Infinity) return Math.min(farthestEnd, Math.max(0, Math.round(at - from)));
+  return Math.round((Math.min(Math.max(at, from), to) - from) * (drawingWidth / Math.max(1, to - from)));
 }
 
-/** Bars of a growing axis at its present length in milliseconds; web-page.js does the same. */
+/** The source of growing bars, fitted to the present length of the axis in milliseconds; web-page.js does the same. */
 export function fitBars(source: string, long: number): string {
-  return source.replace(viewBox(WIDE).source, viewBox(long).source);
+  return source.replace(viewBox(drawingWidth).source, viewBox(long).source);
 }
 
 function viewBox(wide: number): Html {
-  return html`viewBox="0 0 ${wide} ${TALL}"`;
+  return html`viewBox="0 0 ${wide} ${drawingHeight}"`;
 }

@@ -4,7 +4,7 @@ import type { WorkItem } from "../work-item.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 
-/** The characters left for texts from nodes, whose length kcore does not control, so that a page stays small. */
+/** A limit of characters for texts from nodes, so that a page stays small. */
 export class Budget {
   #left: number;
 
@@ -12,12 +12,12 @@ export class Budget {
     this.#left = characters;
   }
 
-  /** The end of a text, as far as characters are left; undefined when none is. */
+  /** The last whole lines of a text, as far as characters are left; undefined when fewer than 400 are left for a longer text. */
   end(text: string): string | undefined {
     return this.#take(text, (length) => lastLines(text, length));
   }
 
-  /** The start of a text, likewise. */
+  /** The start of a text, under the same rule. */
   start(text: string): string | undefined {
     return this.#take(text, (length) => text.slice(0, length));
   }
@@ -35,14 +35,14 @@ export class Budget {
   }
 }
 
-/** Longest value of a change that is shown. */
-const VALUE = 400;
+/** Most characters of a change's value. */
+const longestValue = 400;
 
-/** A name and its value; a fact without a value is left out. */
-export type Fact = readonly [name: string, value: HtmlValue];
+/** A name and its value; a row without a value is left out. */
+export type FactRow = readonly [name: string, value: HtmlValue];
 
 /** The rows of a `dl`. */
-export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
+export function drawFactRows(facts: readonly FactRow[]): readonly Html[] {
   return facts.flatMap(([name, value]) =>
     value
       ? [
@@ -55,7 +55,7 @@ export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
   );
 }
 
-/** Changes, from the present value to the wanted one. */
+/** Changes: name, present value, wanted value. */
 export function drawChanges(changes: readonly Change[], budget: Budget): HtmlValue {
   if (changes.length === 0) return undefined;
   const rows = changes.map(({ name, have, want }) => {
@@ -73,10 +73,10 @@ export function drawChanges(changes: readonly Change[], budget: Budget): HtmlVal
 
 function value(text: string): string {
   if (text === "") return "(empty)";
-  return text.length > VALUE ? `${text.slice(0, VALUE)}…` : text;
+  return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
 
-/** A unified diff, its lines coloured; the signs stay. */
+/** A unified diff with coloured lines, which keep their signs. */
 export function drawDiff(diff: string | undefined, budget: Budget): HtmlValue {
   if (!diff) return undefined;
   const shown = budget.start(diff);
@@ -113,7 +113,7 @@ export function drawOutput(
   </details>`;
 }
 
-/** A problem as in a terminal: message, place with its line, details, hint. */
+/** A problem as in a terminal: message, position with its source line, detail, hint. */
 export function drawProblem(problem: Problem, sourceLine?: (at: SourcePosition) => string | undefined): Html {
   const { code, message, at, detail, hint, conceal } = problem;
   const source = at && conceal !== true ? sourceLine?.(at) : undefined;

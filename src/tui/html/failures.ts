@@ -1,19 +1,20 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
-import { failuresOf, type Failure } from "../failures.ts";
+import { failuresOf, type RunFailure } from "../failures.ts";
 import { Budget, drawOutput, drawProblem, drawChanges, drawDiff } from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
-import { count, badge, stepLabel } from "./labels.ts";
+import { countNoun, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
 import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
-/** The most causes that have a card; the nodes' rows show the others. */
-const MANY = 100;
-const NAMES = 60;
+/** Most causes with a card; the nodes' rows show the others. */
+const mostCards = 100;
+/** Most nodes that a card names. */
+const mostNames = 60;
 
 type SourceLine = (at: SourcePosition) => string | undefined;
 
-/** The first cause of each failure, without its consequences; nodes that failed alike share one card. */
+/** The first cause of each failure, without its consequences; nodes that failed alike share one card. Undefined without failures. */
 export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): HtmlValue {
   const failures = failuresOf(model);
   if (failures.length === 0) return undefined;
@@ -33,24 +34,24 @@ export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine
           ${drawProblem(problem, sourceLine)}
         </article>`,
     )}
-    ${others.slice(0, MANY).map((failure) => drawFailure(failure, ids, budget, sourceLine))}
-    ${others.length > MANY && html`<p>${count(others.length - MANY, "more cause")}: see the nodes below.</p>`}
+    ${others.slice(0, mostCards).map((failure) => drawFailure(failure, ids, budget, sourceLine))}
+    ${others.length > mostCards && html`<p>${countNoun(others.length - mostCards, "more cause")}: see the nodes below.</p>`}
   </section>`;
 }
 
 function drawFailure(
-  { title, module, nodes, problem, cause, item }: Failure,
+  { title, module, nodes, problem, cause, item }: RunFailure,
   ids: ReadonlyMap<string, string>,
   budget: Budget,
   sourceLine?: SourceLine,
 ): Html {
-  const named = nodes.slice(0, NAMES).map((name) => html`<li><a href="#${ids.get(name)}">${name}</a></li>`);
+  const named = nodes.slice(0, mostNames).map((name) => html`<li><a href="#${ids.get(name)}">${name}</a></li>`);
   return html`<article class="card failed">
     <h3>${title} ${module !== undefined && html`<small>${module}</small>`}</h3>
     <ul class="nodes" aria-label="Nodes">
-      ${named}${nodes.length > NAMES && html`<li>and ${nodes.length - NAMES} more</li>`}
+      ${named}${nodes.length > mostNames && html`<li>and ${nodes.length - mostNames} more</li>`}
     </ul>
-    ${nodes.length > 1 && html`<p class="gone">${count(nodes.length, "node")} failed the same way; ${nodes[0]} is shown.</p>`}
+    ${nodes.length > 1 && html`<p class="gone">${countNoun(nodes.length, "node")} failed the same way; ${nodes[0]} is shown.</p>`}
     ${drawProblem({ ...problem, message: cause }, sourceLine)}${item && drawOutput(item, budget, !problem.detail)}
   </article>`;
 }
@@ -67,8 +68,8 @@ export function drawWarnings({ warnings }: RunModel): HtmlValue {
   </section>`;
 }
 
-/** The most steps listed here; the nodes' rows show the rest. */
-const PLANNED = 200;
+/** Most steps of a dry run's plan; the nodes' rows show the others. */
+const mostSteps = 200;
 
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
 export function drawForesight(model: RunModel): HtmlValue {
@@ -76,16 +77,16 @@ export function drawForesight(model: RunModel): HtmlValue {
   const { changes, unknown } = planOf(model);
   if (changes.length + unknown.length === 0) return undefined;
   const budget = new Budget(400_000);
-  const some = [...changes, ...unknown].slice(0, PLANNED);
+  const some = [...changes, ...unknown].slice(0, mostSteps);
   const rest = changes.length + unknown.length - some.length;
   return html`<section class="foresight" aria-labelledby="foresight">
     <h2 id="foresight">What would change</h2>
-    ${some.map((one, index) => drawOne(one, index < changes.length, budget))}
-    ${rest > 0 && html`<p>${count(rest, "more step")}: see the nodes below.</p>`}
+    ${some.map((one, index) => drawDryRunStep(one, index < changes.length, budget))}
+    ${rest > 0 && html`<p>${countNoun(rest, "more step")}: see the nodes below.</p>`}
   </section>`;
 }
 
-function drawOne(
+function drawDryRunStep(
   { stage, title, module, nodes, changes, diff, reason }: DryRunStep,
   would: boolean,
   budget: Budget,

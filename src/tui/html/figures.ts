@@ -4,7 +4,7 @@ import { tallyOfRun } from "../tally.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane } from "./work.ts";
 
-/** The figures of the run, and a bar of their shares. */
+/** The numbers of steps by outcome, and a bar of their shares; undefined for a run that did not begin. */
 export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive = false): HtmlValue {
   if (model.runId === "") return undefined;
   const differs = tally.changed + tally.wouldChange;
@@ -40,15 +40,16 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive =
   </section>`;
 }
 
-const ROWS = 8;
-const SHORTEST = 1_000;
+/** Most steps in the table. */
+const mostRows = 8;
+const shortestMs = 1_000;
 
-/** The longest steps over all nodes: the first to shorten for a faster run. */
+/** The longest steps over all nodes, which a faster run has to shorten first; undefined without a step of a second. */
 export function drawSlowest(model: RunModel, lanes: readonly Lane[]): HtmlValue {
   const times = new Map<string, { readonly title: string; readonly kind: string; readonly all: [number, Lane][] }>();
   for (const lane of lanes)
     for (const { item, title, from, to } of lane.pieces) {
-      if (to - from < SHORTEST) continue;
+      if (to - from < shortestMs) continue;
       const kind = item.module;
       const key = `${kind} ${title}`;
       const known = times.get(key) ?? { title, kind, all: [] };
@@ -58,7 +59,7 @@ export function drawSlowest(model: RunModel, lanes: readonly Lane[]): HtmlValue 
   const rows = [...times.values()]
     .map(({ title, kind, all }) => ({ title, kind, sorted: all.toSorted(([a], [b]) => b - a) }))
     .toSorted((a, b) => (b.sorted[0]?.[0] ?? 0) - (a.sorted[0]?.[0] ?? 0))
-    .slice(0, ROWS);
+    .slice(0, mostRows);
   if (rows.length === 0) return undefined;
   return html`<section class="slowest" aria-labelledby="slowest">
     <h2 id="slowest">Where the time went</h2>

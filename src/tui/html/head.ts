@@ -4,19 +4,19 @@ import { openQuestion } from "../questions.ts";
 import { causeLine } from "../cause-line.ts";
 import { dryRunTotal } from "../dry-run-plan.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
-import { drawFactRows, type Fact } from "./details.ts";
+import { drawFactRows, type FactRow } from "./details.ts";
 import { html, type Html } from "./html.ts";
-import { count, runningTime, labelOf, timestamp, waitingForYou } from "./labels.ts";
+import { countNoun, runningTime, makeLabel, timestamp, waitingForYou } from "./labels.ts";
 
 const ends = {
-  done: labelOf("ok", "done"),
-  failed: labelOf("failed", "failed"),
-  unreachable: labelOf("failed", "unreachable nodes"),
-  interrupted: labelOf("interrupted", "interrupted"),
+  done: makeLabel("ok", "done"),
+  failed: makeLabel("failed", "failed"),
+  unreachable: makeLabel("failed", "unreachable nodes"),
+  interrupted: makeLabel("interrupted", "interrupted"),
 } as const;
 
 /** The page's title. */
-export function titleOf(model: RunModel, isLive = false): string {
+export function pageTitle(model: RunModel, isLive = false): string {
   const open = !isLive ? "not finished" : model.questions.length > 0 ? waitingForYou.word : "running";
   const outcome = model.outcome === undefined ? open : ends[model.outcome].word;
   return `${runName(model)}: ${outcome} · kcore run ${model.runId}`;
@@ -26,11 +26,11 @@ export function titleOf(model: RunModel, isLive = false): string {
 export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
   const [question] = isLive && outcome === undefined ? model.questions : [];
-  const open = labelOf("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
+  const open = makeLabel("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
   const { mark, word, className } = outcome ? ends[outcome] : question ? waitingForYou : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
-  const facts: readonly Fact[] = [
+  const facts: readonly FactRow[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && timestamp(startedAt)],
     [
@@ -79,7 +79,7 @@ function runName({ title }: RunModel): string {
   return title === "" ? "a run that did not begin" : title;
 }
 
-/** “2 of 3 nodes done, 1 failed, in 41 s”; without the time for a living run, whose time counts on in the facts below. */
+/** “2 of 3 nodes done, 1 failed, in 41 s”; without the time for a living run: the facts below show a running clock. */
 function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
   const counted = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
@@ -100,8 +100,8 @@ function leadOf(model: RunModel, isGoing: boolean): string {
   const done = counted("done");
   const head =
     done === all.length
-      ? `${count(done, "node")} done`
-      : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
+      ? `${countNoun(done, "node")} done`
+      : `${done.toLocaleString("en")} of ${countNoun(all.length, "node")} done`;
   return [
     ...(model.dryRun ? [dryRunTotal(model)] : []),
     head,

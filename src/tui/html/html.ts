@@ -2,7 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 
-/** Text that is HTML already; only {@link html} and the page's own parts make it. */
+/** Escaped HTML; only {@link html} and the pages' own parts make it. */
 export class Html {
   readonly source: string;
 
@@ -44,14 +44,20 @@ function sourceOf(value: HtmlValue): string {
   return escapeText(typeof value === "number" ? String(value) : cleanText(value));
 }
 
-const names: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const htmlEntities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
 
-// Marks that turn the writing direction without being seen (U+061C, U+200E, U+200F), beside those cleanText writes out.
+// Invisible marks that `cleanText` leaves: three of the writing direction (U+061C, U+200E, U+200F), and U+FEFF.
 const invisible = /[\u061c\u200e\u200f\ufeff]/g;
 
 function escapeText(text: string): string {
   return text
-    .replace(/[&<>"']/g, (character) => names[character] ?? "")
+    .replace(/[&<>"']/g, (character) => htmlEntities[character] ?? "")
     .replace(invisible, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
@@ -64,17 +70,17 @@ export interface PagePart {
 const style = new URL("./report-page.css", import.meta.url);
 const script = new URL("./report-page.js", import.meta.url);
 
-/** The style of all pages; then those of `more`. */
+/** The style of all pages, with the texts of `more` behind it. */
 export function pageStyle(...more: readonly URL[]): PagePart {
   return partOf("style", [style, ...more]);
 }
 
-/** The script of a run's page; then those of `more`. */
+/** The script of a run's page, with the texts of `more` behind it. */
 export function pageScript(...more: readonly URL[]): PagePart {
   return partOf("script", [script, ...more]);
 }
 
-/** One element with the texts of these files, without comments and indentation. */
+/** One element with the texts of these files, without indentation and lines that are comments. A comment must be one line. */
 function partOf(name: "style" | "script", files: readonly URL[]): PagePart {
   const text = files
     .map((file) => readFileSync(file, "utf8"))

@@ -4,7 +4,7 @@ import type { NodeModel } from "#engine/events/run-model.ts";
 import { outcomeLabel } from "../work-item.ts";
 import { html, type Html } from "./html.ts";
 
-/** A mark, a word and the class of their colour: an outcome never shows by colour alone. */
+/** A mark, a word and the CSS class of their colour: colour alone shows no outcome. */
 export interface Label {
   readonly mark: string;
   readonly word: string;
@@ -23,15 +23,16 @@ const marks = {
 } as const;
 
 /** A label with the mark and colour of this outcome, and a word of its own. */
-export function labelOf(kind: keyof typeof marks, word: string): Label {
+export function makeLabel(kind: keyof typeof marks, word: string): Label {
   const [mark, className] = marks[kind];
   return { mark, word, className };
 }
 
-export const waitingForYou: Label = labelOf("unknown", "waiting for you");
+export const waitingForYou: Label = makeLabel("unknown", "waiting for you");
 
+/** The label of a step's outcome; undefined: the step runs. */
 export function stepLabel(outcome: Outcome | undefined): Label {
-  return labelOf(outcome ?? "running", outcomeLabel(outcome));
+  return makeLabel(outcome ?? "running", outcomeLabel(outcome));
 }
 
 /** The end of a node. In a living run (`isLive`) a node without an end runs, waits for its turn, or `asks`. */
@@ -41,17 +42,17 @@ export function nodeLabel(
   asks = false,
 ): Label {
   if (outcome === undefined) {
-    if (!isLive) return labelOf("running", "not finished");
+    if (!isLive) return makeLabel("running", "not finished");
     if (asks) return waitingForYou;
-    return startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
+    return startedAt === undefined ? { ...makeLabel("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
   }
   switch (outcome) {
     case "done":
-      return labelOf("ok", "done");
+      return makeLabel("ok", "done");
     case "not-started":
-      return labelOf("skipped", "not started");
+      return makeLabel("skipped", "not started");
     case "unreachable":
-      return labelOf("failed", "unreachable");
+      return makeLabel("failed", "unreachable");
     case "failed":
     case "interrupted":
       return stepLabel(outcome);
@@ -66,9 +67,9 @@ export function badge({ mark, word, className }: Label): Html {
 // A formatter is slow to make, and a thousand rows have numbers each.
 const inEnglish = new Intl.NumberFormat("en");
 
-/** `1,234` of something, its name in the plural unless it is one. */
-export function count(number: number, one: string): string {
-  return `${number < 1000 ? number : inEnglish.format(number)} ${number === 1 ? one : `${one}s`}`;
+/** `1,234 nodes`, `1 node`: the number, and the noun in the plural unless the number is 1. */
+export function countNoun(number: number, noun: string): string {
+  return `${number < 1000 ? number : inEnglish.format(number)} ${number === 1 ? noun : `${noun}s`}`;
 }
 
 /** Milliseconds since the epoch as `2026-11-21 06:15:00 UTC`. */
@@ -78,8 +79,9 @@ export function timestamp(at: number): Html {
 }
 
 /**
- * A duration that the page's script keeps counting from `since` (milliseconds since the epoch), and its present value.
+ * A duration that the page's script keeps counting from `since`, in milliseconds since the epoch. `elapsed`: its present
+ * milliseconds.
  */
-export function runningTime(since: number, now: number): Html {
-  return html`<span data-since="${since}">${formatDuration(now)}</span>`;
+export function runningTime(since: number, elapsed: number): Html {
+  return html`<span data-since="${since}">${formatDuration(elapsed)}</span>`;
 }

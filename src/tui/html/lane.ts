@@ -3,19 +3,19 @@ import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { causeFirst } from "../cause-line.ts";
 import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { waitsFor } from "../node-row.ts";
-import { drawBars, type Span } from "./bars.ts";
-import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type Fact } from "./details.ts";
+import { drawBars, type TimeSpan } from "./bars.ts";
+import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type FactRow } from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
-import { badge, stepLabel, count, nodeLabel } from "./labels.ts";
+import { badge, stepLabel, countNoun, nodeLabel } from "./labels.ts";
 
 export interface BodyOptions {
   readonly model: RunModel;
-  readonly span: Span;
+  readonly span: TimeSpan;
   readonly budget: Budget;
   /** The path of the node's log, or of the bastion's. */
   readonly log?: string;
-  /** Rows have keys, so that a page that draws them again keeps the ones that its reader opened. */
+  /** Whether the steps' rows have keys, so that outputs that a reader opened stay open when the page draws the body again. */
   readonly keyed?: boolean;
 }
 
@@ -27,8 +27,8 @@ export function drawLaneBody(
   const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
   // By stage, then by time: steps that are skipped from the start are reported amid other stages.
   const order = new Map(model.stages.map(({ id }, index) => [id, index]));
-  const placeOf = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
-  const sorted = pieces.toSorted((a, b) => placeOf(a) - placeOf(b) || a.from - b.from);
+  const stageIndex = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
+  const sorted = pieces.toSorted((a, b) => stageIndex(a) - stageIndex(b) || a.from - b.from);
   const groups = [...Map.groupBy(sorted, ({ item: { stage } }) => stage)];
   const several = groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
   return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
@@ -73,9 +73,9 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     sent = [],
     steps = [],
   }: Partial<NodeModel> = node ?? {};
-  const told = steps.some(({ outcome }) => outcome === "failed");
+  const hasFailed = steps.some(({ outcome }) => outcome === "failed");
   const isAtWork = steps.some(({ outcome }) => outcome === undefined);
-  const rows: readonly Fact[] = [
+  const rows: readonly FactRow[] = [
     ["Milestone", milestone],
     ["Host key", fingerprint && html`<code>${fingerprint}</code>`],
     ["Round trips", exchanges > 0 && String(exchanges)],
@@ -85,7 +85,7 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   if (rows.every(([, value]) => !value)) return undefined;
-  return html`${problem && !told && drawProblem(problem)}
+  return html`${problem && !hasFailed && drawProblem(problem)}
     <dl class="about">${drawFactRows(rows)}</dl>`;
 }
 
@@ -126,21 +126,21 @@ export interface LaneDrawing {
   readonly isLive?: boolean;
   /** The node waits for the answer to its own question. */
   readonly asks?: boolean;
-  /** Shown opened from the start. */
+  /** The row is open from the start. */
   readonly open?: boolean;
   /** The steps that the row opens to; without them the page's script loads them. */
   readonly body?: Html;
-  /** The place of the steps among the packed bodies. */
+  /** The index of the row's steps among the packed bodies. */
   readonly packed?: number;
-  /** A number that grows with the steps. */
+  /** A number that grows with each change of the row's steps. */
   readonly news?: number;
 }
 
-/** The filters of rows. */
-export const kinds = ["failed", "changed", "ok", "open"] as const;
+/** The kinds of rows, for the page's filter. */
+export const laneKinds = ["failed", "changed", "ok", "open"] as const;
 
-/** Whether a row matches each filter. */
-export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[number], boolean>> {
+/** For each kind, whether the row is of it. */
+export function kindsOfLane({ node, tally }: Lane): Readonly<Record<(typeof laneKinds)[number], boolean>> {
   const failed = tally.failed + tally.unreachable > 0;
   const changed = tally.changed + tally.wouldChange > 0;
   const open = node !== undefined && node.outcome !== "done" && !failed;
@@ -153,9 +153,9 @@ export function drawLane(
   { bars, dryRun, isLive = false, asks = false, open = false, body, packed, news }: LaneDrawing,
 ): Html {
   const { id, name, node, tally, since } = lane;
-  const has = hasKind(lane);
+  const has = kindsOfLane(lane);
   const isForeseen = tally.wouldChange > 0 && tally.failed === 0;
-  const told =
+  const label =
     isForeseen && (!node || node.outcome === "done")
       ? stepLabel("would-change")
       : node
@@ -163,21 +163,21 @@ export function drawLane(
         : stepLabel(tally.failed > 0 ? "failed" : tally.changed > 0 ? "changed" : "ok");
   const differs = dryRun ? tally.wouldChange : tally.changed;
   const counts = [
-    count(tally.run, "step"),
+    countNoun(tally.run, "step"),
     differs > 0 && `${differs} ${dryRun ? "would change" : "changed"}`,
     tally.failed > 0 && `${tally.failed} failed`,
     tally.unknown > 0 && `${tally.unknown} unknown`,
     tally.skipped > 0 && `${tally.skipped} skipped`,
   ].filter((part) => part !== false);
   return html`<details
-    class="lane ${told.className}"
+    class="lane ${label.className}"
     id="${id}"
     data-name="${name}"
-    data-kinds="${kinds.filter((kind) => has[kind]).join(" ")}"
+    data-kinds="${laneKinds.filter((kind) => has[kind]).join(" ")}"
     ${open && html` open`}${packed !== undefined && html` data-packed="${packed}"`}${news !== undefined && html` data-count="${news}"`}
   >
     <summary>
-      <span class="name">${name}</span>${badge(told)}<span class="counts">${counts.join(" · ")}</span
+      <span class="name">${name}</span>${badge(label)}<span class="counts">${counts.join(" · ")}</span
       ><span class="track">${bars}</span>${
         since === undefined
           ? html`<span class="time">${formatDuration(tally.time)}</span>`

@@ -1,18 +1,18 @@
 import { gzipSync } from "node:zlib";
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { drawBars, placeOf, type Span } from "./bars.ts";
+import { drawBars, positionOn, type TimeSpan } from "./bars.ts";
 import { Budget } from "./details.ts";
 import { html, type Html } from "./html.ts";
 import { drawLane, drawLaneBody } from "./lane.ts";
-import { drawTimeline, FEW } from "./timeline.ts";
+import { drawTimeline, fewRows } from "./timeline.ts";
 import type { Lane } from "./work.ts";
 import { stepLabel } from "./labels.ts";
 
-/** Steps that are drawn into the page itself; the steps of further nodes are packed until their row is opened. */
-const PLAIN_STEPS = 500;
-/** Characters of texts of nodes, in all rows together. */
-const TEXTS = 3_500_000;
+/** Most steps that are drawn into the page itself; the steps of further nodes are packed until a reader opens their row. */
+const mostPlainSteps = 500;
+/** Most characters of texts from nodes, in all rows together. */
+const mostTextCharacters = 3_500_000;
 
 export interface LanesOptions {
   readonly model: RunModel;
@@ -23,16 +23,16 @@ export interface LanesOptions {
 /** The timeline of a page that is complete in itself: stages, then a row for each node with its bars, which opens to its steps. */
 export function drawLanes({ model, lanes, logOf }: LanesOptions): Html {
   const span = { from: model.startedAt, to: Math.max(model.lastAt, model.startedAt + 1) };
-  const budget = new Budget(TEXTS);
+  const budget = new Budget(mostTextCharacters);
   const packed: string[] = [];
-  let plain = PLAIN_STEPS;
+  let plain = mostPlainSteps;
   const rows = lanes.map((lane, index) => {
     const { node, pieces, tally } = lane;
     const log = logOf?.(node?.name);
     const body = drawLaneBody(lane, { model, span, budget, ...(log !== undefined && { log }) });
     plain -= pieces.length;
     const isPlain = plain >= 0 || index === 0;
-    const open = isPlain && lanes.length <= FEW && tally.failed > 0;
+    const open = isPlain && lanes.length <= fewRows && tally.failed > 0;
     const drawing = { bars: drawBars(pieces, span), dryRun: model.dryRun, open };
     if (isPlain) return drawLane(lane, { ...drawing, body });
     packed.push(body.source);
@@ -54,10 +54,10 @@ function pack(value: unknown): string {
   return gzipSync(JSON.stringify(value)).toString("base64");
 }
 
-/** The bars of a row for the page's script: from, to, and the words. */
-export function barTexts({ pieces }: Lane, span: Span): readonly (readonly [number, number, string])[] {
+/** The bars of a row for the page's script: first unit, last unit, and the words. */
+export function barTexts({ pieces }: Lane, span: TimeSpan): readonly (readonly [number, number, string])[] {
   return pieces.map(({ item: { outcome }, title, from, to }) => {
     const time = to > from ? `, ${formatDuration(to - from)}` : "";
-    return [placeOf(from, span), placeOf(to, span), `${title}: ${stepLabel(outcome).word}${time}`];
+    return [positionOn(from, span), positionOn(to, span), `${title}: ${stepLabel(outcome).word}${time}`];
   });
 }

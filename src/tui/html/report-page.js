@@ -1,7 +1,7 @@
 /* oxlint-disable typescript/no-misused-promises, typescript/no-unsafe-argument, typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- plain JavaScript for a browser: no type of the DOM is known here */
-// The script of a run's page: filters rows, opens them, zooms, and tells what a bar is. Without it the page still shows
-// all but what stands in no row yet: a report has that packed, a page of kcore web asks for it. It draws no text from nodes but
-// through textContent, and rows that the server or report.ts escaped.
+// The script of a run's page: filters rows, opens them, zooms, and shows the text of a bar. Without the script the page lacks only
+// bodies of rows that a report has packed, or that kcore web serves on demand. Texts from nodes enter the page through textContent,
+// or as HTML that the server or report.ts has escaped.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
@@ -19,8 +19,8 @@
     return new Response(stream).json();
   };
 
-  // Where the rest of a row comes from: its body, its bars, and which rows hold all these words.
-  const packed = () => {
+  // The source of bodies, bars and search results in a report: packed data in the page itself.
+  const packedSource = () => {
     const own = lanes;
     const bodies = once(() => unpack("packed"));
     const bars = once(() => unpack("bars"));
@@ -38,7 +38,8 @@
       },
     };
   };
-  const asked = (base) => {
+  // The same source in kcore web: the server.
+  const serverSource = (base) => {
     const get = async (path) => {
       const answer = await fetch(base + path);
       if (!answer.ok) throw new Error(`${answer.status} for ${path}`);
@@ -60,7 +61,7 @@
     };
   };
   const { live } = box.dataset;
-  const rest = live === undefined ? packed() : asked(live);
+  const rest = live === undefined ? packedSource() : serverSource(live);
 
   // ---- rows -------------------------------------------------------------------------------------------------------
 
@@ -68,10 +69,10 @@
     if (live === undefined && lane.dataset.packed === undefined) return;
     const text = await rest.body(lane);
     delete lane.dataset.packed;
-    // What the reader opened in it, and how far it was scrolled, stays.
+    // Outputs that the reader opened stay open, and texts stay scrolled.
     const body = lane.querySelector(".body");
     const keyOf = (one) => `${one.closest("[data-key]")?.dataset.key} ${one.getAttribute("aria-label") ?? ""}`;
-    const places = new Map(
+    const positions = new Map(
       [...body.querySelectorAll("pre")].map((pre) => [
         keyOf(pre),
         {
@@ -83,9 +84,9 @@
     );
     body.innerHTML = text;
     for (const pre of body.querySelectorAll("pre")) {
-      const place = places.get(keyOf(pre));
-      if (place?.open !== undefined && "open" in pre.parentElement) pre.parentElement.open = place.open;
-      if (place) pre.scrollTop = place.isEnd ? pre.scrollHeight : place.top;
+      const position = positions.get(keyOf(pre));
+      if (position?.open !== undefined && "open" in pre.parentElement) pre.parentElement.open = position.open;
+      if (position) pre.scrollTop = position.isEnd ? pre.scrollHeight : position.top;
     }
   };
   box.addEventListener(
@@ -143,7 +144,7 @@
   let long = Number(axis.dataset.long);
   let zoom = 1;
   let at = 0;
-  const say = (milliseconds) => {
+  const tickText = (milliseconds) => {
     const seconds = milliseconds / 1000;
     const step = long / zoom / 4000;
     if (step < 1) return `${seconds.toFixed(step < 0.01 ? 3 : step < 0.1 ? 2 : 1)} s`;
@@ -153,12 +154,13 @@
     const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
     return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${String(whole % 60).padStart(2, "0")} s`;
   };
-  const look = (wanted, middle) => {
+  const zoomTo = (wanted, middle) => {
     zoom = Math.min(128, Math.max(1, wanted));
     at = Math.min(1 - 1 / zoom, Math.max(0, middle - 0.5 / zoom));
     box.style.setProperty("--zoom", zoom);
     box.style.setProperty("--at", at);
-    for (const [index, tick] of [...axis.children].entries()) tick.textContent = say(long * (at + index / 4 / zoom));
+    for (const [index, tick] of [...axis.children].entries())
+      tick.textContent = tickText(long * (at + index / 4 / zoom));
     byId("out").disabled = byId("whole").disabled = zoom === 1;
     byId("in").disabled = zoom === 128;
     const pan = byId("pan");
@@ -166,45 +168,45 @@
     pan.value = zoom === 1 ? 0 : (at / (1 - 1 / zoom)) * 1000;
   };
   const middle = () => at + 0.5 / zoom;
-  byId("in").addEventListener("click", () => look(zoom * 2, middle()));
+  byId("in").addEventListener("click", () => zoomTo(zoom * 2, middle()));
   byId("out").addEventListener("click", () => {
-    look(zoom / 2, middle());
+    zoomTo(zoom / 2, middle());
     if (zoom === 1) byId("in").focus();
   });
   byId("whole").addEventListener("click", () => {
-    look(1, 0.5);
+    zoomTo(1, 0.5);
     byId("in").focus();
   });
   byId("pan").addEventListener("input", ({ target }) =>
-    look(zoom, (target.value / 1000) * (1 - 1 / zoom) + 0.5 / zoom),
+    zoomTo(zoom, (target.value / 1000) * (1 - 1 / zoom) + 0.5 / zoom),
   );
 
-  // ---- what a bar is: under the pointer, or by the arrow keys on a row --------------------------------------------
+  // ---- the text of a bar: under the pointer, or by the arrow keys on a row ----------------------------------------
 
   const tip = document.createElement("p");
   tip.id = "tip";
   tip.setAttribute("role", "status");
   tip.hidden = true;
   document.body.append(tip);
-  const tell = (text, x, y) => {
+  const showTip = (text, x, y) => {
     tip.textContent = text;
     tip.hidden = false;
     tip.style.left = `${Math.max(8, Math.min(x, innerWidth - tip.offsetWidth - 8))}px`;
     tip.style.top = `${y + 18 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 8 : y + 18}px`;
   };
-  const hide = () => (tip.hidden = true);
+  const hideTip = () => (tip.hidden = true);
   box.addEventListener("pointermove", async ({ target, clientX, clientY }) => {
     const track = target.closest?.(".lane > summary .track");
-    if (!track) return hide();
+    if (!track) return hideTip();
     const lane = track.closest(".lane");
     const own = await rest.bars(lane);
     const { left, width } = track.getBoundingClientRect();
     const unit = 10000 / zoom / width;
     const x = at * 10000 + (clientX - left) * unit;
     const near = own.filter(([from, to]) => x >= from - 3 * unit && x <= to + 3 * unit);
-    if (near.length === 0) return hide();
+    if (near.length === 0) return hideTip();
     const more = near.length > 6 ? `\n… and ${near.length - 6} more` : "";
-    tell(
+    showTip(
       near
         .slice(-6)
         .map(([, , text]) => text)
@@ -214,7 +216,7 @@
     );
     tip.style.whiteSpace = "pre-line";
   });
-  box.addEventListener("pointerleave", hide);
+  box.addEventListener("pointerleave", hideTip);
   let cursor = { lane: undefined, index: -1 };
   box.addEventListener("keydown", async (event) => {
     const summary = event.target.closest?.(".lane > summary");
@@ -230,7 +232,7 @@
       event.preventDefault();
       return go(moves[event.key]);
     }
-    if (event.key === "Escape") return hide();
+    if (event.key === "Escape") return hideTip();
     if (event.key === "+" || event.key === "=") return byId("in").click();
     if (event.key === "-") return byId("out").click();
     if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
@@ -240,15 +242,15 @@
     if (cursor.lane !== lane) cursor = { lane, index: event.key === "ArrowRight" ? -1 : own.length };
     cursor.index = Math.min(own.length - 1, Math.max(0, cursor.index + (event.key === "ArrowRight" ? 1 : -1)));
     const [from, to, text] = own[cursor.index];
-    if (zoom > 1) look(zoom, (from + to) / 20000);
+    if (zoom > 1) zoomTo(zoom, (from + to) / 20000);
     const { left, width, top } = summary.querySelector(".track").getBoundingClientRect();
-    tell(`${cursor.index + 1} of ${own.length}. ${text}`, left + ((from + to) / 20000 - at) * zoom * width, top);
+    showTip(`${cursor.index + 1} of ${own.length}. ${text}`, left + ((from + to) / 20000 - at) * zoom * width, top);
   });
-  box.addEventListener("focusout", hide);
+  box.addEventListener("focusout", hideTip);
 
   // ---- while the run goes on --------------------------------------------------------------------------------------
 
-  // Said by web-page.js when it has changed the rows: which of them, and the time that the bars span now.
+  // web-page.js sends this event after a change: the changed rows, and the milliseconds that the bars span now.
   box.addEventListener("kcore:news", ({ detail: { changed, long: now } }) => {
     lanes = [...box.querySelectorAll(".lane")];
     const isLonger = now !== undefined && now !== long;
@@ -258,7 +260,7 @@
     }
     if (isLonger) {
       long = now;
-      look(zoom, middle());
+      zoomTo(zoom, middle());
     }
     void filter();
   });

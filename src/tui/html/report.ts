@@ -2,17 +2,17 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { drawFailures, drawWarnings, drawForesight } from "./failures.ts";
 import { drawFigures, drawSlowest } from "./figures.ts";
-import { drawHead, titleOf } from "./head.ts";
+import { drawHead, pageTitle } from "./head.ts";
 import { html, pageScript, pageStyle } from "./html.ts";
 import { drawLanes } from "./lanes.ts";
 import { lanesOf } from "./work.ts";
 
-export interface ReportOptions {
-  /** The line that a problem points at, if it can be read. */
+export interface ReportPageOptions {
+  /** The source line of a problem; undefined if the file cannot be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** The path of a node's log, or of the bastion's. */
+  /** The path of a node's log, or without a name of the bastion's. */
   readonly logOf?: (node?: string) => string;
-  /** The kcore that writes the page. */
+  /** The version of kcore that writes the page. */
   readonly version?: string;
 }
 
@@ -20,7 +20,7 @@ export interface ReportOptions {
  * A run as one self-contained HTML page without network and without foreign scripts, by a policy in the page itself. Pure: the
  * same run gives the same page, of about 6 MB at most.
  */
-export function drawReport(model: RunModel, { sourceLine, logOf, version }: ReportOptions = {}): string {
+export function drawReport(model: RunModel, { sourceLine, logOf, version }: ReportPageOptions = {}): string {
   const lanes = lanesOf(model);
   const [style, script] = [pageStyle(), pageScript()];
   const policy = `default-src 'none'; style-src '${style.hash}'; script-src '${script.hash}'; base-uri 'none'; form-action 'none'`;
@@ -33,7 +33,7 @@ export function drawReport(model: RunModel, { sourceLine, logOf, version }: Repo
         <meta name="color-scheme" content="light dark" />
         <meta name="referrer" content="no-referrer" />
         <meta name="generator" content="kcore ${version ?? ""}" />
-        <title>${titleOf(model)}</title>
+        <title>${pageTitle(model)}</title>
         ${style.html}
       </head>
       <body>

@@ -1,21 +1,21 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { placeOf, WIDE, type Span } from "./bars.ts";
+import { positionOn, drawingWidth, type TimeSpan } from "./bars.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
-import { hasKind, kinds } from "./lane.ts";
+import { kindsOfLane, laneKinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
-import { count, runningTime, stepLabel } from "./labels.ts";
+import { countNoun, runningTime, stepLabel } from "./labels.ts";
 
-/** Up to this many rows, failed nodes are open from the start and stages are listed. */
-export const FEW = 12;
+/** Up to this many rows, failed nodes are open from the start; up to this many stages, their list is open. */
+export const fewRows = 12;
 
-/** With more rows the browser lays out only those in sight. */
-const MANY = 100;
+/** With more rows, the browser lays out only the rows in sight. */
+const manyRows = 100;
 
 export interface Timeline {
   readonly model: RunModel;
   readonly lanes: readonly Lane[];
-  readonly span: Span;
+  readonly span: TimeSpan;
   readonly rows: readonly Html[];
   /** The address of the rows' bodies for the page's script; absent: the page is complete in itself. */
   readonly live?: string;
@@ -31,7 +31,7 @@ export function drawTimeline({ model, lanes, span, rows, live, isLive = false, s
     <h2 id="timeline">Timeline</h2>
     ${drawControls(model, lanes, live !== undefined)}
     <div
-      class="lanes${lanes.length > MANY && " many"}"
+      class="lanes${lanes.length > manyRows && " many"}"
       id="lanes"
       ${live !== undefined && html` data-live="${live}"`}${live !== undefined && model.state === "finished" && html` data-over="yes"`}
     >
@@ -48,10 +48,13 @@ export function drawTimeline({ model, lanes, span, rows, live, isLive = false, s
   </section>`;
 }
 
-/** How many rows there are of each kind, by the kind's name. */
+/** The number of rows by the name of their kind; `all`: of every kind. */
 export function kindCounts(lanes: readonly Lane[]): ReadonlyMap<string, number> {
-  const all = lanes.map(hasKind);
-  return new Map([["all", all.length], ...kinds.map((kind) => [kind, all.filter((has) => has[kind]).length] as const)]);
+  const all = lanes.map(kindsOfLane);
+  return new Map([
+    ["all", all.length],
+    ...laneKinds.map((kind) => [kind, all.filter((has) => has[kind]).length] as const),
+  ]);
 }
 
 function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean): Html {
@@ -96,39 +99,40 @@ function drawControls(model: RunModel, lanes: readonly Lane[], isLive: boolean):
   </form>`;
 }
 
-/** The times at the quarters of the span. */
-function ticks({ from, to }: Span): readonly Html[] {
+/** The times at the start of each quarter of the span. */
+function ticks({ from, to }: TimeSpan): readonly Html[] {
   return [0, 1, 2, 3].map((index) => html`<span>${index === 0 ? "0" : tickText(((to - from) * index) / 4)}</span>`);
 }
 
-/** A tick's time, in tenths of a second below a minute: ticks 1.5 s apart must not read as 2 s apart. */
+/** The time of a tick, below a minute in tenths of a second: ticks 1.5 s apart must not read as 2 s apart. */
 export function tickText(milliseconds: number): string {
   return milliseconds < 60_000 && milliseconds >= 10_000
     ? `${Number((milliseconds / 1000).toFixed(1))} s`
     : formatDuration(milliseconds);
 }
 
-/** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars grow. */
-export function drawStages(model: RunModel, span: Span, isLive = false): HtmlValue {
+/** The stages as bars over time; undefined for a run of one stage. `isLive`: the page's script lets running bars grow. */
+export function drawStages(model: RunModel, span: TimeSpan, isLive = false): HtmlValue {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;
   const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
     const outcome =
       state === "ok" || state === "failed" || state === "skipped" || state === "interrupted" ? state : undefined;
-    const told = stepLabel(outcome);
-    const word = outcome === "ok" ? "done" : told.word;
-    const [x, end] = [placeOf(startedAt, span), placeOf(endedAt, span)];
+    const label = stepLabel(outcome);
+    const word = outcome === "ok" ? "done" : label.word;
+    const [x, end] = [positionOn(startedAt, span), positionOn(endedAt, span)];
     const isGoing = isLive && outcome === undefined;
     const took = Math.max(0, endedAt - startedAt);
-    return html`<li class="stage ${told.className}">
+    return html`<li class="stage ${label.className}">
       <span class="name"
-        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : told.mark}</span> ${title}<span class="hidden"
+        ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : label.mark}</span> ${title}<span
+          class="hidden"
           >: ${word},</span
         ></span
       ><span class="track"
-        ><svg class="bars" viewBox="0 0 ${WIDE} 20" preserveAspectRatio="none" aria-hidden="true">
+        ><svg class="bars" viewBox="0 0 ${drawingWidth} 20" preserveAspectRatio="none" aria-hidden="true">
           <path
-            class="span ${told.className}"
+            class="span ${label.className}"
             ${isGoing && html`data-from="${x}" `}d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z"
           /></svg></span
       ><span class="time">${isGoing ? runningTime(startedAt, took) : formatDuration(took)}</span>
@@ -137,11 +141,11 @@ export function drawStages(model: RunModel, span: Span, isLive = false): HtmlVal
   const list = html`<ol class="stages" aria-label="Stages">
     ${rows}
   </ol>`;
-  if (rows.length <= FEW) return list;
+  if (rows.length <= fewRows) return list;
   const failed = known.filter(({ state }) => state === "failed").length;
   return html`<details class="all-stages">
     <summary>
-      ${count(model.stages.length, "stage")}${rows.length < model.stages.length && `, ${rows.length} begun`}${failed > 0 && `, ${failed} failed`}
+      ${countNoun(model.stages.length, "stage")}${rows.length < model.stages.length && `, ${rows.length} begun`}${failed > 0 && `, ${failed} failed`}
     </summary>
     ${list}
   </details>`;

@@ -3,7 +3,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { tallyOfBastion, tallyOfNode, type Tally } from "../tally.ts";
 import { actionsByNode, bastionActions, itemOf, type Work, type WorkItem } from "../work-item.ts";
 
-/** A step of a node, or an action on the bastion for it, with its times in milliseconds since the epoch. */
+/** A step of a node, or an action on the bastion. Times are milliseconds since the epoch. */
 export interface Piece {
   readonly item: WorkItem;
   readonly title: string;
@@ -19,7 +19,7 @@ export interface Lane {
   readonly node?: NodeModel;
   readonly pieces: readonly Piece[];
   readonly tally: Tally;
-  /** For a row with running work: its begin if there had been no pauses. The tally has the time of every other row. */
+  /** For a row with running work: now minus the time that its work took. The tally has the time of every other row. */
   readonly since?: number;
 }
 
@@ -32,7 +32,7 @@ export function lanesOf(model: RunModel): readonly Lane[] {
   return byUrgency([...bastionLane(model), ...nodes]);
 }
 
-/** The row of the bastion's actions for no single node. */
+/** The row of the bastion's actions for no single node; empty without such actions. `end`: the end to draw for running ones. */
 export function bastionLane(model: RunModel, end = model.lastAt): readonly Lane[] {
   const own = bastionActions(model);
   if (own.length === 0) return [];
@@ -45,13 +45,13 @@ interface LaneParts {
   readonly node: NodeModel;
   readonly index: number;
   readonly actions: readonly ActionModel[];
-  /** The end of running pieces, for now. */
+  /** The end to draw for running pieces. */
   readonly end: number;
   /** The row as drawn before; its ended pieces stay the same objects. */
   readonly before?: Lane | undefined;
 }
 
-/** A node's row. */
+/** Makes a node's row. */
 export function laneOf(model: RunModel, { node, index, actions, end, before }: LaneParts): Lane {
   const pieces = node.steps.map((step, at) => {
     const known = before?.pieces[at];
@@ -78,7 +78,7 @@ function busySince(pieces: readonly Piece[]): number | undefined {
   return open && over.reduce((since, { from, to }) => since - (to - from), open.from);
 }
 
-/** Failed rows first, then interrupted ones; the others keep their order. */
+/** Failed and unreachable rows first, then interrupted rows; rows of one rank keep their order. */
 export function byUrgency(lanes: readonly Lane[]): readonly Lane[] {
   return lanes.toSorted((a, b) => rank(a) - rank(b));
 }

@@ -8,13 +8,13 @@ interface GlanceProps extends Pick<SceneProps, "theme" | "now"> {
   readonly width: number;
 }
 
-/** All nodes, if a list shows only some: a cell for each, and counts of their work. */
+/** All nodes in two lines, for a list that shows only some: a mark for each node, and counts of equal work. */
 export function glanceLines(props: GlanceProps): readonly Line[] {
   const rows = props.rows.filter(({ isBastion }) => !isBastion);
   return [cellLine({ ...props, rows }), groupLine({ ...props, rows })];
 }
 
-/** A mark for each node in the order of the run; with more nodes than columns, the most urgent of each share. */
+/** A mark for each node in the order of the run; with more nodes than columns, the mark of the most urgent in each group. */
 function cellLine({ rows, theme: { glyphs }, width, now }: GlanceProps): Line {
   const cells = Math.min(rows.length, width - 2);
   const line: Span[] = [span(" ")];
@@ -28,18 +28,18 @@ function cellLine({ rows, theme: { glyphs }, width, now }: GlanceProps): Line {
     }
     const mark = stateMark(first, glyphs, now);
     const last = line.at(-1);
-    // Joined to few spans, because each of them is measured.
+    // Neighbours of one colour share a span, because measuring spans is slow.
     if (last?.role === mark.role) line[line.length - 1] = span(`${last?.text}${mark.text}`, mark.role);
     else line.push(mark);
   }
   return line;
 }
 
-/** “186 running: package nginx”: groups of equal nodes, urgent ones first, then large ones; as many as fit. */
+/** “186 running: package nginx”: groups of nodes with equal work, urgent groups first, then large groups; as many as fit. */
 function groupLine({ rows, theme, width }: GlanceProps): Line {
   const found = new Map<string, { count: number; readonly row: NodeRow }>();
   for (const row of rows) {
-    const words = wordsOf(row);
+    const words = workWords(row);
     const group = found.get(words);
     if (group) group.count += 1;
     else found.set(words, { count: 1, row });
@@ -50,15 +50,15 @@ function groupLine({ rows, theme, width }: GlanceProps): Line {
   return joinFitting(parts, `  ${theme.glyphs.dot}  `, width);
 }
 
-const known = new WeakMap<NodeRow, string>();
+const wordsByRow = new WeakMap<NodeRow, string>();
 
-/** The work of a node in words; kept, as a row never changes. */
-function wordsOf(row: NodeRow): string {
-  const before = known.get(row);
+/** The work of a node in words; cached, because a row never changes. */
+function workWords(row: NodeRow): string {
+  const before = wordsByRow.get(row);
   if (before !== undefined) return before;
-  const isTold = row.state === "running" || row.state === "failed";
-  const title = isTold ? row.item?.title : undefined;
+  const hasTitle = row.state === "running" || row.state === "failed";
+  const title = hasTitle ? row.item?.title : undefined;
   const words = title === undefined ? stateLabel(row) : `${stateLabel(row)}: ${title}`;
-  known.set(row, words);
+  wordsByRow.set(row, words);
   return words;
 }

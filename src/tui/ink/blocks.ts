@@ -1,20 +1,20 @@
-import type { Size } from "./screen.ts";
+import type { TerminalSize } from "./screen.ts";
 import { justify, lineWidth, padLine, span, type Line } from "./text.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
-/** Both ends of a line, and a rule between them. */
+/** A line with texts at both ends and a rule between them. */
 export function ruled(left: Line, right: Line, width: number, glyphs: Glyphs): Line {
   const gap = width - lineWidth(left) - lineWidth(right);
   return gap < 0 ? justify(left, right, width, glyphs) : [...left, span(glyphs.rule.repeat(gap), "muted"), ...right];
 }
 
 /** A rule that begins with a title. */
-export function titled(title: Line, width: number, glyphs: Glyphs, role: Role = "muted"): Line {
+export function titled(title: Line, width: number, glyphs: Glyphs, role: TextRole = "muted"): Line {
   return ruled([span(`${glyphs.rule.repeat(2)} `, role), ...title, span(" ")], [], width, glyphs);
 }
 
-/** A title over the visible part of a text from `top` on; also returns the largest `top` that fits. */
-export function scrolled(
+/** A title over the visible part of a text from `top` on. Also returns `top`, limited so that the last line ends the room. */
+export function scrolledText(
   title: Line,
   text: readonly Line[],
   { top: wanted, room, width }: { readonly top: number; readonly room: number; readonly width: number },
@@ -29,7 +29,7 @@ export function scrolled(
   };
 }
 
-/** Two blocks beside each other with a bar between them; `hung`: both begin with a rule, to which the bar is joined. */
+/** Two blocks beside each other with a bar between them; `hung`: both blocks begin with a rule, which the bar joins. */
 export function besides(
   left: readonly Line[],
   leftWidth: number,
@@ -45,28 +45,28 @@ export function besides(
   ]);
 }
 
-/** Exactly so many lines: cut, or filled with empty ones. */
+/** Exactly `height` lines: cut, or filled with empty lines. */
 export function filled(lines: readonly Line[], height: number): readonly Line[] {
   if (lines.length >= height) return lines.slice(0, Math.max(0, height));
   return [...lines, ...Array.from({ length: height - lines.length }, () => [])];
 }
 
-const smallest: Size = { columns: 40, rows: 8 };
+const smallest: TerminalSize = { columns: 40, rows: 8 };
 
 /** The line for a terminal that is too small for a view; undefined for a larger one. */
-export function tooSmall({ columns, rows }: Size, view: string): Line | undefined {
+export function tooSmall({ columns, rows }: TerminalSize, view: string): Line | undefined {
   if (columns >= smallest.columns && rows >= smallest.rows) return undefined;
   return [span(`${columns}x${rows} is too small; ${smallest.columns}x${smallest.rows} will do. ${view}`)];
 }
 
-/** The part of a long list that is shown. */
-export interface Window {
+/** The shown part of a long list: the first row, and the row after the last. */
+export interface RowWindow {
   readonly top: number;
   readonly end: number;
 }
 
-/** Moves the window that began at `top` no further than needed to show `selected`, and never past the ends. */
-export function windowAround(count: number, height: number, top: number, selected?: number): Window {
+/** The window nearest to the one from `top` that shows `selected` and stays within the list. */
+export function windowAround(count: number, height: number, top: number, selected?: number): RowWindow {
   const room = Math.max(0, height);
   let first = top;
   if (selected !== undefined && selected >= 0) {

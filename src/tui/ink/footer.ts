@@ -7,19 +7,22 @@ import { justify, lineWidth, span, type Line } from "./text.ts";
 import type { Theme, Glyphs } from "./theme.ts";
 import type { RunUi } from "./run-ui.ts";
 
-/** The last line: a message, a field to type in, or the keys of the moment. */
+/**
+ * The last line: a message, a field to type in, or the keys. `question`: the kind of the question that keys answer; `open`: all
+ * questions.
+ */
 export function footerOf(
   { model, ui, theme, size: { columns: width }, real, player }: SceneProps,
-  { asked, waiting }: { readonly asked: Question["kind"] | undefined; readonly waiting: number },
+  { question, open }: { readonly question: Question["kind"] | undefined; readonly open: number },
 ): Line {
   const { glyphs } = theme;
   if (ui.toast && real < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
   if (ui.stopping) return footerLine([{ keys: glyphs.enter, short: "wait", long: "" }], width);
   if (ui.resuming) return footerLine([{ keys: "y n", short: "decide", long: "" }], width);
-  if (asked !== undefined)
+  if (question !== undefined)
     return footerLine(
       [
-        asked === "confirm"
+        question === "confirm"
           ? { keys: "y n", short: "decide", long: "" }
           : { keys: glyphs.enter, short: "answer", long: "" },
         { keys: "Tab", short: "look around first", long: "" },
@@ -38,9 +41,9 @@ export function footerOf(
       width,
     );
   if (ui.resting && ui.pane === "nodes") return restingLine(model, theme, width);
-  const keys = footerLine(runKeys(ui, glyphs, { replay: player !== undefined }), waiting > 0 ? width - 30 : width);
-  if (waiting === 0) return keys;
-  return justify(keys, [span(`${glyphs.unknown} ${waiting} open, Tab answers `, "warning")], width, glyphs);
+  const keys = footerLine(runKeys(ui, glyphs, { replay: player !== undefined }), open > 0 ? width - 30 : width);
+  if (open === 0) return keys;
+  return justify(keys, [span(`${glyphs.unknown} ${open} open, Tab answers `, "warning")], width, glyphs);
 }
 
 /** After the end of the run: its outcome, and the keys for the next action. */

@@ -1,15 +1,15 @@
 import type { Timers } from "#base/timers.ts";
 
-/** Milliseconds between two frames that only bring news: ten a second (ADR 0405). */
+/** Fewest milliseconds between two frames that only bring news: ten frames a second (ADR 0405). */
 export const newsInterval = 100;
-/** Frames for news take at most one part in ten of the time: they come less often on a slow machine. */
-const restAfter = 10;
-/** Milliseconds that news wait at most. */
-const slowest = 1000;
-/** Milliseconds before a frame that answers a key: a held arrow key moves smoothly. */
+/** The pause before a frame with news, as a multiple of the last frame's time: drawing takes at most a tenth of the time. */
+const costFactor = 10;
+/** Most milliseconds that news wait. */
+const longestWait = 1000;
+/** Fewest milliseconds before a frame that answers a key: a held arrow key moves smoothly. */
 export const keyInterval = 33;
 
-/** Decides when to draw: as soon as the last frame is long enough ago, never twice for the same news. */
+/** Calls `draw` once for all requests since the last frame, as soon as that frame is long enough ago. */
 export class FramePace {
   readonly #draw: () => void;
   readonly #timers: Timers;
@@ -24,12 +24,12 @@ export class FramePace {
     this.#timers = timers;
   }
 
-  /** Reports an event. */
+  /** Asks for a frame because of an event. */
   news(): void {
-    this.#request(Math.max(newsInterval, Math.min(slowest, this.#cost * restAfter)));
+    this.#request(Math.max(newsInterval, Math.min(longestWait, this.#cost * costFactor)));
   }
 
-  /** Reports a key, or a change of the terminal. */
+  /** Asks for a frame because of a key or a change of the terminal. */
   key(): void {
     this.#request(keyInterval);
   }

@@ -11,7 +11,7 @@ import { nodeRows } from "../node-row.ts";
 
 export interface HeaderProps extends Pick<SceneProps, "model" | "theme" | "now" | "project" | "player" | "paces"> {
   readonly width: number;
-  /** One line; else two, and a line of its own for the banner of a dry run. */
+  /** One line, else two lines; then the banner of a dry run has a line of its own. */
   readonly compact: boolean;
   /** A question is open. */
   readonly isAsking?: boolean;
@@ -21,36 +21,36 @@ export interface HeaderProps extends Pick<SceneProps, "model" | "theme" | "now" 
 export function headerLines(props: HeaderProps): readonly Line[] {
   const { model, theme, width, compact } = props;
   const { glyphs } = theme;
-  const told = compact && width >= 56 ? leftOf(props) : undefined;
-  const left = width < 70 ? told?.replace("about ", "~") : told;
-  const state = [...(left === undefined ? [] : [span(`${left}  `, "muted")]), ...stateOf(props), span(" ")];
-  const first = justify([span(" "), ...titleOf(props, lineWidth(state))], state, width, glyphs);
+  const estimate = compact && width >= 56 ? timeLeftText(props) : undefined;
+  const left = width < 70 ? estimate?.replace("about ", "~") : estimate;
+  const state = [...(left === undefined ? [] : [span(`${left}  `, "muted")]), ...stateSpans(props), span(" ")];
+  const first = justify([span(" "), ...titleSpans(props, lineWidth(state))], state, width, glyphs);
   if (compact) return [first];
   const dryRun: Line = [span(bannerText(model, width), "banner")];
-  return [...(model.dryRun ? [dryRun] : []), first, idsOf(props)];
+  return [...(model.dryRun ? [dryRun] : []), first, idsLine(props)];
 }
 
 function bannerText(model: RunModel, width: number): string {
-  const told = model.state === "finished" ? `: ${dryRunTotal(model)}` : ". This is what would happen.";
-  return ` DRY RUN   Nothing ${model.state === "finished" ? "was" : "will be"} changed${told}`
+  const result = model.state === "finished" ? `: ${dryRunTotal(model)}` : ". This is what would happen.";
+  return ` DRY RUN   Nothing ${model.state === "finished" ? "was" : "will be"} changed${result}`
     .padEnd(width)
     .slice(0, width);
 }
 
-function titleOf({ model, compact, width, theme }: HeaderProps, taken: number): readonly Span[] {
+function titleSpans({ model, compact, width, theme }: HeaderProps, stateWidth: number): readonly Span[] {
   const names = [...model.nodes.keys()];
   const badge = model.dryRun && compact ? [span(" DRY RUN ", "banner"), span(" ")] : [];
   const title = [...badge, span(model.title || "kcore", "title")];
   if (names.length === 0) return title;
   const count = names.length === 1 ? "" : `${names.length} nodes`;
-  const room = width - lineWidth(title) - Math.max(24, taken + 6);
-  const listed = listNames(names, room - (count === "" ? 4 : count.length + 6), theme);
+  const room = width - lineWidth(title) - Math.max(24, stateWidth + 6);
+  const listed = fitNames(names, room - (count === "" ? 4 : count.length + 6), theme);
   const on = [count, listed].filter((text) => text !== "").join(": ");
   return [...title, ...(model.resumed ? [span(" resumed", "muted")] : []), span("  on ", "muted"), span(on)];
 }
 
-/** As many names as fit, and how many more there are. */
-function listNames(names: readonly string[], room: number, { glyphs }: Theme): string {
+/** As many names as fit, and an ellipsis for the others; empty without room for the first name. */
+function fitNames(names: readonly string[], room: number, { glyphs }: Theme): string {
   let text = "";
   for (const [index, name] of names.entries()) {
     const next = text === "" ? name : `${text}, ${name}`;
@@ -61,8 +61,8 @@ function listNames(names: readonly string[], room: number, { glyphs }: Theme): s
   return text;
 }
 
-/** The state as shape, word and colour, and the time. */
-function stateOf({ model, theme, now, player, width, isAsking = false }: HeaderProps): readonly Span[] {
+/** The run's state as shape, word and colour, and its time. */
+function stateSpans({ model, theme, now, player, width, isAsking = false }: HeaderProps): readonly Span[] {
   const { glyphs } = theme;
   const clock = [span("  "), span(shortDuration(runTime(model, now)), "strong")];
   const replay = player ? [span("replay", "accent"), span("  ")] : [];
@@ -78,17 +78,17 @@ function stateOf({ model, theme, now, player, width, isAsking = false }: HeaderP
       return [...replay, span(`${glyphs.warning} ${word}`, "warning"), ...by, ...clock];
     }
     case "finished":
-      return [...replay, ...outcomeOf(model, theme), ...clock];
+      return [...replay, ...outcomeSpans(model, theme), ...clock];
   }
 }
 
-function outcomeOf({ outcome }: RunModel, { glyphs }: Theme): readonly Span[] {
+function outcomeSpans({ outcome }: RunModel, { glyphs }: Theme): readonly Span[] {
   if (outcome === "done") return [span(`${glyphs.ok} done`, "ok")];
   if (outcome === "interrupted") return [span(`${glyphs.interrupted} interrupted`, "warning")];
   return [span(`${glyphs.failed} ${outcome === "unreachable" ? "nodes unreachable" : "failed"}`, "failed")];
 }
 
-function idsOf(props: HeaderProps): Line {
+function idsLine(props: HeaderProps): Line {
   const { model, theme, project, width } = props;
   const { glyphs } = theme;
   const progress = runProgress(props);
@@ -112,19 +112,19 @@ function idsOf(props: HeaderProps): Line {
 
 export interface RunProgressProps extends Pick<SceneProps, "model" | "theme" | "now" | "paces"> {
   readonly width: number;
-  /** Whether a question is open, for an unknown time. */
+  /** A question is open: the time until its answer cannot be estimated. */
   readonly isAsking?: boolean;
 }
 
-/** The progress of a running run as a bar, and the time left if earlier runs allow an estimate. */
+/** The progress of a running run as a bar, with the time left if earlier runs allow an estimate; empty for any other run. */
 export function runProgress(props: RunProgressProps): Line {
   const { model, theme, width } = props;
   if (model.state !== "running" && model.state !== "stopping") return [];
-  const share = shareOf(model);
+  const share = runShare(model);
   if (share === undefined) return [];
   const cells = width >= 100 ? 20 : 10;
   const done = Math.floor(share * cells);
-  const left = leftOf(props);
+  const left = timeLeftText(props);
   return [
     span(theme.glyphs.barDone.repeat(done), "running"),
     span(theme.glyphs.barLeft.repeat(cells - done), "muted"),
@@ -133,16 +133,16 @@ export function runProgress(props: RunProgressProps): Line {
   ];
 }
 
-/** “about 40 s left”, if earlier runs allow an estimate. */
-export function leftOf({ model, now, paces, isAsking = false }: RunProgressProps): string | undefined {
+/** “about 40 s left”; undefined without an estimate from earlier runs, and while a question is open. */
+export function timeLeftText({ model, now, paces, isAsking = false }: RunProgressProps): string | undefined {
   if (model.state !== "running" || isAsking || !paces || paces.length === 0) return undefined;
   const ended = nodeRows(model).reduce((sum, row) => sum + row.ended, 0);
   const left = timeLeft(paces, { nodes: model.nodes.size, ended, elapsed: runTime(model, now) });
   return left === undefined ? undefined : formatTimeLeft(left);
 }
 
-/** The share of the run, with equal weight for each node; undefined without nodes. */
-function shareOf(model: RunModel): number | undefined {
+/** The done share of the run, 0 to 1, with equal weight for each node; undefined without nodes. */
+function runShare(model: RunModel): number | undefined {
   let [sum, nodes] = [0, 0];
   for (const { isBastion, progress } of nodeRows(model)) {
     if (isBastion) continue;

@@ -9,10 +9,10 @@ import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 import type { SceneProps } from "./scene.ts";
 import { takeColumns, widthOf } from "#base/text.ts";
 import { span, oneLine, wrapText, wrapWords, type Line } from "./text.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
-/** Most lines of a problem's detail, if the output below has more. */
-const LINES = 6;
+/** Most lines of a problem's detail above the step's output, which repeats them. */
+const mostDetailLines = 6;
 
 export interface BodyProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly item: WorkItem;
@@ -23,7 +23,7 @@ export interface BodyProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly find: string;
 }
 
-/** A step's outcome, time and reason; its module and place; its note. */
+/** The lines above a step's texts: outcome, time and reason; module and position in its file; note. */
 export function itemHead({ item, theme: { glyphs }, now, usual }: Omit<BodyProps, "wrap" | "find">): readonly Line[] {
   const { outcome, duration, always, reason, position, module, note } = item;
   const time = outcome === undefined ? now - item.startedAt : (duration ?? 0);
@@ -52,21 +52,21 @@ interface Story {
   readonly output: readonly OutputRow[];
 }
 
-interface Kept extends Story, Pick<BodyProps, "width" | "theme" | "wrap" | "find"> {}
-// An item never changes, and a diff may have thousands of lines.
-const kept = new WeakMap<WorkItem, Kept>();
+interface DrawnStory extends Story, Pick<BodyProps, "width" | "theme" | "wrap" | "find"> {}
+// Cached: an item never changes, and a diff may have thousands of lines.
+const stories = new WeakMap<WorkItem, DrawnStory>();
 
 /** Problem, changes and diff; then the end of the output. */
 export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story {
-  const known = kept.get(item);
+  const known = stories.get(item);
   if (known && known.width === width && known.theme === theme && known.wrap === wrap && known.find === find)
     return known;
   const { problem, changes, diff, tail, streams } = item;
   const parts = [
-    // The detail is cut if the output below has all of it.
+    // With output below, the detail is cut, because the output has all of it.
     problem
       ? problemLines(
-          causeFirst(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item.exitStatus),
+          causeFirst(tail.trim() === "" ? problem : endOfDetail(problem, mostDetailLines), item.exitStatus),
           item,
           theme,
           width,
@@ -79,11 +79,11 @@ export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story 
   const rows = { width: outputWidth(width), wrap, find: finder(find) };
   const output = tail.trim() === "" ? [] : outputRows(tail, (line) => (streams?.[line] === "e" ? "err" : "out"), rows);
   const story = { width, theme, wrap, find, before, output };
-  kept.set(item, story);
+  stories.set(item, story);
   return story;
 }
 
-/** A problem as views draw it: message, place, detail, hint. */
+/** A problem as lines: message, position (unless it is the step's own), detail, hint. */
 export function problemLines(
   problem: Problem,
   { position }: Pick<WorkItem, "position">,
@@ -108,14 +108,15 @@ function barred(bar: string, text: string): Line {
   return [span(`   ${bar} `, "muted"), span(text)];
 }
 
-/** A text behind a label; its further lines begin below its first. */
-export function hung(label: string, text: string, width: number, role: Role): Line[] {
+/** A text behind a label; further lines are indented to the text's first column. */
+export function hung(label: string, text: string, width: number, role: TextRole): Line[] {
   const indent = 1 + widthOf(label);
   return wrapWords(text, width - indent - 1).map((part, index) =>
     index === 0 ? [span(` ${label}`, role), span(part)] : [span(" ".repeat(indent)), span(part)],
   );
 }
 
+/** A line for each change, with name, present and wanted value; two lines where they do not fit. */
 export function changeLines(changes: readonly Change[], { glyphs }: Theme, width: number): Line[] {
   const column = Math.min(
     Math.max(...changes.map(({ name }) => widthOf(oneLine(name)))),
@@ -124,8 +125,8 @@ export function changeLines(changes: readonly Change[], { glyphs }: Theme, width
   return changes.flatMap(({ name, have, want }) => {
     const label = takeColumns(oneLine(name), column);
     const start: Line = [span(`   ${label}${" ".repeat(Math.max(0, column - widthOf(label)))}  `, "muted")];
-    const before = have === undefined ? "(absent)" : shown(have, glyphs);
-    const after = shown(want, glyphs);
+    const before = have === undefined ? "(absent)" : factText(have, glyphs);
+    const after = factText(want, glyphs);
     const arrow = ` ${glyphs.arrow} `;
     if (column + 6 + widthOf(before) + widthOf(arrow) + widthOf(after) <= width)
       return [[...start, span(before, "removed"), span(arrow, "muted"), span(after, "added")]];
@@ -137,14 +138,15 @@ export function changeLines(changes: readonly Change[], { glyphs }: Theme, width
   });
 }
 
-/** The first line of a fact, which may be a whole text, and the number of its lines. */
-function shown(value: string, { ellipsis }: Glyphs): string {
+/** The first line of a fact, and the number of its lines: a fact may be a whole file. */
+function factText(value: string, { ellipsis }: Glyphs): string {
   if (value === "") return "(empty)";
   const lines = value.replace(/\n$/, "").split("\n");
   const first = oneLine(lines[0] ?? "");
   return lines.length > 1 ? `${first} ${ellipsis} (${lines.length} lines)` : first;
 }
 
+/** The lines of a diff, coloured by their signs and wrapped. */
 export function diffLines(diff: string, width: number): Line[] {
   return diff
     .replace(/\n$/, "")
@@ -156,14 +158,14 @@ export function diffLines(diff: string, width: number): Line[] {
 }
 
 /** The sign at the start of a line has the same meaning as its colour. */
-function roleOfDiff(line: string): Role {
+function roleOfDiff(line: string): TextRole {
   if (line.startsWith("+++") || line.startsWith("---")) return "strong";
   if (line.startsWith("@@")) return "accent";
   if (line.startsWith("+")) return "added";
   return line.startsWith("-") ? "removed" : "plain";
 }
 
-/** The columns of a pane that output gets. */
+/** The columns for output in a pane of this width. */
 export function outputWidth(width: number): number {
   return Math.max(1, width - 6);
 }

@@ -2,13 +2,13 @@ import { shortDuration } from "#base/units.ts";
 import { quietOf, type WorkItem, outcomeLabel } from "../work-item.ts";
 import { outcomeMark } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import type { Window } from "./blocks.ts";
+import type { RowWindow } from "./blocks.ts";
 import { placeColumns, rowLines, type ScreenColumn } from "./table.ts";
 import { span, type Line } from "./text.ts";
 
 interface ItemListProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly items: readonly WorkItem[];
-  readonly window: Window;
+  readonly window: RowWindow;
   readonly selected: number;
   readonly width: number;
 }

@@ -2,15 +2,15 @@ import type { Outcome } from "#engine/events/event.ts";
 import type { StageModel } from "#engine/events/run-model.ts";
 import type { NodeRow, RowState } from "../node-row.ts";
 import { span, type Span } from "./text.ts";
-import type { Glyphs, Role } from "./theme.ts";
+import type { Glyphs, TextRole } from "./theme.ts";
 
-/** The wheel of running work; it turns once a second. */
+/** The picture of the wheel of running work; the next picture comes each second. */
 export function runningMark({ running }: Glyphs, now: number): string {
   return running[Math.floor(now / 1000) % running.length] ?? "";
 }
 
 /** A shape, and the colour that repeats its meaning. */
-type Mark = readonly [shape: keyof Glyphs, role: Role];
+type Mark = readonly [shape: keyof Glyphs, role: TextRole];
 
 const wheel: Mark = ["running", "running"];
 const outcomes: Readonly<Record<Outcome, Mark>> = {
@@ -53,7 +53,7 @@ export function stageMark({ state }: Pick<StageModel, "state">, glyphs: Glyphs, 
   return outcomeMark(state === "running" ? undefined : state, glyphs, now);
 }
 
-export function stateRole(state: RowState): Role {
+export function stateRole(state: RowState): TextRole {
   return states[state][1];
 }
 
@@ -63,6 +63,7 @@ export function stateLabel({ state }: Pick<NodeRow, "state">): string {
   return state === "lost" ? "reconnecting" : state.replace("-", " ");
 }
 
+/** The shape of a row's state; a node that is done with changes has the shape of a change. */
 export function stateMark(
   { state, changed, isForeseen }: Pick<NodeRow, "state" | "changed" | "isForeseen">,
   glyphs: Glyphs,

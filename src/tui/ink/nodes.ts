@@ -5,35 +5,35 @@ import { quietOf, type Quiet } from "../work-item.ts";
 import type { Filter, Sort } from "../row-order.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import { type Window, ruled } from "./blocks.ts";
+import { type RowWindow, ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLines, type ScreenColumn } from "./table.ts";
 import { commonStart, tellApart } from "./tell-apart.ts";
 import { widthOf } from "#base/text.ts";
 import { fit, lineWidth, oneLine, span, type Line, type Span } from "./text.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
 interface NodesProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly rows: readonly NodeRow[];
-  readonly window: Window;
+  readonly window: RowWindow;
   readonly selected: number;
   readonly width: number;
-  /** The sort order; a sorted role or datacenter has a column. */
+  /** The sort order; role or datacenter has a column while the rows are sorted by it. */
   readonly sort: Sort;
   /** The reason why an idle node waits, for its row. */
   readonly waits?: (name: string) => string | undefined;
 }
 
-/** The heading and the rows of the window; `common`: the common start of names that are cut. */
+/** The heading and the rows of the window. `common`: the common start of all names if names are cut, else empty. */
 export function nodeLines({ rows, window, selected, theme, width, now, usual, sort, waits }: NodesProps): {
   readonly lines: readonly Line[];
   readonly common: string;
 } {
   const { glyphs } = theme;
   const shown = rows.slice(window.top, window.end);
-  const place = (milestones: "column" | "step") =>
+  const placeWith = (milestones: "column" | "step") =>
     placeColumns(columnsFor({ rows, shown, glyphs, now, usual, sort, waits, milestones }), width - 4);
-  const wide = place("column");
-  const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : place("step");
+  const wide = placeWith("column");
+  const placed = wide.some(({ title }) => title === "MILESTONE") ? wide : placeWith("step");
   const [names] = placed;
   const areCut = names !== undefined && names.columns < (names.max ?? 0);
   const lines = [
@@ -58,7 +58,7 @@ interface ColumnOptions {
 
 function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
   const { rows, shown, glyphs, now, sort, milestones } = options;
-  // Over all rows, so that scrolling changes neither columns nor names.
+  // Measured over all rows, so that scrolling changes neither columns nor names.
   const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
   const names = rows.map(({ name }) => name);
   let labels: ReadonlyMap<string, string> | undefined;
@@ -98,10 +98,10 @@ function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
     { title: "", width: 10, drop: 7, cell: (row, width) => barCell(row, width, glyphs) },
     {
       title: "STEPS",
-      width: Math.max(6, ...shown.map((row) => stepsOf(row).length)),
+      width: Math.max(6, ...shown.map((row) => stepsText(row).length)),
       align: "right",
       drop: 3,
-      cell: (row) => [span(stepsOf(row), "muted")],
+      cell: (row) => [span(stepsText(row), "muted")],
     },
     ...(rows.some(({ unknown }) => unknown > 0)
       ? [
@@ -116,23 +116,23 @@ function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
       : []),
     { title: "CHG", width: 3, align: "right", drop: 2, cell: ({ changed }) => countCell(changed, "changed") },
     { title: "FAIL", width: 4, align: "right", drop: 2, cell: ({ failed }) => countCell(failed, "failed") },
-    { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeOf(row, now), "muted")] },
+    { title: "TIME", width: 6, align: "right", drop: 4, cell: (row) => [span(timeText(row, now), "muted")] },
   ];
 }
 
-/** A column for the sorted role or datacenter, which no other column has. */
+/** The column of the role or datacenter that rows are sorted by; no other column shows it. */
 function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly ScreenColumn<NodeRow>[] {
   if (sort !== "role" && sort !== "dc") return [];
-  const told = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
+  const text = (row: NodeRow) => (sort === "role" ? row.roles.join(",") : row.dc);
   const width = Math.min(
     16,
-    rows.reduce((most, row) => Math.max(most, widthOf(oneLine(told(row)))), 4),
+    rows.reduce((most, row) => Math.max(most, widthOf(oneLine(text(row)))), 4),
   );
-  return [{ title: sort === "role" ? "ROLE" : "DC", width, drop: 4, cell: (row) => [span(told(row), "accent")] }];
+  return [{ title: sort === "role" ? "ROLE" : "DC", width, drop: 4, cell: (row) => [span(text(row), "accent")] }];
 }
 
-/** `16/60`, with a `+` if more may come. */
-export function stepsOf({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
+/** Ended and planned steps: `16/60`, with a `+` if more may come; empty without planned steps. */
+export function stepsText({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
   return planned === 0 ? "" : `${ended}/${planned}${isOpen ? "+" : ""}`;
 }
 
@@ -140,13 +140,13 @@ function countCell(count: number, role: "changed" | "failed"): Line {
   return [count === 0 ? span("0", "muted") : span(String(count), role)];
 }
 
-function timeOf({ time, state }: NodeRow, now: number): string {
+function timeText({ time, state }: NodeRow, now: number): string {
   const milliseconds = time(now);
   if (milliseconds === undefined || state === "pending" || state === "not-started") return "";
   return shortDuration(milliseconds);
 }
 
-/** The node's present work, or the reason of its wait; the marker of a quiet step is never cut off. */
+/** The node's present work, or the reason of its wait. The marker of a quiet step always fits. */
 function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones, waits }: ColumnOptions): Line {
   const { item, reason, state, sending } = row;
   if (sending !== undefined && state === "running") return [span(sending)];
@@ -177,13 +177,13 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones,
   return [span(item?.title ?? "", "muted")];
 }
 
-/** A cause in so many columns; its exit code stays. */
+/** A cause in at most `width` columns; a cut keeps its exit code. */
 function fitCause(cause: string, width: number, glyphs: Glyphs): string {
   const [code = ""] = / \((?:exit|signal) \d+\)$/.exec(cause) ?? [];
   return `${fit(cause.slice(0, cause.length - code.length), width - code.length, glyphs)}${code}`;
 }
 
-/** The quiet marker: a shape, a word and how long. */
+/** The marker of a quiet step: a shape, a word and a time; empty for any other step. */
 export function quietSpans(quiet: Quiet | undefined, glyphs: Glyphs, now: number): readonly Span[] {
   if (quiet === undefined) return [];
   const text =
@@ -212,20 +212,20 @@ export interface CountsProps {
   readonly common: string;
   readonly theme: Theme;
   readonly width: number;
-  /** The visible part of the nodes, if not all are visible. */
-  readonly window?: Window;
+  /** The visible part of the nodes; absent: all are visible. */
+  readonly window?: RowWindow;
 }
 
 /** The rule above the nodes: counts by state, and the filter. On a narrow terminal the states are marks without words. */
 export function countsLine({ all, shown, filter, search, sort, common, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");
-  const place = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
+  const position = window ? `${window.top + 1}–${window.end} of ${shown}` : String(shown);
   const only = filtered.length === 0 ? [] : [span(" only "), span(filtered.join(" and "), "accent"), span(":")];
   const by = sort === "state" ? [] : [span(" by "), span(`${sort} `, "accent")];
-  const where = only.length === 0 && !window ? [] : [span(` ${place} `)];
-  const told = [...only, ...where, ...by];
-  const end = told.length === 0 ? [] : [...told, span(glyphs.rule, "muted")];
+  const where = only.length === 0 && !window ? [] : [span(` ${position} `)];
+  const parts = [...only, ...where, ...by];
+  const end = parts.length === 0 ? [] : [...parts, span(glyphs.rule, "muted")];
   const nodes = all.filter(({ isBastion }) => !isBastion);
   const start = common === "" ? [] : [span(` ${common}${glyphs.ellipsis}`, "muted")];
   const tries = [countSpans(nodes, start, glyphs, true), countSpans(nodes, [], glyphs, true)];
@@ -234,7 +234,7 @@ export function countsLine({ all, shown, filter, search, sort, common, theme, wi
 }
 
 function countSpans(nodes: readonly NodeRow[], start: Line, glyphs: Glyphs, hasWords: boolean): Line {
-  const counts: readonly (readonly [test: (row: NodeRow) => boolean, mark: string, word: string, role: Role])[] = [
+  const counts: readonly (readonly [test: (row: NodeRow) => boolean, mark: string, word: string, role: TextRole])[] = [
     [({ state }) => state === "failed", glyphs.failed, "failed", "failed"],
     [({ state }) => state === "unreachable", glyphs.failed, "unreachable", "failed"],
     [({ rank }) => rank === 1, glyphs.running[0] ?? "", "active", "running"],

@@ -1,10 +1,10 @@
 import { type KeyPress, linesMoved, typeInto } from "./keys.ts";
-import type { Pressed, RunUi } from "./run-ui.ts";
+import type { KeyResult, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { toShow } from "./step-body.ts";
+import { topToShow } from "./step-body.ts";
 
 /** The keys of a step's texts, beside the steps or over the whole terminal; undefined for every other key. */
-export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefined {
+export function pressOutputKey(scene: Scene, press: KeyPress): KeyResult | undefined {
   const { ui } = scene;
   switch (press.name) {
     case "/":
@@ -26,15 +26,18 @@ export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefin
       if (ui.find.text !== "") return { ui: { ...ui, find: { text: "" } } };
       return ui.full ? { ui: { ...ui, full: false } } : undefined;
     case "enter":
-      return { ui: { ...reading(scene), full: !ui.full } };
+      return { ui: { ...withVisibleStep(scene), full: !ui.full } };
     default:
-      return ui.full ? inFull(scene, press) : undefined;
+      return ui.full ? pressInFull(scene, press) : undefined;
   }
 }
 
-function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
+/** A key while a step fills the whole terminal. */
+function pressInFull(scene: Scene, { name }: KeyPress): KeyResult | undefined {
   const { ui, page } = scene;
-  const scroll = (to: number): Pressed => ({ ui: { ...reading(scene), bodyTop: Math.max(0, to), follow: false } });
+  const scroll = (to: number): KeyResult => ({
+    ui: { ...withVisibleStep(scene), bodyTop: Math.max(0, to), follow: false },
+  });
   const isPaged = /^page|^space/.test(name);
   const by = isPaged ? undefined : linesMoved(name === "J" || name === "K" ? name.toLowerCase() : name, 1);
   if (by !== undefined) return scroll(Math.min(page.count, ui.bodyTop + by));
@@ -50,13 +53,13 @@ function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
   }
 }
 
-/** The visible step stays, also when the next step begins. */
-function reading({ ui, item }: Scene): RunUi {
+/** The settings with the visible step selected: the step stays, also when the next step begins. */
+function withVisibleStep({ ui, item }: Scene): RunUi {
   return item ? { ...ui, step: item.key } : ui;
 }
 
-/** Goes to the next match or the one before; from the last match to the first. */
-function goToMatch(scene: Scene, by: 1 | -1): Pressed {
+/** Goes to the next match (1) or the match before (-1); after the last match comes the first. */
+function goToMatch(scene: Scene, by: 1 | -1): KeyResult {
   const { ui, page } = scene;
   const { matches } = page;
   if (!matches) return { ui, effect: { type: "say", text: "still reading the output" } };
@@ -66,14 +69,14 @@ function goToMatch(scene: Scene, by: 1 | -1): Pressed {
   const at = ui.find.row ?? (by === 1 ? ui.bodyTop - 1 : ui.bodyTop);
   const next = by === 1 ? matches.find((row) => row > at) : matches.findLast((row) => row < at);
   const row = next ?? (by === 1 ? first : last);
-  const to = { ...reading(scene), follow: false, bodyTop: toShow(row, ui.bodyTop, page.body) };
-  const found: Pressed = { ui: { ...to, find: { text: ui.find.text, row } } };
+  const to = { ...withVisibleStep(scene), follow: false, bodyTop: topToShow(row, ui.bodyTop, page.body) };
+  const found: KeyResult = { ui: { ...to, find: { text: ui.find.text, row } } };
   if (next !== undefined) return found;
   return { ...found, effect: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
 }
 
-/** A key while a search is typed; the search begins with Enter. */
-export function typeFind(scene: Scene, press: KeyPress): RunUi {
+/** The settings after a key while a search is typed; Enter begins the search. */
+export function typeOutputSearch(scene: Scene, press: KeyPress): RunUi {
   const { ui } = scene;
   const { typed = "", ...find } = ui.find;
   switch (press.name) {
@@ -82,7 +85,7 @@ export function typeFind(scene: Scene, press: KeyPress): RunUi {
     case "enter":
       // Nothing was typed: the former search continues.
       if (typed === "") return { ...ui, find };
-      return { ...reading(scene), follow: false, find: { text: typed, isNew: true } };
+      return { ...withVisibleStep(scene), follow: false, find: { text: typed, isNew: true } };
     default: {
       const next = typeInto(typed, press);
       return next === undefined ? ui : { ...ui, find: { ...find, typed: next } };

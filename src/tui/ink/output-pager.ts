@@ -1,7 +1,8 @@
 import { parseEvent } from "#engine/events/recording.ts";
+import type { RowWindow } from "./blocks.ts";
 import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 
-/** Reads bytes of a run's record, fewer at its end. */
+/** Reads `length` bytes of a run's record from the offset `at`; fewer at its end. */
 export type ReadRecord = (at: number, length: number) => Promise<Uint8Array>;
 
 /** A step's output on a node, and its layout. */
@@ -17,6 +18,7 @@ export interface OutputPlace {
   readonly find: string;
 }
 
+/** Whether two places have the same step, width, wrapping and search. */
 export function isSamePlace(a: OutputPlace, b: OutputPlace): boolean {
   return isSameStep(a, b) && a.width === b.width && a.wrap === b.wrap && a.find === b.find;
 }
@@ -28,14 +30,17 @@ export function isSameStep(a: OutputPlace, b: OutputPlace): boolean {
 /** The whole output of one step, as far as it has been read. */
 export type PagedOutput = Pick<OutputPager, "place" | "rows" | "matches" | "slice">;
 
-/** Bytes of one read; rows between two remembered places; rows that are kept around the visible ones. */
+/** Bytes of one read. */
 const portion = 1 << 20;
+/** Fewest rows between two remembered offsets. */
 const stride = 512;
+/** Rows that are loaded before and after the visible rows. */
 const around = 512;
 /** Most matches of a search that are remembered. */
 export const mostMatches = 10_000;
 
-interface Place {
+/** A remembered row of the output, and its place in the record. */
+interface RowOffset {
   readonly row: number;
   /** The offset of the event's line in the record. */
   readonly at: number;
@@ -43,7 +48,7 @@ interface Place {
 
 /**
  * The output of a step, read from the run's record during scrolling. Memory holds the rows around the visible ones, and
- * a place in the record for every few hundred rows. `news` is called when there are more rows.
+ * an offset in the record for every few hundred rows. `news` is called after each read that may have brought rows.
  */
 export class OutputPager {
   readonly place: OutputPlace;
@@ -51,31 +56,33 @@ export class OutputPager {
   readonly #read: ReadRecord;
   readonly #news: () => void;
   readonly #needles: readonly [output: Buffer, started: Buffer];
-  #places: Place[] = [];
+  #offsets: RowOffset[] = [];
   #rows = 0;
   #matches: number[] = [];
-  /** Bytes of the record that were scanned, and the number of the last event to scan. */
+  /** Bytes of the record that were scanned. */
   #scanned = 0;
+  /** The number of the last event to scan. */
   #until = 0;
+  /** Counts restarts: a scan of an earlier turn changes nothing any more. */
   #turn = 0;
   #isScanning = false;
   #isComplete = false;
   #window: { readonly top: number; readonly rows: readonly OutputRow[] } | undefined;
-  #wanted: Window | undefined;
+  #wanted: RowWindow | undefined;
   #isLoading = false;
 
   constructor(place: OutputPlace, read: ReadRecord, news: () => void) {
     const { node, step, find } = place;
     [this.place, this.#find, this.#read, this.#news] = [place, finder(find), read, news];
     // In JSON no text can contain these words: its quotes are escaped.
-    const whose = `"node":${JSON.stringify(node)},`;
+    const ofNode = `"node":${JSON.stringify(node)},`;
     this.#needles = [
-      Buffer.from(`"type":"step.output",${whose}"step":${JSON.stringify(step)},`),
-      Buffer.from(`"type":"step.started",${whose}`),
+      Buffer.from(`"type":"step.output",${ofNode}"step":${JSON.stringify(step)},`),
+      Buffer.from(`"type":"step.started",${ofNode}`),
     ];
   }
 
-  /** Whether all was read once; before that the pager has less than the model. */
+  /** Whether the record was read to its end once; before that the model may have more lines. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -85,7 +92,7 @@ export class OutputPager {
     return this.#rows;
   }
 
-  /** The rows in which a match begins; of very many the first {@link mostMatches}. */
+  /** The rows in which a match begins, at most the first {@link mostMatches}. */
   get matches(): readonly number[] {
     return this.#matches;
   }
@@ -111,7 +118,7 @@ export class OutputPager {
   /** Begins anew after a replay went back. */
   #restart(): void {
     this.#turn += 1;
-    [this.#places, this.#rows, this.#matches, this.#scanned, this.#window] = [[], 0, [], 0, undefined];
+    [this.#offsets, this.#rows, this.#matches, this.#scanned, this.#window] = [[], 0, [], 0, undefined];
   }
 
   async #scan(): Promise<void> {
@@ -120,7 +127,7 @@ export class OutputPager {
       for (let until = -1; until !== this.#until;) {
         const turn = this.#turn;
         until = this.#until;
-        await this.#each({
+        await this.#walk({
           start: this.#scanned,
           until,
           call: (at, rows) => void (turn === this.#turn && this.#count(at, rows)),
@@ -138,11 +145,11 @@ export class OutputPager {
 
   #count(at: number, rows: readonly OutputRow[] | "started"): void {
     if (rows === "started") {
-      [this.#places, this.#rows, this.#matches, this.#window] = [[], 0, [], undefined];
+      [this.#offsets, this.#rows, this.#matches, this.#window] = [[], 0, [], undefined];
       return;
     }
-    const last = this.#places.at(-1);
-    if (!last || this.#rows - last.row >= stride) this.#places.push({ row: this.#rows, at });
+    const last = this.#offsets.at(-1);
+    if (!last || this.#rows - last.row >= stride) this.#offsets.push({ row: this.#rows, at });
     for (const [index, { isMatch }] of rows.entries())
       if (isMatch && this.#matches.length < mostMatches) this.#matches.push(this.#rows + index);
     this.#rows += rows.length;
@@ -154,14 +161,14 @@ export class OutputPager {
       while (this.#wanted) {
         const { top, end } = this.#wanted;
         this.#wanted = undefined;
-        const from = this.#places.findLast(({ row }) => row <= top) ?? { row: 0, at: 0 };
+        const from = this.#offsets.findLast(({ row }) => row <= top) ?? { row: 0, at: 0 };
         const rows: OutputRow[] = [];
         const call = (_: number, some: readonly OutputRow[] | "started") => {
           if (some === "started") return undefined;
           rows.push(...some);
           return from.row + rows.length >= end ? "enough" : undefined;
         };
-        await this.#each({ start: from.at, until: this.#until, call });
+        await this.#walk({ start: from.at, until: this.#until, call });
         this.#window = { top: from.row, rows };
       }
     } catch {
@@ -172,8 +179,11 @@ export class OutputPager {
     }
   }
 
-  /** Calls `call` for each event of the step from `start` on, up to the event `until`, and `passed` with the offset reached. */
-  async #each({ start, until, call, passed = () => undefined }: Walk): Promise<void> {
+  /**
+   * Calls `call` for each output of the step from the offset `start` on, up to the event `until`, and `passed` with each offset
+   * reached.
+   */
+  async #walk({ start, until, call, passed = () => undefined }: Walk): Promise<void> {
     let at = start;
     let rest: Buffer = Buffer.alloc(0);
     for (;;) {
@@ -200,11 +210,11 @@ export class OutputPager {
   *#eventsIn(buffer: Buffer, end: number) {
     const next = this.#needles.map((needle) => buffer.indexOf(needle));
     for (;;) {
-      const found = next.filter((place) => place >= 0 && place < end);
+      const found = next.filter((index) => index >= 0 && index < end);
       if (found.length === 0) return;
-      const place = Math.min(...found);
-      const which = next.indexOf(place);
-      const [from, to] = [buffer.lastIndexOf(10, place) + 1, buffer.indexOf(10, place)];
+      const first = Math.min(...found);
+      const which = next.indexOf(first);
+      const [from, to] = [buffer.lastIndexOf(10, first) + 1, buffer.indexOf(10, first)];
       yield { from, to, isStart: which === 1 };
       next[which] = buffer.indexOf(this.#needles[which as 0 | 1], to);
     }
@@ -224,14 +234,11 @@ export class OutputPager {
   }
 }
 
+/** A walk over the record. */
 interface Walk {
   readonly start: number;
   readonly until: number;
+  /** Takes the offset of an event and its rows, or “started” when the step begins (again); “enough” ends the walk. */
   readonly call: (at: number, rows: readonly OutputRow[] | "started") => "enough" | undefined | void;
   readonly passed?: (at: number) => void;
-}
-
-interface Window {
-  readonly top: number;
-  readonly end: number;
 }

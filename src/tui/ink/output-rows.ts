@@ -1,18 +1,18 @@
 import { oneLine, span, wrapText, type Line, type Span } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
-export type Stream = "out" | "err";
+export type StreamName = "out" | "err";
 
-/** From one place in a text to another. */
-export type Range = readonly [from: number, to: number];
+/** A part of a text: the index of its first character, and the index after its last. */
+export type TextRange = readonly [from: number, to: number];
 
 /** A row of output as wide as the pane; longer where lines are not wrapped. */
 export interface OutputRow {
   readonly text: string;
-  readonly stream: Stream;
+  readonly stream: StreamName;
   /** The matches of a search; a match that continues in the next row is marked in both. */
-  readonly marks?: readonly Range[];
-  /** A match begins here. */
+  readonly marks?: readonly TextRange[];
+  /** A match begins in this row. */
   readonly isMatch?: true;
 }
 
@@ -21,7 +21,7 @@ export interface RowOptions {
   readonly width: number;
   /** Whether long lines continue in the next row; else each is one row. */
   readonly wrap: boolean;
-  /** The search. */
+  /** The searched expression. */
   readonly find?: RegExp | undefined;
 }
 
@@ -34,7 +34,7 @@ export function finder(text: string): RegExp | undefined {
 /** The rows of an output; `streamOf` gives the stream of a line. */
 export function outputRows(
   text: string,
-  streamOf: (line: number) => Stream,
+  streamOf: (line: number) => StreamName,
   { width, wrap, find }: RowOptions,
 ): readonly OutputRow[] {
   return text
@@ -50,7 +50,7 @@ export function outputRows(
         const end = start + part.length;
         const marks = found
           .filter(([from, to]) => from < end && to > start)
-          .map(([from, to]): Range => [Math.max(0, from - start), Math.min(end, to) - start]);
+          .map(([from, to]): TextRange => [Math.max(0, from - start), Math.min(end, to) - start]);
         const isMatch = found.some(([from]) => from >= start && from < end);
         start = end;
         return { text: part, stream, ...(marks.length > 0 && { marks }), ...(isMatch && { isMatch }) };
@@ -58,8 +58,8 @@ export function outputRows(
     });
 }
 
-function matchesIn(text: string, find: RegExp): readonly Range[] {
-  return Array.from(text.matchAll(find), ({ 0: match, index }): Range => [index, index + match.length]);
+function matchesIn(text: string, find: RegExp): readonly TextRange[] {
+  return Array.from(text.matchAll(find), ({ 0: match, index }): TextRange => [index, index + match.length]);
 }
 
 /** A row of output with its gutter; stderr has a mark and a colour of its own. */
@@ -69,7 +69,7 @@ export function outputLine({ text, stream, marks }: OutputRow, { bar }: Pick<Gly
   return [gutter, ...marked(isError ? span(text, "stderr") : span(text), marks)];
 }
 
-function marked(whole: Span, marks: readonly Range[] = []): readonly Span[] {
+function marked(whole: Span, marks: readonly TextRange[] = []): readonly Span[] {
   const spans: Span[] = [];
   let at = 0;
   for (const [from, to] of marks) {
@@ -79,7 +79,7 @@ function marked(whole: Span, marks: readonly Range[] = []): readonly Span[] {
   return [...spans, { ...whole, text: whole.text.slice(at) }].filter(({ text }) => text !== "");
 }
 
-/** Whether one of the line's pieces has a match. */
+/** Whether one of the line's spans has a match. */
 export function hasMatch(line: Line, find: RegExp): boolean {
   return line.some(({ text }) => oneLine(text).search(find) >= 0);
 }

@@ -1,13 +1,13 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import { ownProblems } from "../tally.ts";
 import { helpLines } from "./keys.ts";
-import { scrolled } from "./blocks.ts";
+import { scrolledText } from "./blocks.ts";
 import { runKeys } from "./footer.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Extent, SceneProps } from "./scene.ts";
 import { stageList } from "./stages.ts";
 import { span, wrapParts, wrapWords, type Line, justify } from "./text.ts";
-import type { Role, Theme } from "./theme.ts";
+import type { TextRole, Theme } from "./theme.ts";
 import { changeLines, diffLines } from "./item-body.ts";
 import { planOf, dryRunTotal, formatNodes, type DryRunStep, type DryRunPlan } from "../dry-run-plan.ts";
 
@@ -28,19 +28,24 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
     ],
     stages: () => stageList({ model, theme, width, now }),
     warnings: () => allWarnings(model, theme, width),
-    foresight: () => foresightLines(model, theme, width),
+    foresight: () => dryRunLines(model, theme, width),
   }[ui.overlay ?? "help"]();
   const title = { help: "keys", stages: "stages", warnings: "warnings", foresight: "changes that it would make" }[
     ui.overlay ?? "help"
   ];
-  const { top, lines } = scrolled([span(title, "accent")], content, { top: ui.overlayTop, room, width }, theme.glyphs);
+  const { top, lines } = scrolledText(
+    [span(title, "accent")],
+    content,
+    { top: ui.overlayTop, room, width },
+    theme.glyphs,
+  );
   return { lines, ui: { ...ui, overlayTop: top }, page: { list: Math.max(1, room - 1), body: 1, count: 0 } };
 }
 
-/** The meaning of the shapes. */
+/** The shapes with their meanings. */
 function legend({ glyphs }: Theme, width: number): readonly Line[] {
   const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending, warning, running } = glyphs;
-  const shapes: readonly (readonly [string, string, Role])[] = [
+  const shapes: readonly (readonly [string, string, TextRole])[] = [
     [ok, "in order", "ok"],
     [changed, "changed", "changed"],
     [wouldChange, "would change", "changed"],
@@ -58,8 +63,8 @@ function legend({ glyphs }: Theme, width: number): readonly Line[] {
   );
 }
 
-/** The problem that stopped the run, else the newest warning and the number of warnings. */
-export function warningLines(model: RunModel, { glyphs }: Theme): readonly Line[] {
+/** One line: the problem that stopped the run, else the newest warning and the number of warnings; empty without both. */
+export function troubleLines(model: RunModel, { glyphs }: Theme): readonly Line[] {
   const { warnings } = model;
   const own = model.problems.length > 0 ? ownProblems(model)[0] : undefined;
   if (own) return [[span(` ${glyphs.failed} `, "failed"), span(`${own.message}  [${own.code}]`)]];
@@ -85,37 +90,37 @@ function allWarnings({ warnings }: RunModel, { glyphs }: Theme, width: number): 
   );
 }
 
-/** Most lines of a diff here; the step itself shows all of it. */
-const DIFF = 40;
+/** Most lines of a diff in the plan; the step itself shows the whole diff. */
+const mostDiffLines = 40;
 
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
-export function foresightLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
-  const { changes, unknown } = known.get(model) ?? keep(model);
+export function dryRunLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
+  const { changes, unknown } = plans.get(model) ?? rememberPlan(model);
   if (changes.length + unknown.length === 0) return [[span("  nothing would change: all is in order", "ok")]];
   return [
     [span(` ${dryRunTotal(model)}`, "strong")],
     [],
     ...changes.flatMap((one) => [
-      headOf(one, theme.glyphs.wouldChange, theme, width),
-      ...reasonOf(one, width),
-      ...bodyOf(one, theme, width),
+      stepHead(one, theme.glyphs.wouldChange, theme, width),
+      ...reasonLines(one, width),
+      ...changeBody(one, theme, width),
       [],
     ]),
     ...(unknown.length > 0 ? [[span(" unknown until earlier steps are applied", "accent")]] : []),
-    ...unknown.flatMap((one) => [headOf(one, theme.glyphs.unknown, theme, width), ...reasonOf(one, width)]),
+    ...unknown.flatMap((one) => [stepHead(one, theme.glyphs.unknown, theme, width), ...reasonLines(one, width)]),
   ];
 }
 
-// The plan of a model never changes, and the overlay is drawn at each key.
-const known = new WeakMap<RunModel, DryRunPlan>();
+// Cached: a model never changes, and each key draws the overlay again.
+const plans = new WeakMap<RunModel, DryRunPlan>();
 
-function keep(model: RunModel): DryRunPlan {
-  const found = planOf(model);
-  known.set(model, found);
-  return found;
+function rememberPlan(model: RunModel): DryRunPlan {
+  const plan = planOf(model);
+  plans.set(model, plan);
+  return plan;
 }
 
-function headOf({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
+function stepHead({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
   const name = stage === title ? title : `${stage}: ${title}`;
   const left: Line = [
     span(" "),
@@ -127,17 +132,17 @@ function headOf({ stage, title, module, nodes }: DryRunStep, mark: string, { gly
 }
 
 /** The reason why the step is unknown, or the condition of its change. */
-function reasonOf({ reason }: DryRunStep, width: number): readonly Line[] {
+function reasonLines({ reason }: DryRunStep, width: number): readonly Line[] {
   if (reason === undefined) return [];
   return wrapWords(reason, width - 6).map((line): Line => [span("     "), span(line, "muted")]);
 }
 
-/** The diff first, then the other changes. */
-function bodyOf({ changes, diff }: DryRunStep, theme: Theme, width: number): readonly Line[] {
+/** The diff, then the other changes. */
+function changeBody({ changes, diff }: DryRunStep, theme: Theme, width: number): readonly Line[] {
   const lines = diff === undefined ? [] : diffLines(diff, width);
-  const rest = lines.length - DIFF;
+  const rest = lines.length - mostDiffLines;
   return [
-    ...lines.slice(0, DIFF),
+    ...lines.slice(0, mostDiffLines),
     ...(rest > 0 ? [[span(`   ${theme.glyphs.ellipsis} ${rest} more lines: open the step`, "muted")] as Line] : []),
     ...(changes.length > 0 ? changeLines(changes, theme, width) : []),
   ];

@@ -2,13 +2,16 @@ import { shortDuration } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { nodeRows } from "../node-row.ts";
-import { MAX_SPEED, type PlayerState } from "../player.ts";
+import { maxSpeed, type PlayerState } from "../player.ts";
 import { titled } from "./blocks.ts";
 import { takeColumns, widthOf } from "#base/text.ts";
 import { span, wrapParts, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** The open question and the answer as typed so far. A secret answer is not shown, nor its length. */
+/**
+ * A question, and the answer as typed so far; not even the length of a secret answer is shown. `follows`: lines on the run after a
+ * confirmation.
+ */
 export function questionLines(
   question: Question,
   open: number,
@@ -29,14 +32,14 @@ export function questionLines(
     return [
       ...head,
       ...follows.flatMap((one) => wrapWords(one, width - 4)).map((line): Line => [span("  "), span(line, "muted")]),
-      yesOrNo,
+      yesNoKeys,
     ];
   const shown = secret ? (typed === "" ? "" : "(typed, not shown)") : tailColumns(typed, width - 16);
   const label = secret ? "not shown" : "answer";
   return [...head, [span(`  ${label}: `, "muted"), span(shown), span(theme.unicode ? "█" : "_", "accent")]];
 }
 
-const yesOrNo: Line = [
+const yesNoKeys: Line = [
   span("  "),
   span("y", "strong"),
   span(" yes", "muted"),
@@ -46,25 +49,25 @@ const yesOrNo: Line = [
 ];
 
 /** The first four names, and the number of the others. */
-function firstOf(names: readonly string[]): string {
+function fewNames(names: readonly string[]): string {
   return names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
 }
 
-/** The end of a typed text that is longer than its field. */
+/** The text, or of a text longer than its field the end. */
 function tailColumns(text: string, width: number): string {
   let shown = text;
   while (widthOf(shown) > Math.max(1, width)) shown = shown.slice(takeColumns(shown, 1).length || 1);
   return shown;
 }
 
-/** After the first Ctrl-C: the running steps, and the choices. */
+/** The panel after a Ctrl-C: the running steps, and the choices. */
 export function stopLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
   const isAborting = model.stopping !== undefined && model.stopping.how !== "stop";
   const running = nodeRows(model).flatMap(({ name, items }) =>
     items.filter(({ outcome }) => outcome === undefined).map(({ title }) => `${name} ${title}`),
   );
-  const told = running.length === 0 ? "Nothing runs at the moment." : `Running: ${firstOf(running)}.`;
-  const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${told}` : `No new step starts. ${told}`;
+  const work = running.length === 0 ? "Nothing runs at the moment." : `Running: ${fewNames(running)}.`;
+  const text = isAborting ? `The running steps get TERM, after 5 s KILL. ${work}` : `No new step starts. ${work}`;
   const keys: readonly (readonly [string, string])[] = isAborting
     ? [
         ["d", "detach: the run goes on"],
@@ -92,11 +95,11 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
 /** The question before a run is resumed, with the nodes that continue. */
 export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
   const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
-  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${firstOf(left)}` : ""}.`;
+  const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${fewNames(left)}` : ""}.`;
   return [
     panelRule(`${theme.glyphs.unknown} resume`, theme, width),
     ...wrapWords(text, width - 4).map((line): Line => [span("  "), span(line, "strong")]),
-    yesOrNo,
+    yesNoKeys,
   ];
 }
 
@@ -110,7 +113,7 @@ export function playerLine(state: PlayerState, { glyphs }: Theme, width: number)
   const { playing, speed, at, from, to } = state;
   const whole = Math.max(1, to - from);
   const gone = Math.max(0, Math.min(whole, at - from));
-  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed >= MAX_SPEED ? "max" : `${speed}x`}  `;
+  const left = ` ${playing ? glyphs.play : glyphs.pause} ${speed >= maxSpeed ? "max" : `${speed}x`}  `;
   const right = `  ${shortDuration(gone)} / ${shortDuration(whole)} `;
   const room = Math.max(0, width - widthOf(left) - widthOf(right));
   const done = Math.round((gone / whole) * room);

@@ -6,7 +6,7 @@ import { besides, filled, ruled, titled, windowAround } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
-import { countsLine, nodeLines, stepsOf } from "./nodes.ts";
+import { countsLine, nodeLines, stepsText } from "./nodes.ts";
 import { isSamePlace, isSameStep, mostMatches, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
 import type { Extent, Scene, SceneProps } from "./scene.ts";
@@ -18,23 +18,24 @@ import type { Theme } from "./theme.ts";
 /** The large part of the view, and its state as the keys see it. */
 export type Main = Omit<Scene, "model" | "replay" | "question" | "showsStages">;
 
-/** The selection: a row, and one of its steps. */
-type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
+/** The shown rows, the selected row, and the selected one of its steps. */
+type RowChoice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | "item">;
 
 interface Area {
   readonly width: number;
   readonly height: number;
-  /** Rows for the nodes and the selected node's work together; of these, the fewest for that work. */
+  /** Rows for the nodes and the selected node's work together. */
   readonly inner: number;
+  /** The fewest of these rows that are for the selected node's work; 0: none. */
   readonly preview: number;
 }
 
-/** All nodes with the work of the selected one; or one node with its steps; or a page over both. */
+/** All nodes with the selected node's work; or one node with its steps; or an overlay. */
 export function arrangeMain(props: SceneProps, width: number, height: number): Main {
   const inner = Math.max(1, height - 2);
   const preview = inner >= 10 ? Math.max(6, Math.floor(inner * 0.4)) : 0;
   const area = { width, height, inner, preview };
-  const choice = choose(props, inner - preview);
+  const choice = chooseRow(props, inner - preview);
   const { pane, overlay } = props.ui;
   if (overlay !== undefined) return { ...choice, ...arrangeOverlay(props, width, height) };
   return {
@@ -43,7 +44,7 @@ export function arrangeMain(props: SceneProps, width: number, height: number): M
   };
 }
 
-function choose({ model, ui, now }: SceneProps, height: number): Choice {
+function chooseRow({ model, ui, now }: SceneProps, height: number): RowChoice {
   const rows = orderRows(nodeRows(model), {
     filter: ui.filter,
     search: ui.search,
@@ -64,14 +65,14 @@ function choose({ model, ui, now }: SceneProps, height: number): Choice {
 
 type Pane = Pick<Main, "lines" | "ui" | "page">;
 
-function paneOf(props: SceneProps, area: Area, choice: Choice, row: NodeRow): Pane {
+function paneOf(props: SceneProps, area: Area, choice: RowChoice, row: NodeRow): Pane {
   return props.ui.full && choice.item ? fullPane(props, area, row, choice.item) : nodePane(props, area, choice, row);
 }
 
 /** The texts of one step, over the whole pane. */
 function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item: WorkItem): Pane {
   const { ui, theme } = props;
-  const body = bodyOf(props, row, item, width, height - 1);
+  const body = stepBody(props, row, item, width, height - 1);
   const end = Math.min(body.count, body.top + body.room);
   const inSight = body.count > body.room ? [span(` ${body.top + 1}–${end} of ${body.count} `)] : [];
   const title = ruled(
@@ -93,7 +94,7 @@ function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item
   };
 }
 
-/** The scroll position and the search, as they were drawn. */
+/** The settings with the scroll position and the search as they were drawn. */
 function uiOf(ui: RunUi, { top: bodyTop, share: bodyShare, find }: StepBody): RunUi {
   return { ...ui, bodyTop, bodyShare, find };
 }
@@ -102,12 +103,18 @@ function extentOf({ room, count, matches }: StepBody, list: number, output?: Out
   return { list: Math.max(1, list), body: Math.max(1, room), count, matches, ...(output && { output }) };
 }
 
-/** The texts of a step, with its whole output once that has been read. */
-function bodyOf(props: SceneProps, row: NodeRow, item: WorkItem | undefined, width: number, height: number): StepBody {
+/** The texts of a step, with its whole output once the pager has read that. */
+function stepBody(
+  props: SceneProps,
+  row: NodeRow,
+  item: WorkItem | undefined,
+  width: number,
+  height: number,
+): StepBody {
   const place = item && outputPlace(row, item, width, props.ui);
-  const { output: known } = props;
-  const output = place && known && isSameStep(known.place, place) ? known : undefined;
-  // The output still has its former layout: the new one is being read.
+  const { output: pager } = props;
+  const output = place && pager && isSameStep(pager.place, place) ? pager : undefined;
+  // While rows of the new layout are being read, the output still has its former layout.
   const isOther = place !== undefined && output !== undefined && !isSamePlace(output.place, place);
   const isReading = isOther || props.isReading === true;
   return arrangeBody({ ...props, output, isReading, problem: row.problem, reason: row.reason }, item, width, height);
@@ -127,8 +134,13 @@ function foundSpans({ find, matches }: Pick<StepBody, "find" | "matches">): Line
   return [span(` “${find.text}” `, "accent"), span(`${found} `, count === 0 && matches ? "warning" : "strong")];
 }
 
-/** Steps and the selected step's texts: beside each other where there is room, else one below the other. */
-function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex, item }: Choice, row: NodeRow): Pane {
+/** The steps of a node, and the selected step's texts beside them, or on a narrow terminal below. */
+function nodePane(
+  props: SceneProps,
+  { width, height }: Area,
+  { items, itemIndex, item }: RowChoice,
+  row: NodeRow,
+): Pane {
   const { ui, theme, now } = props;
   const isWide = width >= 110;
   const room = isWide ? height - 1 : Math.min(items.length, Math.max(2, Math.floor((height - 2) * 0.4)));
@@ -136,7 +148,7 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   const listWidth = isWide ? Math.floor(width * 0.45) : width;
   const bodyWidth = isWide ? width - listWidth : width;
   const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
-  const body = bodyOf(props, row, item, bodyWidth, isWide ? height - 2 : height - 2 - list.length);
+  const body = stepBody(props, row, item, bodyWidth, isWide ? height - 2 : height - 2 - list.length);
   const head = item
     ? [
         ruled(
@@ -160,7 +172,7 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   };
 }
 
-/** The place of an item's whole output, if the model has only its last lines. */
+/** The place of a step's whole output; undefined if the model has all of it. */
 function outputPlace(
   row: NodeRow,
   { key, stage, above }: WorkItem,
@@ -174,7 +186,7 @@ function outputPlace(
 }
 
 /** The rows, and below them the present work of the selected node. */
-function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, selected, row, item }: Choice): Pane {
+function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, selected, row, item }: RowChoice): Pane {
   const { model, ui, theme } = props;
   const all = nodeRows(model);
   const room = Math.max(1, Math.min(Math.max(rows.length, 3), inner - preview));
@@ -224,7 +236,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1, count: 0 } };
 }
 
-/** The first failure, else an interrupted node, else a running one, else the first. */
+/** The index of the first failed row, else of an interrupted, else of a running node, else of the first node. */
 function rowToShow(rows: readonly NodeRow[]): number {
   const tests: readonly ((row: NodeRow) => boolean)[] = [
     ({ rank }) => rank === 0,
@@ -255,7 +267,7 @@ function nodeTitle(row: NodeRow, theme: Theme, width: number, now: number): Line
       ...(row.reason === undefined ? [] : [span(`  ${row.reason}`, row.rank === 0 ? "failed" : "muted")]),
       span(" "),
     ],
-    [span(` ${stepsOf(row) || "0"} steps `, "muted"), span(glyphs.rule, "muted")],
+    [span(` ${stepsText(row) || "0"} steps `, "muted"), span(glyphs.rule, "muted")],
     width,
     glyphs,
   );

@@ -1,12 +1,12 @@
 import { mayResume, repeatCommand } from "../repeat-command.ts";
 import { sorts, type Filter } from "../row-order.ts";
 import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto } from "./keys.ts";
-import { pressOutputKey, typeFind } from "./output-keys.ts";
-import type { Effect, Pressed, RunUi } from "./run-ui.ts";
+import { pressOutputKey, typeOutputSearch } from "./output-keys.ts";
+import type { RunEffect, KeyResult, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
 
 /** The view after a key, and its effect. Pure. */
-export function pressKey(scene: Scene, press: KeyPress): Pressed {
+export function pressKey(scene: Scene, press: KeyPress): KeyResult {
   const { ui } = scene;
   if (press.name === "ctrl+c")
     return { ui, effect: scene.replay ? { type: "leave", why: "detached" } : { type: "interrupt" } };
@@ -16,18 +16,18 @@ export function pressKey(scene: Scene, press: KeyPress): Pressed {
   if (ui.resuming) return decideResume(ui, press);
   if (scene.question) return typeAnswer(scene, press);
   if (ui.searching) return typeSearch(scene, press);
-  if (ui.find.typed !== undefined) return { ui: typeFind(scene, press) };
+  if (ui.find.typed !== undefined) return { ui: typeOutputSearch(scene, press) };
   if (ui.overlay !== undefined) return inOverlay(scene, press);
   return (
     atRest(scene, press) ??
     inReplay(scene, press) ??
     (ui.pane === "node" ? pressOutputKey(scene, press) : undefined) ??
-    shared(scene, press) ??
+    pressCommonKey(scene, press) ??
     (ui.pane === "node" ? inNode(scene, press) : inNodes(scene, press))
   );
 }
 
-function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
+function chooseStop({ ui }: Scene, { name }: KeyPress): KeyResult {
   switch (name) {
     case "w":
     case "enter":
@@ -44,23 +44,23 @@ function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
 }
 
 /** Only `y` resumes the run; every other key closes the question. */
-function decideResume(ui: RunUi, { name }: KeyPress): Pressed {
+function decideResume(ui: RunUi, { name }: KeyPress): KeyResult {
   const closed = { ...ui, resuming: false };
   return name === "y" ? { ui: closed, effect: { type: "resume" } } : { ui: closed };
 }
 
-function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
+function typeAnswer({ ui, question }: Scene, press: KeyPress): KeyResult {
   if (!question) return { ui };
   const { id, kind, secret } = question;
   const typed = ui.answer.id === id ? ui.answer.typed : "";
-  if (kind === "confirm") return decide(ui, id, press);
+  if (kind === "confirm") return decideConfirm(ui, id, press);
   switch (press.name) {
     case "escape":
     case "tab":
       return { ui: { ...ui, aside: true } };
     case "enter": {
       if (typed === "" && !secret) return { ui, effect: { type: "say", text: "type the answer, then Enter" } };
-      return answered(ui, id, typed);
+      return sendAnswer(ui, id, typed);
     }
     default: {
       const next = typeInto(typed, press);
@@ -69,20 +69,20 @@ function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
   }
 }
 
-function answered(ui: RunUi, id: string, value: string): Pressed {
+function sendAnswer(ui: RunUi, id: string, value: string): KeyResult {
   const sent = new Set([...ui.sent, id]);
   return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, effect: { type: "answer", id, value } };
 }
 
 /** A confirmation takes one key; every other key leaves it open. */
-function decide(ui: RunUi, id: string, { name }: KeyPress): Pressed {
+function decideConfirm(ui: RunUi, id: string, { name }: KeyPress): KeyResult {
   switch (name) {
     case "y":
     case "Y":
-      return answered(ui, id, "yes");
+      return sendAnswer(ui, id, "yes");
     case "n":
     case "N":
-      return answered(ui, id, "no");
+      return sendAnswer(ui, id, "no");
     case "escape":
     case "tab":
       return { ui: { ...ui, aside: true } };
@@ -91,9 +91,9 @@ function decide(ui: RunUi, id: string, { name }: KeyPress): Pressed {
   }
 }
 
-function typeSearch(scene: Scene, press: KeyPress): Pressed {
+function typeSearch(scene: Scene, press: KeyPress): KeyResult {
   const { ui } = scene;
-  const search = (text: string): Pressed => {
+  const search = (text: string): KeyResult => {
     const { selected: _, ...rest } = ui;
     return { ui: { ...rest, search: text, listTop: 0 } };
   };
@@ -110,7 +110,7 @@ function typeSearch(scene: Scene, press: KeyPress): Pressed {
   }
 }
 
-function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
+function inOverlay({ ui, page }: Scene, { name }: KeyPress): KeyResult {
   if (["escape", "q", "enter", "?", "s", "d", "w"].includes(name)) {
     const { overlay: _, ...rest } = ui;
     return { ui: { ...rest, overlayTop: 0 } };
@@ -119,14 +119,14 @@ function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
 }
 
 /** The keys of a run that has ended and may be resumed, while its nodes are listed. */
-function atRest({ ui, model }: Scene, { name }: KeyPress): Pressed | undefined {
+function atRest({ ui, model }: Scene, { name }: KeyPress): KeyResult | undefined {
   if (!ui.resting || ui.pane === "node" || !mayResume(model)) return undefined;
   if (name === "R") return { ui: { ...ui, resuming: true } };
   if (name === "c") return { ui, effect: { type: "copy", text: `kcore runs resume ${model.runId}` } };
   return undefined;
 }
 
-const replayKeys: Readonly<Record<string, Effect>> = {
+const replayKeys: Readonly<Record<string, RunEffect>> = {
   space: { type: "toggle" },
   left: { type: "seek", by: -5000 },
   right: { type: "seek", by: 5000 },
@@ -139,12 +139,13 @@ const replayKeys: Readonly<Record<string, Effect>> = {
   "-": { type: "speed", factor: 0.5 },
 };
 
-function inReplay({ ui, replay }: Scene, { name }: KeyPress): Pressed | undefined {
+function inReplay({ ui, replay }: Scene, { name }: KeyPress): KeyResult | undefined {
   const effect = replay ? replayKeys[name] : undefined;
   return effect && { ui, effect };
 }
 
-function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
+/** The keys that mean the same in the list of nodes and in a node. */
+function pressCommonKey(scene: Scene, { name }: KeyPress): KeyResult | undefined {
   const { ui, model, row } = scene;
   switch (name) {
     case "q":
@@ -166,14 +167,14 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
         effect: { type: "copy", text: repeatCommand(model.command, row && !row.isBastion ? row.name : undefined) },
       };
     case "o":
-      return ui.pane === "node" ? follow(scene) : open(scene);
+      return ui.pane === "node" ? toggleFollow(scene) : openNode(scene);
     default:
       return undefined;
   }
 }
 
-/** Follows the running step, or stops following. */
-function follow({ ui, item }: Scene): Pressed {
+/** Follows the output of the running step, or stops following. */
+function toggleFollow({ ui, item }: Scene): KeyResult {
   if (ui.follow && item?.outcome === undefined)
     return { ui: { ...ui, follow: false }, effect: { type: "say", text: "no longer following the output" } };
   const { step: _, ...rest } = ui;
@@ -183,7 +184,7 @@ function follow({ ui, item }: Scene): Pressed {
   };
 }
 
-function open({ ui, row }: Scene): Pressed {
+function openNode({ ui, row }: Scene): KeyResult {
   if (!row) return { ui };
   const { step: _, ...rest } = ui;
   const { name, rank } = row;
@@ -192,14 +193,14 @@ function open({ ui, row }: Scene): Pressed {
   };
 }
 
-function inNodes(scene: Scene, { name }: KeyPress): Pressed {
+function inNodes(scene: Scene, { name }: KeyPress): KeyResult {
   const { ui, rows, selected, page } = scene;
   const { selected: _, ...free } = ui;
-  const move = (to: number): Pressed => {
+  const move = (to: number): KeyResult => {
     const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
     return row ? { ui: { ...ui, selected: { name: row.name, rank: row.rank } } } : { ui };
   };
-  const filter = (wanted: Filter): Pressed => ({
+  const filter = (wanted: Filter): KeyResult => ({
     ui: { ...free, filter: ui.filter === wanted ? "all" : wanted, listTop: 0 },
   });
   const by = linesMoved(name, page.list);
@@ -209,7 +210,7 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
     case "enter":
     case "right":
     case "l":
-      return open(scene);
+      return openNode(scene);
     case "/":
       return { ui: { ...ui, searching: true } };
     case "f":
@@ -228,8 +229,8 @@ function inNodes(scene: Scene, { name }: KeyPress): Pressed {
   }
 }
 
-/** Sorts by the next criterion that the record knows of any node; the selected node stays selected. */
-function sortNext({ ui, model, row }: Scene): Pressed {
+/** Sorts by the next criterion for which the record has a value of any node; the selected node stays selected. */
+function sortNext({ ui, model, row }: Scene): KeyResult {
   const nodes = [...model.nodes.values()];
   const known = sorts.filter(
     (sort) =>
@@ -242,20 +243,20 @@ function sortNext({ ui, model, row }: Scene): Pressed {
   };
 }
 
-function inNode(scene: Scene, { name }: KeyPress): Pressed {
+function inNode(scene: Scene, { name }: KeyPress): KeyResult {
   const { ui, items, item, itemIndex, page } = scene;
   const { step: _, ...free } = ui;
-  // The search stays; its matches are at other places in another step.
+  // Another step keeps the search, but not the position of the present match.
   const find = { text: ui.find.text };
-  const move = (to: number): Pressed => {
+  const move = (to: number): KeyResult => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))];
     return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true, find } } : { ui };
   };
-  // The visible step stays, also when the next step begins.
-  const scroll = (by: number): Pressed => ({
+  // The visible step becomes the selected one, so that it stays when the next step begins.
+  const scroll = (by: number): KeyResult => ({
     ui: { ...ui, ...(item ? { step: item.key } : {}), bodyTop: Math.max(0, ui.bodyTop + by), follow: false },
   });
-  const neighbour = (by: 1 | -1): Pressed => {
+  const neighbour = (by: 1 | -1): KeyResult => {
     const row = scene.rows[Math.max(0, Math.min(scene.rows.length - 1, scene.selected + by))];
     return row
       ? { ui: { ...free, selected: { name: row.name, rank: row.rank }, stepTop: 0, bodyTop: 0, follow: true, find } }

@@ -2,11 +2,11 @@ import type { Rank } from "../node-row.ts";
 import type { Filter, Sort } from "../row-order.ts";
 import type { ScreenEffect } from "./keys.ts";
 
-/** The user's settings of the view: plain values, never changed in place. */
+/** An operator's settings of the view: plain values, never changed in place. */
 export interface RunUi {
-  /** All nodes, or the steps of one. */
+  /** All nodes, or the steps of one node. */
   readonly pane: "nodes" | "node";
-  /** The node that a key moved to; without one the first row counts as selected. */
+  /** The node that a key moved to; absent: `rowToShow` of panes.ts selects. */
   readonly selected?: { readonly name: string; readonly rank: Rank };
   readonly listTop: number;
   readonly filter: Filter;
@@ -14,7 +14,7 @@ export interface RunUi {
   readonly sort: Sort;
   /** Characters go into the search field. */
   readonly searching: boolean;
-  /** The step that a key moved to; without one the most important item (`mostImportant`). */
+  /** The key of the step that an operator moved to; absent: the most important item (`mostImportant`). */
   readonly step?: string;
   readonly stepTop: number;
   readonly bodyTop: number;
@@ -25,7 +25,7 @@ export interface RunUi {
   /** Long lines of output continue in the next row. */
   readonly wrap: boolean;
   /**
-   * After a change of wrapping: the share of all rows, 0 to 1, at which the body continues once their number is known.
+   * After a change of wrapping: the share of all rows, 0 to 1, above the visible ones; counts until their number is known.
    */
   readonly bodyShare?: number | undefined;
   readonly find: Find;
@@ -33,9 +33,9 @@ export interface RunUi {
   readonly overlayTop: number;
   /** The answer as typed so far, for the question of that id. */
   readonly answer: { readonly id: string; readonly typed: string };
-  /** Questions answered here whose answer the run has not yet confirmed. */
+  /** Ids of the questions that were answered in this view. */
   readonly sent: ReadonlySet<string>;
-  /** The open question was put aside for now. */
+  /** The operator has put the open question aside for now. */
   readonly aside: boolean;
   /** The run has ended, and the view stays open. */
   readonly resting: boolean;
@@ -43,7 +43,7 @@ export interface RunUi {
   readonly stopping: boolean;
   /** The question whether to resume the run is open. */
   readonly resuming: boolean;
-  /** A message for a short time; `until` on the real clock. */
+  /** A message for a short time; `until`: milliseconds since the epoch on the real clock. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 
@@ -82,7 +82,7 @@ export const freshUi: RunUi = {
 };
 
 /** An effect of a key beyond the view itself. */
-export type Effect =
+export type RunEffect =
   | ScreenEffect
   | { readonly type: "interrupt" }
   | { readonly type: "abort" }
@@ -95,7 +95,8 @@ export type Effect =
   | { readonly type: "step"; readonly direction: 1 | -1 }
   | { readonly type: "speed"; readonly factor: number };
 
-export interface Pressed {
+/** The settings after a key, and the key's effect. */
+export interface KeyResult {
   readonly ui: RunUi;
-  readonly effect?: Effect;
+  readonly effect?: RunEffect;
 }

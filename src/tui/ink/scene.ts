@@ -4,25 +4,27 @@ import type { NodeRow } from "../node-row.ts";
 import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
 import type { OutputPlace, PagedOutput } from "./output-pager.ts";
-import type { Pace } from "../time-left.ts";
+import type { RunPace } from "../time-left.ts";
 import type { DryRunResult } from "../questions.ts";
 import type { RunUi } from "./run-ui.ts";
-import type { Size } from "./screen.ts";
+import type { TerminalSize } from "./screen.ts";
 import type { Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
+/** All inputs of a frame of the run view. */
 export interface SceneProps {
   readonly model: RunModel;
   readonly ui: RunUi;
-  readonly size: Size;
+  readonly size: TerminalSize;
   readonly theme: Theme;
-  /** Milliseconds since the epoch: `now` by the run's clock, which a replay sets; `real` by the operator's. */
+  /** Milliseconds since the epoch by the run's clock, which a replay sets. */
   readonly now: number;
+  /** Milliseconds since the epoch by the operator's clock. */
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
-  readonly paces?: readonly Pace[];
-  /** The last dry run of the same kind, once it is known. */
+  readonly paces?: readonly RunPace[];
+  /** The last dry run of the same kind; undefined while it is not known. */
   readonly lastDryRun?: () => DryRunResult | undefined;
   readonly player?: PlayerState;
   /** The whole output of one step; other steps show the model's last lines. */
@@ -33,9 +35,9 @@ export interface SceneProps {
 
 /** A frame, and its state as the keys see it. */
 export interface Scene {
-  /** From top to bottom; as many as the terminal has rows. */
+  /** From top to bottom; as many as the terminal has rows, or one on a terminal that is too small. */
   readonly lines: readonly Line[];
-  /** The user's settings, with scroll positions that fit. */
+  /** The operator's settings, with scroll positions that fit. */
   readonly ui: RunUi;
   readonly model: RunModel;
   readonly rows: readonly NodeRow[];
@@ -52,13 +54,16 @@ export interface Scene {
   readonly page: Extent;
 }
 
+/** The numbers of rows that keys scroll by and move in. */
 export interface Extent {
-  /** Rows that the list and the body show. */
+  /** Visible rows of the list. */
   readonly list: number;
+  /** Visible rows of the body. */
   readonly body: number;
-  /** Rows of the whole body, and those in which a match begins, once known. */
+  /** Rows of the whole body. */
   readonly count: number;
+  /** The rows of the body in which a match begins; undefined without a search, or while the output is being read. */
   readonly matches?: readonly number[] | undefined;
-  /** The place of the visible step, whose whole output may be read. */
+  /** The place of the visible step's whole output, if the model has only its last lines. */
   readonly output?: OutputPlace;
 }

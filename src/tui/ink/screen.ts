@@ -7,7 +7,7 @@ import { keyPresses, type KeyPress, type ScreenEffect } from "./keys.ts";
 import { type Line, paintLine } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-export interface Size {
+export interface TerminalSize {
   readonly columns: number;
   readonly rows: number;
 }
@@ -16,8 +16,8 @@ export interface ScreenOptions {
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
   readonly theme: Theme;
-  /** The whole frame: at most `rows` rows of at most `columns` columns. */
-  readonly draw: (size: Size) => readonly Line[];
+  /** Returns the whole frame: at most `rows` lines, each of which is cut to `columns`. */
+  readonly draw: (size: TerminalSize) => readonly Line[];
   readonly onKey: (press: KeyPress) => void;
   /** A signal of another process, or a terminal that is gone (SIGHUP); Ctrl-C comes as a key. */
   readonly onSignal: (signal: "SIGINT" | "SIGTERM" | "SIGHUP") => void;
@@ -27,7 +27,7 @@ export interface ScreenOptions {
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * The terminal, taken for a view: alternate screen, raw mode, no cursor. An exception, `process.exit` or an unhandled signal
+ * The terminal while a view has it: alternate screen, raw mode, no cursor. An exception, `process.exit` or an unhandled signal
  * gives the terminal back first; only SIGKILL cannot. The alternate screen leaves the scrollback alone.
  */
 export class Screen {
@@ -51,8 +51,8 @@ export class Screen {
     this.#open();
   }
 
-  get size(): Size {
-    // A terminal may tell no size, although the types exclude that.
+  get size(): TerminalSize {
+    // A terminal may report no size, although the types exclude that.
     const { columns, rows } = this.#options.stdout as Partial<NodeJS.WriteStream>;
     return { columns: columns || 80, rows: rows || 24 };
   }
@@ -131,7 +131,7 @@ export class Screen {
     this.key();
   }
 
-  /** Draws everything again: another program has had the terminal, after SIGSTOP or by writing on it. */
+  /** Draws everything again, because another program has used the terminal: after SIGSTOP, or by writing on it. */
   async #takeAgain(): Promise<void> {
     if (this.#closed || this.#suspended || !this.#suspendInk) return;
     this.#suspended = true;

@@ -10,12 +10,12 @@ interface StagesProps extends Pick<SceneProps, "model" | "theme" | "now"> {
   readonly width: number;
 }
 
-/** Milliseconds a stage took so far; undefined before it began. */
+/** Milliseconds that a stage took by `now`; undefined before it began. */
 export function stageTime({ startedAt, endedAt }: StageModel, now: number): number | undefined {
   return startedAt === undefined ? undefined : (endedAt ?? now) - startedAt;
 }
 
-/** Stages side by side, in at most `height` lines; beyond that a row of shapes and the names of running stages. */
+/** Stages side by side in at most `height` lines; else one line of shapes and the running stages, or the first failed one. */
 export function stageStrip({ model, theme, width, now }: StagesProps, height: number): readonly Line[] {
   if (model.stages.length === 0 || height < 1) return [];
   const labels = model.stages.map((stage) => stageLabel(stage, theme, now));
@@ -36,32 +36,32 @@ function stageLabel(stage: StageModel, { glyphs }: Theme, now: number): readonly
 function shortStrip({ model: { stages }, theme: { glyphs }, now }: StagesProps): Line {
   const over = stages.filter(({ state }) => state !== "pending" && state !== "running").length;
   const running = stages.filter(({ state }) => state === "running");
-  const told = running.length > 0 ? running : stages.filter(({ state }) => state === "failed").slice(0, 1);
+  const named = running.length > 0 ? running : stages.filter(({ state }) => state === "failed").slice(0, 1);
   return [
     span(" "),
     ...stages.slice(0, 40).map((stage) => stageMark(stage, glyphs, now)),
     span(` ${over}/${stages.length} stages`, "muted"),
-    ...told.flatMap((stage) => {
+    ...named.flatMap((stage) => {
       const time = stageTime(stage, now) ?? 0;
       return [span("  "), span(stage.id, "strong"), span(` ${shortDuration(time)}`, "muted")];
     }),
   ];
 }
 
-/** Stages one below the other, with notes of their actions on the bastion. */
+/** Stages one below the other, with up to three notes of running and failed actions on the bastion. */
 export function stageList({ model, theme, width, now }: StagesProps): readonly Line[] {
   const { glyphs } = theme;
   return model.stages.flatMap((stage) => {
     const time = stageTime(stage, now);
     const isNow = stage.state === "running" || stage.state === "failed";
-    const said = stage.state === "pending" || stage.state === "skipped" ? "" : shortDuration(time ?? 0);
+    const timeText = stage.state === "pending" || stage.state === "skipped" ? "" : shortDuration(time ?? 0);
     const line = justify(
       [
         span(" "),
         stageMark(stage, glyphs, now),
         span(` ${stage.id}`, isNow ? "strong" : stage.state === "pending" ? "muted" : "plain"),
       ],
-      [span(said, "muted")],
+      [span(timeText, "muted")],
       width,
       glyphs,
     );

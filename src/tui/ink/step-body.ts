@@ -11,27 +11,31 @@ import type { Theme } from "./theme.ts";
 
 interface StepBodyProps extends Pick<SceneProps, "theme" | "now" | "usual" | "isReading"> {
   readonly ui: Pick<RunUi, "follow" | "bodyTop" | "bodyShare" | "wrap" | "find">;
-  /** The whole output of the item, once read. */
+  /** The whole output of the item, once the pager has read it. */
   readonly output?: PagedOutput | undefined;
-  /** The problem of the node itself, or the reason of its wait; shown first. */
+  /** The problem of the node itself, which is shown first. */
   readonly problem?: Problem | undefined;
+  /** The reason why the node waits, which is shown first unless there is a problem. */
   readonly reason?: string | undefined;
 }
 
 /** The texts of a step, as far as there is room. */
 export interface StepBody {
   readonly lines: readonly Line[];
-  /** The part of the body in sight, and the rows of the whole. */
+  /** The first visible row of the body. */
   readonly top: number;
+  /** As `bodyShare` of the settings, while it still counts. */
   readonly share?: number | undefined;
+  /** Rows that are visible at once. */
   readonly room: number;
+  /** Rows of the whole body. */
   readonly count: number;
   readonly find: Find;
   /** Rows of the body with a match; undefined while the output is being read, or without a search. */
   readonly matches?: readonly number[] | undefined;
 }
 
-/** The head of a step stays; its body scrolls, and shows its end while the running step is followed. */
+/** Lays out a step's texts: its head stays; its body scrolls, and shows its end while the view follows the running step. */
 export function arrangeBody(
   { ui, theme, now, usual, output, isReading = false, problem, reason }: StepBodyProps,
   item: WorkItem | undefined,
@@ -67,12 +71,12 @@ export function arrangeBody(
       : undefined;
   const share = isReading ? ui.bodyShare : undefined;
   const begin = ui.bodyShare === undefined || isReading ? ui.bodyTop : Math.round(ui.bodyShare * count);
-  const sought = matches ? goToFirst(find, matches, begin) : find;
-  const isJump = sought !== find && sought.row !== undefined;
-  const start = isJump ? toShow(sought.row ?? 0, begin, left) : begin;
+  const current = matches ? goToFirst(find, matches, begin) : find;
+  const isJump = current !== find && current.row !== undefined;
+  const start = isJump ? topToShow(current.row ?? 0, begin, left) : begin;
   const { top, end } = windowAround(count, left, isFollowing ? count : start);
   const [from, to] = [top, end].map((at) => Math.max(0, at - before.length)) as [number, number];
-  // The model has the end of the output, which is there at once.
+  // The end of the output comes from the model, which has it at once.
   const isTail = output === undefined || isFollowing;
   const [skipped, length] = [rows - story.output.length, to - from];
   const shown = isTail
@@ -85,33 +89,33 @@ export function arrangeBody(
     ...before.slice(top, end).map((line) => markLine(line, wanted)),
     ...[...missing, ...shown].map((row) => outputLine(row, theme.glyphs)),
   ];
-  const at = sought.row === undefined ? -1 : sought.row - top;
+  const at = current.row === undefined ? -1 : current.row - top;
   const isHere = at >= 0 && at < end - top && wanted !== undefined;
-  if (isHere) lines[head.length + at] = pointedAt(lines[head.length + at] ?? [], theme);
+  if (isHere) lines[head.length + at] = withPointer(lines[head.length + at] ?? [], theme);
   const hidden = count - end;
   if (hidden > 0 && left > 1 && !(isHere && at === end - top - 1))
     lines[lines.length - 1] = [span(`   ${theme.glyphs.down} ${hidden + 1} more lines`, "muted")];
-  return { lines, top, share, room: left, count, find: sought, matches };
+  return { lines, top, share, room: left, count, find: current, matches };
 }
 
 function rowsOfMatches(rows: readonly OutputRow[]): readonly number[] {
   return rows.flatMap(({ isMatch }, index) => (isMatch ? [index] : []));
 }
 
-/** A new search goes to the first match from the visible rows on. */
+/** The search, which if it is new goes to the first match from the visible rows on. */
 function goToFirst(find: Find, matches: readonly number[], top: number): Find {
   if (!find.isNew) return find;
   const row = matches.find((match) => match >= top) ?? matches[0];
   return row === undefined ? { text: find.text } : { text: find.text, row };
 }
 
-/** The top of a window that shows this row; unchanged if it is visible. */
-export function toShow(row: number, top: number, room: number): number {
+/** The first row of a window that shows this row; `top` if the row is visible already. */
+export function topToShow(row: number, top: number, room: number): number {
   return row >= top && row < top + room - 1 ? top : Math.max(0, row - Math.floor(room / 3));
 }
 
-/** The line of the present match, with a pointer beside the colour. */
-function pointedAt(line: Line, { glyphs }: Theme): Line {
+/** The line of the present match with a pointer, since colour alone must not mark it. */
+function withPointer(line: Line, { glyphs }: Theme): Line {
   const [first, ...rest] = line;
   return [span(` ${glyphs.pointer} `, "accent"), span(first?.text.slice(3) ?? "", first?.role), ...rest];
 }

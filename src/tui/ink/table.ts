@@ -1,12 +1,12 @@
-import type { Window } from "./blocks.ts";
+import type { RowWindow } from "./blocks.ts";
 import { fitExactly, fitLine, lineWidth, padLine, span, type Line, type Span } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
 /** The room of a column on the terminal. */
-export interface Room {
+export interface ColumnRoom {
   /** The heading, where the title is too wide. */
   readonly short?: string;
-  /** Columns of the terminal that it takes at least. */
+  /** The minimum width. */
   readonly width: number;
   /** The column's share of the spare width; absent: the column does not grow. */
   readonly grow?: number;
@@ -15,45 +15,45 @@ export interface Room {
   /** The maximum width. */
   readonly max?: number;
   readonly align?: "right";
-  /** On a narrow terminal, columns with the highest number are left out first; 0 never is. */
+  /** On a narrow terminal, the column with the highest number is left out first; a column with 0 never is. */
   readonly drop: number;
 }
 
 /** One column of a table on the terminal. */
-export interface ScreenColumn<Row> extends Room {
+export interface ScreenColumn<Row> extends ColumnRoom {
   readonly title: string;
   readonly cell: (row: Row, width: number) => Line;
 }
 
 /** A column with its assigned width. */
-export interface Placed<Row> extends ScreenColumn<Row> {
+export interface PlacedColumn<Row> extends ScreenColumn<Row> {
   readonly columns: number;
 }
 
 const gap = 1;
 
-/** Chooses the columns that fit, and shares the spare width among them. */
-export function placeColumns<Row>(columns: readonly ScreenColumn<Row>[], width: number): readonly Placed<Row>[] {
-  let kept = [...columns];
-  const needs = () => kept.reduce((sum, column) => sum + column.width, 0) + gap * (kept.length - 1);
-  while (needs() > width && kept.length > 1) {
-    const worst = kept.reduce((one, other) => (other.drop > one.drop ? other : one));
+/** Chooses the columns that fit, and shares the spare width among these. */
+export function placeColumns<Row>(columns: readonly ScreenColumn<Row>[], width: number): readonly PlacedColumn<Row>[] {
+  let shown = [...columns];
+  const needs = () => shown.reduce((sum, column) => sum + column.width, 0) + gap * (shown.length - 1);
+  while (needs() > width && shown.length > 1) {
+    const worst = shown.reduce((one, other) => (other.drop > one.drop ? other : one));
     if (worst.drop === 0) break;
-    kept = kept.filter((column) => column !== worst);
+    shown = shown.filter((column) => column !== worst);
   }
   let spare = Math.max(0, width - needs());
   const ahead = new Map<ScreenColumn<Row>, number>();
-  for (const column of kept)
+  for (const column of shown)
     if (column.first) {
       const extra = Math.min(spare, (column.max ?? Infinity) - column.width);
       ahead.set(column, extra);
       spare -= extra;
     }
-  let shares = kept.reduce((sum, { grow = 0 }) => sum + grow, 0);
-  return kept.map((column) => {
+  let shares = shown.reduce((sum, { grow = 0 }) => sum + grow, 0);
+  return shown.map((column) => {
     const { grow = 0, max = Infinity } = column;
-    const given = ahead.get(column);
-    if (given !== undefined) return { ...column, columns: column.width + given };
+    const reserved = ahead.get(column);
+    if (reserved !== undefined) return { ...column, columns: column.width + reserved };
     const extra = shares === 0 ? 0 : Math.min(Math.floor((spare * grow) / shares), max - column.width);
     spare -= extra;
     shares -= grow;
@@ -62,7 +62,7 @@ export function placeColumns<Row>(columns: readonly ScreenColumn<Row>[], width: 
 }
 
 /** The line of headings. */
-export function headingLine<Row>(placed: readonly Placed<Row>[], glyphs: Glyphs): Line {
+export function headingLine<Row>(placed: readonly PlacedColumn<Row>[], glyphs: Glyphs): Line {
   return placed.flatMap(({ title, columns, align }, index) => [
     ...(index > 0 ? [span(" ".repeat(gap))] : []),
     span(fitExactly(title, columns, glyphs, align), "muted"),
@@ -70,7 +70,7 @@ export function headingLine<Row>(placed: readonly Placed<Row>[], glyphs: Glyphs)
 }
 
 interface RowsProps<Row> {
-  readonly window: Window;
+  readonly window: RowWindow;
   readonly selected: number;
   readonly glyphs: Glyphs;
   /** The title of the column that stands out in the selected row. */
@@ -81,7 +81,7 @@ interface RowsProps<Row> {
 
 /** The rows of the window; a pointer stands before the selected one. */
 export function rowLines<Row>(
-  placed: readonly Placed<Row>[],
+  placed: readonly PlacedColumn<Row>[],
   rows: readonly Row[],
   { window, selected, glyphs, name, mark }: RowsProps<Row>,
 ): readonly Line[] {
@@ -104,7 +104,7 @@ export function rowLines<Row>(
   });
 }
 
-function alignCell<Row>(cell: Line, { columns, align }: Placed<Row>, glyphs: Glyphs): Line {
+function alignCell<Row>(cell: Line, { columns, align }: PlacedColumn<Row>, glyphs: Glyphs): Line {
   if (align !== "right") return padLine(cell, columns, glyphs);
   const fitted = fitLine(cell, columns, glyphs);
   return [span(" ".repeat(columns - lineWidth(fitted))), ...fitted];

@@ -3,19 +3,19 @@ import { oneLine } from "./text.ts";
 import type { Glyphs } from "./theme.ts";
 
 /**
- * Names in at most `width` columns, no two of them alike. Short names stay whole. Long names lose their common part first, then
- * the ends of words that differ without them: `k3s-work…0001`, `w-fra1-0001`.
+ * Labels for names, in at most `width` columns and no two alike. Short names stay whole. Long names first lose their common parts,
+ * then the ends of words, as long as the names still differ: `k3s-work…0001`, `w-fra1-0001`.
  */
 export function tellApart(
   names: readonly string[],
   width: number,
   { ellipsis }: Pick<Glyphs, "ellipsis">,
 ): ReadonlyMap<string, string> {
-  const { labels } = last;
-  const isSame = last.width === width && last.ellipsis === ellipsis && labels.size === names.length;
+  const { labels } = lastLabels;
+  const isSame = lastLabels.width === width && lastLabels.ellipsis === ellipsis && labels.size === names.length;
   if (isSame && names.every((name) => labels.has(name))) return labels;
-  last = { width, ellipsis, labels: labelsOf(names, width, ellipsis) };
-  return last.labels;
+  lastLabels = { width, ellipsis, labels: labelNames(names, width, ellipsis) };
+  return lastLabels.labels;
 }
 
 /** The common start of all names in whole words; empty below three characters. */
@@ -34,11 +34,11 @@ interface KeptLabels {
 }
 
 /** The last labels: a run's names stay the same from frame to frame, in any order of rows. */
-let last: KeptLabels = { width: 0, ellipsis: "", labels: new Map() };
+let lastLabels: KeptLabels = { width: 0, ellipsis: "", labels: new Map() };
 
-function labelsOf(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
+function labelNames(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
   const labels = new Map<string, string>();
-  const taken = new Set<string>();
+  const used = new Set<string>();
   const long: string[] = [];
   for (const name of names) {
     const clean = oneLine(name);
@@ -46,35 +46,35 @@ function labelsOf(names: readonly string[], width: number, ellipsis: string): Re
       long.push(name);
       continue;
     }
-    taken.add(clean);
+    used.add(clean);
     labels.set(name, clean);
   }
   const short = long.length > 0 ? shorten(long.map(oneLine), width, ellipsis) : [];
   for (const [index, name] of long.entries()) {
     const label = short[index] ?? "";
-    // The last resort: its number among the long ones.
+    // The last resort is the name's number among the long names.
     const number = `${ellipsis}${index + 1}`;
-    const fits = widthOf(label) <= width && !taken.has(label);
-    const told = fits ? label : `${takeColumns(label, width - widthOf(number))}${number}`;
-    labels.set(name, told);
-    taken.add(told);
+    const fits = widthOf(label) <= width && !used.has(label);
+    const unique = fits ? label : `${takeColumns(label, width - widthOf(number))}${number}`;
+    labels.set(name, unique);
+    used.add(unique);
   }
   return labels;
 }
 
-/** Signs between words, and where a number begins within one. */
+/** Matches the signs between words, and the start of a number within a word. */
 const division = /([-._/: ]+|(?<=[a-z])(?=\d))/i;
 
-/** Words and the signs between them, in turn: names differ by their words. */
-type Parts = readonly string[];
+/** The words of a name and the signs between them, in turn. */
+type NameParts = readonly string[];
 
 function shorten(names: readonly string[], width: number, ellipsis: string): readonly string[] {
-  const all = names.map((name): Parts => name.split(division));
+  const all = names.map((name): NameParts => name.split(division));
   const [before, after] = commonEnds(all);
   const first = all[0] ?? [];
   const head = first.slice(0, before).join("");
   const end = after > 0 ? ellipsis : "";
-  let own: readonly Parts[] = all.map((parts) => parts.slice(before, parts.length - after));
+  let own: readonly NameParts[] = all.map((parts) => parts.slice(before, parts.length - after));
   const most = Math.max(...own.map(({ length }) => length));
   for (let word = 0; ; word += 2) {
     const room = width - Math.max(...own.map((parts) => widthOf(parts.join("")))) - end.length;
@@ -83,14 +83,14 @@ function shorten(names: readonly string[], width: number, ellipsis: string): rea
   }
 }
 
-/** The beginning of the common start that has room. */
+/** As much of the common start as has room. */
 function headIn(head: string, room: number, ellipsis: string): string {
   if (widthOf(head) <= room) return head;
   return room <= 0 ? "" : takeColumns(head, room - 1) + ellipsis;
 }
 
 /** The number of common parts at the start, and at the end: whole words with their dividers. */
-function commonEnds(all: readonly Parts[]): readonly [number, number] {
+function commonEnds(all: readonly NameParts[]): readonly [number, number] {
   const [first = []] = all;
   // A part of each name must remain.
   const most = Math.min(...all.map(({ length }) => length)) - 1;
@@ -103,7 +103,7 @@ function commonEnds(all: readonly Parts[]): readonly [number, number] {
 }
 
 /** The words at one place, each cut to the fewest letters that distinguish them. */
-function abbreviate(all: readonly Parts[], at: number): readonly Parts[] {
+function abbreviate(all: readonly NameParts[], at: number): readonly NameParts[] {
   const words = [...new Set(all.map((parts) => parts[at] ?? ""))];
   const longest = Math.max(...words.map(widthOf));
   let columns = 1;

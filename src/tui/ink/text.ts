@@ -1,17 +1,17 @@
 import { padColumns, takeColumns, widthOf } from "#base/text.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import type { Glyphs, Role, Theme } from "./theme.ts";
+import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
 /** A piece of a line. Painting makes a text from a node harmless for the terminal. */
 export interface Span {
   readonly text: string;
-  readonly role?: Role;
+  readonly role?: TextRole;
 }
 
-/** One row of the terminal, before it is cut to its width. */
+/** One row of the terminal, before it is cut to the terminal's width. */
 export type Line = readonly Span[];
 
-export function span(text: string, role?: Role): Span {
+export function span(text: string, role?: TextRole): Span {
   return role === undefined ? { text } : { text, role };
 }
 
@@ -24,7 +24,7 @@ export function oneLine(text: string): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** The text in at most `width` columns; a cut is marked. */
+/** The text on one line in at most `width` columns; an ellipsis marks a cut. */
 export function fit(text: string, width: number, { ellipsis }: Pick<Glyphs, "ellipsis">): string {
   const clean = oneLine(text);
   if (widthOf(clean) <= width) return clean;
@@ -75,7 +75,7 @@ export function justify(left: Line, right: Line, width: number, glyphs: Pick<Gly
   return [...padLine(left, width - needs - 1, glyphs), span(" "), ...end];
 }
 
-/** As many whole parts as fit into `width` columns, the first in any case. */
+/** As many whole parts as fit into `width` columns, but at least the first. */
 export function joinFitting(parts: readonly Line[], between: string, width: number): Line {
   let line: Line = [span(" ")];
   for (const [index, part] of parts.entries()) {
@@ -105,12 +105,12 @@ export function wrapText(text: string, width: number): readonly string[] {
   return wrapLines(text, width, () => 0);
 }
 
-/** The same, broken between words where a line has any. */
+/** As `wrapText`, but broken between words where a line has blanks. */
 export function wrapWords(text: string, width: number): readonly string[] {
   return wrapLines(text, width, (rest, most) => (rest[most.length] === " " ? most.length : most.lastIndexOf(" ")));
 }
 
-/** `blankIn`: the place of the blank at which to break, in a line of which `most` has room; 0 or less: none. */
+/** `blankIn`: the index of the blank at which to break `rest`, whose start `most` has room; 0 or less: break after `most`. */
 function wrapLines(text: string, width: number, blankIn: (rest: string, most: string) => number): readonly string[] {
   const lines: string[] = [];
   for (const line of cleanText(text).replaceAll("\t", "    ").split("\n")) {
@@ -155,8 +155,8 @@ function asciiOnly(text: string): string {
 export function paintLine(line: Line, width: number, theme: Theme): string {
   let painted = "";
   let text = "";
-  let role: Role = "plain";
-  // Neighbours of one role are painted together: each sequence costs ink more than the letters between.
+  let role: TextRole = "plain";
+  // Neighbours of one role are painted together, because a sequence costs Ink more time than letters.
   for (const piece of fitLine(line, width, theme.glyphs)) {
     const next = piece.role ?? "plain";
     if (next !== role) {

@@ -1,4 +1,4 @@
-/** The codes of each role on a terminal without colours: bold, dim, underline and inverse are no colours. */
+/** The codes of each role on a terminal without colours: bold, dim and inverse. */
 const plainCodes = {
   plain: "",
   strong: "1",
@@ -18,7 +18,7 @@ const plainCodes = {
 };
 
 /** The meaning of a piece of text; a theme decides its look. */
-export type Role = keyof typeof plainCodes;
+export type TextRole = keyof typeof plainCodes;
 
 /** Shapes that carry meaning without colour: in Unicode, and in ASCII for terminals that know no more. */
 const shapes = {
@@ -31,12 +31,12 @@ const shapes = {
   interrupted: ["!", "!"],
   pending: ["·", "."],
   warning: ["▲", "!"],
-  /** The pictures of the wheel, a second each. */
+  /** The pictures of the wheel; each is shown for a second. */
   running: ["◐◓◑◒", "|/-\\"],
   pointer: ["▸", ">"],
   rule: ["─", "-"],
   bar: ["│", "|"],
-  /** Three columns: a rule from which a bar hangs. */
+  /** A rule, three columns wide, from which a bar hangs. */
   hung: ["─┬─", "-+-"],
   /** From nothing to all, in eight steps. */
   levels: ["▁▂▃▄▅▆▇█", "_.-:=+*#"],
@@ -70,7 +70,7 @@ export interface Theme {
   readonly unicode: boolean;
   readonly glyphs: Glyphs;
   /** The text in the role's colours; nothing but the text where it has none. The text holds no sequences of its own. */
-  readonly paint: (role: Role, text: string) => string;
+  readonly paint: (role: TextRole, text: string) => string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -104,8 +104,8 @@ function depthOf(env: Environment, stdout: Pick<NodeJS.WriteStream, "getColorDep
 
 /** `COLORFGBG` is “foreground;background” in the numbers of the 16 colours, as rxvt and Konsole set it. */
 function backgroundOf(env: Environment): Theme["background"] {
-  const told = env["KCORE_BACKGROUND"];
-  if (told === "dark" || told === "light") return told;
+  const chosen = env["KCORE_BACKGROUND"];
+  if (chosen === "dark" || chosen === "light") return chosen;
   const number = Number((env["COLORFGBG"] ?? "").split(";").at(-1) || "NaN");
   if (!Number.isInteger(number)) return "unknown";
   return number === 7 || number > 8 ? "light" : "dark";
@@ -118,8 +118,8 @@ function hasUnicode(env: Environment): boolean {
   return /utf-?8/i.test(locale);
 }
 
-type Coloured = "muted" | "accent" | "ok" | "changed" | "failed" | "running" | "warning";
-type Palette = Readonly<Record<Coloured, string>>;
+type ColouredRole = "muted" | "accent" | "ok" | "changed" | "failed" | "running" | "warning";
+type Palette = Readonly<Record<ColouredRole, string>>;
 
 /**
  * Blue, orange and vermilion, bluish green: the pairs that matter (ok and failed, added and removed) stay apart for
@@ -167,7 +167,7 @@ const sixteen: Palette = {
   warning: "33",
 };
 
-function codesOf(depth: Theme["depth"], background: Theme["background"]): Readonly<Record<Role, string>> {
+function codesOf(depth: Theme["depth"], background: Theme["background"]): Readonly<Record<TextRole, string>> {
   if (depth === 0) return plainCodes;
   const palette = depth === 16 ? sixteen : palettes[background];
   return {

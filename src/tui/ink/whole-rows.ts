@@ -9,12 +9,12 @@ export interface Operation {
   readonly transformers?: readonly ((line: string, index: number) => string)[];
 }
 
-/** Cleaned rows of this frame and of the last one that are not plain, by their raw text. */
-let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
+/** By raw text, the cleaned rows of this frame and of the frame before; rows that are plain need no cleaning. */
+let [cleanedNow, cleanedBefore] = [new Map<string, string>(), new Map<string, string>()];
 
 /**
  * The rows of a frame in which each text has a row of its own (`Lines` of ./screen.ts), without Ink's grid of characters. Undefined for any other
- * frame, which Ink draws. `clean` is Ink's own writing of a line. The bundle calls this before Ink (scripts/build.ts).
+ * frame, which Ink draws itself. `clean` is Ink's own writing of a line. The bundle calls this before Ink (scripts/build.ts).
  */
 export function wholeRows(
   operations: readonly Operation[],
@@ -30,18 +30,18 @@ export function wholeRows(
       clean,
     ).trimEnd();
   }
-  [kept, earlier] = [new Map<string, string>(), kept];
+  [cleanedNow, cleanedBefore] = [new Map<string, string>(), cleanedNow];
   return rows.map((row = "") => row);
 }
 
 function cleaned(line: string, clean: (line: string) => string): string {
   if (isPlain(line)) return line;
-  let known = kept.get(line) ?? earlier.get(line);
+  let known = cleanedNow.get(line) ?? cleanedBefore.get(line);
   if (known === undefined) {
     known = clean(line);
     // A clean text stays clean.
-    kept.set(known, known);
+    cleanedNow.set(known, known);
   }
-  kept.set(line, known);
+  cleanedNow.set(line, known);
   return known;
 }

@@ -177,7 +177,7 @@ describe("kcore web", () => {
     }
   });
 
-  it("S9: gives its cookie to no server of another port of this machine, and its address to nobody who is refused", async () => {
+  it("gives its cookie to no server of another port of this machine, and its address to nobody who is refused", async () => {
     const got: (string | undefined)[] = [];
     const other = createServer(({ headers }, response) => {
       got.push(headers.cookie);

@@ -2,8 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { listLabs } from "#lab/lab.ts";
-import { findPlace } from "#lab/place.ts";
-import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
+import { findLabPlace } from "#lab/place.ts";
+import { makeRecords, readNodeRecord, readNodeRecords, type NodeSpec } from "#lab/record.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
@@ -23,7 +23,7 @@ describe("a lab's records", () => {
   const home = folderOfEachTest("records");
 
   it("are in the order of addresses, and ignore a node whose making was killed", async () => {
-    const place = await findPlace({ home: home() });
+    const place = await findLabPlace({ home: home() });
     for (const [name, number] of [
       ["b1", 101],
       ["n2", 12],
@@ -33,13 +33,13 @@ describe("a lab's records", () => {
       await writeFile(join(place.folder, "nodes", name, "node.json"), JSON.stringify({ name, number }));
     }
     await mkdir(join(place.folder, "nodes", "n3"));
-    expect((await readRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
+    expect((await readNodeRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
   });
 
   it("of all labs are listed, each with the name of its lab", async () => {
     expect(await listLabs(home())).to.deep.equal([]);
     for (const name of ["lab", "demo", "demo2"]) {
-      const place = await findPlace({ home: home(), name });
+      const place = await findLabPlace({ home: home(), name });
       const node = { name: "n1", kind: "debian", number: 11, address: `${place.net}.11`, id: name, disks: [] };
       await mkdir(join(place.folder, "nodes", "n1"), { recursive: true });
       await writeFile(join(place.folder, "nodes", "n1", "node.json"), JSON.stringify(node));
@@ -53,7 +53,7 @@ describe("a lab's records", () => {
   });
 
   it("name what is there when a node is not", async () => {
-    const [problem] = (await rejectionOf(readRecord(await findPlace({ home: home() }), "n1"))).problems;
+    const [problem] = (await rejectionOf(readNodeRecord(await findLabPlace({ home: home() }), "n1"))).problems;
     expect(problem).to.deep.include({ code: "LAB_NODE_UNKNOWN", hint: "no node is up: start with “kcore lab up”" });
   });
 
@@ -70,7 +70,7 @@ describe("a lab's records", () => {
     ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
   ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
     it(`refuse ${what}`, async () => {
-      const place = await findPlace({ home: home() });
+      const place = await findLabPlace({ home: home() });
       expect(await codeOf(makeRecords(place, [spec], images))).to.equal("USAGE");
     });
   }

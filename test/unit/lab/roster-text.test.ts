@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { parse } from "yaml";
 import type { NodeRecord } from "#lab/record.ts";
-import { rosterText } from "#lab/roster-text.ts";
+import { labRosterText } from "#lab/roster-text.ts";
 
 function record(name: string, number: number, disks: readonly string[] = []): NodeRecord {
   return {
@@ -21,7 +21,7 @@ const options = { lab: "lab", identityFile: "/k/id" };
 
 describe("the lab's roster", () => {
   it("names address, id, pinned key and disks of each node", () =>
-    expect(parse(rosterText([record("n1", 11, ["1G", "2G"])], options))).to.deep.equal({
+    expect(parse(labRosterText([record("n1", 11, ["1G", "2G"])], options))).to.deep.equal({
       defaults: { user: "root", dc: "DC1", identityFile: "/k/id" },
       nodes: {
         n1: {
@@ -40,12 +40,12 @@ describe("the lab's roster", () => {
     }));
 
   it("makes n1 the controller and the others workers", () => {
-    const { nodes } = parse(rosterText([record("n1", 11), record("n2", 12)], options)) as {
+    const { nodes } = parse(labRosterText([record("n1", 11), record("n2", 12)], options)) as {
       nodes: Record<string, { roles: string[] }>;
     };
     expect([nodes["n1"]?.roles, nodes["n2"]?.roles]).to.deep.equal([["controller"], ["worker"]]);
   });
 
   it("is still a roster when no node runs", () =>
-    expect(parse(rosterText([], options))).to.have.deep.property("nodes", {}));
+    expect(parse(labRosterText([], options))).to.have.deep.property("nodes", {}));
 });

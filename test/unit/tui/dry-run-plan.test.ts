@@ -5,7 +5,7 @@ import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { planOf, formatNodes, dryRunTotal, formatTotal } from "#tui/dry-run-plan.ts";
 import { drawReport } from "#tui/html/report.ts";
-import { foresightLines } from "#tui/ink/overlay.ts";
+import { dryRunLines } from "#tui/ink/overlay.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
 import { runStarted } from "#support/run-started.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
@@ -65,7 +65,7 @@ describe("What a dry run foresees", () => {
     const model = run(step("n1", { changes: [mode], reason }));
     const about = { id: "r", state: "done", who: "me", command: "c", created: 0, logOf: () => undefined };
     const digest = digestRun(model, about);
-    const lines = foresightLines(model, plainTheme, 80).map((line) => line.map(({ text }) => text).join(""));
+    const lines = dryRunLines(model, plainTheme, 80).map((line) => line.map(({ text }) => text).join(""));
     for (const text of [lines.join("\n"), drawDigest(digest), drawMarkdown(digest), drawReport(model)])
       expect(text).to.contain(reason);
   });

@@ -17,6 +17,10 @@ describe("the command that repeats a step", () => {
       "kcore state apply disks nix --on n1 --on=n2 --set 'name=a b'",
       "kcore state apply disks nix --set 'name=a b' --on n2",
     ],
+    [
+      "kcore orchestrate deploy_node n1,n2 --dry-run --fail-on-change --no-stay --unknown-facts skip",
+      "kcore orchestrate deploy_node --dry-run --fail-on-change --no-stay --unknown-facts skip --on n2",
+    ],
     ["kcore exec --on n1,n2 -- ls -l /etc", "kcore exec --on n2 -- ls -l /etc"],
     [
       "kcore orchestrate deploy_node n1 --set 'text=it'\\''s'",

@@ -30,6 +30,22 @@ describe("the tasks of the bastion", () => {
     expect([text, (error as Error).message]).to.deep.equal(["", "no room"]);
   });
 
+  it("throw the error of the first failed task in the list, even if another failed earlier", async () => {
+    const { out } = writtenText();
+    const late = Promise.withResolvers<never>();
+    const all = bastionTasks({ out, isScreen: false, isSilent: true })([
+      { title: "n1", work: () => late.promise },
+      {
+        title: "n2",
+        work: () => {
+          setImmediate(() => late.reject(new Error("first in the list")));
+          return Promise.reject(new Error("first in time"));
+        },
+      },
+    ]);
+    expect(await all.catch(String)).to.equal("Error: first in the list");
+  });
+
   it("show bytes of all, and steps one after the other; a failed step ends the others", async () => {
     const { out, take } = writtenText();
     const done: string[] = [];

@@ -1,19 +1,19 @@
 import { expect } from "chai";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
-import { PaceReading, formatTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
+import { PaceReading, formatTimeLeft, timeLeft, type RunPace } from "#tui/time-left.ts";
 import { runStarted } from "#support/run-started.ts";
 
 const second = 1000;
 
 /** Steps of one node with these seconds each, and one more second until the end. */
-function paceOf(...seconds: readonly number[]): Pace {
+function paceOf(...seconds: readonly number[]): RunPace {
   let at = 0;
   const ends = seconds.map((each) => (at += each * second));
   return { nodes: 1, ends, whole: at + second };
 }
 
 describe("the time that a run still takes", () => {
-  const left = (paces: readonly Pace[], ended: number, elapsed: number, nodes = 1) =>
+  const left = (paces: readonly RunPace[], ended: number, elapsed: number, nodes = 1) =>
     timeLeft(paces, { nodes, ended, elapsed: elapsed * second });
 
   it("is what an earlier run took from there on", () => {

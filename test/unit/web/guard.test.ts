@@ -25,7 +25,7 @@ describe("The guard of kcore web", () => {
     const [pair = ""] = cookie.split(";");
     expect(ask(`${root}/runs`, { cookie: `other=1; ${pair}` })).to.deep.equal({ kind: "admitted" });
     expect(ask(`${root}/`, { cookie: pair.replace("8420", "8421") })).to.include({ kind: "refused" });
-    // S9: the cookie counts only below its random path, which no server of another port learns.
+    // The cookie counts only below its random path, which no server of another port learns.
     for (const url of ["/", "/runs", root, `${root}x/`, `/x${root}/`])
       expect(ask(url, { cookie: pair }), url).to.include({ kind: "refused", status: 401 });
   });

@@ -58,7 +58,7 @@ describe("The router of kcore web", () => {
     return Number(/^HTTP\/1\.1 (\d+)/.exec(String(first))?.[1] ?? 0);
   };
 
-  it("S9: answers every odd request, without a failure of its own", async () => {
+  it("answers every odd request, without a failure of its own", async () => {
     const part = fc.constantFrom(
       "/",
       "//",

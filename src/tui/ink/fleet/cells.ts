@@ -4,7 +4,7 @@ import type { Column } from "../../columns/column.ts";
 import { concernOfExpiry, roleOf, type Concern } from "../../columns/concern.ts";
 import { span, wrapWords, type Line, type Span } from "../text.ts";
 import type { Glyphs, Theme } from "../theme.ts";
-import type { DetailPage, DrawOptions, Fact } from "./section.ts";
+import type { DetailPage, FleetDrawOptions, DetailFact } from "./section.ts";
 
 /** Shares of 0 to 1 as a small graph, the newest at its right end. */
 function graph(shares: readonly number[], width: number, { levels }: Pick<Glyphs, "levels">): string {
@@ -20,7 +20,7 @@ const graphWidth = 6;
 export function drawCell<Row>(
   { cell, onScreen = cell, role, graph: sharesOf, room }: Column<Row>,
   row: Row,
-  { theme, now }: DrawOptions,
+  { theme, now }: FleetDrawOptions,
 ): Line {
   const text = onScreen(row, now);
   if (text === "") return room?.align === "right" ? [span("-", "muted")] : [];
@@ -38,9 +38,9 @@ export function concernMark(concern: Concern, { glyphs }: Theme): Span {
 
 const labelWidth = 14;
 
-/** A page's facts as `label   value`, values broken between words, in so many columns. */
+/** A page's facts as `label   value` in at most `width` columns; values are broken between words. */
 export function pageLines({ facts, groups = [] }: DetailPage, width: number): readonly Line[] {
-  const lines = (some: readonly Fact[]) => some.flatMap((fact) => factLines(fact, width));
+  const lines = (some: readonly DetailFact[]) => some.flatMap((fact) => factLines(fact, width));
   return [
     ...lines(facts),
     ...groups.flatMap(([heading, some]): readonly Line[] => {
@@ -50,7 +50,7 @@ export function pageLines({ facts, groups = [] }: DetailPage, width: number): re
   ];
 }
 
-function factLines([label, value, role]: Fact, width: number): readonly Line[] {
+function factLines([label, value, role]: DetailFact, width: number): readonly Line[] {
   return wrapWords(value === "" ? "-" : value, Math.max(8, width - labelWidth - 2)).map((part, index): Line => [
     span(` ${padColumns(index === 0 ? label : "", labelWidth)} `, "muted"),
     span(part, role),
@@ -58,7 +58,7 @@ function factLines([label, value, role]: Fact, width: number): readonly Line[] {
 }
 
 /** An expiry and the time left until then; empty without an expiry. */
-export function expiryFact(label: string, time: string | undefined, now: number, about = ""): Fact {
+export function expiryFact(label: string, time: string | undefined, now: number, about = ""): DetailFact {
   const concern = concernOfExpiry(time, now);
   return [label, time ? `${about}${time} (${until(time, now)})` : "", concern === 2 ? "plain" : roleOf(concern)];
 }

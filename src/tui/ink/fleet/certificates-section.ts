@@ -5,8 +5,8 @@ import { expiryFact } from "./cells.ts";
 import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";
 
-/** The present certificate of each holder, without replaced and revoked ones. */
-function held({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
+/** The present certificate of each holder; replaced and revoked certificates are left out. */
+function presentCertificates({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
   const latest = new Map<string, FleetCertificate>();
   for (const certificate of certificates) {
     if (certificate.status === "revoked") continue;
@@ -32,7 +32,7 @@ export const certificatesSection: Section<CertificateRow> = {
   name: "certificates",
   title: "certificates",
   none: "no certificates",
-  rows: held,
+  rows: presentCertificates,
   key: ({ serial }) => serial,
   dc: () => undefined,
   text: ({ holder, id, role, serial, issuer }) => [holder, id, role, serial, issuer].join(" "),

@@ -1,7 +1,7 @@
 import { coarseSince } from "../../columns/column.ts";
 import { conflictColumns } from "../../columns/conflict-columns.ts";
 import type { Glyphs } from "../theme.ts";
-import type { Fact, Section } from "./section.ts";
+import type { DetailFact, Section } from "./section.ts";
 import type { FleetConflict, FleetEdit } from "./snapshot.ts";
 
 export const conflictsSection: Section<FleetConflict> = {
@@ -37,14 +37,14 @@ export const conflictsSection: Section<FleetConflict> = {
   command: ({ id, kind }) => (kind === "edit" ? `kcore conflict ack ${id}` : "kcore get conflicts"),
 };
 
-/** Both edits with their authors and times. */
+/** Both edits of a conflict with their origins and times; or the nodes of a host name. */
 export function conflictFacts(
   { key, kind, winner, loser }: FleetConflict,
   glyphs: Glyphs,
   now: number,
-): readonly Fact[] {
+): readonly DetailFact[] {
   const isName = kind === "name";
-  const edit = (label: string, { value, origin, at }: FleetEdit): readonly Fact[] => [
+  const edit = (label: string, { value, origin, at }: FleetEdit): readonly DetailFact[] => [
     [label, value],
     ...(origin === "" ? [] : [["", `${glyphs.dash} by ${origin}, ${coarseSince(at, now)} ago`, "muted"] as const]),
   ];

@@ -5,23 +5,24 @@ import {
   alarmsOf,
   controllerColumns,
   controllerName,
-  stateRole,
+  controllerStateRole,
   type ControllerRow,
 } from "../../columns/controller-columns.ts";
 import { expiryFact } from "./cells.ts";
-import type { Fact, Section } from "./section.ts";
+import type { DetailFact, Section } from "./section.ts";
 import type { FleetController, FleetPeer, FleetSnapshot } from "./snapshot.ts";
 
-/** The concern of a controller, by its own report and by that of the asked controller. */
+/** The concern of a controller, by its own report and by the report of the controller that answered. */
 export function concernOfController(controller: ControllerRow, now: number): Concern {
   const { state, replication, link, certificateExpires, subCa } = controller;
   const expiries = [concernOfExpiry(certificateExpires, now), concernOfExpiry(subCa?.notAfter, now)];
   if (state === "down" || state === "refused" || replication?.readOnly !== undefined || expiries.includes(0)) return 0;
-  const isAsItShould = (state === "self" || state === "connected") && link?.inStep !== false;
+  const isInStep = (state === "self" || state === "connected") && link?.inStep !== false;
   const isWell = replication ? replication.healthy && replication.alarms.length === 0 : true;
-  return isAsItShould && isWell && controller.silent === undefined && !expiries.includes(1) ? 2 : 1;
+  return isInStep && isWell && controller.silent === undefined && !expiries.includes(1) ? 2 : 1;
 }
 
+/** All controllers, with their links as the controller that answered sees them. */
 export function controllerRows({ controllers }: FleetSnapshot): readonly ControllerRow[] {
   const asked = controllers.find(({ state }) => state === "self");
   const links = new Map(asked?.replication?.peers.map((peer) => [peer.controllerId, peer]));
@@ -53,7 +54,7 @@ export const controllersSection: Section<ControllerRow> = {
     return {
       title: controllerName(row),
       facts: [
-        ["state", state === "self" ? "it tells all this" : state, stateRole(state)],
+        ["state", state === "self" ? "it tells all this" : state, controllerStateRole(state)],
         ["id", row.controllerId],
         ["address", row.address],
         ["datacenter", row.dc],
@@ -82,7 +83,7 @@ function contentText({ registers, tombstones, quarantined }: NonNullable<FleetCo
   return `${registers} registers, ${tombstones} tombstones, ${quarantined} quarantined`;
 }
 
-function peerFact(peer: FleetPeer, now: number): Fact {
+function peerFact(peer: FleetPeer, now: number): DetailFact {
   const heard = `${peer.address}: ${lagText(peer)}, heard ${coarseSince(peer.lastContact, now)} ago`;
   return [peer.state, heard, peer.inStep ? "plain" : "warning"];
 }

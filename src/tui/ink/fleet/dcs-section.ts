@@ -24,7 +24,7 @@ function datacenters({ nodes, controllers }: FleetSnapshot): readonly Datacenter
   return [...all].map(([name, content]) => ({ name, ...content }));
 }
 
-function count({ nodes }: Datacenter, ...wanted: readonly FleetNode["status"][]): number {
+function countNodes({ nodes }: Datacenter, ...wanted: readonly FleetNode["status"][]): number {
   return nodes.filter(({ status }) => wanted.includes(status)).length;
 }
 
@@ -52,17 +52,17 @@ export const dcsSection: Section<Datacenter> = {
   orders: [
     { name: "name", by: ({ name }) => name },
     { name: "nodes", by: ({ nodes }) => -nodes.length },
-    { name: "not ready", by: (dc) => -count(dc, "not-ready") },
+    { name: "not ready", by: (dc) => -countNodes(dc, "not-ready") },
   ],
   columns: [
     { title: "DC", cell: ({ name }) => name, room: { width: 10, grow: 1, max: 36, drop: 0 } },
     { title: "NODES", cell: ({ nodes }) => String(nodes.length), room: { width: 6, align: "right", drop: 0 } },
-    { title: "READY", cell: (dc) => String(count(dc, "ready")), room: { width: 6, align: "right", drop: 0 } },
-    countColumn("NOTREADY", (dc) => count(dc, "not-ready"), { width: 8, drop: 1 }),
-    countColumn("PENDING", (dc) => count(dc, "pending"), { width: 7, drop: 2 }),
+    { title: "READY", cell: (dc) => String(countNodes(dc, "ready")), room: { width: 6, align: "right", drop: 0 } },
+    countColumn("NOTREADY", (dc) => countNodes(dc, "not-ready"), { width: 8, drop: 1 }),
+    countColumn("PENDING", (dc) => countNodes(dc, "pending"), { width: 7, drop: 2 }),
     {
       title: "OTHER",
-      cell: (dc) => String(count(dc, "rejected", "unknown")),
+      cell: (dc) => String(countNodes(dc, "rejected", "unknown")),
       room: { width: 5, align: "right", drop: 4 },
     },
     {

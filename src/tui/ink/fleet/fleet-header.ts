@@ -1,6 +1,6 @@
 import { shortAge } from "#base/units.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "../text.ts";
-import type { Role, Theme } from "../theme.ts";
+import type { TextRole, Theme } from "../theme.ts";
 import { alarmsOf, controllerName } from "../../columns/controller-columns.ts";
 import { controllerRows } from "./controllers-section.ts";
 import type { FleetUi } from "./fleet-ui.ts";
@@ -17,7 +17,7 @@ export interface FleetProps {
   readonly now: number;
 }
 
-/** Milliseconds after which a live view marks its data as stale: its controller may hang. */
+/** The age of data, in milliseconds, at which a live view marks them as stale: the controller may hang. */
 const lateMs = 15_000;
 
 /** Whether the data may be out of date. */
@@ -25,7 +25,7 @@ export function isStale({ link, snapshot, now }: FleetProps): boolean {
   return link.state === "lost" || now - snapshot.at > lateMs;
 }
 
-/** The context and its controller; then, with room, the cluster in numbers. */
+/** The context and its controller; then, unless `compact`, the cluster in numbers. */
 export function fleetHeader(props: FleetProps, width: number, compact: boolean): readonly Line[] {
   const { snapshot, theme } = props;
   const title: Line = [span(" "), span("kcore top", "title"), span("  context ", "muted"), span(snapshot.context)];
@@ -52,11 +52,11 @@ function summaryLine({ snapshot, theme, ui }: FleetProps, width: number): Line {
   const count = (status: string): number => statuses.get(status) ?? 0;
   const nodes: Line = [
     span(`${numbered(snapshot.nodes.length, "node")}:`, "muted"),
-    ...counted(count("ready"), glyphs.ok, "ready", "ok"),
-    ...counted(count("not-ready"), glyphs.failed, "not ready", "failed"),
-    ...counted(count("pending"), glyphs.pending, "pending", "warning"),
-    ...counted(count("rejected"), glyphs.skipped, "rejected", "muted"),
-    ...counted(count("unknown"), glyphs.unknown, "unknown", "muted"),
+    ...statusCount(count("ready"), glyphs.ok, "ready", "ok"),
+    ...statusCount(count("not-ready"), glyphs.failed, "not ready", "failed"),
+    ...statusCount(count("pending"), glyphs.pending, "pending", "warning"),
+    ...statusCount(count("rejected"), glyphs.skipped, "rejected", "muted"),
+    ...statusCount(count("unknown"), glyphs.unknown, "unknown", "muted"),
   ];
   const expiring = listers.certificates(snapshot, ui).counts;
   const dues = (expiring[0] ?? 0) + (expiring[1] ?? 0);
@@ -73,22 +73,22 @@ function numbered(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-function counted(count: number, shape: string, word: string, role: Role): Line {
+function statusCount(count: number, shape: string, word: string, role: TextRole): Line {
   return count === 0 ? [] : [span(`  ${shape} ${count} ${word}`, role)];
 }
 
-/** The sections with their numbers; a shape marks those with trouble. */
+/** The sections with their numbers of rows; a shape marks sections with trouble. */
 export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number): Line {
   const { glyphs } = theme;
   const tabs = (short: boolean): Line =>
     sectionNames.flatMap((name, index): Line => {
       const { title: whole, total, counts } = listers[name](snapshot, ui);
-      // Left out without rollouts, because eighty columns are few.
+      // Without rollouts the section is left out, because eighty columns are few.
       if (name === "updates" && total === 0 && ui.section !== name) return [];
       const title = name === "certificates" ? "certs" : whole;
       const isHere = ui.section === name;
-      const [bad = 0, look = 0] = counts;
-      const mark = bad > 0 ? span(glyphs.failed, "failed") : look > 0 ? span(glyphs.warning, "warning") : undefined;
+      const [bad = 0, warnings = 0] = counts;
+      const mark = bad > 0 ? span(glyphs.failed, "failed") : warnings > 0 ? span(glyphs.warning, "warning") : undefined;
       const word = short ? title.slice(0, 5) : title;
       return [
         span(index === 0 ? " " : "  "),
@@ -103,7 +103,7 @@ export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number)
   return lineWidth(line) <= width ? line : tabs(true);
 }
 
-/** The first of the controllers' alarms, and how many there are. */
+/** One line: the first of the controllers' alarms, and their number; empty without alarms. */
 export function alarmLines({ snapshot, theme }: FleetProps): readonly Line[] {
   const all = controllerRows(snapshot).flatMap((row) =>
     alarmsOf(row).map((text) => ({ name: controllerName(row), text })),

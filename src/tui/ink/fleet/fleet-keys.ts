@@ -1,26 +1,26 @@
 import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto, type ScreenEffect } from "../keys.ts";
 import type { FleetScene } from "./fleet-scene.ts";
-import { sectionNames, type FleetUi, type Place, type SectionName } from "./fleet-ui.ts";
+import { sectionNames, type FleetUi, type SectionState, type SectionName } from "./fleet-ui.ts";
 
 /** An effect of a key beyond the view itself. */
 export type FleetEffect = ScreenEffect | { readonly type: "leave" };
 
-export interface FleetPressed {
+export interface FleetKeyResult {
   readonly ui: FleetUi;
   readonly effect?: FleetEffect;
 }
 
 /** The dashboard after a key, and its effect. Pure. */
-export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetPressed {
+export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetKeyResult {
   const { ui } = scene;
   const effect: FleetEffect | undefined = press.name === "ctrl+c" ? { type: "leave" } : pressScreenKey(press);
   if (effect) return { ui, effect };
   if (ui.searching) return { ui: typeSearch(scene, press) };
   if (ui.help) return { ui: inHelp(scene, press) };
-  return shared(scene, press) ?? { ui: ui.isOpen ? inPage(scene, press) : inList(scene, press) };
+  return pressCommonKey(scene, press) ?? { ui: ui.isOpen ? inPage(scene, press) : inList(scene, press) };
 }
 
-function shared({ ui, key, listing }: FleetScene, { name }: KeyPress): FleetPressed | undefined {
+function pressCommonKey({ ui, key, listing }: FleetScene, { name }: KeyPress): FleetKeyResult | undefined {
   switch (name) {
     case "q":
       return { ui, effect: { type: "leave" } };
@@ -44,19 +44,19 @@ function goTo(ui: FleetUi, section: SectionName | undefined): FleetUi {
   return section === undefined ? ui : { ...ui, section, isOpen: false, bodyTop: 0 };
 }
 
-function placed(ui: FleetUi, change: Partial<Place>): FleetUi {
-  return { ...ui, places: { ...ui.places, [ui.section]: { ...ui.places[ui.section], ...change } } };
+function withSectionState(ui: FleetUi, change: Partial<SectionState>): FleetUi {
+  return { ...ui, states: { ...ui.states, [ui.section]: { ...ui.states[ui.section], ...change } } };
 }
 
-/** The first row, none selected: the list shows other rows now. */
+/** The settings at the first row without a selection, for a list that shows other rows now. */
 function atTop(ui: FleetUi, section: SectionName = ui.section): FleetUi {
-  const { key: _, ...place } = ui.places[section];
-  return { ...ui, places: { ...ui.places, [section]: { ...place, top: 0 } } };
+  const { key: _, ...state } = ui.states[section];
+  return { ...ui, states: { ...ui.states, [section]: { ...state, top: 0 } } };
 }
 
 function move({ ui, listing }: FleetScene, to: number): FleetUi {
   const key = listing.keys[Math.max(0, Math.min(listing.keys.length - 1, to))];
-  return key === undefined ? ui : placed(ui, { key });
+  return key === undefined ? ui : withSectionState(ui, { key });
 }
 
 function typeSearch(scene: FleetScene, press: KeyPress): FleetUi {
@@ -75,14 +75,14 @@ function typeSearch(scene: FleetScene, press: KeyPress): FleetUi {
   }
 }
 
-function scrolled({ ui, page }: FleetScene, name: string): FleetUi {
+function scrollPage({ ui, page }: FleetScene, name: string): FleetUi {
   const by = linesMoved(name, page) ?? 0;
   return { ...ui, bodyTop: Math.max(0, Math.min(1e9, ui.bodyTop + by)) };
 }
 
 function inHelp(scene: FleetScene, { name }: KeyPress): FleetUi {
   const closes = ["escape", "q", "enter", "?", "h", "backspace", "left"].includes(name);
-  return closes ? { ...scene.ui, help: false, bodyTop: 0 } : scrolled(scene, name);
+  return closes ? { ...scene.ui, help: false, bodyTop: 0 } : scrollPage(scene, name);
 }
 
 function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
@@ -98,13 +98,13 @@ function inPage(scene: FleetScene, { name }: KeyPress): FleetUi {
     case "p":
       return { ...move(scene, selected - 1), bodyTop: 0 };
     default:
-      return scrolled(scene, name);
+      return scrollPage(scene, name);
   }
 }
 
 function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
   const { ui, selected, page, listing } = scene;
-  const place = ui.places[ui.section];
+  const state = ui.states[ui.section];
   const by = linesMoved(name, page);
   if (by === -Infinity) return atTop(ui);
   if (by !== undefined) return move(scene, selected + by);
@@ -112,15 +112,15 @@ function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
     case "enter":
     case "right":
     case "l":
-      return open(scene);
+      return openRow(scene);
     case "/":
       return { ...ui, searching: true };
     case "f":
       return atTop({ ...ui, trouble: !ui.trouble });
     case "s":
-      return placed(ui, { sort: (place.sort + 1) % listing.orders, top: 0 });
+      return withSectionState(ui, { sort: (state.sort + 1) % listing.orders, top: 0 });
     case "S":
-      return placed(ui, { reversed: !place.reversed, top: 0 });
+      return withSectionState(ui, { reversed: !state.reversed, top: 0 });
     case "a":
     case "escape": {
       const { dc: _, ...rest } = ui;
@@ -132,8 +132,8 @@ function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
 }
 
 /** A datacenter opens as the list of its nodes; everything else has a page of its own. */
-function open({ ui, key }: FleetScene): FleetUi {
+function openRow({ ui, key }: FleetScene): FleetUi {
   if (key === undefined) return ui;
   if (ui.section === "dcs") return atTop({ ...ui, section: "nodes", dc: key }, "nodes");
-  return { ...placed(ui, { key }), isOpen: true, bodyTop: 0 };
+  return { ...withSectionState(ui, { key }), isOpen: true, bodyTop: 0 };
 }

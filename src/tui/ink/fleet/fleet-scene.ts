@@ -1,6 +1,6 @@
-import { filled, ruled, scrolled, tooSmall, windowAround } from "../blocks.ts";
+import { filled, ruled, scrolledText, tooSmall, windowAround } from "../blocks.ts";
 import { footerLine, helpLines, searchField, type KeyHelp } from "../keys.ts";
-import type { Size } from "../screen.ts";
+import type { TerminalSize } from "../screen.ts";
 import { span, type Line } from "../text.ts";
 import type { Theme, Glyphs } from "../theme.ts";
 import { concernMark } from "./cells.ts";
@@ -10,18 +10,18 @@ import type { Concern } from "../../columns/concern.ts";
 import { listers, type SectionRows } from "./section-rows.ts";
 
 export interface FleetSceneProps extends FleetProps {
-  readonly size: Size;
+  readonly size: TerminalSize;
 }
 
 /** A frame of the dashboard, and its state as the keys see it. */
 export interface FleetScene {
   /** From top to bottom; exactly as many as the terminal has rows. */
   readonly lines: readonly Line[];
-  /** The user's settings, with scroll positions that fit. */
+  /** The operator's settings, with scroll positions that fit. */
   readonly ui: FleetUi;
   readonly listing: SectionRows;
   readonly selected: number;
-  /** The key of the selected row. */
+  /** The key of the selected row, or of the row whose page is open. */
   readonly key?: string;
   /** The number of visible rows. */
   readonly page: number;
@@ -32,11 +32,11 @@ export function arrangeFleet(props: FleetSceneProps): FleetScene {
   const { snapshot, ui, size, theme } = props;
   const { columns: width, rows: height } = size;
   const listing = listers[ui.section](snapshot, ui);
-  const place = ui.places[ui.section];
-  const found = place.key === undefined ? 0 : listing.keys.indexOf(place.key);
+  const state = ui.states[ui.section];
+  const found = state.key === undefined ? 0 : listing.keys.indexOf(state.key);
   const selected = Math.max(0, found);
   // An open page stays with its row, also when a filter no longer lets the row through.
-  const key = ui.isOpen ? place.key : listing.keys[selected];
+  const key = ui.isOpen ? state.key : listing.keys[selected];
   const base = { listing, selected, ...(key === undefined ? {} : { key }) };
   const tiny = tooSmall(size, "kcore top");
   if (tiny) return { ...base, ui, page: 1, lines: filled([tiny], height) };
@@ -48,47 +48,47 @@ export function arrangeFleet(props: FleetSceneProps): FleetScene {
     ...base,
     ui: main.ui,
     page: Math.max(1, room - 2),
-    lines: [...head, ...filled(main.lines, room), ...alarms, footerOf(props, theme.glyphs)],
+    lines: [...head, ...filled(main.lines, room), ...alarms, fleetFooter(props, theme.glyphs)],
   };
 }
 
-type Chosen = Pick<FleetScene, "listing" | "selected" | "key">;
-interface Pane {
+type ListSelection = Pick<FleetScene, "listing" | "selected" | "key">;
+interface FleetPane {
   readonly lines: readonly Line[];
   readonly ui: FleetUi;
 }
 
-function listPane(props: FleetSceneProps, { listing, selected }: Chosen, room: number): Pane {
+function listPane(props: FleetSceneProps, { listing, selected }: ListSelection, room: number): FleetPane {
   const { ui, size, theme, now } = props;
-  const place = ui.places[ui.section];
-  const window = windowAround(listing.keys.length, room - 2, place.top, selected);
+  const state = ui.states[ui.section];
+  const window = windowAround(listing.keys.length, room - 2, state.top, selected);
   const options = { theme, now, width: size.columns, stale: isStale(props) };
   const empty = listing.total === 0 ? listing.none : "nothing matches; a shows all";
   return {
-    ui: { ...ui, places: { ...ui.places, [ui.section]: { ...place, top: window.top } } },
+    ui: { ...ui, states: { ...ui.states, [ui.section]: { ...state, top: window.top } } },
     lines: [
-      countsLine(props, listing),
+      sectionRule(props, listing),
       ...(listing.keys.length === 0 ? [[span(`    ${empty}`, "muted")]] : listing.lines(window, selected, options)),
     ],
   };
 }
 
-/** The rule above the rows: their number, concerns, filter and order. */
-function countsLine(props: FleetSceneProps, { title, total, counts, keys, order }: SectionRows): Line {
+/** The rule above the rows: numbers of rows and concerns, filter and order. */
+function sectionRule(props: FleetSceneProps, { title, total, counts, keys, order }: SectionRows): Line {
   const { ui, theme, size } = props;
   const { glyphs } = theme;
-  const [bad = 0, look = 0] = counts;
+  const [bad = 0, warnings = 0] = counts;
   const left: Line = [
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(`${total} ${total === 1 ? title.replace(/s$/, "") : title}`, "strong"),
-    // Placed before everything that may be cut off.
+    // Near the start of the line, where nothing is cut off.
     ...staleMark(props),
     ...(bad > 0 ? [span(`  ${glyphs.failed} ${bad} bad`, "failed")] : []),
-    ...(look > 0 ? [span(`  ${glyphs.warning} ${look} to look at`, "warning")] : []),
+    ...(warnings > 0 ? [span(`  ${glyphs.warning} ${warnings} to look at`, "warning")] : []),
     span(" "),
   ];
   const words = [ui.trouble ? "trouble" : "", ui.dc ?? "", ui.search === "" ? "" : `“${ui.search}”`].filter(Boolean);
-  const sorted = `by ${order} ${ui.places[ui.section].reversed ? glyphs.up : glyphs.down}`;
+  const sorted = `by ${order} ${ui.states[ui.section].reversed ? glyphs.up : glyphs.down}`;
   const right: Line = [
     ...(words.length === 0
       ? []
@@ -99,7 +99,7 @@ function countsLine(props: FleetSceneProps, { title, total, counts, keys, order 
   return ruled(left, right, size.columns, glyphs);
 }
 
-function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number): Pane | undefined {
+function openPane(props: FleetSceneProps, { listing, key }: ListSelection, room: number): FleetPane | undefined {
   const { ui, size, theme, now } = props;
   if (!ui.isOpen || key === undefined) return undefined;
   const width = size.columns;
@@ -108,13 +108,13 @@ function openPane(props: FleetSceneProps, { listing, key }: Chosen, room: number
     lines: [[span(" it is no longer there; Esc goes back", "warning")]],
   };
   const title = [span(page.title, "title"), ...staleMark(props)];
-  const { top, lines } = scrolled(title, page.lines, { top: ui.bodyTop, room, width }, theme.glyphs);
+  const { top, lines } = scrolledText(title, page.lines, { top: ui.bodyTop, room, width }, theme.glyphs);
   return { ui: { ...ui, bodyTop: top }, lines };
 }
 
-function helpPane({ ui, size: { columns: width }, theme }: FleetSceneProps, room: number): Pane {
-  const text = [...helpLines(fleetKeys(ui, theme.glyphs), width), [], ...legend(theme)];
-  const { top, lines } = scrolled([span("keys", "accent")], text, { top: ui.bodyTop, room, width }, theme.glyphs);
+function helpPane({ ui, size: { columns: width }, theme }: FleetSceneProps, room: number): FleetPane {
+  const text = [...helpLines(fleetKeys(ui, theme.glyphs), width), [], ...fleetLegend(theme)];
+  const { top, lines } = scrolledText([span("keys", "accent")], text, { top: ui.bodyTop, room, width }, theme.glyphs);
   return { ui: { ...ui, bodyTop: top }, lines };
 }
 
@@ -122,8 +122,8 @@ function staleMark(props: FleetSceneProps): Line {
   return isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
 }
 
-/** The meaning of the shapes. */
-function legend(theme: Theme): readonly Line[] {
+/** The shapes with their meanings. */
+function fleetLegend(theme: Theme): readonly Line[] {
   const shapes: readonly (readonly [Concern, string])[] = [
     [0, "not ready, down, read-only, or a certificate with 7 days left or less"],
     [1, "look here: pending, a conflict, lag, an alarm, 30 days left or less"],
@@ -133,7 +133,7 @@ function legend(theme: Theme): readonly Line[] {
   return shapes.map(([concern, text]) => [span(" "), concernMark(concern, theme), span(` ${text}`, "muted")]);
 }
 
-function footerOf({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {
+function fleetFooter({ ui, theme, size, now }: FleetSceneProps, glyphs: typeof theme.glyphs): Line {
   if (ui.toast && now < ui.toast.until) return [span(` ${ui.toast.text}`, ui.toast.role)];
   if (ui.searching) return searchField(ui.search, theme);
   const back = [

@@ -1,20 +1,20 @@
 export const sectionNames = ["nodes", "dcs", "controllers", "certificates", "conflicts", "updates"] as const;
 export type SectionName = (typeof sectionNames)[number];
 
-/** The state of one section. */
-export interface Place {
+/** The selection, scroll position and order of one section. */
+export interface SectionState {
   /** The row that a key moved to; without one the first row counts as selected. */
   readonly key?: string;
   readonly top: number;
-  /** The number of the section's order. */
+  /** The number of the rows' order: 0 by concern, then the section's own orders. */
   readonly sort: number;
   readonly reversed: boolean;
 }
 
-/** The user's settings of the dashboard: plain values, never changed in place. */
+/** An operator's settings of the dashboard: plain values, never changed in place. */
 export interface FleetUi {
   readonly section: SectionName;
-  readonly places: Readonly<Record<SectionName, Place>>;
+  readonly states: Readonly<Record<SectionName, SectionState>>;
   /** Only rows that hold each of these words. */
   readonly search: string;
   /** Characters go into the search field. */
@@ -27,15 +27,15 @@ export interface FleetUi {
   readonly isOpen: boolean;
   readonly bodyTop: number;
   readonly help: boolean;
-  /** A message for a short time; `until` on the real clock. */
+  /** A message for a short time; `until`: milliseconds since the epoch. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 
-const start: Place = { top: 0, sort: 0, reversed: false };
+const start: SectionState = { top: 0, sort: 0, reversed: false };
 
 export const freshFleetUi: FleetUi = {
   section: "nodes",
-  places: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
+  states: { nodes: start, dcs: start, controllers: start, certificates: start, conflicts: start, updates: start },
   search: "",
   searching: false,
   trouble: false,

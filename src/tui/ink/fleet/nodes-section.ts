@@ -2,10 +2,10 @@ import { formatBinary, since } from "#base/units.ts";
 import { approvalWord, labelPairs, statusWord } from "../../fleet-labels.ts";
 import { coarseSince } from "../../columns/column.ts";
 import { concernOfExpiry, type Concern } from "../../columns/concern.ts";
-import { diskFull, diskShare, nodeColumns, percent, reasonOf, statusRole } from "../../columns/node-columns.ts";
+import { diskFull, diskShare, nodeColumns, percent, nodeReason, statusRole } from "../../columns/node-columns.ts";
 import { expiryFact } from "./cells.ts";
 import { conflictFacts } from "./conflicts-section.ts";
-import type { Fact, Section } from "./section.ts";
+import type { DetailFact, Section } from "./section.ts";
 import type { FleetNode, FleetRun, FleetSnapshot } from "./snapshot.ts";
 
 /** Ranks a node: not ready or expiring first, then waiting or never registered, then ready, then rejected. */
@@ -20,7 +20,7 @@ export function concernOfNode(node: FleetNode, now: number): Concern {
   return node.status === "pending" || node.conflicts > 0 || node.nameConflict || expiry === 1 ? 1 : 2;
 }
 
-/** Numbers in names count as numbers: n2 comes before n10. */
+/** A text to sort by in which numbers count as numbers: n2 comes before n10. */
 function natural(text: string): string {
   return text.replaceAll(/\d+/g, (digits) => digits.padStart(10, "0"));
 }
@@ -61,7 +61,7 @@ export const nodesSection: Section<FleetNode> = {
   columns: nodeColumns,
   open: (node, snapshot, { theme, now }) => {
     const detail = snapshot.detail?.id === node.id ? snapshot.detail : undefined;
-    const reason = reasonOf(node);
+    const reason = nodeReason(node);
     const name = node.nameConflict;
     return {
       title: node.hostname,
@@ -118,7 +118,7 @@ function conflictsOf(node: FleetNode, { conflicts }: FleetSnapshot) {
   );
 }
 
-/** The command that an operator of this node wants next. */
+/** The command that an operator most likely needs next for a node. */
 function nextCommand({ hostname, id, status, conflicts, certificateExpires }: FleetNode, now: number): string {
   if (status === "pending") return `kcore node approve ${hostname}`;
   if (status === "not-ready") return `kcore exec --on ${hostname} -- systemctl status kcore-node-agent`;
@@ -136,7 +136,7 @@ function partText(used: number | undefined, all: number | undefined): string {
   return `${formatBinary(used)} of ${formatBinary(all)} (${percent(used / all)})`;
 }
 
-function runFact({ id, state, at, command, milestone }: FleetRun, now: number): Fact {
+function runFact({ id, state, at, command, milestone }: FleetRun, now: number): DetailFact {
   const reached = milestone === undefined ? "" : `, reached ${milestone}`;
   const text = `${command.replace(/^kcore /, "")}, ${since(at, now)} ago${reached} (${id})`;
   return [state, text, ["failed", "unreachable", "died"].includes(state) ? "failed" : "plain"];

@@ -1,4 +1,4 @@
-import type { Window } from "../blocks.ts";
+import type { RowWindow } from "../blocks.ts";
 import type { Concern } from "../../columns/concern.ts";
 import { headingLine, placeColumns, rowLines, type ScreenColumn } from "../table.ts";
 import { span, type Line, type Span } from "../text.ts";
@@ -9,24 +9,29 @@ import { controllersSection } from "./controllers-section.ts";
 import { dcsSection } from "./dcs-section.ts";
 import { freshFleetUi, type FleetUi, type SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
-import type { DrawOptions, Order, Section } from "./section.ts";
+import type { FleetDrawOptions, RowOrder, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import { updatesSection } from "./updates-section.ts";
 
-/** A section's rows of any kind, filtered and ordered. */
+/** The rows of one section, filtered and ordered. */
 export interface SectionRows {
   readonly title: string;
   readonly none: string;
-  /** The number of all rows, and that of each concern. */
+  /** The number of all rows. */
   readonly total: number;
+  /** The number of rows by concern. */
   readonly counts: readonly number[];
   /** The keys of the shown rows, in their order. */
   readonly keys: readonly string[];
+  /** The name of the present order. */
   readonly order: string;
+  /** The number of orders. */
   readonly orders: number;
   /** The heading, and the rows in the window. */
-  readonly lines: (window: Window, selected: number, options: DrawOptions & TableOptions) => readonly Line[];
-  readonly page: (key: string, options: DrawOptions & { readonly width: number }) => PageLines | undefined;
+  readonly lines: (window: RowWindow, selected: number, options: FleetDrawOptions & TableOptions) => readonly Line[];
+  /** The page of a row; undefined for an unknown key. */
+  readonly page: (key: string, options: FleetDrawOptions & { readonly width: number }) => PageLines | undefined;
+  /** The next command for a row; undefined for an unknown key. */
   readonly command: (key: string) => string | undefined;
 }
 
@@ -41,29 +46,30 @@ interface TableOptions {
   readonly stale: boolean;
 }
 
-export type Choice = Pick<FleetUi, "search" | "trouble" | "places" | "dc">;
+/** The settings that decide which rows are shown, and in which order. */
+export type RowFilter = Pick<FleetUi, "search" | "trouble" | "states" | "dc">;
 
-type Lister = (snapshot: FleetSnapshot, choice: Choice) => SectionRows;
+type Lister = (snapshot: FleetSnapshot, filter: RowFilter) => SectionRows;
 
-interface Prepared<Row> {
+interface RankedRows<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
   readonly counts: readonly number[];
-  /** The last choice and its rows: the same choice is sorted once for each snapshot. */
-  chosen?: { readonly choice: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
+  /** The rows of the last filter, because the same filter is applied in every frame. */
+  last?: { readonly filter: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
 }
 
 function lister<Row>(section: Section<Row>): Lister {
-  const known = new WeakMap<FleetSnapshot, Prepared<Row>>();
-  return (snapshot, choice) => {
-    let prepared = known.get(snapshot);
-    if (!prepared) {
-      prepared = prepare(section, snapshot);
-      known.set(snapshot, prepared);
+  const known = new WeakMap<FleetSnapshot, RankedRows<Row>>();
+  return (snapshot, filter) => {
+    let ranked = known.get(snapshot);
+    if (!ranked) {
+      ranked = rankRows(section, snapshot);
+      known.set(snapshot, ranked);
     }
-    const { rows: all, counts } = prepared;
-    const place = choice.places[section.name];
-    // Ordered on demand: sections out of sight need only their counts.
-    const chosen = () => chosenOf(section, prepared, choice);
+    const { rows: all, counts } = ranked;
+    const { sort } = filter.states[section.name];
+    // Filtered on demand, because sections out of sight need only their counts.
+    const filtered = () => filteredRows(section, ranked, filter);
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
     return {
       title: section.title,
@@ -71,11 +77,11 @@ function lister<Row>(section: Section<Row>): Lister {
       total: all.length,
       counts,
       get keys() {
-        return chosen().keys;
+        return filtered().keys;
       },
-      order: orderName(section, place.sort),
+      order: orderName(section, sort),
       orders: section.orders.length + 1,
-      lines: (window, selected, options) => tableLines(section, chosen().rows, { ...options, window, selected }),
+      lines: (window, selected, options) => tableLines(section, filtered().rows, { ...options, window, selected }),
       page: (key, options) => {
         const row = find(key);
         const page = row && section.open(row, snapshot, options);
@@ -89,29 +95,29 @@ function lister<Row>(section: Section<Row>): Lister {
   };
 }
 
-function chosenOf<Row>(section: Section<Row>, prepared: Prepared<Row>, choice: Choice) {
-  const { search, trouble, dc = "" } = choice;
-  const { sort, reversed } = choice.places[section.name];
-  const asked = JSON.stringify([search, trouble, dc, sort, reversed]);
-  if (prepared.chosen?.choice !== asked) {
-    const rows = choose(section, prepared, choice);
-    prepared.chosen = { choice: asked, rows, keys: rows.map(section.key) };
+function filteredRows<Row>(section: Section<Row>, ranked: RankedRows<Row>, filter: RowFilter) {
+  const { search, trouble, dc = "" } = filter;
+  const { sort, reversed } = filter.states[section.name];
+  const key = JSON.stringify([search, trouble, dc, sort, reversed]);
+  if (ranked.last?.filter !== key) {
+    const rows = filterRows(section, ranked, filter);
+    ranked.last = { filter: key, rows, keys: rows.map(section.key) };
   }
-  return prepared.chosen;
+  return ranked.last;
 }
 
-function prepare<Row>(section: Section<Row>, snapshot: FleetSnapshot): Prepared<Row> {
+function rankRows<Row>(section: Section<Row>, snapshot: FleetSnapshot): RankedRows<Row> {
   const rows = section.rows(snapshot).map((row) => ({ row, concern: section.concern(row, snapshot.at) }));
   const counts = [0, 0, 0, 0];
   for (const { concern } of rows) counts[concern] = (counts[concern] ?? 0) + 1;
   return { rows, counts };
 }
 
-function choose<Row>(section: Section<Row>, { rows }: Prepared<Row>, choice: Choice): readonly Row[] {
-  const { search, trouble, places, dc } = choice;
-  const { sort, reversed } = places[section.name];
+function filterRows<Row>(section: Section<Row>, { rows }: RankedRows<Row>, filter: RowFilter): readonly Row[] {
+  const { search, trouble, states, dc } = filter;
+  const { sort, reversed } = states[section.name];
   const words = search.toLowerCase().split(" ").filter(Boolean);
-  const order = section.orders[Math.max(0, sort - 1)] as Order<Row>;
+  const order = section.orders[Math.max(0, sort - 1)] as RowOrder<Row>;
   const shown = rows.filter(({ row, concern }) => {
     if (trouble && concern > 1) return false;
     if (dc !== undefined && section.dc(row) !== undefined && section.dc(row) !== dc) return false;
@@ -133,8 +139,8 @@ function orderName<Row>({ orders }: Section<Row>, sort: number): string {
   return sort === 0 ? "concern" : (orders[sort - 1]?.name ?? "");
 }
 
-/** The columns of a section that have room, with their headings on a terminal. A shape for each row's concern stands before them. */
-function columnsOf<Row>({ columns, concern }: Section<Row>, options: DrawOptions): readonly ScreenColumn<Row>[] {
+/** A column with the shape of each row's concern; then the section's columns that have room, with their short headings. */
+function columnsOf<Row>({ columns, concern }: Section<Row>, options: FleetDrawOptions): readonly ScreenColumn<Row>[] {
   const { theme, now } = options;
   return [
     { title: "", width: 1, drop: 0, cell: (row) => [concernMark(concern(row, now), theme)] },
@@ -154,14 +160,14 @@ function tableLines<Row>(
     width,
     stale,
     ...options
-  }: DrawOptions & TableOptions & { readonly window: Window; readonly selected: number },
+  }: FleetDrawOptions & TableOptions & { readonly window: RowWindow; readonly selected: number },
 ): readonly Line[] {
   const { glyphs } = options.theme;
   const placed = placeColumns(columnsOf(section, options), width - 2);
   const name = placed[1]?.title ?? "";
   const lines = rowLines(placed, rows, { window, selected, glyphs, name });
-  const isKept = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
-  const greyed = (line: Line): Line => line.map((one) => (isKept(one) ? one : span(one.text, "muted")));
+  const keepsColour = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
+  const greyed = (line: Line): Line => line.map((one) => (keepsColour(one) ? one : span(one.text, "muted")));
   return [[span("  "), ...headingLine(placed, glyphs)], ...(stale ? lines.map(greyed) : lines)];
 }
 
@@ -179,19 +185,19 @@ export const listers = Object.fromEntries(
   Object.values(sections).map((section) => [section.name, lister(section as Section<unknown>)]),
 ) as Readonly<Record<SectionName, Lister>>;
 
-/** A section with all of its rows and columns, for a page or a pipe. */
+/** A section with all its rows, and all its columns that have room, for the browser or a pipe. */
 export interface FleetTable {
   readonly name: SectionName;
   readonly title: string;
   readonly none: string;
-  /** The first column has a shape and no heading. */
+  /** The first heading is empty: the first column has shapes. */
   readonly headings: readonly string[];
   readonly rows: readonly { readonly key: string; readonly cells: readonly Line[] }[];
 }
 
-/** All sections whole, in their first order. */
-export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): readonly FleetTable[] {
-  return Object.values(sections).map((section) => tableOf(section as Section<unknown>, snapshot, options));
+/** All sections with all rows, ordered by concern. */
+export function fleetTables(snapshot: FleetSnapshot, options: FleetDrawOptions): readonly FleetTable[] {
+  return Object.values(sections).map((section) => wholeTable(section as Section<unknown>, snapshot, options));
 }
 
 /** The page of one row, and the command that shows more; undefined for an unknown row. */
@@ -199,7 +205,7 @@ export function fleetPage(
   snapshot: FleetSnapshot,
   section: string,
   key: string,
-  options: DrawOptions & { readonly width: number },
+  options: FleetDrawOptions & { readonly width: number },
 ): (PageLines & { readonly command: string }) | undefined {
   if (!Object.hasOwn(listers, section)) return undefined;
   const listing = listers[section as SectionName](snapshot, freshFleetUi);
@@ -207,10 +213,10 @@ export function fleetPage(
   return page && command !== undefined ? { ...page, command } : undefined;
 }
 
-function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
+function wholeTable<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: FleetDrawOptions): FleetTable {
   const { name, title, none, key } = section;
   const columns = columnsOf(section, options);
-  const rows = choose(section, prepare(section, snapshot), freshFleetUi);
+  const rows = filterRows(section, rankRows(section, snapshot), freshFleetUi);
   return {
     name,
     title,

@@ -3,7 +3,7 @@ import type { CertificateView, NodeView } from "#api/schemas.ts";
 
 /** A node as the API lists it. Times are ISO 8601 in UTC, empty where there is none. */
 export interface FleetNode extends NodeView {
-  /** Absent without earlier reports. */
+  /** The node's load in the last minutes; absent without earlier reports. */
   readonly trend?: FleetTrend | undefined;
 }
 
@@ -35,15 +35,17 @@ export interface FleetReplication extends Pick<ReplicationStatus, Counted> {
   readonly peers: readonly FleetPeer[];
 }
 
+/** A controller as the controller that answered lists it. */
 export interface FleetController extends ControllerView {
   /** The controller's own report; absent before its first answer. */
   readonly replication?: FleetReplication;
-  /** The reason why it could not be asked. */
+  /** The reason why the controller gave no report of its own. */
   readonly silent?: string;
 }
 
 export type FleetCertificate = CertificateView;
 
+/** One side of a conflict; of a host name it has only a value. */
 export interface FleetEdit {
   /** The value as JSON. */
   readonly value: string;
@@ -51,7 +53,7 @@ export interface FleetEdit {
   readonly at: string;
 }
 
-/** Two concurrent edits of one thing; or a host name that several nodes have. */
+/** Concurrent edits of one register; or a host name that several nodes have. */
 export interface FleetConflict {
   readonly id: string;
   /** The register, or the host name. */
@@ -61,7 +63,7 @@ export interface FleetConflict {
   readonly winner: FleetEdit;
   /** The newest losing edit. */
   readonly loser: FleetEdit;
-  /** The number of older losing edits, if there are any. */
+  /** The number of older losing edits; absent: none. */
   readonly others?: number;
 }
 
@@ -82,9 +84,9 @@ export interface FleetUpdate {
   readonly generation: number;
   readonly phase: string;
   readonly target: string;
-  /** The reason of its wait. */
+  /** The reason why the rollout waits; absent: it does not wait. */
   readonly waits?: string | undefined;
-  /** When its phase began. */
+  /** The time at which its phase began. */
   readonly since: string;
   /** The controller that carries it out, and whether its heartbeats arrive. */
   readonly owner: { readonly name: string; readonly heard: boolean };
@@ -94,9 +96,9 @@ export interface FleetUpdate {
 /** The data of the dashboard at one moment, as a plain value. */
 export interface FleetSnapshot {
   readonly context: string;
-  /** Milliseconds since the epoch when it was read. */
+  /** Milliseconds since the epoch: the time of its reading. */
   readonly at: number;
-  /** `host:port` of the controller that answered. */
+  /** The endpoint (`host:port`) of the controller that answered. */
   readonly asked: string;
   readonly nodes: readonly FleetNode[];
   readonly controllers: readonly FleetController[];
@@ -107,6 +109,7 @@ export interface FleetSnapshot {
   readonly detail?: FleetDetail;
 }
 
+/** Details of one node, beyond the lists of the API. */
 export interface FleetDetail {
   readonly id: string;
   readonly facts: readonly (readonly [string, string])[];
@@ -114,7 +117,7 @@ export interface FleetDetail {
   readonly runs?: readonly FleetRun[];
 }
 
-/** The connection to the controller. While it is lost, the last snapshot stays, marked as stale. */
+/** The connection to a controller. While the connection is lost, views mark the last snapshot as stale. */
 export type FleetLink =
   | { readonly state: "live"; readonly endpoint: string }
   | { readonly state: "lost"; readonly endpoint: string; readonly why: string; readonly trying: string };

@@ -1,31 +1,32 @@
 import { ageColumn, coarseSince } from "../../columns/column.ts";
 import type { Concern } from "../../columns/concern.ts";
-import type { Fact, Section } from "./section.ts";
+import type { DetailFact, Section } from "./section.ts";
 import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 
 /** Phases in which the rollout does not wait for the node. */
-const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
+const restingPhases: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
 
-/** A wait for an operator, or for a bastion to which no process attends. */
+/** Matches a wait for an operator, or for hooks on the bastion that no process there carries out. */
 const waitsForOperator = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
 
+/** The concern of a rollout: 0 for a failed node, 1 if an operator is needed or the owner is silent, else 2. */
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
   if (nodes.some(({ phase }) => phase === "failed")) return 0;
   return owner.heard && !waitsForOperator.test(waits) ? 2 : 1;
 }
 
 function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
-  return nodes.filter(({ phase }) => !quiet.has(phase));
+  return nodes.filter(({ phase }) => !restingPhases.has(phase));
 }
 
-/** The succeeded nodes of each datacenter, of all its nodes: `DC1 3/3, DC2 0/2`. */
+/** For each datacenter, the number of succeeded nodes and of all nodes: `DC1 3/3, DC2 0/2`. */
 function doneByDc({ nodes }: FleetUpdate): string {
   const dcs = [...Map.groupBy(nodes, ({ dc }) => dc)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const done = (of: readonly FleetUpdateNode[]): number => of.filter(({ phase }) => phase === "succeeded").length;
   return dcs.map(([dc, all]) => `${dc} ${done(all)}/${all.length}`).join(", ");
 }
 
-/** Rollouts that are not over. */
+/** The section of the rollouts that are not over. */
 export const updatesSection: Section<FleetUpdate> = {
   name: "updates",
   title: "updates",
@@ -44,7 +45,7 @@ export const updatesSection: Section<FleetUpdate> = {
     { title: "NAME", cell: ({ name }) => name, room: { width: 14, grow: 1, max: 30, drop: 0 } },
     { title: "PHASE", cell: ({ phase }) => phase, room: { width: 12, drop: 0 } },
     { title: "DONE", cell: doneByDc, room: { width: 16, grow: 1, max: 40, drop: 1 } },
-    { title: "UNDER-WAY", cell: namesOf, room: { width: 10, grow: 2, max: 60, drop: 2 } },
+    { title: "UNDER-WAY", cell: underWayText, room: { width: 10, grow: 2, max: 60, drop: 2 } },
     { title: "WAITS-FOR", cell: ({ waits = "" }) => waits, role: "muted", room: { width: 10, grow: 2, drop: 3 } },
     ageColumn("CHANGED", ({ since }) => since, { room: { width: 7, drop: 4 } }),
   ],
@@ -72,12 +73,12 @@ export const updatesSection: Section<FleetUpdate> = {
   },
 };
 
-function namesOf(update: FleetUpdate): string {
+function underWayText(update: FleetUpdate): string {
   return underWay(update)
     .map(({ hostname, phase }) => `${hostname} ${phase}`)
     .join(", ");
 }
 
-function nodeFact({ hostname, dc, phase, since, trouble = "" }: FleetUpdateNode, now: number): Fact {
+function nodeFact({ hostname, dc, phase, since, trouble = "" }: FleetUpdateNode, now: number): DetailFact {
   return [hostname, `${phase} for ${coarseSince(since, now)}, ${dc}${trouble === "" ? "" : `: ${trouble}`}`];
 }

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { drawBars, fitBars, GrowingBars, placeOf, WIDE } from "#tui/html/bars.ts";
+import { drawBars, fitBars, GrowingBars, positionOn, drawingWidth } from "#tui/html/bars.ts";
 import { tickText } from "#tui/html/timeline.ts";
 import type { Piece } from "#tui/html/work.ts";
 import type { WorkItem } from "#tui/work-item.ts";
@@ -24,10 +24,10 @@ const piece = (outcome: WorkItem["outcome"], from: number, to: number): Piece =>
 
 describe("The bars of the timeline", () => {
   it("stand where their time is in the run's", () =>
-    expect([1000, 1500, 2000].map((at) => placeOf(at, span))).to.deep.equal([0, WIDE / 2, WIDE]));
+    expect([1000, 1500, 2000].map((at) => positionOn(at, span))).to.deep.equal([0, drawingWidth / 2, drawingWidth]));
 
   it("stay inside when a time is outside", () =>
-    expect([0, 9999].map((at) => placeOf(at, span))).to.deep.equal([0, WIDE]));
+    expect([0, 9999].map((at) => positionOn(at, span))).to.deep.equal([0, drawingWidth]));
 
   it("have a path for each outcome, taller where it matters more", () => {
     const { source } = drawBars([piece("ok", 1000, 1100), piece("failed", 1100, 1200), piece("ok", 1200, 1300)], span);

@@ -3,11 +3,11 @@ import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { drawReport, type ReportOptions } from "#tui/html/report.ts";
+import { drawReport, type ReportPageOptions } from "#tui/html/report.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-const draw = (events: readonly RunEvent[], options?: ReportOptions) => drawReport(reduceEvents(events), options);
+const draw = (events: readonly RunEvent[], options?: ReportPageOptions) => drawReport(reduceEvents(events), options);
 
 describe("The HTML report", () => {
   it("tells what, who, when, of which revision, and how it ended", () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { pressKey } from "#tui/ink/run-keys.ts";
-import { freshUi, type Effect, type RunUi } from "#tui/ink/run-ui.ts";
+import { freshUi, type RunEffect, type RunUi } from "#tui/ink/run-ui.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
 
@@ -13,7 +13,11 @@ const asking = (kind: "confirm" | "password", secret = false): readonly RunEvent
 ];
 
 /** The effect of the last key. */
-function effect(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): Effect | undefined {
+function effect(
+  events: readonly RunEvent[],
+  keys: readonly string[],
+  options: SceneOptions = {},
+): RunEffect | undefined {
   const ui = typeKeys(events, keys.slice(0, -1), options);
   const name = keys.at(-1) ?? "";
   const text = name.length === 1 ? name : "";

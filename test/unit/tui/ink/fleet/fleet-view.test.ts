@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
-import { FleetView, type FleetViewOptions } from "#tui/ink/fleet/open-fleet-view.ts";
+import { FleetView, type FleetViewOptions } from "#tui/ink/fleet/fleet-view.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { fleetNode, fleetNow, smallFleet } from "#support/fleet.ts";

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
-import { RunView, type RunViewOptions } from "#tui/ink/open-run-view.ts";
+import { RunView, type RunViewOptions } from "#tui/ink/run-view.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { recordedRun } from "#support/recorded-runs.ts";

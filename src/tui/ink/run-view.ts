@@ -6,15 +6,15 @@ import type { RunDrawing } from "../plain.ts";
 import { operatorCaller, knowsTitles, type DryRunResult } from "../questions.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
-import type { Pace } from "../time-left.ts";
+import type { RunPace } from "../time-left.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "./keys.ts";
 import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
 import { pressKey } from "./run-keys.ts";
-import { freshUi, type Effect, type RunUi } from "./run-ui.ts";
+import { freshUi, type RunEffect, type RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { Screen, type Size } from "./screen.ts";
+import { Screen, type TerminalSize } from "./screen.ts";
 import type { Theme } from "./theme.ts";
 
 export interface RunViewOptions {
@@ -28,33 +28,33 @@ export interface RunViewOptions {
   readonly now?: () => number;
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
-  /** The paces of earlier runs of the same kind, as far as known: for “about 40 s left”. */
-  readonly paces?: readonly Pace[];
-  /** The last dry run of the same kind, once known: a confirmation shows it. */
+  /** The paces of earlier runs of the same kind, for “about 40 s left”. */
+  readonly paces?: readonly RunPace[];
+  /** The last dry run of the same kind, for confirmations; undefined while it is not known. */
   readonly lastDryRun?: () => DryRunResult | undefined;
-  /** Answers, stop and abort. Never called with a player. */
+  /** Sends answers, stop and abort to the run. Never called in a replay. */
   readonly send: (control: RunControl) => void;
   /**
-   * The operator leaves and the run goes on: `detached` by q, by d after a Ctrl-C or by a hangup, `left` by the third
-   * Ctrl-C. Called once; the view keeps the terminal until `close`.
+   * The operator leaves: `left` by the third Ctrl-C, `detached` by a key (q, d), SIGTERM or SIGHUP, or by Ctrl-C in a replay or
+   * after the run's end. Called once; a living run goes on, and the view keeps the terminal until `close`.
    */
   readonly leave: (why: "left" | "detached") => void;
-  /** The run's record, for the output of steps; without it the view shows the last lines. */
+  /** Reads the run's record for the whole output of steps; without it the view shows the last lines. */
   readonly read?: ReadRecord;
-  /** A replay; nothing is sent then. */
+  /** The player of a replay; then nothing is sent. */
   readonly player?: PlayerControls;
   /** The state of the run before its first event. */
   readonly before?: RunModel;
   /** The operator has used a key before this view opened. */
   readonly isUsed?: boolean;
-  /** The clock that frames are paced by, for tests. */
+  /** The clock that paces frames, for tests. */
   readonly timers?: Timers;
 }
 
 /** The choice of an operator who has seen the end of a run. */
 export type AfterRun = "leave" | "resume";
 
-/** Milliseconds in which an operator cannot have read a question yet. */
+/** Milliseconds after a question appears in which an operator cannot have read it. */
 const hastyMs = 500;
 
 /**
@@ -69,9 +69,10 @@ export class RunView implements RunDrawing {
   #model: RunModel;
   #pending: RunEvent[] = [];
   #ui: RunUi = freshUi;
-  #asked = 0;
-  /** The time of the newest question. */
-  #askedAt = 0;
+  /** The number of open questions in the last frame. */
+  #openQuestions = 0;
+  /** Milliseconds since the epoch: the newest question appeared. */
+  #newestQuestionAt = 0;
   #scene: Scene;
   #hasLeft = false;
   /** The operator has used a key. */
@@ -103,7 +104,7 @@ export class RunView implements RunDrawing {
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {
-        this.#take();
+        this.#currentModel();
         this.#scene = this.#arrange(size);
         this.#ui = this.#scene.ui;
         return this.#scene.lines;
@@ -112,7 +113,7 @@ export class RunView implements RunDrawing {
     this.#unsubscribe = player?.subscribe(() => this.#screen?.news());
   }
 
-  /** Takes an event in; it is on the screen within 100 ms, on a slow machine within a second. Never waits, never throws. */
+  /** Adds an event, which is on the screen within 100 ms, on a slow machine within a second. Never waits, never throws. */
   draw(event: RunEvent): void {
     this.#pending.push(event);
     this.#screen?.news();
@@ -126,11 +127,11 @@ export class RunView implements RunDrawing {
   }
 
   /**
-   * After the last event: resolves with the operator's choice. Resolves at once if the operator stopped the run here, or if a
-   * run that was no dry run succeeded and no key was used.
+   * Keeps the view open after the last event until the operator chooses. Resolves with `leave` at once if the operator has left or
+   * stopped the run here. So does a successful run that is no dry run, if no key was used.
    */
   rest(): Promise<AfterRun> {
-    const { outcome, dryRun } = this.#take();
+    const { outcome, dryRun } = this.#currentModel();
     const isUnseen = outcome === "done" && !this.#isUsed && !dryRun;
     if (this.#hasLeft || this.#isStopped || isUnseen) return Promise.resolve("leave");
     // A dry run shows its plan first.
@@ -147,23 +148,23 @@ export class RunView implements RunDrawing {
     await this.#screen?.close();
   }
 
-  /** The run with all events taken in. */
-  #take(): RunModel {
+  /** The model of the run with all pending events. */
+  #currentModel(): RunModel {
     if (this.#pending.length > 0) this.#model = reduceEvents(this.#pending, this.#model);
     this.#pending = [];
     return this.#model;
   }
 
-  #arrange(size: Size): Scene {
+  #arrange(size: TerminalSize): Scene {
     const { theme, project, usual, paces, lastDryRun, player, now = Date.now } = this.#options;
     const model = this.#model;
-    // A question that was not there before comes to the front, also when an earlier one was put aside.
-    if (model.questions.length > this.#asked) {
+    // A new question comes to the front, even if the operator has put an earlier question aside.
+    if (model.questions.length > this.#openQuestions) {
       this.#ui = { ...this.#ui, aside: false };
-      this.#askedAt = now();
+      this.#newestQuestionAt = now();
     }
-    this.#asked = model.questions.length;
-    if (!this.#options.player) this.#call(model.state === "finished" ? 0 : this.#asked);
+    this.#openQuestions = model.questions.length;
+    if (!this.#options.player) this.#call(model.state === "finished" ? 0 : this.#openQuestions);
     const replay = player?.state();
     const scene = arrange({
       model,
@@ -176,12 +177,12 @@ export class RunView implements RunDrawing {
       ...omitUndefined({ usual, paces, lastDryRun, player: replay, output: this.#paged }),
       isReading: this.#pager !== this.#paged,
     });
-    this.#page(scene.page.output, model.lastSeq);
+    this.#readOutput(scene.page.output, model.lastSeq);
     return scene;
   }
 
-  /** Reads the whole output of the step in sight, and of no other. */
-  #page(place: OutputPlace | undefined, seq: number): void {
+  /** Reads the whole output of the step in sight; a reader of another step is dropped. */
+  #readOutput(place: OutputPlace | undefined, seq: number): void {
     const { read } = this.#options;
     if (!place || !read) this.#pager = undefined;
     else if (!this.#pager || !isSamePlace(this.#pager.place, place)) {
@@ -202,7 +203,7 @@ export class RunView implements RunDrawing {
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     // A key meant for the list must not answer a question that appeared at the same moment.
     const { now = Date.now } = this.#options;
-    const isHasty = this.#scene.question?.kind === "confirm" && now() - this.#askedAt < hastyMs;
+    const isHasty = this.#scene.question?.kind === "confirm" && now() - this.#newestQuestionAt < hastyMs;
     if (isHasty && /^[yn]$/i.test(press.name)) return;
     const { ui, effect } = pressKey(this.#scene, press);
     this.#ui = ui;
@@ -216,7 +217,7 @@ export class RunView implements RunDrawing {
     this.#screen?.key();
   }
 
-  #do(effect: Effect): void {
+  #do(effect: RunEffect): void {
     const { send, player } = this.#options;
     switch (effect.type) {
       case "interrupt":

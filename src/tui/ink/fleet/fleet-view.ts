@@ -1,6 +1,6 @@
 import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "../keys.ts";
-import { Screen, type Size } from "../screen.ts";
+import { Screen, type TerminalSize } from "../screen.ts";
 import type { Theme } from "../theme.ts";
 import { pressFleetKey, type FleetEffect } from "./fleet-keys.ts";
 import { arrangeFleet, type FleetScene } from "./fleet-scene.ts";
@@ -16,13 +16,13 @@ export interface FleetViewOptions {
   /** Called once when the operator leaves, or the terminal is gone; the view keeps the terminal until `close`. */
   readonly leave: () => void;
   /**
-   * Called with the node whose page the operator opened, so that the next snapshots may have its details; undefined:
-   * closed.
+   * Called with the id of the node whose page the operator opened, so that the next snapshots may have its details; undefined:
+   * the page was closed.
    */
   readonly openNode?: (id: string | undefined) => void;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
-  /** The clock that frames are paced by, for tests. */
+  /** The clock that paces frames, for tests. */
   readonly timers?: Timers;
 }
 
@@ -79,7 +79,7 @@ export class FleetView {
     await this.#screen?.close();
   }
 
-  #arrange(size: Size): FleetScene {
+  #arrange(size: TerminalSize): FleetScene {
     const { theme, now = Date.now } = this.#options;
     return arrangeFleet({ snapshot: this.#snapshot, link: this.#link, ui: this.#ui, size, theme, now: now() });
   }
@@ -90,13 +90,13 @@ export class FleetView {
     const { ui, effect } = pressFleetKey(this.#scene, press);
     this.#ui = ui;
     if (effect) this.#do(effect);
-    this.#tellOpened();
+    this.#reportOpenNode();
     this.#screen?.key();
   }
 
-  #tellOpened(): void {
-    const { section, isOpen, places } = this.#ui;
-    const id = isOpen && section === "nodes" ? places.nodes.key : undefined;
+  #reportOpenNode(): void {
+    const { section, isOpen, states } = this.#ui;
+    const id = isOpen && section === "nodes" ? states.nodes.key : undefined;
     if (id === this.#openedNode) return;
     this.#openedNode = id;
     this.#options.openNode?.(id);
