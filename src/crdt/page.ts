@@ -13,54 +13,53 @@ export interface Page {
   readonly registers: readonly WireRegister[];
 }
 
-/** A value that has not the form of a page: the sender is broken, or speaks another protocol. */
+/** The error of a page with a wrong form or content: its sender is broken, or speaks another protocol. */
 export class MalformedPage extends Error {
   override readonly name = "MalformedPage";
 }
 
 export function encodePage(registers: Iterable<Register>): Page {
-  const origins = new Table<string>();
-  const contexts = new Table<Context>();
+  const origins = new SharedList<string>();
+  const contexts = new SharedList<Context>();
   const rows = Array.from(registers, ({ key, text, ms, c, o, s, x }): WireRegister => [
     key,
     text,
     ms,
     c,
-    origins.place(o),
+    origins.indexOf(o),
     s,
-    contexts.place(x),
+    contexts.indexOf(x),
   ]);
   const flat = contexts.items.map(({ origins: names, seqs }) =>
-    names.flatMap((name, index) => [origins.place(name), seqs[index] ?? 0]),
+    names.flatMap((name, index) => [origins.indexOf(name), seqs[index] ?? 0]),
   );
   return { origins: origins.items, contexts: flat, registers: rows };
 }
 
-class Table<T> {
+/** A list of different items, each added at the first request for its index. */
+class SharedList<T> {
   readonly items: T[] = [];
-  readonly #places = new Map<T, number>();
+  readonly #indexes = new Map<T, number>();
 
-  place(item: T): number {
-    let place = this.#places.get(item);
-    if (place === undefined) {
-      place = this.items.push(item) - 1;
-      this.#places.set(item, place);
+  indexOf(item: T): number {
+    let index = this.#indexes.get(item);
+    if (index === undefined) {
+      index = this.items.push(item) - 1;
+      this.#indexes.set(item, index);
     }
-    return place;
+    return index;
   }
 }
 
-/** The most origins, and the most contexts, that a reader keeps to share them. */
+/** The most origins, and the most contexts, that a reader keeps for later pages. */
 const mostShared = 4096;
 
-/**
- * Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few of them.
- */
+/** Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few objects. */
 export class PageReader {
   readonly #origins = new Map<string, string>();
   readonly #contexts = new Map<string, Context>();
 
-  /** @throws MalformedPage */
+  /** The page's registers. @throws MalformedPage */
   read(page: unknown): Register[] {
     const { origins, contexts, registers } = shapeOf(page);
     const names = origins.map((name) => this.#originOf(name));
@@ -85,7 +84,7 @@ export class PageReader {
     if (known) return known;
     const pairs = flat as readonly number[];
     const context: Context = {
-      origins: pairs.filter((_, index) => index % 2 === 0).map((place) => names[place] as string),
+      origins: pairs.filter((_, index) => index % 2 === 0).map((origin) => names[origin] as string),
       seqs: pairs.filter((_, index) => index % 2 === 1),
     };
     if (this.#contexts.size >= mostShared) this.#contexts.clear();
@@ -128,8 +127,8 @@ function registerOf(row: unknown, names: readonly string[], contexts: readonly C
 }
 
 /** The item at a numeric index only: “length” and “__proto__” would be properties. */
-function itemAt<T>(list: readonly T[], place: unknown): T | undefined {
-  return typeof place === "number" ? list[place] : undefined;
+function itemAt<T>(list: readonly T[], index: unknown): T | undefined {
+  return typeof index === "number" ? list[index] : undefined;
 }
 
 function isSeq(value: unknown): boolean {

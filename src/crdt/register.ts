@@ -18,7 +18,7 @@ export interface Dot {
 export interface Register extends Stamp, Dot {
   readonly key: string;
   readonly text: string | null;
-  /** The writer's version vector at the time, without the entry of its own origin: it has seen its own writes below `s`. */
+  /** The writer's version vector at the time, without the entry of its own origin: the writer has seen its own writes below `s`. */
   readonly x: Context;
 }
 

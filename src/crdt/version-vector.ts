@@ -5,8 +5,8 @@ export type VersionVector = ReadonlyMap<string, number>;
 export type WireVector = readonly (readonly [origin: string, seq: number])[];
 
 /**
- * An immutable, packed version vector, shared by thousands of registers. Origins are few (some for each
- * controller), so a linear search is fastest.
+ * An immutable, packed version vector, shared by thousands of registers. Each controller has few origins, so a linear search is
+ * fastest.
  */
 export interface Context {
   readonly origins: readonly string[];
