@@ -10,7 +10,7 @@ export interface Remembered {
   readonly past?: readonly FencingToken[];
 }
 
-/** Whether an order is accepted; if not, whether the node accepted it before or refuses it. */
+/** Whether an order is accepted; if not, whether the node has accepted it or a later one of its owner before (`known`), or refuses it. */
 export type OrderCheck =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
@@ -39,13 +39,13 @@ export function checkOrder(remembered: Remembered | undefined, order: FencingTok
   return { accept: true };
 }
 
-/** The number of updates to remember: no order is delayed by as many later updates. */
-const longest = 200;
+/** The most updates that a node remembers: no order arrives after so many later updates. */
+const mostRemembered = 200;
 
 /** The node's memory of updates after it has accepted an order. */
 export function rememberOrder(remembered: Remembered | undefined, fence: FencingToken): Omit<Remembered, "isBusy"> {
   const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
-  return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };
+  return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-mostRemembered) };
 }
 
 function refuse(message: string): OrderCheck {

@@ -21,13 +21,14 @@ export const Order = z.object({
 });
 export type Order = z.infer<typeof Order>;
 
-/** The step that a phase orders. */
+/** The step that a phase orders; `fence` where the node has nothing to do. */
 export function stepOf(phase: NodePhase): OrderStep {
   if (phase === "preparing") return "prepare";
   if (phase === "activating" || phase === "rebooting") return "activate";
   return phase === "rolling_back" ? "roll_back" : "fence";
 }
 
+/** The token of the order that a row gives to its node. */
 export function fenceOf(name: string, { epoch, owner, generation, seq }: NodeAssignment): FencingToken {
   return { name, epoch, owner, generation, seq };
 }

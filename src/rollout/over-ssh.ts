@@ -3,6 +3,7 @@ import { wavesOf } from "./selection.ts";
 import { bringsOf, targetIdOf, weekdays, type Bundle, type UpdateSpec } from "./spec.ts";
 import type { RolloutNode } from "./rollout-input.ts";
 
+/** An update that the bastion carries out itself, as a run. */
 export interface SshUpdate {
   readonly name: string;
   readonly spec: UpdateSpec;

@@ -34,7 +34,7 @@ export interface RolloutInput {
   readonly name: string;
   readonly generation: number;
   readonly spec: UpdateSpec;
-  /** The id (targetIdOf) and version of an updated node. */
+  /** The version that an updated node reports: its id (targetIdOf), and its name for people. */
   readonly target: { readonly id: string; readonly version: string };
   /** The controller that decides. */
   readonly self: string;
@@ -55,7 +55,7 @@ export interface RolloutInput {
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
-  /** The update for which this one waits: it is under way, and they share nodes. */
+  /** An update under way that shares nodes with this one, which has to wait for it. */
   readonly other?: string;
 }
 
@@ -72,7 +72,7 @@ export interface Decision {
   readonly rows: ReadonlyMap<string, NodeAssignment>;
 }
 
-/** Phases in which nothing happens on the node any more. */
+/** Phases after a node's last order; its undrain hook may still be due. */
 const restPhases: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
 
 export function isAtRest({ phase }: Pick<NodeAssignment, "phase">): boolean {

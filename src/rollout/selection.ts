@@ -61,18 +61,18 @@ export interface Waves {
  */
 export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
   const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
-  if (type === "one-at-a-time") return { waves: groups(selected, 1, owner), canaries: 0 };
-  if (type === "batch") return { waves: groups(selected, batchSize, owner), canaries: 0 };
+  if (type === "one-at-a-time") return { waves: groupNodes(selected, 1, owner), canaries: 0 };
+  if (type === "batch") return { waves: groupNodes(selected, batchSize, owner), canaries: 0 };
   if (type === "per-dc") {
     const dcs = [...Map.groupBy(selected, ({ dc }) => dc)].toSorted(([a], [b]) => compare(a, b));
     // The owner is the last node, so its datacenter must be the last, too.
     const own = dcs.findIndex(([, nodes]) => nodes.some(({ id }) => id === owner));
     if (own >= 0) dcs.push(...dcs.splice(own, 1));
-    return { waves: dcs.flatMap(([, nodes]) => groups(nodes, batchSize, owner)), canaries: 0 };
+    return { waves: dcs.flatMap(([, nodes]) => groupNodes(nodes, batchSize, owner)), canaries: 0 };
   }
   const chosen = canariesOf(selected, spec, owner);
-  const first = groups(chosen, batchSize, owner);
-  const rest = groups(
+  const first = groupNodes(chosen, batchSize, owner);
+  const rest = groupNodes(
     selected.filter((node) => !chosen.includes(node)),
     batchSize,
     owner,
@@ -92,7 +92,7 @@ function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSp
   return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
 }
 
-/** The faults of a manifest's canaries: named nodes outside of the selection, or labels of no candidate. Unknown names are reported elsewhere. */
+/** The faults of a manifest's canaries: named nodes outside of the selection, or labels that no candidate has. Unknown names are left to the caller. */
 function canaryFaults(spec: UpdateSpec, { nodes, selected }: Selection): readonly string[] {
   const { nodeIds = [], labels = [] } = spec.strategy.canary ?? {};
   const isAmong = (some: readonly RolloutNode[], name: string): boolean => some.some((node) => isNamed(node, [name]));
@@ -109,7 +109,7 @@ function canaryFaults(spec: UpdateSpec, { nodes, selected }: Selection): readonl
   return [`no node ${whose} has what strategy.canary.labels wants: ${labels.join(", ")}`];
 }
 
-function groups(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {
+function groupNodes(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {
   const waves: string[][] = [];
   const ordered = inOrder(nodes, owner);
   let isAlone = false;
@@ -129,9 +129,11 @@ function inOrder(nodes: readonly RolloutNode[], owner: string): readonly Rollout
   return nodes.toSorted((a, b) => rank(a) - rank(b) || byName(a, b));
 }
 
+/** The nodes that a manifest selects, among all nodes. */
 export interface Selection {
-  /** All nodes of the cluster or the roster, which `of` names in error texts. */
+  /** All nodes of the cluster or the roster. */
   readonly nodes: readonly RolloutNode[];
+  /** The cluster or the roster, as error texts name it. */
   readonly of: string;
   readonly selected: readonly RolloutNode[];
 }

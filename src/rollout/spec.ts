@@ -15,7 +15,7 @@ export const NarHash = z
   .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32");
 
 const Text = z.string().min(1).max(1_000);
-const Commit = z.string().regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits");
+const CommitHash = z.string().regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits");
 const Labels = z
   .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
   .max(64)
@@ -27,8 +27,8 @@ export const Target = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
   bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
   flakeRef: Text.optional().describe("The flake with the NixOS systems."),
-  flakeRev: Commit.optional().describe("Its commit, 40 hex digits."),
-  nixpkgsRev: Commit.optional().describe("Another commit of its input nixpkgs."),
+  flakeRev: CommitHash.optional().describe("Its commit, 40 hex digits."),
+  nixpkgsRev: CommitHash.optional().describe("Another commit of its input nixpkgs."),
   systemProfile: Text.optional().describe("The nixosConfigurations.NAME of every node; else each node's host name."),
   allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
 });
@@ -57,7 +57,7 @@ export const Strategy = z.strictObject({
     .describe("For the strategy canary."),
 });
 
-const Hook = {
+const hookFields = {
   state: Text.optional().describe("A state of the project that is applied to the node."),
   params: z.record(z.string(), z.unknown()).optional().describe("The state's parameters."),
   command: Text.optional().describe("A command on the bastion; KCORE_NODE, KCORE_NODE_ID and KCORE_ADDRESS are set."),
@@ -66,9 +66,9 @@ const Hook = {
 export const Drain = z.strictObject({
   enabled: z.boolean().default(false).describe("Is the node emptied before it is touched?"),
   timeoutSeconds: Seconds.default(900).describe("How long that may take."),
-  ...Hook,
+  ...hookFields,
   after: z
-    .strictObject(Hook)
+    .strictObject(hookFields)
     .optional()
     .describe("The same for when the node is done: a state or a command that lets work come back."),
 });
@@ -90,18 +90,18 @@ export const Gate = z.strictObject({
     .optional()
     .describe("An HTTP request from the node."),
   nodeCommand: Text.optional().describe("A command on the node, by sh as root; it must end with 0."),
-  ...Hook,
+  ...hookFields,
   withinSeconds: Seconds.default(60).describe("It may take so long until it holds."),
 });
 export type Gate = z.output<typeof Gate>;
 
-const Clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
+const TimeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 /** The time of day, in UTC, at which nodes may be started; past midnight if `to` is before `from`, a whole day if they are equal. */
 export const Window = z.strictObject({
   days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
-  from: Clock.describe("When it begins, HH:MM in UTC."),
-  to: Clock.describe("When it ends, HH:MM in UTC."),
+  from: TimeOfDay.describe("When it begins, HH:MM in UTC."),
+  to: TimeOfDay.describe("When it ends, HH:MM in UTC."),
 });
 
 export const UpdateSpec = z.strictObject({
@@ -167,7 +167,7 @@ export function unpackedSize({ size }: Pick<Bundle, "size">): number {
   return 3 * size;
 }
 
-/** The text that the bastion's CA signs; nodes carry out nothing else. */
+/** A manifest as the bastion's CA signs it; nodes carry out no other manifest. */
 export const Statement = z.strictObject({
   kind: z.literal("ClusterUpdate"),
   cluster: Text,
