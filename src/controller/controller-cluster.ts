@@ -25,9 +25,9 @@ import { openBundleStore } from "./updates/bundles.ts";
 import { foundCluster, whyEmpty } from "./found-cluster.ts";
 
 /** A controller's view of its cluster (nodes, controllers, certificates, updates), and its services for the cluster. */
-export type ControllerCluster = ReturnType<typeof openCluster>;
+export type ControllerCluster = ReturnType<typeof openControllerCluster>;
 
-export function openCluster(state: ControllerState, { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">) {
+export function openControllerCluster(state: ControllerState, { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">) {
   const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = readRecords(replica);
@@ -255,5 +255,7 @@ function watchMembership(
   };
 }
 
+/** The interval at which a joining controller checks whether it may publish its registers. */
 const joiningMs = 250;
+/** The pause before the next attempt to publish them. */
 const retryMs = 1_000;

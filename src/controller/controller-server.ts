@@ -26,7 +26,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   const { config, own, replica, network } = state;
   const { controllers, mayReplicate } = cluster;
   const watches = openWatches(replica, options.log);
-  const access = tellingRefused(checkAccess(cluster), replica);
+  const access = withRefusalAlarm(checkAccess(cluster), replica);
   const { clock } = options;
   const metrics: Metrics = createMetrics(state, cluster, { clock, connections: () => api.connections.count() });
   const api = openApiServer(state, cluster, { ...options, watches, access, metrics });
@@ -49,7 +49,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   };
   const unwatch = replica.watch((changed) => {
     // A little later, so that an operator who revokes their own key still gets the answer.
-    if (changed.some((key) => mayCut.test(key))) setTimeout(cut, 20).unref();
+    if (changed.some((key) => accessKey.test(key))) setTimeout(cut, 20).unref();
   });
   return {
     watches,
@@ -70,7 +70,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
 }
 
 /** Wraps the check of access: a controller that is refused replication raises an alarm here, too. */
-function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
+function withRefusalAlarm({ check, refusalOf }: Access, { callerRefused }: Pick<Replica, "callerRefused">): Access {
   return {
     refusalOf,
     check(name, caller, id) {
@@ -78,7 +78,7 @@ function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Repli
         check(name, caller, id);
       } catch (error) {
         if (name === "replicate" && error instanceof Refused && caller.identity.role === "controller")
-          turnedAway(caller.id, { code: error.code, message: error.message });
+          callerRefused(caller.id, { code: error.code, message: error.message });
         throw error;
       }
     },
@@ -132,12 +132,10 @@ function openApiServer(
   });
 }
 
-/** The registers whose change can end a caller's right to be connected. */
-const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
+/** The keys of registers whose change can end a caller's right to be connected. */
+const accessKey = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
-/**
- * The address under which others reach this controller; empty if it listens on an unspecified address.
- */
+/** The address under which others reach this controller; empty if it listens on an unspecified address. */
 function ownAddress(endpoint: Endpoint): string {
   return ["0.0.0.0", "::"].includes(endpoint.host) ? "" : formatEndpoint(endpoint);
 }

@@ -4,8 +4,8 @@ import { keys } from "./cluster/registers.ts";
 import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
 
 /**
- * The reason why a controller without state and without `join` does not serve. It may be a founder that lost its state: a
- * second cluster of the same name would take writes beside the first.
+ * The reason why a controller with an empty state does not serve; undefined if it has sponsors to join. It may be a founder that lost
+ * its state: a second cluster of the same name would take writes beside the first.
  */
 export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfig, "replication">): string | undefined {
   if (join.length > 0) return undefined;

@@ -82,7 +82,7 @@ export function createReplica(options: ReplicaOptions) {
       dialler.failed(target);
     },
     /** Called when a calling controller was refused before there was a link. */
-    turnedAway: (peer: string, refusal: Omit<PeerRefusal, "by">): void =>
+    callerRefused: (peer: string, refusal: Omit<PeerRefusal, "by">): void =>
       core.refusals.note(peer, { ...refusal, by: "us" }),
     /** Sets or clears an alarm about the world outside of the replica. */
     alarm: (...args: Parameters<Core["alarms"]["set"]>): void => core.alarms.set(...args),
