@@ -7,7 +7,7 @@ import { verifyStatement } from "#pki/statement.ts";
 import { watchCertificateEnds } from "./certificate-ends.ts";
 import { watchCertificates } from "./cluster/certificates.ts";
 import { manageControllers, type Controllers } from "./cluster/controllers.ts";
-import { watchLiveness } from "./cluster/node-lives.ts";
+import { watchNodeLives } from "./cluster/node-lives.ts";
 import { watchNodeNames } from "./cluster/node-names.ts";
 import { watchRejects } from "./cluster/rejects.ts";
 import { manageNodes } from "./cluster/nodes.ts";
@@ -34,7 +34,7 @@ export function openControllerCluster(state: ControllerState, { log, clock, rand
   const certificates = watchCertificates(records, clock);
   const revocations = watchRevocations(records, certificates);
   const staleAfterMs = config.staleAfterSecs * 1000;
-  const liveness = watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic });
+  const liveness = watchNodeLives({ replica, controllerId, staleAfterMs, clock, monotonic });
   const rejects = watchRejects(records);
   const names = watchNodeNames(records);
   const subCa = openSubCa({

@@ -1,5 +1,5 @@
 import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives } from "#controller/cluster/node-lives.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
 import { readRecords } from "#controller/cluster/records.ts";
@@ -79,7 +79,7 @@ function partsOf(replica: TestReplica["replica"], controllerId: string, clock: (
     records,
     certificates,
     rejects,
-    liveness: watchLiveness({ replica, controllerId, staleAfterMs: 90_000, clock, monotonic: clock }),
+    liveness: watchNodeLives({ replica, controllerId, staleAfterMs: 90_000, clock, monotonic: clock }),
     names: watchNodeNames(records),
     controllerId,
     isManual: () => isManual,

@@ -1,7 +1,7 @@
 import { methods, type Method, type MethodName } from "#api/methods.ts";
 import type { Certificates } from "../cluster/certificates.ts";
 import { approvalOf } from "../cluster/rejects.ts";
-import { removed } from "../cluster/nodes.ts";
+import { refusalOfRemoved } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";
 import type { Rejects } from "../cluster/rejects.ts";
 import { keys } from "../cluster/registers.ts";
@@ -54,7 +54,7 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
     return auth.spki === key || auth.next === key ? undefined : unregistered(`controller ${id}`);
   };
   const ofNode = ({ id, key }: Asking): Refused | undefined => {
-    if (records.replica.stands(keys.node(id).removed)) return removed(id);
+    if (records.replica.stands(keys.node(id).removed)) return refusalOfRemoved(id);
     const registered = records.value("reg", keys.node(id).reg)?.key;
     if (isReady() && !certificates.isOfNode(id, key, registered))
       return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");

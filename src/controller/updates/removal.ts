@@ -3,7 +3,7 @@ import { isDrained } from "#rollout/hooks.ts";
 import { workStates, type NodeAssignment } from "#rollout/records.ts";
 import { isAtRest, isBack } from "#rollout/rollout-input.ts";
 import { Refused } from "../cluster/refused.ts";
-import { keys, kindOf } from "../cluster/registers.ts";
+import { keys, registerKindOf } from "../cluster/registers.ts";
 import { refuseOthers } from "./apply-update.ts";
 import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
@@ -128,6 +128,6 @@ async function deleteRest({ records }: ViewParts, name: string): Promise<void> {
   const rest = Array.from(records.replica.entries(keys.update(name).all), ([key]) => ({
     key,
     value: undefined,
-  })).filter(({ key }) => key !== keys.update(name).removed && kindOf(key) !== undefined);
+  })).filter(({ key }) => key !== keys.update(name).removed && registerKindOf(key) !== undefined);
   for (let from = 0; from < rest.length; from += atOnce) await records.write(rest.slice(from, from + atOnce));
 }

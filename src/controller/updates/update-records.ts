@@ -16,19 +16,19 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { Statement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { z } from "zod";
-import { canonical } from "../cluster/canonical.ts";
-import type { Found, Records } from "../cluster/records.ts";
+import { canonicalJson } from "../cluster/canonical-json.ts";
+import type { ParsedRegister, Records } from "../cluster/records.ts";
 import { keys, type UpdateHead } from "../cluster/registers.ts";
 
 /** All registers of one cluster update. */
 export interface UpdateRecords {
   readonly name: string;
-  readonly head: Found<z.output<typeof UpdateHead>>;
+  readonly head: ParsedRegister<z.output<typeof UpdateHead>>;
   readonly statement: Statement;
   readonly owner: Owner;
   readonly approved: Approved | undefined;
   readonly requests: RolloutInput["requests"];
-  readonly progress: Found<Progress> | undefined;
+  readonly progress: ParsedRegister<Progress> | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
@@ -173,12 +173,12 @@ export function targetOf(statement: Pick<Statement, "spec" | "bundle">): Rollout
 
 /** The hash of a manifest's content, independent of the order of its keys and the time of its signature. */
 export function hashOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
-  return sha256(canonical({ spec, bundle: bundle ?? null }));
+  return sha256(canonicalJson({ spec, bundle: bundle ?? null }));
 }
 
 /** The hash of a plan, to which an approval is bound: manifest, generation and nodes. */
 export function planHashOf(hash: string, generation: number, nodes: readonly string[]): string {
-  return sha256(canonical({ hash, generation, nodes: nodes.toSorted() }));
+  return sha256(canonicalJson({ hash, generation, nodes: nodes.toSorted() }));
 }
 
 function sha256(text: string): string {

@@ -1,7 +1,7 @@
 import type { LogFields } from "#api/log.ts";
 import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives } from "#controller/cluster/node-lives.ts";
 import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
@@ -193,7 +193,7 @@ export class SimController implements Endpoint {
     });
     this.accept = (link) => replica.connected(link);
     const records = readRecords(replica);
-    const liveness = watchLiveness({
+    const liveness = watchNodeLives({
       replica,
       controllerId: this.id,
       staleAfterMs: staleAfter,

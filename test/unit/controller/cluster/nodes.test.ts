@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives, type Liveness } from "#controller/cluster/node-lives.ts";
 import { watchNodeNames, type NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
 import { manageObjects } from "#controller/cluster/objects.ts";
@@ -40,7 +40,7 @@ describe("the nodes of a cluster", () => {
     const replica = memoryReplica(() => now);
     records = readRecords(replica);
     const clock = (): number => now;
-    liveness = watchLiveness({ replica, controllerId: "c1", staleAfterMs: 90_000, clock, monotonic: clock });
+    liveness = watchNodeLives({ replica, controllerId: "c1", staleAfterMs: 90_000, clock, monotonic: clock });
     const certificates = watchCertificates(records, clock);
     names = watchNodeNames(records);
     nodes = manageNodes({
