@@ -415,11 +415,15 @@ export class World {
   }
 
   #difference(): string | undefined {
-    const [first, ...rest] = this.living.map((node) => ({ id: node.id, ...viewOf(node.replica as Replica) }));
+    const [first, ...rest] = this.living.map(({ id, hasDiverged, replica }) => ({
+      id,
+      hasDiverged,
+      ...viewOf(replica as Replica),
+    }));
     for (const view of [first, ...rest]) {
       if (!view?.isReady) return `${view?.id} is not ready`;
       // A third controller may bring back later the transactions that a mended one has lost: digests differ, and both exchange them.
-      if (view.isDiverged && this.figures.mends === 0)
+      if ((view.hasDiverged || view.hasEquivocation) && this.figures.mends === 0)
         throw new Violation(`(2) ${view.id} found that its peer holds another state`);
       if (view.vector !== first?.vector) return `${first?.id} has seen ${first?.vector}, ${view.id} ${view.vector}`;
     }
@@ -478,7 +482,7 @@ function viewOf(replica: Replica) {
     live: JSON.stringify(Array.from(replica.entries(""), ([key, { text, o, s }]) => [key, text, o, s])),
     conflicts: JSON.stringify(replica.conflicts()),
     isReady: ready,
-    isDiverged: alarms.some(({ code }) => code === "STATE_DIVERGENCE" || code === "EQUIVOCATION"),
+    hasEquivocation: alarms.some(({ code }) => code === "EQUIVOCATION"),
   };
 }
 

@@ -6,20 +6,18 @@ import type { ReplicaContext } from "./context.ts";
 import type { MessageOf } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
-type Said = Pick<MessageOf<"have">, "vv" | "soon">;
+type HeldTransactions = Pick<MessageOf<"have">, "vv" | "soon">;
 
 /**
- * The last record of a store that `kcore controller restore` or `repair` wrote. With it the controller never writes again under its former
- * origin, and serves once it has caught up with another controller; if `alone`, at once. `word` returns 8 random hexadecimal digits.
+ * The last record of a store that `kcore controller restore`, `repair` or `found` wrote. With it the controller never writes again under its
+ * former origin, and serves once it has caught up with another controller; if `alone`, at once. `word` returns 8 random hexadecimal digits.
  */
 export function newOriginGeneration(id: string, word: () => string, alone = false): JournalRecord {
   const states = alone ? { ready: true, behind: false } : { behind: true };
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
-/**
- * The most new origins that peers can make a running process take: each origin stays in all version vectors for ever.
- */
+/** The most new origins that peers can make a running process take: each origin stays in all version vectors for ever. */
 const mostDisputes = 3;
 
 export function originOf(id: string, word: string): string {
@@ -57,10 +55,12 @@ export class OriginGeneration {
     return this.#origin;
   }
 
-  wrote(origin: string): boolean {
+  /** Whether this process wrote under the origin. */
+  hasWritten(origin: string): boolean {
     return this.#own.has(origin);
   }
 
+  /** Assigns the next seq of the origin. */
   nextSeq(): number {
     this.#own.add(this.origin);
     return ++this.#issued;
@@ -79,13 +79,13 @@ export class OriginGeneration {
     this.#endWaiting();
   }
 
-  /** Evaluates the transactions that a peer holds or is journaling: it confirms the origin, or shows lost transactions or a clone. */
-  heard(peer: string, said: Said): void {
-    const claimed = this.#claimedBy(said);
+  /** Evaluates the transactions that a peer holds or is journaling: they confirm the origin, or show lost transactions or a clone. */
+  heard(peer: string, held: HeldTransactions): void {
+    const claimed = this.#claimedBy(held);
     if (claimed <= this.#issued) {
       this.#confirmedBy.add(peer);
       this.#endWaiting();
-    } else if (this.wrote(this.origin)) {
+    } else if (this.hasWritten(this.origin)) {
       const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller`;
       this.#core.alarms.raise("EQUIVOCATION", peer, text);
       this.dispute();
@@ -100,7 +100,8 @@ export class OriginGeneration {
     } else this.#lost = Math.max(this.#lost, claimed);
   }
 
-  #claimedBy({ vv, soon = [] }: Said): number {
+  /** The highest seq of this origin that a peer holds or is journaling. */
+  #claimedBy({ vv, soon = [] }: HeldTransactions): number {
     const vector = new Map(vv);
     raise(vector, soon);
     return vector.get(this.origin) ?? 0;
@@ -112,12 +113,12 @@ export class OriginGeneration {
   }
 
   /**
-   * Checks the end of a pull. This version vector must never cover a seq of this origin that is assigned later: that write would be ignored.
-   * @throws MalformedPage
+   * Checks the end of a pull. The own version vector must never cover a seq of this origin that is assigned later: peers and this controller
+   * would ignore that write. @throws MalformedPage
    */
-  check(peer: string, said: Said): void {
-    const claimed = this.#claimedBy(said);
-    if (!this.wrote(this.origin)) this.heard(peer, said);
+  check(peer: string, held: HeldTransactions): void {
+    const claimed = this.#claimedBy(held);
+    if (!this.hasWritten(this.origin)) this.heard(peer, held);
     else if (claimed > this.#issued)
       throw new MalformedPage(`transaction ${claimed} of ${this.origin}, which this controller never wrote`);
   }
@@ -126,8 +127,8 @@ export class OriginGeneration {
    * Called for the greeting of a controller that is no member here. If it claims more of this origin than was written, this store may
    * have been restored to before that controller's registration. A new origin harms no peer, so the claim suffices, once.
    */
-  contradicted(said: Said): void {
-    if (!this.#isFresh && !this.isRecovering && this.#claimedBy(said) > this.#issued) this.renew();
+  contradicted(held: HeldTransactions): void {
+    if (!this.#isFresh && !this.isRecovering && this.#claimedBy(held) > this.#issued) this.renew();
   }
 
   /** Called when the state has advanced: once the lost transactions are back, this controller takes a new origin. */

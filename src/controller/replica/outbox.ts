@@ -14,8 +14,9 @@ export class Outbox {
   readonly #core: Core;
   #transactions: (readonly Register[])[] = [];
   #registers = 0;
-  /** The seq before the first transaction here, and the last. */
+  /** The seq before the first transaction here. */
   #before = 0;
+  /** The seq of the last transaction. */
   #last = 0;
   #origin = "";
   #isPushing = false;

@@ -16,7 +16,8 @@ export class PageSender {
   readonly #stream: Stream;
   #serving:
     { readonly pull: Pull; readonly isFull: boolean; cursor: DeltaCursor; index: number; credit: number } | undefined;
-  #last = 0;
+  /** The number of the last pull. */
+  #lastSync = 0;
 
   constructor(core: Core, stream: Stream) {
     this.#core = core;
@@ -26,8 +27,8 @@ export class PageSender {
   async pull(pull: Pull): Promise<void> {
     const { state, commits } = this.#core;
     // A pull's number must exceed the last one: pages of a repeated or late pull must not mix with another's.
-    if (pull.sync <= this.#last) return;
-    this.#last = pull.sync;
+    if (pull.sync <= this.#lastSync) return;
+    this.#lastSync = pull.sync;
     if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return commits.inTurn(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);

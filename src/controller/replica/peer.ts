@@ -66,7 +66,7 @@ export class Peer {
     this.backOff = createBackoff({ base: () => this.rtt.rto, cap, random, least: 0 });
   }
 
-  /** The version vector that the peer last acknowledged as durable; undefined until it spoke. */
+  /** The version vector that the peer last acknowledged as durable; undefined until the peer spoke. */
   get acked(): VersionVector | undefined {
     return this.#acked;
   }
@@ -76,7 +76,7 @@ export class Peer {
     return this.#underway;
   }
 
-  /** Whether the peer's state is complete; undefined until it spoke. */
+  /** Whether the peer's state is complete; undefined until the peer spoke. */
   get isReady(): boolean | undefined {
     return this.#isReady;
   }

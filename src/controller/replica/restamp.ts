@@ -35,16 +35,16 @@ export interface RestampOptions {
 }
 
 const pageSize = 1000;
-/** The distance ahead, ms, up to which a stamp is left: other controllers accept it within seconds. */
-const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
+/** The distance ahead, ms, up to which a stamp stays: other controllers accept it within seconds. */
+const toleratedMs = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
 
 /**
- * Stamps anew the writes of a clock that was ahead, which other controllers would not accept before that time: with the present time, in their
- * order, under a new origin of this controller. A controller that has the former write keeps its value. Writes of other controllers
- * with the same fault are stamped anew, too: a stamp left ahead would win over all writes until its time.
+ * Stamps anew the writes of a clock that was ahead, since other controllers would not accept them before the stamped time: with the present
+ * time, in their order, under a new origin of this controller. A controller that has the former write keeps its value. Writes of other
+ * controllers with the same fault are stamped anew, too: a stamp left ahead would win over all writes until its time.
  */
 export function restamp(state: ClusterState, { id, now, word }: RestampOptions): Restamped {
-  const isAhead = ({ ms }: Register): boolean => ms - now > tolerated;
+  const isAhead = ({ ms }: Register): boolean => ms - now > toleratedMs;
   const aheadOf = (registers: readonly Register[]): Register[] =>
     registers.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
   const all = [...state.map.all(), ...state.map.siblings.all()];
@@ -64,7 +64,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
       seq++;
     }
     last = register;
-    return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: having(register) };
+    return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: contextWithFormer(register) };
   };
   const anew = ahead.map(renew);
   const upto = [...toWire(state.map.vector), ...(seq > 0 ? [[origin, seq] as const] : [])];
@@ -79,8 +79,8 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
     [...ahead, ...aheadSalvaged],
     [...anew, ...anewSalvaged],
   ];
-  const writes = former.map((register, place): RestampedWrite => {
-    const { s, ms } = present[place] as Register;
+  const writes = former.map((register, index): RestampedWrite => {
+    const { s, ms } = present[index] as Register;
     return {
       key: register.key,
       deleted: register.text === null,
@@ -97,7 +97,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
 }
 
 /** The context of a write, raised to cover its former dot: the new write supersedes the former one. */
-function having({ x, o, s }: Register): Context {
+function contextWithFormer({ x, o, s }: Register): Context {
   if (seqIn(x, o) >= s) return x;
   const others = x.origins.flatMap((name, index) => (name === o ? [] : [[name, x.seqs[index] ?? 0] as const]));
   return { origins: [...others.map(([name]) => name), o], seqs: [...others.map(([, seen]) => seen), s] };

@@ -1,5 +1,5 @@
 // “Members only” (docs/replication.md): a connection asks here whether its peer is let in.
-import type { MessageOf, Refusal } from "./messages.ts";
+import type { GreetingRefusal, MessageOf } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
 import type { SoftState } from "./soft-state.ts";
@@ -13,7 +13,7 @@ export interface SessionHost {
   readonly soft: SoftState;
   readonly writer: Writer;
   /** The refusal of a greeting; undefined if it is accepted. */
-  readonly refusalFor: (stream: Stream, hello: MessageOf<"hello">) => Refusal | undefined;
+  readonly refusalFor: (stream: Stream, hello: MessageOf<"hello">) => GreetingRefusal | undefined;
   /** Called when both sides have accepted. False: another connection to this peer was chosen, and this one is closed. */
   readonly opened: (stream: Stream) => boolean;
   readonly lost: (stream: Stream) => void;
