@@ -13,7 +13,7 @@ import { Refused } from "./cluster/refused.ts";
 import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Replica } from "./replica/create-replica.ts";
-import { checkAccess, type Access } from "./server/access.ts";
+import { checkAccess, type AccessCheck } from "./server/access.ts";
 import { patienceMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
 import { sendBundles } from "./updates/serve-bundle.ts";
@@ -70,7 +70,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
 }
 
 /** Wraps the check of access: a controller that is refused replication raises an alarm here, too. */
-function withRefusalAlarm({ check, refusalOf }: Access, { callerRefused }: Pick<Replica, "callerRefused">): Access {
+function withRefusalAlarm({ check, refusalOf }: AccessCheck, { callerRefused }: Pick<Replica, "callerRefused">): AccessCheck {
   return {
     refusalOf,
     check(name, caller, id) {
@@ -97,7 +97,7 @@ function openApiServer(
     metrics,
   }: Pick<ControllerOptions, "log" | "clock" | "openFiles"> & {
     readonly watches: Watches;
-    readonly access: Access;
+    readonly access: AccessCheck;
     readonly metrics: Metrics;
   },
 ): ApiServer {

@@ -8,7 +8,7 @@ import { openOwnCertificate } from "./cluster/own-certificate.ts";
 import { keyRules } from "./cluster/registers.ts";
 import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
-import type { Timers } from "./replica/replica-ports.ts";
+import type { ReplicaTimers } from "./replica/replica-ports.ts";
 import { openAudit } from "./audit.ts";
 import { openDatabase, type ControllerDatabase } from "./store/database.ts";
 import { openNetwork } from "./transport/network.ts";
@@ -87,7 +87,7 @@ async function openDisk(
   return db;
 }
 
-export const timers: Timers = {
+export const timers: ReplicaTimers = {
   after(ms, run) {
     // unref: the server keeps the process alive, and the replica's timers must not delay its end.
     const timer = setTimeout(run, ms).unref();

@@ -51,12 +51,12 @@ function approvalRank(text: string | null): readonly [number, number] {
 }
 
 /** For kind `first`, ms since 1970: of a value the time until which it wins over deletions; of a deletion its stamp. */
-export function endOf({ text, ms }: Pick<Register, "text" | "ms">): number {
-  return text === null ? ms : readEnd(fieldOf(text, "notAfter"));
+export function lastsUntil({ text, ms }: Pick<Register, "text" | "ms">): number {
+  return text === null ? ms : readNotAfter(fieldOf(text, "notAfter"));
 }
 
 /** A value's `notAfter`, ms since 1970; Infinity unless it is in UTC, so that every replica reads the same time. */
-export function readEnd(end: unknown): number {
+export function readNotAfter(end: unknown): number {
   const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
   // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
   const at = isTime ? Date.parse(end) : NaN;
@@ -65,7 +65,7 @@ export function readEnd(end: unknown): number {
 
 /** Compares the ends: the later one wins, so a deletion wins over values that had ended. At the same time a value wins. */
 function compareEnds(a: Register, b: Register): number {
-  const [x, y] = [endOf(a), endOf(b)];
+  const [x, y] = [lastsUntil(a), lastsUntil(b)];
   return x === y ? Number(a.text !== null) - Number(b.text !== null) : x - y;
 }
 

@@ -1,6 +1,6 @@
 import { isStamp } from "./hlc.ts";
 import type { Register } from "./register.ts";
-import type { Context } from "./version-vector.ts";
+import type { CausalContext } from "./version-vector.ts";
 
 /** `[key, text, ms, c, index of the origin, seq, index of the context]` */
 export type WireRegister = readonly [string, string | null, number, number, number, number, number];
@@ -20,7 +20,7 @@ export class MalformedPage extends Error {
 
 export function encodePage(registers: Iterable<Register>): Page {
   const origins = new SharedList<string>();
-  const contexts = new SharedList<Context>();
+  const contexts = new SharedList<CausalContext>();
   const rows = Array.from(registers, ({ key, text, ms, c, o, s, x }): WireRegister => [
     key,
     text,
@@ -57,7 +57,7 @@ const mostShared = 4096;
 /** Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few objects. */
 export class PageReader {
   readonly #origins = new Map<string, string>();
-  readonly #contexts = new Map<string, Context>();
+  readonly #contexts = new Map<string, CausalContext>();
 
   /** The page's registers. @throws MalformedPage */
   read(page: unknown): Register[] {
@@ -77,13 +77,13 @@ export class PageReader {
     return name;
   }
 
-  #contextOf(flat: unknown, names: readonly string[]): Context {
+  #contextOf(flat: unknown, names: readonly string[]): CausalContext {
     const id = Array.isArray(flat) ? contextKey(flat, names) : undefined;
     if (id === undefined) throw new MalformedPage("a context is no list of pairs");
     const known = this.#contexts.get(id);
     if (known) return known;
     const pairs = flat as readonly number[];
-    const context: Context = {
+    const context: CausalContext = {
       origins: pairs.filter((_, index) => index % 2 === 0).map((origin) => names[origin] as string),
       seqs: pairs.filter((_, index) => index % 2 === 1),
     };
@@ -114,7 +114,7 @@ function contextKey(flat: readonly unknown[], names: readonly string[]): string 
   return text;
 }
 
-function registerOf(row: unknown, names: readonly string[], contexts: readonly Context[]): Register {
+function registerOf(row: unknown, names: readonly string[], contexts: readonly CausalContext[]): Register {
   if (!Array.isArray(row)) throw new MalformedPage("a register is no list");
   const [key, text, ms, c, origin, s, context] = row as readonly unknown[];
   const o = itemAt(names, origin);

@@ -1,5 +1,5 @@
 import { nextAssignment } from "./node-transitions.ts";
-import type { NodeAssignment, Progress } from "./records.ts";
+import type { NodeAssignment, RolloutProgress } from "./records.ts";
 import { resumeAfterTakeover } from "./resume-after-takeover.ts";
 import { isLeftOut, type Decision, type Rollout, type RolloutInput } from "./rollout-input.ts";
 import { startNodes, rollBackNodes, noteWait, whyUnderWay, withStarted } from "./schedule.ts";
@@ -25,12 +25,12 @@ function isBehind({ generation, progress, rows }: RolloutInput): boolean {
   return (progress?.generation ?? 0) > generation || [...rows.values()].some((row) => row.generation > generation);
 }
 
-function firstProgress({ owner: { epoch, owner }, generation, now }: RolloutInput): Progress {
+function firstProgress({ owner: { epoch, owner }, generation, now }: RolloutInput): RolloutProgress {
   return { epoch, owner, generation, phase: "pending", since: now, waves: [], started: [], canaries: 0 };
 }
 
 /** The rows of the rollout's nodes, without nodes that left the cluster before the rollout touched them. */
-function rowsOf(input: RolloutInput, { waves }: Progress): ReadonlyMap<string, NodeAssignment> {
+function rowsOf(input: RolloutInput, { waves }: RolloutProgress): ReadonlyMap<string, NodeAssignment> {
   const rows = new Map<string, NodeAssignment>();
   for (const id of waves.flat()) {
     const row = input.rows.get(id);

@@ -192,7 +192,7 @@ export function isDrained(input: RolloutInput, id: string, row: NodeAssignment):
 }
 
 /** The reason why the update failed, was cancelled or goes back, and after its end the nodes that stay drained. */
-export function reasonOf(input: RolloutInput): string | undefined {
+export function outcomeReason(input: RolloutInput): string | undefined {
   const { progress, rows, generation } = input;
   if (progress?.generation !== generation) return undefined;
   const drained = hasEnded(progress.phase) ? [...rows].flatMap(([id, row]) => whyDrained(input, id, row) ?? []) : [];

@@ -1,7 +1,7 @@
 import type { FencingToken } from "./records.ts";
 
 /** The node's durable memory of orders. */
-export interface Remembered {
+export interface OrderMemory {
   /** The last order that it accepted. */
   readonly fence: FencingToken;
   /** Whether the node has unfinished work: then only its own rollout may give it orders. */
@@ -19,7 +19,7 @@ export type OrderCheck =
  * owner of the same epoch, and an older manifest are refused for ever; a busy node also refuses every manifest but the
  * one it works for (docs/adr/0515-cluster-updates.md).
  */
-export function checkOrder(remembered: Remembered | undefined, order: FencingToken): OrderCheck {
+export function checkOrder(remembered: OrderMemory | undefined, order: FencingToken): OrderCheck {
   if (!remembered) return { accept: true };
   const { fence, isBusy, past = [] } = remembered;
   const { name, epoch, owner, generation, seq } = order;
@@ -43,7 +43,7 @@ export function checkOrder(remembered: Remembered | undefined, order: FencingTok
 const mostRemembered = 200;
 
 /** The node's memory of updates after it has accepted an order. */
-export function rememberOrder(remembered: Remembered | undefined, fence: FencingToken): Omit<Remembered, "isBusy"> {
+export function rememberOrder(remembered: OrderMemory | undefined, fence: FencingToken): Omit<OrderMemory, "isBusy"> {
   const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
   return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-mostRemembered) };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { FencingToken, type NodeAssignment, type NodePhase } from "./records.ts";
-import { Ownership, SignedStatement, Statement } from "./spec.ts";
+import { OwnershipStatement, SignedStatement, UpdateStatement } from "./spec.ts";
 
 /** The steps of a node: learn its owner, fetch or build, bring into use, keep that for good (the bastion orders it), go back. */
 export const orderSteps = ["fence", "prepare", "activate", "hold", "roll_back"] as const;
@@ -11,7 +11,7 @@ export const Order = z.object({
   fence: FencingToken,
   step: z.enum(orderSteps),
   signed: SignedStatement,
-  /** An {@link Ownership}: the fence's owner and epoch are the bastion's choice, not a controller's. */
+  /** An {@link OwnershipStatement}: the fence's owner and epoch are the bastion's choice, not a controller's. */
   ownership: SignedStatement,
   /**
    * The side that must have contact with the node before the activation's deadline: by default a controller, with the agent; or the bastion,
@@ -40,7 +40,7 @@ export async function verifyOwner(
   { fence, ownership }: Pick<Order, "fence" | "ownership">,
   verify: Verify,
 ): Promise<void> {
-  const { name, owner, epoch } = Ownership.parse(await verify(ownership));
+  const { name, owner, epoch } = OwnershipStatement.parse(await verify(ownership));
   if (name !== fence.name || owner !== fence.owner || epoch !== fence.epoch)
     throw new Error(
       `the bastion signed ${owner} as the owner of “${name}” in epoch ${epoch}, not ${fence.owner} in epoch ${fence.epoch}`,
@@ -51,8 +51,8 @@ export async function verifyOwner(
 export async function verifyManifest(
   { fence, signed }: Pick<Order, "fence" | "signed">,
   verify: Verify,
-): Promise<Statement> {
-  const statement = Statement.parse(await verify(signed));
+): Promise<UpdateStatement> {
+  const statement = UpdateStatement.parse(await verify(signed));
   if (statement.name !== fence.name) throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);
   return statement;
 }

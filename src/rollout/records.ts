@@ -57,13 +57,13 @@ export const FailureKind = z.enum([
   "rollback",
 ]);
 export type FailureKind = z.infer<typeof FailureKind>;
-export const Failure = z.object({
+export const NodeFailure = z.object({
   kind: FailureKind,
   message: z.string().max(2_000),
   /** Whether the node could not go back either. */
   stuck: z.boolean().optional(),
 });
-export type Failure = z.infer<typeof Failure>;
+export type NodeFailure = z.infer<typeof NodeFailure>;
 
 const Epoch = z.int().min(1);
 const Ms = z.number();
@@ -93,7 +93,7 @@ export const NodeAssignment = z.looseObject({
   phase: NodePhase,
   /** When the phase began, ms since 1970. */
   since: Ms,
-  failure: Failure.optional(),
+  failure: NodeFailure.optional(),
   /** The node was on the target already. */
   untouched: z.boolean().optional(),
   /** The node was drained, so its undrain is due. */
@@ -109,7 +109,7 @@ export const NodeAssignment = z.looseObject({
 export type NodeAssignment = z.infer<typeof NodeAssignment>;
 
 /** The owner's record of the whole rollout. */
-export const Progress = z.looseObject({
+export const RolloutProgress = z.looseObject({
   epoch: Epoch,
   owner: Text,
   generation: z.int().min(1),
@@ -132,7 +132,7 @@ export const Progress = z.looseObject({
   /** The reason why the rollout does not continue at the moment. */
   waits: Text.optional(),
 });
-export type Progress = z.infer<typeof Progress>;
+export type RolloutProgress = z.infer<typeof RolloutProgress>;
 
 export const reportStates = [
   "fenced",
@@ -169,7 +169,7 @@ export const Report = z.looseObject({
   targetGeneration: z.int().optional(),
   needsReboot: z.boolean().optional(),
   rebootReasons: z.array(z.string().max(500)).max(16).optional(),
-  failure: Failure.optional(),
+  failure: NodeFailure.optional(),
   /** The activation waits only for the bastion's order to hold. */
   waitsFor: z.literal("bastion").optional(),
   /** When the state began, ms since 1970, by the node's clock. */
@@ -198,8 +198,8 @@ export const OperatorRequest = z.looseObject({
 export type OperatorRequest = z.infer<typeof OperatorRequest>;
 
 /** Approval of one plan, and of no other. */
-export const Approved = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
-export type Approved = z.infer<typeof Approved>;
+export const PlanApproval = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
+export type PlanApproval = z.infer<typeof PlanApproval>;
 
 /** The outcome of a hook on the bastion. */
 export const HookAnswer = z.looseObject({

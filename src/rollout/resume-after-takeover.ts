@@ -1,13 +1,13 @@
 import { mayComeTo } from "./eligibility.ts";
 import { isDrained } from "./hooks.ts";
-import type { NodeAssignment, Progress } from "./records.ts";
+import type { NodeAssignment, RolloutProgress } from "./records.ts";
 import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
 
 /**
  * Makes the former owner's records the new owner's, as far as this controller has them. The former owner may act for a while, so each
  * unfinished node first has to report its state (preflight), and no order changes a node. Undefined if all records are this owner's.
  */
-export function resumeAfterTakeover(input: RolloutInput, progress: Progress): Decision | undefined {
+export function resumeAfterTakeover(input: RolloutInput, progress: RolloutProgress): Decision | undefined {
   const { epoch, owner } = input.owner;
   const rows = new Map<string, NodeAssignment>();
   for (const id of new Set([...progress.waves.flat(), ...input.rows.keys()])) {

@@ -4,7 +4,7 @@ import type {
   NodeAssignment,
   NodePhase,
   Owner,
-  Progress,
+  RolloutProgress,
   Report,
   OperatorRequest,
 } from "./records.ts";
@@ -41,7 +41,7 @@ export interface RolloutInput {
   readonly owner: Owner;
   /** Whether an operator approved the present plan. */
   readonly isApproved: boolean;
-  readonly progress: Progress | undefined;
+  readonly progress: RolloutProgress | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   /** By node and hook (hookKey). */
@@ -62,13 +62,13 @@ export interface RolloutInput {
 /** A rollout that has begun: its input, with the present generation's progress and rows. */
 export interface Rollout {
   readonly input: RolloutInput;
-  readonly progress: Progress;
+  readonly progress: RolloutProgress;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
 }
 
 /** The records that the owner writes next; empty when it has to wait. */
 export interface Decision {
-  readonly progress?: Progress;
+  readonly progress?: RolloutProgress;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
 }
 

@@ -9,7 +9,7 @@ import {
 } from "./eligibility.ts";
 import { whyHookDue } from "./hooks.ts";
 import { nextAssignment } from "./node-transitions.ts";
-import type { NodeAssignment, Progress } from "./records.ts";
+import type { NodeAssignment, RolloutProgress } from "./records.ts";
 import { nodesOfEarlierGenerations } from "./resume-after-takeover.ts";
 import {
   isActive,
@@ -50,7 +50,7 @@ export function startNodes({ input, progress, rows }: Rollout): Decision {
 }
 
 /** The progress with further started nodes. */
-export function withStarted(progress: Progress, ids: Iterable<string>): Progress {
+export function withStarted(progress: RolloutProgress, ids: Iterable<string>): RolloutProgress {
   return { ...progress, started: [...new Set([...progress.started, ...ids])] };
 }
 
@@ -69,7 +69,7 @@ function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignme
 }
 
 /** Holds the waves after the canaries until an operator promotes them or the soak time is over. */
-function soak(input: RolloutInput, progress: Progress): Decision {
+function soak(input: RolloutInput, progress: RolloutProgress): Decision {
   const { now, spec } = input;
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
   if (isRequested(input, "promote")) return promoted;
@@ -158,7 +158,7 @@ export function leftBehind(rollout: Rollout): readonly string[] {
  * Whether no node was begun and none has anything of an earlier generation, so there is nothing to take back. A later
  * owner may not know which nodes the former one began, unless no node was chosen.
  */
-export function isUnbegun(input: RolloutInput, progress: Progress): boolean {
+export function isUnbegun(input: RolloutInput, progress: RolloutProgress): boolean {
   const { epoch, started, waves } = progress;
   if (epoch === 1 ? started.length > 0 : waves.length > 0) return false;
   const rows = new Map([...input.rows].filter(([, { generation }]) => generation === input.generation));
@@ -166,7 +166,7 @@ export function isUnbegun(input: RolloutInput, progress: Progress): boolean {
 }
 
 /** A decision that records why the rollout does not continue; empty if the reasons have not changed. */
-export function noteWait(progress: Progress, reasons: readonly string[]): Decision {
+export function noteWait(progress: RolloutProgress, reasons: readonly string[]): Decision {
   const { waits, ...rest } = progress;
   const why = reasons.length > 0 ? clipReason(reasons.join("; ")) : undefined;
   if (waits === why) return { rows: new Map() };

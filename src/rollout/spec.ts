@@ -23,7 +23,7 @@ const Labels = z
 const Seconds = z.int().min(0).max(604_800);
 
 /** The version to bring: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
-export const Target = z.strictObject({
+export const UpdateTarget = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
   bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
   flakeRef: Text.optional().describe("The flake with the NixOS systems."),
@@ -63,7 +63,7 @@ const hookFields = {
   command: Text.optional().describe("A command on the bastion; KCORE_NODE, KCORE_NODE_ID and KCORE_ADDRESS are set."),
 };
 
-export const Drain = z.strictObject({
+export const DrainSpec = z.strictObject({
   enabled: z.boolean().default(false).describe("Is the node emptied before it is touched?"),
   timeoutSeconds: Seconds.default(900).describe("How long that may take."),
   ...hookFields,
@@ -98,17 +98,17 @@ export type Gate = z.output<typeof Gate>;
 const TimeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 /** The time of day, in UTC, at which nodes may be started; past midnight if `to` is before `from`, a whole day if they are equal. */
-export const Window = z.strictObject({
+export const MaintenanceWindow = z.strictObject({
   days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
   from: TimeOfDay.describe("When it begins, HH:MM in UTC."),
   to: TimeOfDay.describe("When it ends, HH:MM in UTC."),
 });
 
 export const UpdateSpec = z.strictObject({
-  target: Target,
+  target: UpdateTarget,
   selector: Selector,
   strategy: Strategy.prefault({}),
-  drain: Drain.prefault({}),
+  drain: DrainSpec.prefault({}),
   activation: z
     .strictObject({
       mode: z.enum(["test", "switch", "boot", "auto"]).default("auto").describe("How it comes into use."),
@@ -145,7 +145,7 @@ export const UpdateSpec = z.strictObject({
     })
     .prefault({})
     .describe("How long each part may take, in seconds."),
-  window: Window.optional().describe("When nodes may be started."),
+  window: MaintenanceWindow.optional().describe("When nodes may be started."),
 });
 export type UpdateSpec = z.output<typeof UpdateSpec>;
 
@@ -168,7 +168,7 @@ export function unpackedSize({ size }: Pick<Bundle, "size">): number {
 }
 
 /** A manifest as the bastion's CA signs it; nodes carry out no other manifest. */
-export const Statement = z.strictObject({
+export const UpdateStatement = z.strictObject({
   kind: z.literal("ClusterUpdate"),
   cluster: Text,
   name: UpdateName,
@@ -177,13 +177,13 @@ export const Statement = z.strictObject({
   /** ISO 8601 in UTC. */
   signedAt: z.iso.datetime(),
 });
-export type Statement = z.output<typeof Statement>;
+export type UpdateStatement = z.output<typeof UpdateStatement>;
 
 /**
  * The bastion's signature for the controller, or the run over SSH, that owns an update in an epoch. If two owners were
  * signed for one epoch, each node obeys the first whose order reaches it.
  */
-export const Ownership = z.strictObject({
+export const OwnershipStatement = z.strictObject({
   kind: z.literal("ClusterUpdateOwner"),
   cluster: Text,
   name: UpdateName,
@@ -192,7 +192,7 @@ export const Ownership = z.strictObject({
   /** ISO 8601 in UTC. */
   signedAt: z.iso.datetime(),
 });
-export type Ownership = z.output<typeof Ownership>;
+export type OwnershipStatement = z.output<typeof OwnershipStatement>;
 
 /** A statement as it travels: the very text that was signed. */
 export const SignedStatement = z.strictObject({
@@ -205,12 +205,12 @@ export const SignedStatement = z.strictObject({
 export type SignedStatement = z.output<typeof SignedStatement>;
 
 /** The kind of an update: kcore's runtime, or a whole NixOS system. */
-export function bringsOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "system" {
+export function updateKindOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "system" {
   return target.flakeRef === undefined ? "runtime" : "system";
 }
 
 /** The id of the target version, which nodes and controllers compute alike. */
-export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
+export function targetIdOf({ spec, bundle }: Pick<UpdateStatement, "spec" | "bundle">): string {
   const { flakeRef, flakeRev = "", nixpkgsRev, systemProfile } = spec.target;
   if (flakeRef === undefined) return bundle?.storePath ?? "";
   const more = [nixpkgsRev && `nixpkgs=${nixpkgsRev}`, systemProfile && `profile=${systemProfile}`].filter(Boolean);

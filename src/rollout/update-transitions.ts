@@ -1,16 +1,16 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
-import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
+import type { NodeAssignment, RolloutProgress, UpdatePhase } from "./records.ts";
 import { firstRow, nodesOfEarlierGenerations, withStrays } from "./resume-after-takeover.ts";
 import { isActive, isRequested, hostnameOf, type Decision, type Rollout, type RolloutNode } from "./rollout-input.ts";
 import { clipReason, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
-import { selectNodes, wavesOf } from "./selection.ts";
+import { matchSelector, divideIntoWaves } from "./selection.ts";
 
 type Guard = (rollout: Rollout) => boolean;
 /** The reasons why the transition has to wait. */
 type WaitReasons = (rollout: Rollout) => readonly string[];
-type Effect = (rollout: Rollout) => { readonly progress: Partial<Progress>; readonly rows?: Decision["rows"] };
+type Effect = (rollout: Rollout) => { readonly progress: Partial<RolloutProgress>; readonly rows?: Decision["rows"] };
 
 interface UpdateTransition {
   readonly from: readonly UpdatePhase[];
@@ -149,7 +149,7 @@ function otherUpdate({ input: { other } }: Rollout): readonly string[] {
 }
 
 function selectedBy({ nodes, spec }: Rollout["input"]): readonly RolloutNode[] {
-  return selectNodes(nodes.values(), spec.selector);
+  return matchSelector(nodes.values(), spec.selector);
 }
 
 function selectedNode({ input }: Rollout): readonly string[] {
@@ -171,7 +171,7 @@ function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
   // If another owner's record has replaced the progress, the begun nodes are approved, and no others.
   const mayChoose = rows.size === 0 || isApproved || spec.approvalPolicy !== "manual";
   const selected = mayChoose ? selectedBy(input) : [];
-  const { waves, canaries } = wavesOf(selected, spec, self);
+  const { waves, canaries } = divideIntoWaves(selected, spec, self);
   // In a later epoch a former owner may have begun a node, unknown here.
   const phase = owner.epoch === 1 && rows.size === 0 ? "pending" : "preflight";
   const fresh = selected.filter(({ id }) => !rows.has(id)).map(({ id }) => [id, firstRow(input, id, phase)] as const);
@@ -187,7 +187,7 @@ function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
   const isAgain = progress.phase === "failed" && progress.undone !== undefined;
   const reason = isAgain ? undefined : progress.reason;
   if (progress.waves.length > 0) return { progress: { reason } };
-  const waves = wavesOf(nodesOfEarlierGenerations(input), input.spec, input.self).waves.map((wave) => [...wave]);
+  const waves = divideIntoWaves(nodesOfEarlierGenerations(input), input.spec, input.self).waves.map((wave) => [...wave]);
   const rows = waves.flat().map((id) => [id, firstRow(input, id, "preflight")] as const);
   return { progress: { reason, waves, started: waves.flat() }, rows: new Map(rows) };
 }

@@ -11,7 +11,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { bastionHooks, type BastionHook } from "#rollout/hooks.ts";
-import { Statement, type UpdateSpec } from "#rollout/spec.ts";
+import { UpdateStatement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
@@ -114,7 +114,7 @@ async function runAsked(options: HookRunnerOptions, folder: string, { view, node
 /** The spec that the bastion signed: a controller cannot make this machine run another command. @throws KcoreError UPDATE_UNSIGNED */
 function signedSpec({ cluster, name }: HookRunnerOptions, { signed }: UpdateView): UpdateSpec {
   const { rootPem, cluster: own } = cluster;
-  const said = Statement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
+  const said = UpdateStatement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
   if (said.success && said.data.name === name) return said.data.spec;
   throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `the signed update is not “${name}”` });
 }

@@ -1,6 +1,6 @@
 import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
-import { endOf, readEnd } from "#crdt/merge-kind.ts";
+import { lastsUntil, readNotAfter } from "#crdt/merge-kind.ts";
 import { Refused } from "./refused.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
@@ -80,7 +80,7 @@ export function watchCertificates(records: Records, clock: () => number) {
   /** Whether a key stays revoked until `end`: a stolen controller could write a revocation that ends sooner, and delete it then. */
   const isRevokedUntil = (spki: string, end: number): boolean => {
     const standing = records.replica.get(keys.revoked(spki));
-    return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
+    return isRevoked(spki) && (standing === undefined || lastsUntil(standing) >= end);
   };
   const changesToRevokeKeys = (spkis: Iterable<string>, revocation: Revocation): RegisterChange[] =>
     [...new Set(spkis)].flatMap((spki) => {
@@ -203,7 +203,7 @@ export function watchCertificates(records: Records, clock: () => number) {
  * never be deleted.
  */
 function graceOf({ notAfter }: CertificateRecordValue): number {
-  return graceEnd(new Date(readEnd(notAfter)));
+  return graceEnd(new Date(readNotAfter(notAfter)));
 }
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {

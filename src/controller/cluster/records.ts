@@ -4,7 +4,7 @@ import { canonicalJson } from "./canonical-json.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
 import type { Replica } from "../replica/create-replica.ts";
-import { WriteRefused, type Change, type Json } from "../replica/replica.ts";
+import { WriteRefused, type KeyChange, type Json } from "../replica/replica.ts";
 import { registerKindOf, registerKinds, type RegisterKind, type ValueOf } from "./registers.ts";
 
 /** A register with its parsed value. */
@@ -53,7 +53,7 @@ export function readRecords(replica: Replica) {
   const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
-    const written: Change[] = changes.map(({ key, value, isFree }) => ({
+    const written: KeyChange[] = changes.map(({ key, value, isFree }) => ({
       key,
       value: (value ?? null) as Json,
       ...(isFree === true ? {} : match),

@@ -4,11 +4,11 @@ import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { KeyRules } from "../replica/replica-ports.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
-  Approved,
+  PlanApproval,
   Attendance,
   HookAnswer,
   Owner,
-  Progress,
+  RolloutProgress,
   Report,
   NodeAssignment,
   OperatorRequest,
@@ -174,11 +174,11 @@ export const registerKinds = {
   updateRemoved: kind(/^update\/[^/]+\/removed$/, UpdateRemovalRecord, "first", { isContested: false }),
   updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation"),
   updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch"),
-  updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { isContested: false }),
+  updateApproved: kind(/^update\/[^/]+\/approved$/, PlanApproval, "lww", { isContested: false }),
   updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", {
     isContested: false,
   }),
-  updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { isContested: false }),
+  updateProgress: kind(/^update\/[^/]+\/progress$/, RolloutProgress, "epoch", { isContested: false }),
   updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { isContested: false }),
   updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { isContested: false }),
   updateHook: kind(/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, HookAnswer, "lww", { isContested: false }),

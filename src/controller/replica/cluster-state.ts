@@ -2,7 +2,7 @@
 import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
-import { endOf } from "#crdt/merge-kind.ts";
+import { lastsUntil } from "#crdt/merge-kind.ts";
 import { emptyPage, encodePage, PageReader } from "#crdt/page.ts";
 import { isJson, type Register } from "#crdt/register.ts";
 import { covers, coversContext, toWire, type WireVector } from "#crdt/version-vector.ts";
@@ -178,7 +178,7 @@ export class ClusterState {
   #isLasting(register: Register): boolean {
     const { key, text } = register;
     const isFirst = text !== null && this.rules.mergeKindOf(key) === "first";
-    return concernsMembers([key]) || (isFirst && endOf(register) > this.clock.ms);
+    return concernsMembers([key]) || (isFirst && lastsUntil(register) > this.clock.ms);
   }
 
   /**

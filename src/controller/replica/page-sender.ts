@@ -6,20 +6,20 @@ import { encodePage } from "#crdt/page.ts";
 import { dominates, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./replica-core.ts";
 import type { MessageOf, PullEnd } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 
 type Pull = MessageOf<"pull">;
 
 /** Answers a peer's pull page by page, as far as the peer's credit allows. */
 export class PageSender {
   readonly #core: Core;
-  readonly #stream: Stream;
+  readonly #stream: PeerStream;
   #serving:
     { readonly pull: Pull; readonly isFull: boolean; cursor: DeltaCursor; index: number; credit: number } | undefined;
   /** The number of the last pull. */
   #lastSync = 0;
 
-  constructor(core: Core, stream: Stream) {
+  constructor(core: Core, stream: PeerStream) {
     this.#core = core;
     this.#stream = stream;
   }

@@ -16,7 +16,7 @@ import {
   type RefusalCode,
 } from "./messages.ts";
 import { PageSender } from "./page-sender.ts";
-import type { Peer, PeerProcess, Stream } from "./peer.ts";
+import type { Peer, PeerProcess, PeerStream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Pinger } from "./pinger.ts";
 import { Puller } from "./puller.ts";
@@ -25,7 +25,7 @@ import { divergingBuckets, reportDivergence } from "./repair.ts";
 import type { SessionHost } from "./session-host.ts";
 
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
-export class PeerSession implements LinkEvents, Stream {
+export class PeerSession implements LinkEvents, PeerStream {
   readonly peer: Peer;
   readonly #link: PeerLink;
   readonly #puller: Puller;
@@ -184,7 +184,7 @@ export class PeerSession implements LinkEvents, Stream {
   }
 
   /** Accepts the peer unless another process with its identity still answers on its own connection. */
-  async #acceptUnlessAlive(rival: Stream, hello: MessageOf<"hello">, arrivedAt: number): Promise<void> {
+  async #acceptUnlessAlive(rival: PeerStream, hello: MessageOf<"hello">, arrivedAt: number): Promise<void> {
     const isAlive = await rival.probe();
     if (this.#isClosed) return;
     if (isAlive) this.#host.refuseDuplicate(this, rival);

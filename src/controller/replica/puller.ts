@@ -10,7 +10,7 @@ import type { Core } from "./replica-core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { MessageOf, PullEnd } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { deleteAgain, registersToRepair } from "./repair.ts";
 import type { Writer } from "./writer.ts";
@@ -37,7 +37,7 @@ interface Sync {
 /** Fetches the missing transactions from one peer. */
 export class Puller {
   readonly #core: Core;
-  readonly #stream: Stream;
+  readonly #stream: PeerStream;
   readonly #writer: Writer;
   readonly #onSynced: () => void;
   #sync: Sync | undefined;
@@ -50,7 +50,7 @@ export class Puller {
    */
   #deferral: { readonly until: number; readonly stampMs: number } | undefined;
 
-  constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
+  constructor(core: Core, stream: PeerStream, writer: Writer, onSynced: () => void) {
     this.#core = core;
     this.#stream = stream;
     this.#writer = writer;

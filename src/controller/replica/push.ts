@@ -8,7 +8,7 @@ import type { Core } from "./replica-core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { MessageOf } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
 /**
@@ -17,7 +17,7 @@ import type { Puller } from "./puller.ts";
  */
 export function receivePush(
   core: Core,
-  { stream, puller }: { readonly stream: Stream; readonly puller: Puller },
+  { stream, puller }: { readonly stream: PeerStream; readonly puller: Puller },
   push: MessageOf<"push">,
 ): void {
   const { state, futureStamps } = core;

@@ -4,7 +4,7 @@ import { compareRegisters } from "#crdt/merge-kind.ts";
 import { isSameDot, type Register } from "#crdt/register.ts";
 import { covers, isSameVector } from "#crdt/version-vector.ts";
 import type { MessageOf } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
 
@@ -12,7 +12,7 @@ import type { Writer } from "./writer.ts";
  * Raises an alarm if a peer's ping shows that the peer holds other values for the same transactions, since a disk or a program is broken, and
  * sends the digest, so that both exchange the values. A later ping with equal values clears the alarm.
  */
-export function reportDivergence({ state, commits, alarms }: Core, stream: Stream, ping: MessageOf<"ping">): void {
+export function reportDivergence({ state, commits, alarms }: Core, stream: PeerStream, ping: MessageOf<"ping">): void {
   const { vv, digest } = ping;
   const { map } = state;
   const own = commits.digest().digest;

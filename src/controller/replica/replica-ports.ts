@@ -12,7 +12,7 @@ export interface Clock {
   readonly mono: () => number;
 }
 
-export type Log = (
+export type ReplicaLog = (
   level: "info" | "warn" | "error",
   message: string,
   fields: Readonly<Record<string, unknown>>,
@@ -21,7 +21,7 @@ export type Log = (
 /** Uniform in [0, 1). */
 export type Rng = () => number;
 
-export interface Timers {
+export interface ReplicaTimers {
   /** Calls `run` once after `ms`; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
   /** Calls `run` once, after the present turn of the event loop (setImmediate). */

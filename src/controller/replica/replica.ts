@@ -3,7 +3,7 @@ import type { Dot } from "#crdt/register.ts";
 import type { Alarm } from "./alarms.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
-import type { Clock, JournalRecord, Log, Net, Rng, Timers } from "./replica-ports.ts";
+import type { Clock, JournalRecord, ReplicaLog, Net, Rng, ReplicaTimers } from "./replica-ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -137,7 +137,7 @@ export interface ReplicaOptions {
   readonly cluster: string;
   readonly clock: Clock;
   readonly rng: Rng;
-  readonly timers: Timers;
+  readonly timers: ReplicaTimers;
   readonly net: Net;
   readonly db: Database;
   /** Used at the first start only. `found`: ready at once; `join`: ready with the state of a controller where this one is registered. */
@@ -147,5 +147,5 @@ export interface ReplicaOptions {
   /** The address at which this process listens, for messages to operators. */
   readonly at?: string;
   readonly tuning?: Partial<Tuning>;
-  readonly log?: Log;
+  readonly log?: ReplicaLog;
 }

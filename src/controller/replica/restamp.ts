@@ -2,7 +2,7 @@
 import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { emptyPage, encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
+import { seqIn, toWire, type CausalContext } from "#crdt/version-vector.ts";
 import { originOf } from "./origin-generation.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
@@ -97,7 +97,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
 }
 
 /** The context of a write, raised to cover its former dot: the new write supersedes the former one. */
-function contextWithFormer({ x, o, s }: Register): Context {
+function contextWithFormer({ x, o, s }: Register): CausalContext {
   if (seqIn(x, o) >= s) return x;
   const others = x.origins.flatMap((name, index) => (name === o ? [] : [[name, x.seqs[index] ?? 0] as const]));
   return { origins: [...others.map(([name]) => name), o], seqs: [...others.map(([, seen]) => seen), s] };

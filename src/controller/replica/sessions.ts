@@ -7,7 +7,7 @@ import type { Dialler } from "./dialler.ts";
 import { authKeyOf, concernsMembers } from "./registered-controllers.ts";
 import { protocolsText, speaks, type GreetingRefusal, type MessageOf } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { PeerSession } from "./peer-session.ts";
 import type { SessionHost } from "./session-host.ts";
@@ -32,7 +32,7 @@ export class Sessions implements SessionHost {
   readonly writer: Writer;
   readonly #core: Core;
   readonly #dialler: Dialler;
-  readonly #sessions = new Set<Stream>();
+  readonly #sessions = new Set<PeerStream>();
 
   constructor(core: Core, { outbox, dialler, soft, writer }: SessionParts) {
     this.#core = core;
@@ -61,7 +61,7 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  refusalFor(stream: Stream, { cluster, id, origin, boot, proto }: MessageOf<"hello">): GreetingRefusal | undefined {
+  refusalFor(stream: PeerStream, { cluster, id, origin, boot, proto }: MessageOf<"hello">): GreetingRefusal | undefined {
     const { options, state, members } = this.#core;
     const { peer } = stream;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
@@ -84,7 +84,7 @@ export class Sessions implements SessionHost {
   }
 
   /** Refuses a greeting with this controller's own id. A controller dials its own address at intervals, and finds itself or a duplicate. */
-  #refuseItself({ isDialled, process: other }: Stream, boot: string): GreetingRefusal {
+  #refuseItself({ isDialled, process: other }: PeerStream, boot: string): GreetingRefusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
     duplicates.answeredAtAddress(boot === this.processId || !isDialled);
@@ -98,12 +98,12 @@ export class Sessions implements SessionHost {
     return { code: isDialled ? "SAME_CONTROLLER" : "TWO_COPIES", message: text };
   }
 
-  duplicateOf(stream: Stream): Stream | undefined {
+  duplicateOf(stream: PeerStream): PeerStream | undefined {
     const other = stream.peer.stream;
     return other && other !== stream && other.isOpen && other.process.id !== stream.process.id ? other : undefined;
   }
 
-  refuseDuplicate(stream: Stream, rival: Stream): void {
+  refuseDuplicate(stream: PeerStream, rival: PeerStream): void {
     const { id } = stream.peer;
     const text = describeDuplicate(id, rival.process.address, stream.process.address);
     this.#core.duplicates.noteSighting(id, text);
@@ -112,7 +112,7 @@ export class Sessions implements SessionHost {
   }
 
   /** Chooses between two open connections to one peer. False: the present one stays, and `stream` is closed. */
-  opened(stream: Stream): boolean {
+  opened(stream: PeerStream): boolean {
     const { peer } = stream;
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
@@ -129,11 +129,11 @@ export class Sessions implements SessionHost {
     return true;
   }
 
-  #isPreferred({ isDialled, peer }: Stream): boolean {
+  #isPreferred({ isDialled, peer }: PeerStream): boolean {
     return isDialled === this.#core.options.id < peer.id;
   }
 
-  lost(stream: Stream): void {
+  lost(stream: PeerStream): void {
     this.#sessions.delete(stream);
     const { peer } = stream;
     if (peer.lost(stream)) this.#core.guard.forget(peer.id);
@@ -141,7 +141,7 @@ export class Sessions implements SessionHost {
   }
 
   /** Dials a silent peer; a new connection replaces the silent one. */
-  silent({ peer }: Stream): void {
+  silent({ peer }: PeerStream): void {
     this.#dialler.dial(peer.id);
   }
 
@@ -149,7 +149,7 @@ export class Sessions implements SessionHost {
     return [...this.#sessions].some(({ peer }) => peer.id === id);
   }
 
-  synced({ peer }: Stream): void {
+  synced({ peer }: PeerStream): void {
     const { generation, state, options, members } = this.#core;
     generation.progressed();
     this.#core.endAsking();
@@ -174,7 +174,7 @@ export class Sessions implements SessionHost {
   }
 
   /** The chosen connection to each peer that is connected. */
-  openStreams(): readonly Stream[] {
+  openStreams(): readonly PeerStream[] {
     return [...this.#core.peers.values()].flatMap(({ stream }) => (stream?.isOpen ? [stream] : []));
   }
 

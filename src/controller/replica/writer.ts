@@ -3,7 +3,7 @@ import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";
 import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
-import { contextOf, type Context } from "#crdt/version-vector.ts";
+import { causalContextOf, type CausalContext } from "#crdt/version-vector.ts";
 import { raiseClockAlarms, stampWaitOf } from "./clock-alarms.ts";
 import type { Core } from "./replica-core.ts";
 import { authKeyOf } from "./registered-controllers.ts";
@@ -20,7 +20,7 @@ export class Writer {
   readonly #outbox: Outbox;
   /** The registers that are being journaled, by key; later writes are checked against them, too. */
   readonly #pending = new Map<string, Register>();
-  #context: { readonly vector: string; readonly context: Context } | undefined;
+  #context: { readonly vector: string; readonly context: CausalContext } | undefined;
 
   constructor(core: Core, outbox: Outbox) {
     this.#core = core;
@@ -140,9 +140,9 @@ export class Writer {
   }
 
   /** The present context; writes that have seen the same transactions share one object. */
-  #contextNow(): Context {
+  #contextNow(): CausalContext {
     const { origin } = this.#core.generation;
-    const context = contextOf(this.#core.state.map.vector, origin);
+    const context = causalContextOf(this.#core.state.map.vector, origin);
     const vector = `${context.origins.join()} ${context.seqs.join()}`;
     if (this.#context?.vector !== vector) this.#context = { vector, context };
     return this.#context.context;

@@ -34,7 +34,7 @@ export interface AccessOptions {
   readonly emptiness: () => string | undefined;
 }
 
-export type Access = ReturnType<typeof checkAccess>;
+export type AccessCheck = ReturnType<typeof checkAccess>;
 
 /** Checks callers against the present records: registered, not revoked, approved (S-10, S-11). */
 export function checkAccess({ records, certificates, rejects, isReady, knowsMembers, emptiness }: AccessOptions) {

@@ -20,7 +20,7 @@ import {
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
-import { deny, type Access } from "./access.ts";
+import { deny, type AccessCheck } from "./access.ts";
 import { limitLists, type AnswerLists, type Listed } from "./answer-list.ts";
 import { auditFields, type Asked } from "./audit-call.ts";
 import { openBodyRoom, readJson } from "./body.ts";
@@ -55,7 +55,7 @@ export interface Streams {
 export interface RequestOptions {
   readonly handlers: Handlers;
   readonly streams: Streams;
-  readonly access: Access;
+  readonly access: AccessCheck;
   readonly log: Log;
   /** The log of the audit's entries. */
   readonly audit: Log;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { PageReader } from "#crdt/page.ts";
-import { claimOf } from "../replica/catch-up.ts";
+import { vectorOf } from "../replica/catch-up.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import type { Disk } from "./durable-disk.ts";
 import type { Frame } from "./journal-frames.ts";
@@ -62,7 +62,7 @@ export function behindLoss(record: JournalRecord): JournalRecord | undefined {
 export function mergedAtOnce(record: JournalRecord): JournalRecord {
   if (record.t !== "salvaged") return record;
   const { page } = record;
-  return { t: "apply", page, upto: claimOf(new PageReader().read(page)) };
+  return { t: "apply", page, upto: vectorOf(new PageReader().read(page)) };
 }
 
 class Findings implements Salvaged {

@@ -10,7 +10,7 @@ import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 
 /** The replication streams of one controller, dialled and accepted ones. */
-export type Network = ReturnType<typeof openNetwork>;
+export type ReplicationNetwork = ReturnType<typeof openNetwork>;
 
 export interface NetworkOptions {
   readonly controllerId: string;

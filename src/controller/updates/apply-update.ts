@@ -1,6 +1,6 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import type { Owner } from "#rollout/records.ts";
-import { Statement } from "#rollout/spec.ts";
+import { UpdateStatement } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
@@ -26,7 +26,7 @@ export async function applyUpdate(
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
   const { records, index } = parts;
-  const statement = readSigned(parts, { name, signed, schema: Statement });
+  const statement = readSigned(parts, { name, signed, schema: UpdateStatement });
   const owner = readOwnership(parts, name, ownership);
   // Awaited here, so that no await lies between reading the update and writing it.
   const held = await parts.bundles.list();
@@ -90,7 +90,7 @@ export function refuseOthers(
 }
 
 /** Refuses a bundle that this controller does not have: nodes and the other controllers fetch it here. */
-function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: Statement): void {
+function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: UpdateStatement): void {
   if (!bundle || held.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
   throw new Refused(
     409,

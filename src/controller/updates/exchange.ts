@@ -5,7 +5,7 @@ import { workStates, type Report, type NodeAssignment } from "#rollout/records.t
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import type { Timers } from "../replica/replica-ports.ts";
+import type { ReplicaTimers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
 import { isUnderWay, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
@@ -19,7 +19,7 @@ interface Parts {
   readonly records: Records;
   readonly index: UpdateIndex;
   readonly monotonic: () => number;
-  readonly timers: Pick<Timers, "after">;
+  readonly timers: Pick<ReplicaTimers, "after">;
 }
 
 export type Exchange = ReturnType<typeof openExchange>;

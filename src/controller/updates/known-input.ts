@@ -1,7 +1,7 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
-import { selectNodes } from "#rollout/selection.ts";
+import { matchSelector } from "#rollout/selection.ts";
 import type { Controllers } from "../cluster/controllers.ts";
 import type { Liveness } from "../cluster/node-lives.ts";
 import {
@@ -44,7 +44,7 @@ export function inputOf(
   const { name } = records;
   const { generation } = head.value;
   const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
-  const meant = frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
+  const meant = frozen.length > 0 ? frozen : matchSelector(nodes.values(), statement.spec.selector).map(({ id }) => id);
   const isOther = (one: UpdateRecords): boolean =>
     one.name !== name && isUnderWay(one) && meant.some((id) => one.rows.has(id));
   return {

@@ -1,12 +1,12 @@
 import { describeError, type Log } from "#api/log.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { decide } from "#rollout/decide.ts";
-import type { Progress } from "#rollout/records.ts";
+import type { RolloutProgress } from "#rollout/records.ts";
 import type { Decision, RolloutInput } from "#rollout/rollout-input.ts";
 import type { Audit } from "../audit.ts";
 import type { RegisterChange } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
-import type { Timers } from "../replica/replica-ports.ts";
+import type { ReplicaTimers } from "../replica/replica-ports.ts";
 import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 
@@ -14,7 +14,7 @@ export interface OwnerLoopParts extends InputSources {
   readonly audit: Pick<Audit, "record">;
   readonly log: Log;
   readonly monotonic: () => number;
-  readonly timers: Pick<Timers, "after">;
+  readonly timers: Pick<ReplicaTimers, "after">;
 }
 
 /** The interval of decisions about nodes' readiness, timeouts and windows, which no change of a register announces, ms. */
@@ -123,6 +123,6 @@ function report(
   }
 }
 
-function textsOf({ reason, waits }: Progress) {
+function textsOf({ reason, waits }: RolloutProgress) {
   return omitUndefined({ reason, waits });
 }

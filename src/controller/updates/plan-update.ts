@@ -4,8 +4,8 @@ import { maxValueBytes } from "#crdt/register.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { isHook } from "#rollout/hooks.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
-import { selectNodes, selectionFaults, wavesOf, type Waves } from "#rollout/selection.ts";
-import { bringsOf, unpackedSize } from "#rollout/spec.ts";
+import { matchSelector, selectionFaults, divideIntoWaves, type Waves } from "#rollout/selection.ts";
+import { updateKindOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
@@ -24,9 +24,9 @@ export function planUpdate(
   const hash = hashOf(draft);
   const isSame = standsAs(present, hash, again);
   const generation = present ? (isSame ? present.head.value.generation : latestGeneration(present) + 1) : 1;
-  const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
+  const selected = matchSelector(nodes.values(), spec.selector) as readonly KnownNode[];
   const { owner, epoch } = present?.owner ?? { owner: parts.controllerId, epoch: 1 };
-  const { waves } = wavesOf(selected, spec, owner);
+  const { waves } = divideIntoWaves(selected, spec, owner);
   const preparedBy = (id: string): Report | undefined => (present && isSame ? preparedOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
   const blockers = [
@@ -105,7 +105,7 @@ function blockersOf(
   if (selected.length === 0) blockers.push("the selector means no node");
   if (isTooLarge(waves))
     blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);
-  if (bringsOf(spec) === "runtime" && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
+  if (updateKindOf(spec) === "runtime" && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
   if (!isSame && present && isUnderWay(present))
     blockers.push(`it is ${present.progress?.value.phase}: cancel it first, or wait until it has ended`);
   for (const other of index.all()) {
@@ -159,7 +159,7 @@ function planNode(
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
   const { bundle, spec } = draft;
-  const isNixos = bringsOf(spec) === "system";
+  const isNixos = updateKindOf(spec) === "system";
   const blockers = [
     ...(node.isApproved ? [] : [`it is not approved: ${node.approval}`]),
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
@@ -225,7 +225,7 @@ function neededFor(size: number): number {
 }
 
 function changeOf(draft: UpdateDraft, { version, runtime }: KnownNode): PlannedNode["change"] {
-  if (bringsOf(draft.spec) === "system") return "unknown";
+  if (updateKindOf(draft.spec) === "system") return "unknown";
   if (runtime?.id === targetOf(draft).id) return "none";
   return isOlder(draft.bundle?.version ?? "", version) ? "downgrade" : "update";
 }

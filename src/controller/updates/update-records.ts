@@ -2,18 +2,18 @@ import { createHash } from "node:crypto";
 import {
   hasEnded,
   isGoing,
-  type Approved,
+  type PlanApproval,
   type Attendance,
   type HookAnswer,
   type NodeAssignment,
   type Owner,
-  type Progress,
+  type RolloutProgress,
   type Report,
   type OperatorRequest,
   type RequestAction,
 } from "#rollout/records.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { Statement, targetIdOf } from "#rollout/spec.ts";
+import { UpdateStatement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { z } from "zod";
 import { canonicalJson } from "../cluster/canonical-json.ts";
@@ -24,11 +24,11 @@ import { keys, type UpdateHead } from "../cluster/registers.ts";
 export interface UpdateRecords {
   readonly name: string;
   readonly head: ParsedRegister<z.output<typeof UpdateHead>>;
-  readonly statement: Statement;
+  readonly statement: UpdateStatement;
   readonly owner: Owner;
-  readonly approved: Approved | undefined;
+  readonly approved: PlanApproval | undefined;
   readonly requests: RolloutInput["requests"];
-  readonly progress: ParsedRegister<Progress> | undefined;
+  readonly progress: ParsedRegister<RolloutProgress> | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
@@ -77,14 +77,14 @@ function nameIn(key: string): string {
   return key.split("/")[1] ?? "";
 }
 
-const statements = new WeakMap<object, Statement | undefined>();
+const statements = new WeakMap<object, UpdateStatement | undefined>();
 
 /** The parsed statement of a head, cached; undefined if it is malformed. */
-function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
+function statementOf(head: z.output<typeof UpdateHead>): UpdateStatement | undefined {
   if (!statements.has(head))
     statements.set(
       head,
-      orNone(() => Statement.parse(JSON.parse(head.signed.statement))),
+      orNone(() => UpdateStatement.parse(JSON.parse(head.signed.statement))),
     );
   return statements.get(head);
 }
@@ -167,12 +167,12 @@ export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" |
 }
 
 /** The target of an update: the id and version that its nodes report afterwards. */
-export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutInput["target"] {
+export function targetOf(statement: Pick<UpdateStatement, "spec" | "bundle">): RolloutInput["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };
 }
 
 /** The hash of a manifest's content, independent of the order of its keys and the time of its signature. */
-export function hashOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
+export function hashOf({ spec, bundle }: Pick<UpdateStatement, "spec" | "bundle">): string {
   return sha256(canonicalJson({ spec, bundle: bundle ?? null }));
 }
 

@@ -1,9 +1,9 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { hookStateOf, reasonOf } from "#rollout/hooks.ts";
-import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
-import { wavesOf } from "#rollout/selection.ts";
+import { hookStateOf, outcomeReason } from "#rollout/hooks.ts";
+import { hasEnded, type RolloutProgress, type NodeAssignment } from "#rollout/records.ts";
+import { divideIntoWaves } from "#rollout/selection.ts";
 import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { OwnerLoopParts } from "./owner-loop.ts";
 import { inputOf, presentHash, type KnownInput } from "./known-input.ts";
@@ -43,14 +43,14 @@ function wavesNow(input: KnownInput): readonly (readonly string[])[] {
   const { meant, nodes, spec, owner } = input;
   const progress = progressOf(input);
   if (progress && progress.waves.length > 0) return progress.waves;
-  return wavesOf(
+  return divideIntoWaves(
     meant.flatMap((id) => nodes.get(id) ?? []),
     spec,
     owner.owner,
   ).waves;
 }
 
-function progressOf({ progress, generation }: RolloutInput): Progress | undefined {
+function progressOf({ progress, generation }: RolloutInput): RolloutProgress | undefined {
   return progress?.generation === generation ? progress : undefined;
 }
 
@@ -82,7 +82,7 @@ function summarize(
     },
     ...omitUndefined({
       waits: progress?.waits,
-      reason: reasonOf(input),
+      reason: outcomeReason(input),
       attendance: update.attendance,
       rolledBackBy: rolledBackBy(input),
     }),

@@ -23,7 +23,7 @@ import {
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
-import type { Owner, Progress, RequestAction } from "#rollout/records.ts";
+import type { Owner, RolloutProgress, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Endpoint } from "../network.ts";
@@ -43,7 +43,7 @@ export type Changes = readonly (readonly [string, unknown])[];
 export interface Held extends Pick<UpdateRecords, "rows" | "reports" | "answers" | "requests"> {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
-  readonly progress: Progress | undefined;
+  readonly progress: RolloutProgress | undefined;
 }
 
 const nothing: Held = {

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { keys } from "#controller/cluster/registers.ts";
 import { isTooLarge, planUpdate } from "#controller/updates/plan-update.ts";
 import { maxValueBytes } from "#crdt/register.ts";
-import { Statement } from "#rollout/spec.ts";
+import { UpdateStatement } from "#rollout/spec.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { bundleOf } from "#support/update-world.ts";
 import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
@@ -91,7 +91,7 @@ describe("the plan of an update", () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     const { spec } = await known
       .update(other)
-      .then(({ head }) => Statement.parse(JSON.parse(head.value.signed.statement)));
+      .then(({ head }) => UpdateStatement.parse(JSON.parse(head.value.signed.statement)));
     const again = (is: boolean) => planUpdate(known.parts, { name: "other", spec, again: is }).generation;
     expect([again(false), again(true)]).to.deep.equal([1, 1]);
     await known.update(other.finish("n1").finish("n2"));
@@ -101,7 +101,7 @@ describe("the plan of an update", () => {
   it("counts past a generation of a former owner that a node has, also with the same manifest", async () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     const { head } = await known.update(other);
-    const { spec } = Statement.parse(JSON.parse(head.value.signed.statement));
+    const { spec } = UpdateStatement.parse(JSON.parse(head.value.signed.statement));
     const planned = () => planUpdate(known.parts, { name: "other", spec });
     expect(planned()).to.include({ result: "unchanged", generation: 1 });
     const report = other.view.reports.get("n1");
