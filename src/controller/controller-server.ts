@@ -14,7 +14,7 @@ import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Replica } from "./replica/create-replica.ts";
 import { checkAccess, type AccessCheck } from "./server/access.ts";
-import { patienceMs } from "./server/answer-list.ts";
+import { stalledClientMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
 import { sendBundles } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
@@ -104,7 +104,7 @@ function openApiServer(
   const { controllerId } = self;
   const health = watchHealth({ ...cluster, self, storeProblem: () => db.problem?.message });
   const objects = manageObjects(cluster.records);
-  const bundles = sendBundles({ store: cluster.bundles, patienceMs });
+  const bundles = sendBundles({ store: cluster.bundles, stalledClientMs });
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
@@ -116,7 +116,7 @@ function openApiServer(
         const snapshot = await db.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });
         // A client that stops reading would keep the backup's file open, and its disk space in use, for ever.
-        response.setTimeout(patienceMs, () => response.destroy());
+        response.setTimeout(stalledClientMs, () => response.destroy());
         await pipeline(snapshot, response);
       },
       bundle: ({ caller, id }, response) => bundles.send(caller.key, id, response),
