@@ -242,7 +242,7 @@ function whenReady(alone: boolean): readonly string[] {
 const startHint = "next: systemctl start kcore-controller";
 
 function notesOf({ aside, notes }: Replaced): readonly string[] {
-  return [...notes, `the former state is kept in ${aside}`];
+  return [...notes, ...(aside === "" ? [] : [`the former state is kept in ${aside}`])];
 }
 
 /** A controller on this machine: its configuration, its state's folder and owner, and its key files. */

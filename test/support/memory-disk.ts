@@ -1,4 +1,4 @@
-import type { Disk, DiskFile, FileOptions } from "#controller/store/durable-disk.ts";
+import type { StoreDisk, DiskFile, FileOptions } from "#controller/store/durable-disk.ts";
 
 /** A fault in place of an operation: an error, or the machine dies in the middle of it and the operation never ends. */
 export type Mishap = "ENOSPC" | "EIO" | "die";
@@ -15,7 +15,7 @@ type Rename = { readonly name: string; readonly inode: Inode | undefined };
  * A disk in memory that loses unsynced data in a crash; `afterCrash` gives one possible state. Before each operation, `onOperation` gets its
  * word and path, and returns the fault to inject.
  */
-export class MemoryDisk implements Disk {
+export class MemoryDisk implements StoreDisk {
   readonly operations: string[] = [];
   onOperation: ((operation: string, count: number) => Mishap | undefined) | undefined;
   /** The share of a write that is done before it fails. */

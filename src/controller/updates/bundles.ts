@@ -5,7 +5,7 @@ import { ifThere, sha256Of } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
-import { realDisk, type Disk } from "../store/durable-disk.ts";
+import { realDisk, type StoreDisk } from "../store/durable-disk.ts";
 
 /** The bytes of a bundle that the store has; `whole`: all of them, with the right checksum. */
 export interface Held {
@@ -25,8 +25,8 @@ export interface BundleStoreOptions {
   readonly folder: string;
   /** Whether an update names this bundle, which is then never removed to make room. */
   readonly isNeeded: (sha256: string) => boolean;
-  /** Disk and free space of a test. */
-  readonly disk?: Disk;
+  /** The disk of a test. */
+  readonly disk?: StoreDisk;
   readonly freeBytes?: (folder: string) => Promise<number>;
 }
 

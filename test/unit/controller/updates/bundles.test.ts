@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from "node
 import { join } from "node:path";
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
-import { realDisk, type Disk, type DiskFile } from "#controller/store/durable-disk.ts";
+import { realDisk, type StoreDisk, type DiskFile } from "#controller/store/durable-disk.ts";
 import {
   openBundleStore,
   tooMany,
@@ -45,9 +45,9 @@ describe("the bundles on a controller's disk", () => {
       (error: unknown) => (error instanceof Refused ? `${error.status} ${error.code}` : String(error)),
     );
   /** The real disk, with other behaviour of its files for a moment. */
-  const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): Disk => {
+  const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): StoreDisk => {
     const wrapped =
-      (open: Disk["edit"]): Disk["edit"] =>
+      (open: StoreDisk["edit"]): StoreDisk["edit"] =>
       async (...args) => {
         const file = await open(...args);
         return { ...file, ...changed(file) };
