@@ -16,7 +16,7 @@ import type { Replica } from "./replica/create-replica.ts";
 import { checkAccess, type AccessCheck } from "./server/access.ts";
 import { stalledClientMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
-import { sendBundles } from "./updates/serve-bundle.ts";
+import { openBundleSender } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
 /** The network side of a controller: its API server, its watches and its connections. */
@@ -104,7 +104,7 @@ function openApiServer(
   const { controllerId } = self;
   const health = watchHealth({ ...cluster, self, storeProblem: () => db.problem?.message });
   const objects = manageObjects(cluster.records);
-  const bundles = sendBundles({ store: cluster.bundles, stalledClientMs });
+  const bundles = openBundleSender({ store: cluster.bundles, stalledClientMs });
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,

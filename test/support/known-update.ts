@@ -1,7 +1,7 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { readRecords } from "#controller/cluster/records.ts";
-import { hashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
+import { manifestHashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
 import { UpdateStatement } from "#rollout/spec.ts";
 import { memoryReplica } from "./memory-replica.ts";
@@ -62,7 +62,7 @@ export class KnownUpdates {
     const statement = UpdateStatement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });
     const signed = { statement: JSON.stringify(statement), signature: "", signer: "" };
     const of = keys.update(name);
-    const head = { generation, hash: hashOf(statement), signed, createdAt: at, updatedAt: at, by: "operator ann" };
+    const head = { generation, hash: manifestHashOf(statement), signed, createdAt: at, updatedAt: at, by: "operator ann" };
     await this.parts.records.write([
       { key: of.head, value: head },
       { key: of.owner, value: { ...owner, signed } },

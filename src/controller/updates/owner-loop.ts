@@ -17,9 +17,9 @@ export interface OwnerLoopParts extends InputSources {
   readonly timers: Pick<ReplicaTimers, "after">;
 }
 
-/** The interval of decisions about nodes' readiness, timeouts and windows, which no change of a register announces, ms. */
+/** The interval of decisions about nodes' readiness, timeouts and windows, which no change of a register announces. */
 const tickMs = 1_000;
-/** The time within which changes are gathered for one decision, ms. */
+/** The time within which changes are gathered for one decision. */
 const gatherMs = 50;
 
 /** Carries out the updates that this controller owns: decides and writes, again and again while something changes. */
@@ -28,7 +28,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
   let isStopped = false;
   let next: { readonly cancel: () => void; readonly at: number } | undefined;
   let round: Promise<void> = Promise.resolve();
-  /** The names of changed updates; an ended one is decided again, too, since a node may report late. */
+  /** The names of changed updates. An ended update is decided again, too, since a node may report late. */
   const changed = new Set<string>();
   const isDue = (update: UpdateRecords): boolean =>
     update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
@@ -82,7 +82,7 @@ async function decideOne(parts: OwnerLoopParts, name: string): Promise<boolean> 
   const writes = writesOf(update, decision);
   if (writes.length === 0) return false;
   await records.write(writes);
-  report(parts, update, input, decision);
+  logTransitions(parts, update, input, decision);
   return true;
 }
 
@@ -95,7 +95,7 @@ function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readon
 }
 
 /** Writes the transitions of a decision into the log and the audit trail. */
-function report(
+function logTransitions(
   { audit, log, controllerId }: OwnerLoopParts,
   update: UpdateRecords,
   { nodes }: RolloutInput,

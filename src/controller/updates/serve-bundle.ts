@@ -11,7 +11,7 @@ const disconnects: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", 
 const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
 
 /** Sends bundles at each client's pace, within bounds for one client and for all. */
-export function sendBundles({
+export function openBundleSender({
   store,
   stalledClientMs,
 }: {

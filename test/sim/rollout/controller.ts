@@ -20,7 +20,7 @@ import {
   type UpdateIndex,
   type UpdateRecords,
 } from "#controller/updates/update-records.ts";
-import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
+import { manageUpdates, type ClusterUpdates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
 import type { Owner, RolloutProgress, RequestAction } from "#rollout/records.ts";
@@ -79,7 +79,7 @@ const certificates = {
 interface Process {
   readonly replica: Replica;
   readonly index: UpdateIndex;
-  readonly updates: Updates;
+  readonly updates: ClusterUpdates;
   readonly parts: UpdatesParts;
   readonly handle: (request: Request) => unknown;
 }
@@ -337,7 +337,7 @@ export class SimController implements Endpoint {
       const update = index.read(name);
       if (!update) return undefined;
       const { generation } = update.head.value;
-      return updates.approve(name, { generation, hash: presentHash(update, inputOf(parts, update).meant) }, "operator");
+      return updates.approve(name, { generation, hash: presentHash(update, inputOf(parts, update).nodeIds) }, "operator");
     });
   }
 
