@@ -71,7 +71,7 @@ export async function restoreHere(
     return [
       `restored ${done.registers} registers from ${file}: ${contents}`,
       ...notesOf(done),
-      ...whenReady(alone),
+      whenReady(alone),
       startHint,
     ];
   } finally {
@@ -96,7 +96,7 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
     ...lossOf(done),
     ...restampingOf(restamped),
     ...notesOf(done),
-    ...whenReady(alone),
+    whenReady(alone),
     startHint,
   ];
 }
@@ -231,12 +231,10 @@ function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   ];
 }
 
-function whenReady(alone: boolean): readonly string[] {
-  return [
-    alone
-      ? "it serves as soon as it runs, without asking another controller"
-      : "it serves when it has caught up with another controller; the same command with --alone if none is left",
-  ];
+function whenReady(alone: boolean): string {
+  return alone
+    ? "it serves as soon as it runs, without asking another controller"
+    : "it serves when it has caught up with another controller; the same command with --alone if none is left";
 }
 
 const startHint = "next: systemctl start kcore-controller";

@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
-import type { ReplicaStatus } from "./replica/replica.ts";
+import type { PeerStatus } from "./replica/replica.ts";
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -111,8 +111,7 @@ function collectProcessMetrics(registry: Registry): void {
 
 const dayMs = 86_400_000;
 
-type Peer = ReplicaStatus["peers"][number];
-const peerGauges: readonly (readonly [string, string, (peer: Peer) => number | undefined])[] = [
+const peerGauges: readonly (readonly [string, string, (peer: PeerStatus) => number | undefined])[] = [
   ["kcore_peer_connected", "Whether the stream to it stands.", ({ state }) => Number(state === "connected")],
   ["kcore_peer_behind", "Transactions that it has not confirmed.", ({ behind }) => behind],
   ["kcore_peer_ahead", "Transactions that it has and we have not.", ({ ahead }) => ahead],

@@ -1,6 +1,6 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { hookSeconds, hooksOf, hookStateOf, type HookState } from "./hooks.ts";
-import type { NodeFailure, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
+import type { FailureRecord, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
 import { whyUntaken } from "./eligibility.ts";
 import { isGoingBack, notUpdatedReason, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
@@ -177,7 +177,7 @@ function untouched(): Partial<NodeAssignment> {
   return { untouched: true };
 }
 
-function failureOf(at: Situation, event: TransitionEvent): NodeFailure {
+function failureOf(at: Situation, event: TransitionEvent): FailureRecord {
   const { row, report, hooks } = at;
   if (event === "failed" && row.phase === "rolling_back")
     return { kind: "rollback", message: report?.failure?.message ?? "it could not go back" };
@@ -195,7 +195,7 @@ function failureKindOf(hook: string | undefined): FailureKind {
 const graceMs = 60_000;
 
 /** The time limit of the node's phase, and the failure of a node that exceeds it. */
-function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: number; readonly failure: NodeFailure } {
+function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: number; readonly failure: FailureRecord } {
   const { timeouts, drain, activation } = input.spec;
   const reportWithin = (seconds: number, kind: FailureKind) => {
     const untaken = whyUntaken(input, id);

@@ -33,12 +33,12 @@ export function fenceOf(name: string, { epoch, owner, generation, seq }: NodeAss
   return { name, epoch, owner, generation, seq };
 }
 
-type Verify = (signed: SignedStatement) => Promise<unknown>;
+type SignatureCheck = (signed: SignedStatement) => Promise<unknown>;
 
 /** Refuses an order whose owner and epoch the bastion did not sign. @throws Error that names the difference */
 export async function verifyOwner(
   { fence, ownership }: Pick<Order, "fence" | "ownership">,
-  verify: Verify,
+  verify: SignatureCheck,
 ): Promise<void> {
   const { name, owner, epoch } = OwnershipStatement.parse(await verify(ownership));
   if (name !== fence.name || owner !== fence.owner || epoch !== fence.epoch)
@@ -50,7 +50,7 @@ export async function verifyOwner(
 /** The statement that an order carries out, if the bastion signed it. @throws Error that names the difference */
 export async function verifyManifest(
   { fence, signed }: Pick<Order, "fence" | "signed">,
-  verify: Verify,
+  verify: SignatureCheck,
 ): Promise<UpdateStatement> {
   const statement = UpdateStatement.parse(await verify(signed));
   if (statement.name !== fence.name) throw new Error(`it is of the update “${statement.name}”, not of “${fence.name}”`);

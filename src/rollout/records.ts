@@ -57,13 +57,13 @@ export const FailureKind = z.enum([
   "rollback",
 ]);
 export type FailureKind = z.infer<typeof FailureKind>;
-export const NodeFailure = z.object({
+export const FailureRecord = z.object({
   kind: FailureKind,
   message: z.string().max(2_000),
   /** Whether the node could not go back either. */
   stuck: z.boolean().optional(),
 });
-export type NodeFailure = z.infer<typeof NodeFailure>;
+export type FailureRecord = z.infer<typeof FailureRecord>;
 
 const Epoch = z.int().min(1);
 const Ms = z.number();
@@ -93,7 +93,7 @@ export const NodeAssignment = z.looseObject({
   phase: NodePhase,
   /** When the phase began, ms since 1970. */
   since: Ms,
-  failure: NodeFailure.optional(),
+  failure: FailureRecord.optional(),
   /** The node was on the target already. */
   untouched: z.boolean().optional(),
   /** The node was drained, so its undrain is due. */
@@ -169,7 +169,7 @@ export const Report = z.looseObject({
   targetGeneration: z.int().optional(),
   needsReboot: z.boolean().optional(),
   rebootReasons: z.array(z.string().max(500)).max(16).optional(),
-  failure: NodeFailure.optional(),
+  failure: FailureRecord.optional(),
   /** The activation waits only for the bastion's order to hold. */
   waitsFor: z.literal("bastion").optional(),
   /** When the state began, ms since 1970, by the node's clock. */

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { durableFile } from "#base/durable-file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { Order } from "#rollout/order.ts";
-import { NodeFailure, FencingToken, Report } from "#rollout/records.ts";
+import { FailureRecord, FencingToken, Report } from "#rollout/records.ts";
 import { updateKindOf, UpdateStatement } from "#rollout/spec.ts";
 import { names } from "./files.ts";
 import type { UpdaterParts } from "./ports.ts";
@@ -31,7 +31,7 @@ export const Doing = z.object({
   /** The agent's last heartbeat when the step began: a later one differs. */
   mark: z.string().default(""),
   /** The reason for which the node goes back. */
-  failure: NodeFailure.optional(),
+  failure: FailureRecord.optional(),
   /** The step has taken `spent` ms in earlier boots, and runs in this boot since `since`, an uptime in ms. */
   time: z.object({ bootId: z.string(), since: z.number(), spent: z.number() }),
 });

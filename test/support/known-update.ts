@@ -1,6 +1,6 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import { readRecords } from "#controller/cluster/records.ts";
+import { openRecords } from "#controller/cluster/records.ts";
 import { manifestHashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
 import { UpdateStatement } from "#rollout/spec.ts";
@@ -15,7 +15,7 @@ export class KnownUpdates {
   readonly parts: ViewParts & { readonly members: () => readonly string[] };
 
   constructor(controllerId = "c1", replica = memoryReplica(() => now, controllerId)) {
-    const records = readRecords(replica);
+    const records = openRecords(replica);
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
     this.parts = {
       records,

@@ -6,7 +6,7 @@ import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
 
 /** The time, the author and the reason of a revocation. */
-interface Revocation {
+interface RevocationFields {
   readonly at: string;
   readonly by: string;
   readonly reason: string;
@@ -82,7 +82,7 @@ export function watchCertificates(records: Records, clock: () => number) {
     const standing = records.replica.get(keys.revoked(spki));
     return isRevoked(spki) && (standing === undefined || lastsUntil(standing) >= end);
   };
-  const changesToRevokeKeys = (spkis: Iterable<string>, revocation: Revocation): RegisterChange[] =>
+  const changesToRevokeKeys = (spkis: Iterable<string>, revocation: RevocationFields): RegisterChange[] =>
     [...new Set(spkis)].flatMap((spki) => {
       const end = endOfKey(spki);
       if (isRevokedUntil(spki, end)) return [];
@@ -156,7 +156,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       role: "controller" | "node",
       id: string,
       more: readonly (string | undefined)[],
-      revocation: Revocation,
+      revocation: RevocationFields,
     ): RegisterChange[] {
       // A removed controller must not be able to sign valid certificates.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);

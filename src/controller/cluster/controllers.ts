@@ -11,7 +11,7 @@ import type { Records, RegisterChange } from "./records.ts";
 import { keys } from "./registers.ts";
 
 /** The controllers of the cluster. Operators decide on membership; each controller writes the other registers about itself. */
-export type Controllers = ReturnType<typeof manageControllers>;
+export type ClusterControllers = ReturnType<typeof manageControllers>;
 
 export interface ControllersOptions {
   readonly records: Records;

@@ -2,7 +2,7 @@ import type { ObjectView } from "#api/controller-schemas.ts";
 import type { Written } from "#api/schemas.ts";
 import { Refused } from "./refused.ts";
 import { EncodedJson } from "./encoded-json.ts";
-import { withValue, type ParsedRegister, type Records } from "./records.ts";
+import { asParsed, type ParsedRegister, type Records } from "./records.ts";
 import { keys, registerKindOf } from "./registers.ts";
 
 /** Applied manifests as replicated registers: `object/KIND/NAME`. */
@@ -20,7 +20,7 @@ export function manageObjects(records: Records) {
     *list(): Iterable<EncodedJson> {
       // Without parsing: the register's text is the value.
       for (const [key, register] of records.replica.entries("object/")) {
-        const { kind, name, dot, at } = view(withValue(register, undefined));
+        const { kind, name, dot, at } = view(asParsed(register, undefined));
         if (registerKindOf(key) === "object")
           yield new EncodedJson(`${JSON.stringify({ kind, name, dot, at }).slice(0, -1)},"value":${register.text}}`);
       }

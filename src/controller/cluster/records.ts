@@ -27,9 +27,9 @@ export interface RegisterChange {
 }
 
 /** The replica with parsed and checked values in place of texts, and with errors that clients understand. */
-export type Records = ReturnType<typeof readRecords>;
+export type Records = ReturnType<typeof openRecords>;
 
-export function readRecords(replica: Replica) {
+export function openRecords(replica: Replica) {
   // Registers are immutable, so each is parsed and checked once.
   const cache = new WeakMap<Register, ParsedRegister<unknown> | undefined>();
   const parse = <Name extends RegisterKind>(
@@ -38,7 +38,7 @@ export function readRecords(replica: Replica) {
   ): ParsedRegister<ValueOf<Name>> | undefined => {
     if (!cache.has(register)) {
       const { success, data } = registerKinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
-      cache.set(register, success ? withValue(register, data as unknown) : undefined);
+      cache.set(register, success ? asParsed(register, data as unknown) : undefined);
     }
     return cache.get(register) as ParsedRegister<ValueOf<Name>> | undefined;
   };
@@ -84,7 +84,7 @@ export function readRecords(replica: Replica) {
     /** All registers below a prefix, parsed as JSON without a schema. */
     *all(prefix: string): Iterable<ParsedRegister<unknown>> {
       for (const [, register] of replica.entries(prefix))
-        yield withValue(register, JSON.parse(register.text ?? "null") as unknown);
+        yield asParsed(register, JSON.parse(register.text ?? "null") as unknown);
     },
     write,
     /** Writes the changes that differ from the present values; writes nothing, and returns `unchanged`, if none does. */
@@ -100,7 +100,7 @@ export function readRecords(replica: Replica) {
 }
 
 /** Joins a register and its parsed value. */
-export function withValue<Value>(register: Register, value: Value): ParsedRegister<Value> {
+export function asParsed<Value>(register: Register, value: Value): ParsedRegister<Value> {
   const { key, o: origin, ms } = register;
   return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };
 }

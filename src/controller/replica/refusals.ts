@@ -14,7 +14,7 @@ const alarmLifeMs = 60_000;
 /** The most alarms about refusals at a time. */
 const maxNamed = 64;
 /** Refusals without an alarm: they end by themselves, since the peer has only just started. */
-const passingCodes: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
+const passingRefusals: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
 
 const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
@@ -59,9 +59,9 @@ export class Refusals {
     const { by, code, message } = refusal;
     const peer = peers.get(about);
     // Both sides dial: a passing refusal does not count while another connection is open.
-    if (by === "peer" && peer?.stream?.isOpen === true && passingCodes.has(code)) return;
+    if (by === "peer" && peer?.stream?.isOpen === true && passingRefusals.has(code)) return;
     if (peer && by === "peer") this.remember(about, refusal);
-    if (passingCodes.has(code) || about === options.id) return;
+    if (passingRefusals.has(code) || about === options.id) return;
     if (by === "peer" && code === "KEY_REVOKED" && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
     const [text, way] =

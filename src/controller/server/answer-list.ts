@@ -12,7 +12,7 @@ const chunkChars = 64 * 1024;
 export const stalledClientMs = 30_000;
 
 /** An answer whose lists are iterables, so that they are made while they are sent. */
-export type Listed<Answer> = {
+export type ListAnswer<Answer> = {
   readonly [Field in keyof Answer]: NonNullable<Answer[Field]> extends readonly (infer Item)[]
     ? Iterable<Item | EncodedJson> | Extract<Answer[Field], undefined>
     : Answer[Field];

@@ -21,7 +21,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import { deny, type AccessCheck } from "./access.ts";
-import { limitLists, type AnswerLists, type Listed } from "./answer-list.ts";
+import { limitLists, type AnswerLists, type ListAnswer } from "./answer-list.ts";
 import { auditFields, type IdentifiedRequest } from "./audit-call.ts";
 import { openBodyRoom, readJson } from "./body.ts";
 import type { KnownCaller } from "./caller.ts";
@@ -38,7 +38,7 @@ export interface HandlerCall<Name extends MethodName> {
   readonly id: string;
 }
 
-type HandlerReply<Name extends PlainMethodName> = Name extends ListMethodName ? Listed<AnswerOf<Name>> : AnswerOf<Name>;
+type HandlerReply<Name extends PlainMethodName> = Name extends ListMethodName ? ListAnswer<AnswerOf<Name>> : AnswerOf<Name>;
 
 export type Handlers = {
   readonly [Name in PlainMethodName]: (call: HandlerCall<Name>) => Promise<HandlerReply<Name>> | HandlerReply<Name>;

@@ -4,7 +4,7 @@ import type { JournalRecord } from "../replica/replica-ports.ts";
 import type { StoreDisk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
 import { readSegment, segmentsAmong, type JournalSegment } from "./segments.ts";
-import { isUnfinished, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
+import { isUnfinishedSnapshot, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
 
 /** The content of a folder after a crash at any moment. */
 export interface Recovered {
@@ -100,7 +100,7 @@ function readable(record: unknown, path: string): JournalRecord {
 
 /** The files of snapshots that were never finished. */
 export async function leftovers(disk: StoreDisk, folder: string): Promise<readonly string[]> {
-  return (await disk.list(folder)).filter((name) => isUnfinished(name)).map((name) => join(folder, name));
+  return (await disk.list(folder)).filter((name) => isUnfinishedSnapshot(name)).map((name) => join(folder, name));
 }
 
 /** The newest intact snapshot, and as `newest` the index of the newest one, intact or not. @throws KcoreError STORE_TOO_NEW */

@@ -44,7 +44,7 @@ export function snapshotsAmong(names: readonly string[]): readonly { readonly na
 }
 
 /** Whether the name is of a snapshot that was never finished. */
-export function isUnfinished(name: string): boolean {
+export function isUnfinishedSnapshot(name: string): boolean {
   return /^snapshot-\d{16}\.json\.[0-9a-f]{16}\.tmp$/.test(name);
 }
 

@@ -1,10 +1,10 @@
 import { KcoreError } from "#errors/problem.ts";
 
 /** Errors after which a later write may succeed: no space, a read-only file system, no free files or memory. */
-const passingCodes = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
+const passingErrors = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
 
 export function isPassing(error: unknown): boolean {
-  return passingCodes.has((error as NodeJS.ErrnoException).code ?? "");
+  return passingErrors.has((error as NodeJS.ErrnoException).code ?? "");
 }
 
 /** Whether an error is of the operating system or the disk, not a bug. */

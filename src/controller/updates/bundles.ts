@@ -14,7 +14,7 @@ export interface BundleState {
 }
 
 /** A part of a bundle. */
-export interface BundlePiece {
+export interface StoredPiece {
   readonly offset: number;
   /** The size of the whole bundle. */
   readonly size: number;
@@ -99,7 +99,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
       await oneByOne(old.sha256, () => remove(old.whole ? pathOf(old.sha256) : partOf(old.sha256)));
   };
 
-  const append = async (sha256: string, { offset, size, data }: BundlePiece): Promise<BundleState> => {
+  const append = async (sha256: string, { offset, size, data }: StoredPiece): Promise<BundleState> => {
     const whole = await ifThere(stat(pathOf(sha256)));
     if (whole) return { held: whole.size, whole: true };
     const part = partOf(sha256);
@@ -143,7 +143,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
      * Appends a piece if it is the next one. Returns the bytes that the store has then; they are on the disk.
      * @throws Refused API_INVALID, UPDATE_BUNDLE_NO_ROOM
      */
-    async put(sha256: string, piece: BundlePiece): Promise<BundleState> {
+    async put(sha256: string, piece: StoredPiece): Promise<BundleState> {
       checkName(sha256);
       if (piece.size > largestBundle)
         throw new Refused(413, "API_INVALID", `no bundle is larger than ${largestBundle} bytes`);

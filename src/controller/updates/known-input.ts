@@ -2,7 +2,7 @@ import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
 import { matchSelector } from "#rollout/selection.ts";
-import type { Controllers } from "../cluster/controllers.ts";
+import type { ClusterControllers } from "../cluster/controllers.ts";
 import type { Liveness } from "../cluster/node-lives.ts";
 import {
   gatherNodes,
@@ -19,7 +19,7 @@ import { isUnderWay, planHashOf, targetOf, type UpdateIndex, type UpdateRecords 
 interface NodeSources {
   readonly records: Records;
   readonly liveness: Pick<Liveness, "of">;
-  readonly controllers: Pick<Controllers, "peers" | "isMember">;
+  readonly controllers: Pick<ClusterControllers, "peers" | "isMember">;
 }
 
 export interface InputSources extends NodeSources {

@@ -3,7 +3,7 @@ import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
 import { watchNodeLives } from "#controller/cluster/node-lives.ts";
 import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
-import { readRecords } from "#controller/cluster/records.ts";
+import { openRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
@@ -192,7 +192,7 @@ export class SimController implements Endpoint {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
     });
     this.accept = (link) => replica.connected(link);
-    const records = readRecords(replica);
+    const records = openRecords(replica);
     const liveness = watchNodeLives({
       replica,
       controllerId: this.id,
