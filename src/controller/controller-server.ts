@@ -55,7 +55,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
     watches,
     /** Closes the connections of callers that lost the right to be connected (S-11); each request is checked apart from that. */
     cut,
-    /** @throws KcoreError LISTEN_FAILED */
+    /** @throws KcoreError LISTEN_FAILED, USAGE for a malformed `listenAddr` */
     async listen(): Promise<{ readonly port: number; readonly address: string }> {
       const endpoint = parseListen(config.listenAddr);
       const port = await listen(api.server, endpoint);

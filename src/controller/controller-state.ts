@@ -27,7 +27,7 @@ export type ControllerState = Awaited<ReturnType<typeof openControllerState>>;
 
 export const monotonic = (): number => performance.now();
 
-/** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, and as openDatabase does */
+/** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, USAGE for a malformed address, and as openDatabase does */
 export async function openControllerState(options: ControllerOptions) {
   const { configFile, log, clock, random, version } = options;
   const config = await readControllerConfig(options);

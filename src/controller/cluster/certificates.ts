@@ -22,7 +22,7 @@ interface Holder {
 
 /** A margin for clocks, which differ by less. */
 const dayMs = 86_400_000;
-/** The most certificates that one transaction forgets: it holds 500 changes (replica/writer.ts), and each certificate takes two. */
+/** The most certificates to forget in a transaction, which holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
 export function watchCertificates(records: Records, clock: () => number) {

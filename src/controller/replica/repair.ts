@@ -9,8 +9,8 @@ import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
 
 /**
- * Raises an alarm if a peer's ping shows that the peer holds other values for the same transactions, since a disk or a program is broken, and
- * sends the digest, so that both exchange the values. A later ping with equal values clears the alarm.
+ * Raises an alarm if a peer's ping shows that the peer holds other values for the same transactions: a disk or a program is broken. Sends the
+ * digest then, so that both exchange the values. A later ping with equal values clears the alarm.
  */
 export function reportDivergence({ state, commits, alarms }: Core, stream: PeerStream, ping: MessageOf<"ping">): void {
   const { vv, digest } = ping;

@@ -158,7 +158,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
         throw ["ENOSPC", "EDQUOT", "EFBIG", "EROFS"].includes(code) ? noRoom(message) : error;
       }
     },
-    /** Opens a complete bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+    /** Opens a complete bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN, API_INVALID */
     async open(sha256: string): Promise<{ readonly file: FileHandle; readonly size: number }> {
       checkName(sha256);
       if (!checked.has(sha256))

@@ -56,8 +56,8 @@ export function makePlan(
 }
 
 /**
- * Whether this manifest is applied already, so that applying it changes nothing. Not so if it has ended and is to be repeated (`again`), or if
- * nodes know a later generation and so refuse orders of this one.
+ * Whether this manifest is applied already, so that applying it changes nothing. It is not if nodes know a later generation, since they
+ * refuse orders of this one; nor if it has ended and `again` repeats it.
  */
 export function isApplied(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
   if (present?.head.value.hash !== hash) return false;
