@@ -9,9 +9,9 @@ import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
  */
 export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfig, "replication">): string | undefined {
   if (join.length > 0) return undefined;
-  const asked = rejoin.length === 0 ? "it was told of no other controller" : `it asks ${rejoin.join(", ")}`;
+  const others = rejoin.length === 0 ? "it was told of no other controller" : `it asks ${rejoin.join(", ")}`;
   return (
-    `its state is empty and it founds no second cluster by itself; ${asked}. If it lost its state: kcore orchestrate deploy_node NODE, ` +
+    `its state is empty and it founds no second cluster by itself; ${others}. If it lost its state: kcore orchestrate deploy_node NODE, ` +
     "or kcore controller restore BACKUP; to begin a NEW cluster without all that the old one knew: kcore controller found, " +
     "or deploy_node with --set found_again=true"
   );

@@ -188,7 +188,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
  * unconfirmed, since its receiver closes the stream: 2 s after it was written `leave` ends anyway.
  */
 async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
-  const left = replica.leave();
+  const leaving = replica.leave();
   let stop = (): void => undefined;
   const gone = new Promise<void>((resolve) => {
     stop = replica.watch((changed) => {
@@ -197,10 +197,10 @@ async function leaveCluster({ replica }: Records, controllerId: string): Promise
     });
   });
   try {
-    await Promise.race([left, gone]);
+    await Promise.race([leaving, gone]);
   } finally {
     stop();
-    left.catch(() => undefined);
+    leaving.catch(() => undefined);
   }
 }
 

@@ -112,12 +112,12 @@ function startRounds(
 
 /** A function that returns the peers whose state has changed since the last call. */
 function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
-  const shown = new Map<string, string>();
+  const last = new Map<string, string>();
   return (peers) =>
     peers.flatMap(({ controllerId, state, inStep }) => {
       const now = `${state} ${inStep}`;
-      const isNews = shown.get(controllerId) !== now;
-      shown.set(controllerId, now);
+      const isNews = last.get(controllerId) !== now;
+      last.set(controllerId, now);
       return isNews ? [controllerId] : [];
     });
 }

@@ -12,7 +12,7 @@ import type { VersionVector } from "./version-vector.ts";
 
 /** The effect of a merge. */
 export interface Merged {
-  /** Keys whose register was replaced. */
+  /** Keys that have another winning register now. */
   readonly changed: readonly string[];
   /** Siblings that were added or removed. */
   readonly siblings: readonly Register[];

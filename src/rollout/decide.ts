@@ -90,12 +90,12 @@ const decisionLimits = { rows: 400, bytes: 384 * 1024 } as const;
  * in preflight, as after a takeover.
  */
 function withinTransaction({ rows, ...decision }: Decision): Decision {
-  const kept = new Map<string, NodeAssignment>();
+  const fitting = new Map<string, NodeAssignment>();
   let bytes = 0;
   for (const [id, row] of rows) {
     bytes += Buffer.byteLength(JSON.stringify(row));
-    if (kept.size === decisionLimits.rows || bytes > decisionLimits.bytes) break;
-    kept.set(id, row);
+    if (fitting.size === decisionLimits.rows || bytes > decisionLimits.bytes) break;
+    fitting.set(id, row);
   }
-  return { ...decision, rows: kept };
+  return { ...decision, rows: fitting };
 }

@@ -34,7 +34,7 @@ export interface BastionHook {
 
 /** The most seconds that ending a drain and answering take. */
 const longestSpare = 5;
-/** The most of its limit that a short drain spares. */
+/** The share of its limit that a short drain spares at most. */
 const spareShare = 0.2;
 
 /** All hooks of an update that the bastion carries out: `drain`, each `gate NAME`, `undrain`. */

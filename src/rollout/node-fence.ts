@@ -2,9 +2,9 @@ import type { FencingToken } from "./records.ts";
 
 /** The node's durable memory of orders. */
 export interface OrderMemory {
-  /** The last order that it accepted. */
+  /** The last order that the node accepted. */
   readonly fence: FencingToken;
-  /** Whether the node has unfinished work: then only its own rollout may give it orders. */
+  /** Whether the node has unfinished work: then only the rollout of its last order may give it orders. */
   readonly isBusy: boolean;
   /** The last accepted order of each other update, so that a late order begins nothing again. */
   readonly past?: readonly FencingToken[];

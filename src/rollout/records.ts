@@ -69,7 +69,7 @@ const Epoch = z.int().min(1);
 const Ms = z.number();
 const Text = z.string();
 
-/** The controller that carries a rollout out, and the {@link Ownership} that the bastion signed; earlier versions wrote no `signed`. */
+/** The controller that carries a rollout out, and the {@link OwnershipStatement} that the bastion signed; earlier versions wrote no `signed`. */
 export const Owner = z.looseObject({ epoch: Epoch, owner: Text, signed: SignedStatement.optional() });
 export type Owner = z.infer<typeof Owner>;
 

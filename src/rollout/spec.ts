@@ -151,8 +151,9 @@ export type UpdateSpec = z.output<typeof UpdateSpec>;
 
 /** A bundle of kcore's runtime, as the bastion built it. */
 export const Bundle = z.strictObject({
-  /** SHA-256 and size in bytes of the compressed export; its name on controllers. */
+  /** SHA-256 of the compressed export, and its name on controllers. */
   sha256: Sha256,
+  /** The size of the compressed export, bytes. */
   size: z.int().positive(),
   storePath: StorePath,
   narHash: NarHash,

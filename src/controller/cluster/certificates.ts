@@ -102,8 +102,8 @@ export function watchCertificates(records: Records, clock: () => number) {
     isRevoked,
     hasOperators,
     /**
-     * Whether a node may use this key: it registered with the key, or an operator or a renewal recorded the key for it.
-     * A valid certificate alone is not enough, or a stolen sub-CA could invent nodes (S-10).
+     * Whether a node may use this key: it registered with the key, or an operator or a renewal recorded the key for it. A valid certificate
+     * alone suffices only before the first registration in a cluster without operators: a stolen sub-CA could invent nodes (S-10).
      */
     isOfNode: (id: string, spki: string, registered: string | undefined): boolean =>
       registered === spki || isRecorded(spki, "node", id) || (registered === undefined && !hasOperators()),

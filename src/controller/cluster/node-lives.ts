@@ -45,7 +45,8 @@ export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, mon
   const boot = clock();
   let seq = 0;
   const own = new Map<string, { readonly beat: Beat; readonly heardMono: number; readonly sharedMono: number }>();
-  const shown = new Map<string, boolean>();
+  /** Whether each node was ready at the last call of `changed`. */
+  const wasReady = new Map<string, boolean>();
   const shareEveryMs = Math.min(15_000, staleAfterMs / 6);
 
   const note = (id: string, beat: Beat): void => {
@@ -105,11 +106,11 @@ export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, mon
       const ids = new Set(own.keys());
       for (const key of replica.softKeys()) if (key.startsWith(prefix)) ids.add(key.slice(prefix.length));
       const news: string[] = [];
-      for (const id of shown.keys()) if (!ids.has(id)) shown.delete(id);
+      for (const id of wasReady.keys()) if (!ids.has(id)) wasReady.delete(id);
       for (const id of ids) {
         const { isReady } = lifeOf(id);
-        if (shown.get(id) !== isReady) news.push(id);
-        shown.set(id, isReady);
+        if (wasReady.get(id) !== isReady) news.push(id);
+        wasReady.set(id, isReady);
       }
       return news;
     },

@@ -184,7 +184,7 @@ export function admissionOf(parts: NodeParts): NodeAdmission {
   return parts.reg ? approval : "unknown";
 }
 
-/** Whether the node is listed: it is not removed, and more than labels, roles or taints are known of it. */
+/** Whether the node is listed: it is not removed, and more than labels and taints are known of it. */
 export function isShown({ removed, reg, expected, approval, rejects }: NodeParts): boolean {
   return !removed && (reg !== undefined || expected !== undefined || approval !== undefined || rejects.length > 0);
 }

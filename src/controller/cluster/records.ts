@@ -109,10 +109,10 @@ export function asParsed<Value>(register: Register, value: Value): ParsedRegiste
 function isSame(text: string | null | undefined, value: unknown): boolean {
   if (text === undefined || text === null) return value === undefined;
   if (value === undefined) return false;
-  const given = JSON.stringify(value);
-  if (given === text) return true;
+  const json = JSON.stringify(value);
+  if (json === text) return true;
   // Cheap tests first: another order of fields has the same length and the same characters.
-  if (given.length !== text.length || sumOf(given) !== sumOf(text)) return false;
+  if (json.length !== text.length || sumOf(json) !== sumOf(text)) return false;
   return canonicalJson(JSON.parse(text)) === canonicalJson(value);
 }
 

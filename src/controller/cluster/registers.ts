@@ -78,7 +78,7 @@ export const RegistrationRecord = z.looseObject({
   memory: z.number(),
   version: text,
   bootId: text.optional(),
-  /** SHA-256 of the public key that the node registered with; with another recorded key it can only register anew. */
+  /** SHA-256 of the public key that the node registered with; another recorded key counts as approved only after the next registration. */
   key: text,
   serial: text,
   certificateExpires: text,

@@ -1,4 +1,4 @@
-// “Wrong clocks do not write” (docs/replication.md): the alarms about a clock that keeps this controller from writing.
+// “Wrong clocks do not write” (docs/replication.md): the alarms about this controller's clock and its peers' clocks.
 import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./replica-core.ts";
 import { controllerOf } from "./registered-controllers.ts";

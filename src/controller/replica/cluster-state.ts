@@ -28,7 +28,7 @@ const snapshotPage = 1000;
 
 /**
  * The durable state of a replica: the data of its database. It changes by journal records alone, one at a time, once each is durable.
- * So recovery runs the same code over the same records.
+ * So recovery runs the same code over the same records. Only `collect` and `advanceClock` are not journaled.
  */
 export class ClusterState {
   readonly map: LwwMap;

@@ -59,7 +59,7 @@ export function createReplica(options: ReplicaOptions) {
       for (const register of state.map.withPrefix(prefix))
         if (quarantine.isShown(register)) yield [register.key, register] as const;
     },
-    /** The last writes of controllers whose id begins so; deletions, and lost writes in conflicts, are among them. */
+    /** The registers last written by controllers whose id starts with `id`; deletions, and lost writes in conflicts, are among them. */
     *writtenBy(id: string): Iterable<Register> {
       for (const [origin, seq] of state.map.vector)
         if (controllerOf(origin).startsWith(id)) yield* state.map.since(origin, 0, seq);

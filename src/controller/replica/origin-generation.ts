@@ -41,7 +41,7 @@ export class OriginGeneration {
   #disputes = 0;
   readonly #confirmedBy = new Set<string>();
   /** The highest seq of this origin that a peer holds and this store lost. */
-  #lost: number | undefined;
+  #lostSeq: number | undefined;
   /** Resolves for the first writes, which wait for the confirmation. */
   #waiting: PromiseWithResolvers<void> | undefined;
 
@@ -73,7 +73,7 @@ export class OriginGeneration {
     this.#issued = 0;
     this.#isFresh = true;
     this.#own.add(origin);
-    this.#lost = undefined;
+    this.#lostSeq = undefined;
     // Not awaited: if the journal refuses this record, it refuses the writes under the new origin, too.
     inBackground(this.#core.commits.commit([{ t: "meta", origin }]));
     this.#endWaiting();
@@ -89,15 +89,15 @@ export class OriginGeneration {
       const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller`;
       this.#core.alarms.raise("EQUIVOCATION", peer, text);
       this.dispute();
-    } else if (this.#lost === undefined) {
+    } else if (this.#lostSeq === undefined) {
       this.#core.options.log?.("warn", "this store was put back to an earlier state; fetching what it lost", {
         claimed,
       });
-      this.#lost = claimed;
+      this.#lostSeq = claimed;
       this.#core.after(this.#core.tuning.recoverWithin, () => {
-        if (this.#lost !== undefined) this.renew();
+        if (this.#lostSeq !== undefined) this.renew();
       });
-    } else this.#lost = Math.max(this.#lost, claimed);
+    } else this.#lostSeq = Math.max(this.#lostSeq, claimed);
   }
 
   /** The highest seq of this origin that a peer holds or is journaling. */
@@ -133,11 +133,11 @@ export class OriginGeneration {
 
   /** Called when the state has advanced: once the lost transactions are back, this controller takes a new origin. */
   progressed(): void {
-    if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();
+    if (this.#lostSeq !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lostSeq)) this.renew();
   }
 
   get isRecovering(): boolean {
-    return this.#lost !== undefined;
+    return this.#lostSeq !== undefined;
   }
 
   /** Resolves once this controller may write under its origin, or under a new one. */

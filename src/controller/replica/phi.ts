@@ -30,7 +30,7 @@ export class PhiDetector {
     this.#last = now;
   }
 
-  /** From 0 to 99. */
+  /** The surprise of the silence at a (monotonic) time, from 0 to 99. */
   phi(now: number): number {
     if (this.#last === undefined) return 0;
     const samples = this.#intervals.length === 0 ? [this.#expected] : this.#intervals;

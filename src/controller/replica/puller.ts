@@ -198,11 +198,11 @@ export class Puller {
    * these nor the peer's version vector are merged.
    */
   async #mergeRepair(sync: Sync, { hlc }: PullEnd): Promise<void> {
-    const taken = registersToRepair(this.#core, sync.registers);
-    const records = recordsOf(pagesOf(taken).map(encodePage), { upto: [], hlc, repair: true });
+    const registers = registersToRepair(this.#core, sync.registers);
+    const records = recordsOf(pagesOf(registers).map(encodePage), { upto: [], hlc, repair: true });
     await Promise.all([
       deleteAgain(this.#core, this.#writer, sync.registers),
-      this.#core.commits.commit(records, taken),
+      this.#core.commits.commit(records, registers),
     ]);
   }
 

@@ -51,9 +51,9 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
   // Salvaged registers get the last numbers: they are merged later, and the version vector must not cover them before.
   const [ahead, aheadSalvaged] = [aheadOf(all), aheadOf(state.salvaged)];
   if (ahead.length + aheadSalvaged.length === 0) return { records: state.snapshot(), writes: [] };
-  const kept = all.filter((register) => !isAhead(register));
+  const others = all.filter((register) => !isAhead(register));
   const origin = originOf(id, word());
-  let clock: Stamp = kept.reduce((latest, register) => witness(latest, register), zero);
+  let clock: Stamp = others.reduce((latest, register) => witness(latest, register), zero);
   let seq = 0;
   let last: Register | undefined;
   const renew = (register: Register): Register => {
@@ -69,7 +69,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
   const anew = ahead.map(renew);
   const upto = [...toWire(state.map.vector), ...(seq > 0 ? [[origin, seq] as const] : [])];
   const anewSalvaged = aheadSalvaged.map(renew);
-  const registers = [...kept, ...anew];
+  const registers = [...others, ...anew];
   const parts: JournalRecord[] = [];
   for (let at = 0; at < registers.length; at += pageSize)
     parts.push({ t: "part", page: encodePage(registers.slice(at, at + pageSize)) });

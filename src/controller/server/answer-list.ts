@@ -41,8 +41,8 @@ export function limitLists(yieldToLoop: YieldToLoop) {
       await send(response, make(), yieldToLoop);
     } finally {
       count--;
-      const left = (underway.get(key) ?? 1) - 1;
-      if (left > 0) underway.set(key, left);
+      const others = (underway.get(key) ?? 1) - 1;
+      if (others > 0) underway.set(key, others);
       else underway.delete(key);
     }
   };

@@ -11,18 +11,18 @@ export type BodyRoom = ReturnType<typeof openBodyRoom>;
 
 /** Bounds the memory for the bodies of requests under way, which may wait for a slow disk or slow senders (S-17). */
 export function openBodyRoom(limit = largestOfAll) {
-  const taken = new Map<object, number>();
+  const bytesByRequest = new Map<object, number>();
   let sum = 0;
   return {
     /** Reserves bytes for a request until `release`. @throws Busy when there is no room */
     take(request: object, bytes: number): void {
       if (sum + bytes > limit) throw new Busy(503, "too much is being written at once");
       sum += bytes;
-      taken.set(request, (taken.get(request) ?? 0) + bytes);
+      bytesByRequest.set(request, (bytesByRequest.get(request) ?? 0) + bytes);
     },
     release(request: object): void {
-      sum -= taken.get(request) ?? 0;
-      taken.delete(request);
+      sum -= bytesByRequest.get(request) ?? 0;
+      bytesByRequest.delete(request);
     },
   };
 }

@@ -91,7 +91,7 @@ export function watchConnections(limits: ConnectionLimits) {
 }
 
 function countDown(counts: Map<string, number>, key: string): void {
-  const left = (counts.get(key) ?? 1) - 1;
-  if (left > 0) counts.set(key, left);
+  const count = (counts.get(key) ?? 1) - 1;
+  if (count > 0) counts.set(key, count);
   else counts.delete(key);
 }

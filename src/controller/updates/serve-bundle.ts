@@ -34,8 +34,8 @@ export function openBundleSender({
         await stream(await store.open(sha256), Number(from), response, stalledClientMs);
       } finally {
         count--;
-        const left = (underway.get(key) ?? 1) - 1;
-        if (left > 0) underway.set(key, left);
+        const others = (underway.get(key) ?? 1) - 1;
+        if (others > 0) underway.set(key, others);
         else underway.delete(key);
       }
     },
