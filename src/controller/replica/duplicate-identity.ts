@@ -1,5 +1,5 @@
 // “Numbers are used once” (docs/replication.md): of two processes that run as one controller, the one at the wrong address does not write.
-import type { ReplicaContext } from "./context.ts";
+import type { ReplicaContext } from "./replica-context.ts";
 
 /** The time after which a sighting of a duplicate expires, ms: duplicates dial the other controllers every few seconds. */
 const sightingLifeMs = 20_000;

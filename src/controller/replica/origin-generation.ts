@@ -2,7 +2,7 @@
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { inBackground } from "./commit-queue.ts";
-import type { ReplicaContext } from "./context.ts";
+import type { ReplicaContext } from "./replica-context.ts";
 import type { MessageOf } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 

@@ -1,6 +1,6 @@
 // “Watched” (docs/replication.md): a refusal between two controllers raises an alarm on both.
 import type { AlarmCode } from "./alarms.ts";
-import type { ReplicaContext } from "./context.ts";
+import type { ReplicaContext } from "./replica-context.ts";
 
 /** A refusal between two controllers, and which of them refuses. */
 export interface PeerRefusal {
