@@ -49,7 +49,7 @@ export async function restoreHere(
   { alone, cluster, output, ...options }: PutBackOptions,
 ): Promise<readonly string[]> {
   const home = await readHome(options);
-  const check = await checkOf(home, { from: file, alone, ...omitUndefined({ cluster }) });
+  const check = await stateCheckOf(home, { from: file, alone, ...omitUndefined({ cluster }) });
   // The state's owner may not read the operator's file.
   const copy = join(home.folder, `incoming-${randomBytes(8).toString("hex")}`);
   const backup = await open(file).catch((cause: Error) => {
@@ -85,7 +85,7 @@ export async function restoreHere(
  */
 export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const home = await readHome(options);
-  const check = await checkOf(home, { from: home.folder, alone, ...omitUndefined({ cluster }) });
+  const check = await stateCheckOf(home, { from: home.folder, alone, ...omitUndefined({ cluster }) });
   becomeOwner(home);
   const done = await repairStore({ ...home, alone, check });
   const restamped = await restampStore({ ...home, alone, rules: keyRules });
@@ -105,7 +105,7 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
  * Returns the check of a new state. The check refuses a state without controllers, since only `found` begins a cluster. With `alone` it
  * also refuses unless the operator typed the cluster's name, and sums up the state with which the cluster would continue.
  */
-async function checkOf(
+async function stateCheckOf(
   { tls }: ControllerHome,
   { from, alone, cluster }: { readonly from: string } & Pick<PutBackOptions, "alone" | "cluster">,
 ): Promise<NonNullable<Replacement["check"]>> {

@@ -94,11 +94,11 @@ export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): b
   return report?.state === "rolling_back" || failures.some((each) => each?.kind === "rollback" || each?.stuck === true);
 }
 
-/** The state of a node's hooks; empty: none is left to be done. */
+/** The state of a node's hooks; empty if no hook is left to run. */
 export interface HookState {
   /** The hook that is due now. */
   readonly next?: string;
-  /** The hook that is due once the node is ready: work never returns to a node that is not. */
+  /** The hook that is due once the node is ready: work never returns to a node before. */
   readonly held?: string;
   /** The failed hook; on a node at rest it is due again. */
   readonly failed?: { readonly hook: string; readonly message: string };

@@ -20,8 +20,8 @@ interface Holder {
   readonly id: string;
 }
 
-/** A margin for clocks, which differ by less. */
-const dayMs = 86_400_000;
+/** The clocks of controllers differ by less. */
+const clockMarginMs = 86_400_000;
 /** The most certificates to forget in a transaction, which holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
@@ -89,13 +89,13 @@ export function watchCertificates(records: Records, clock: () => number) {
       const until = end === Infinity ? {} : { notAfter: new Date(end).toISOString() };
       return [{ key: keys.revoked(spki), value: { ...revocation, ...until } }];
     });
-  const hasEnded = (record: CertificateRecordValue): boolean => graceOf(record) < clock() - dayMs;
+  const hasEnded = (record: CertificateRecordValue): boolean => graceOf(record) < clock() - clockMarginMs;
   const haveEnded = (spki: string): boolean => recordsOf(spki).every(hasEnded);
   /** Whether a record may be deleted. The last records of an operator's key stay, and those of a key whose revocation stays. */
   const isForgettable = (record: CertificateRecordValue): boolean =>
     hasEnded(record) &&
     !(record.role === "operator" && haveEnded(record.spki)) &&
-    !isRevokedUntil(record.spki, clock() - dayMs);
+    !isRevokedUntil(record.spki, clock() - clockMarginMs);
 
   return {
     isRecorded,

@@ -69,9 +69,9 @@ export function watchNodeNames(records: Records) {
         if (node) yield { id, admission: node.admission };
       }
     },
-    /** The nodes with a name, in upper or lower case; the node that was written first keeps the name and comes first. */
+    /** The ids of the nodes with this name, in upper or lower case; the node that registered first keeps the name and comes first. */
     sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
-    /** The names that several nodes share, in lower case, with these nodes. */
+    /** Each name, in lower case, that several nodes share, with their ids as `sharing` orders them. */
     shared: (): ReadonlyMap<string, readonly string[]> =>
       new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
     /**

@@ -56,7 +56,7 @@ export async function removeOld(
   const all = [...index.all()].toSorted((a, b) => changedAt(b) - changedAt(a));
   const old = all.filter((update, rank) => rank >= kept.updates || clock() - changedAt(update) > kept.ms);
   for (const { name } of old.toReversed()) {
-    // Read anew: an operator may have requested a rollback of this update while the one before was removed.
+    // Read anew: an operator may have requested a rollback of this update during an earlier removal.
     const update = index.read(name);
     if (!update || !mayRemove(parts, update.owner.owner) || whyKept(parts, update) !== undefined) continue;
     const by = `controller ${controllerId}`;
