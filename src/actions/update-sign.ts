@@ -40,7 +40,12 @@ export const updateSign = defineAction({
     const common = { cluster: authority.cluster, name, signedAt: at };
     const sign = (said: UpdateStatement | OwnershipStatement) => signStatement(JSON.stringify(said), authority);
     const signed = sign(
-      UpdateStatement.parse({ kind: "ClusterUpdate", spec, ...(bundle["sha256"] !== undefined && { bundle }), ...common }),
+      UpdateStatement.parse({
+        kind: "ClusterUpdate",
+        spec,
+        ...(bundle["sha256"] !== undefined && { bundle }),
+        ...common,
+      }),
     );
     const ownership = sign(OwnershipStatement.parse({ kind: "ClusterUpdateOwner", owner, epoch, ...common }));
     return { changed: false, outputs: { order: JSON.stringify({ signed, ownership }).slice(1, -1), epoch } };

@@ -27,7 +27,10 @@ import { foundCluster, whyEmpty } from "./found-cluster.ts";
 /** A controller's view of its cluster (nodes, controllers, certificates, updates), and its services for the cluster. */
 export type ControllerCluster = ReturnType<typeof openControllerCluster>;
 
-export function openControllerCluster(state: ControllerState, { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">) {
+export function openControllerCluster(
+  state: ControllerState,
+  { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">,
+) {
   const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
   const records = openRecords(replica);

@@ -70,7 +70,10 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
 }
 
 /** Wraps the check of access: a controller that is refused replication raises an alarm here, too. */
-function withRefusalAlarm({ check, refusalOf }: AccessCheck, { callerRefused }: Pick<Replica, "callerRefused">): AccessCheck {
+function withRefusalAlarm(
+  { check, refusalOf }: AccessCheck,
+  { callerRefused }: Pick<Replica, "callerRefused">,
+): AccessCheck {
   return {
     refusalOf,
     check(name, caller, id) {

@@ -64,8 +64,7 @@ export function openWatches(replica: Replica, log: Log) {
       response.once("close", () => watching.delete(response));
     },
     /** Notifies all clients that a node's liveness or a peer's state changed. */
-    notify: (about: "nodes" | "controllers", id: string): void =>
-      sendAll(textLine({ type: "soft", about, id })),
+    notify: (about: "nodes" | "controllers", id: string): void => sendAll(textLine({ type: "soft", about, id })),
     close(): void {
       stop();
       clearInterval(idle);

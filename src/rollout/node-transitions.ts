@@ -195,7 +195,10 @@ function failureKindOf(hook: string | undefined): FailureKind {
 const graceMs = 60_000;
 
 /** The time limit of the node's phase, and the failure of a node that exceeds it. */
-function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: number; readonly failure: FailureRecord } {
+function limitOf({ input, id, row, report, hooks }: Situation): {
+  readonly ms: number;
+  readonly failure: FailureRecord;
+} {
   const { timeouts, drain, activation } = input.spec;
   const reportWithin = (seconds: number, kind: FailureKind) => {
     const untaken = whyUntaken(input, id);

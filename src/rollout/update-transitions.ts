@@ -187,7 +187,9 @@ function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
   const isAgain = progress.phase === "failed" && progress.undone !== undefined;
   const reason = isAgain ? undefined : progress.reason;
   if (progress.waves.length > 0) return { progress: { reason } };
-  const waves = divideIntoWaves(nodesOfEarlierGenerations(input), input.spec, input.self).waves.map((wave) => [...wave]);
+  const waves = divideIntoWaves(nodesOfEarlierGenerations(input), input.spec, input.self).waves.map((wave) => [
+    ...wave,
+  ]);
   const rows = waves.flat().map((id) => [id, firstRow(input, id, "preflight")] as const);
   return { progress: { reason, waves, started: waves.flat() }, rows: new Map(rows) };
 }

@@ -62,7 +62,14 @@ export class KnownUpdates {
     const statement = UpdateStatement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });
     const signed = { statement: JSON.stringify(statement), signature: "", signer: "" };
     const of = keys.update(name);
-    const head = { generation, hash: manifestHashOf(statement), signed, createdAt: at, updatedAt: at, by: "operator ann" };
+    const head = {
+      generation,
+      hash: manifestHashOf(statement),
+      signed,
+      createdAt: at,
+      updatedAt: at,
+      by: "operator ann",
+    };
     await this.parts.records.write([
       { key: of.head, value: head },
       { key: of.owner, value: { ...owner, signed } },

@@ -123,7 +123,10 @@ export class UpdateWorld {
     {
       signature = "c2lnbmVk",
       owner = {},
-    }: { readonly signature?: string; readonly owner?: Partial<OwnershipStatement> & { readonly signature?: string } } = {},
+    }: {
+      readonly signature?: string;
+      readonly owner?: Partial<OwnershipStatement> & { readonly signature?: string };
+    } = {},
   ): void {
     const given = { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence };
     const order: Order = {

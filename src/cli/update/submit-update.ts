@@ -168,7 +168,8 @@ export async function openSigner(cluster: Cluster, passphraseFile: string | unde
   await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   await renewOperatorIfNeeded(folder, authority, Date.now());
-  const sign = (said: UpdateStatement | OwnershipStatement): SignedStatement => signStatement(JSON.stringify(said), authority);
+  const sign = (said: UpdateStatement | OwnershipStatement): SignedStatement =>
+    signStatement(JSON.stringify(said), authority);
   const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
   return {
     update: (draft: UpdateDraft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),

@@ -142,7 +142,11 @@ export class Core {
   isSource({ isReady }: Peer): boolean {
     if (isReady !== false) return true;
     const connected = this.others.map((id) => this.peers.get(id)).filter((peer) => peer?.stream?.isOpen);
-    return this.state.isBehind && connected.length === this.others.length && connected.every((peer) => peer?.isReady === false);
+    return (
+      this.state.isBehind &&
+      connected.length === this.others.length &&
+      connected.every((peer) => peer?.isReady === false)
+    );
   }
 
   /** Two contents under one seq show that two processes write under one origin: this process refuses that origin from now on. */

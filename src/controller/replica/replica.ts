@@ -31,7 +31,11 @@ export class WriteRefused extends Error {
   /** For CONFLICT and TOO_LARGE: the key that the refusal is about, if it is about one. */
   readonly key: string | undefined;
 
-  constructor(code: WriteRefusal, message = refusalTexts[code], { key, cause }: { key?: string; cause?: unknown } = {}) {
+  constructor(
+    code: WriteRefusal,
+    message = refusalTexts[code],
+    { key, cause }: { key?: string; cause?: unknown } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "WriteRefused";
     this.code = code;

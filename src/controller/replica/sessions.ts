@@ -61,7 +61,10 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  refusalFor(stream: PeerStream, { cluster, id, origin, boot, proto }: MessageOf<"hello">): GreetingRefusal | undefined {
+  refusalFor(
+    stream: PeerStream,
+    { cluster, id, origin, boot, proto }: MessageOf<"hello">,
+  ): GreetingRefusal | undefined {
     const { options, state, members } = this.#core;
     const { peer } = stream;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };

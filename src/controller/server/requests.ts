@@ -38,7 +38,9 @@ export interface HandlerCall<Name extends MethodName> {
   readonly id: string;
 }
 
-type HandlerReply<Name extends PlainMethodName> = Name extends ListMethodName ? ListAnswer<AnswerOf<Name>> : AnswerOf<Name>;
+type HandlerReply<Name extends PlainMethodName> = Name extends ListMethodName
+  ? ListAnswer<AnswerOf<Name>>
+  : AnswerOf<Name>;
 
 export type Handlers = {
   readonly [Name in PlainMethodName]: (call: HandlerCall<Name>) => Promise<HandlerReply<Name>> | HandlerReply<Name>;

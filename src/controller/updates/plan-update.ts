@@ -10,7 +10,14 @@ import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
 import { readNodes, type KnownNode } from "./known-input.ts";
-import { manifestHashOf, isUnderWay, planHashOf, presentReportOf, targetOf, type UpdateRecords } from "./update-records.ts";
+import {
+  manifestHashOf,
+  isUnderWay,
+  planHashOf,
+  presentReportOf,
+  targetOf,
+  type UpdateRecords,
+} from "./update-records.ts";
 import { targetTitle, type ViewParts } from "./update-views.ts";
 
 /** Plans an update without changing anything: the effect of applying this draft, and its obstacles. */

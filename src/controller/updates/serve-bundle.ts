@@ -27,7 +27,8 @@ export function openBundleSender({
       const [, sha256, from] = idText.exec(id) ?? [];
       if (sha256 === undefined) throw new Refused(400, "API_INVALID", "a bundle is asked for as SHA256@OFFSET");
       const ofKey = underway.get(key) ?? 0;
-      if (ofKey >= sendLimits.ofKey || count >= sendLimits.ofAll) throw new Busy(503, "too many bundles are being sent", 5);
+      if (ofKey >= sendLimits.ofKey || count >= sendLimits.ofAll)
+        throw new Busy(503, "too many bundles are being sent", 5);
       underway.set(key, ofKey + 1);
       count++;
       try {

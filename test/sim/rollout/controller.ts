@@ -337,7 +337,11 @@ export class SimController implements Endpoint {
       const update = index.read(name);
       if (!update) return undefined;
       const { generation } = update.head.value;
-      return updates.approve(name, { generation, hash: presentHash(update, inputOf(parts, update).nodeIds) }, "operator");
+      return updates.approve(
+        name,
+        { generation, hash: presentHash(update, inputOf(parts, update).nodeIds) },
+        "operator",
+      );
     });
   }
 

@@ -53,7 +53,8 @@ describe("the groups of an update", () => {
     aNode("w3", { isReady: false }),
     aNode("w4", { dc: "DC2", labels: { canary: "yes" } }),
   ];
-  const wavesBy = (strategy: object, owner = "c1"): unknown => divideIntoWaves(cluster, aSpec({ strategy }), owner).waves;
+  const wavesBy = (strategy: object, owner = "c1"): unknown =>
+    divideIntoWaves(cluster, aSpec({ strategy }), owner).waves;
 
   it("are single nodes: workers, then controllers, then those that are not ready, and the owner last of all", () => {
     const one = { type: "one-at-a-time", maxUnavailable: 3 };
@@ -75,7 +76,8 @@ describe("the groups of an update", () => {
   it("have the owner last of all also when it is not ready, and behind the canaries", () => {
     const ill = cluster.map((node) => (node.id === "c1" ? { ...node, isReady: false } : node));
     for (const type of ["one-at-a-time", "batch", "per-dc", "canary"]) {
-      const last = (nodes: typeof cluster): unknown => divideIntoWaves(nodes, aSpec({ strategy: { type } }), "c1").waves.at(-1);
+      const last = (nodes: typeof cluster): unknown =>
+        divideIntoWaves(nodes, aSpec({ strategy: { type } }), "c1").waves.at(-1);
       expect([last(cluster), last(ill)], type).to.deep.equal([["c1"], ["c1"]]);
     }
   });

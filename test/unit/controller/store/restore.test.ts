@@ -77,7 +77,10 @@ describe("a controller's backup, restore and repair", () => {
     folder = dir("other");
     const restored = await restoreStore({ file, ...where() });
     expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2"]);
-    expect([restored.aside, (await readdir(folder)).filter((name) => name.startsWith("before-"))]).to.deep.equal(["", []]);
+    expect([restored.aside, (await readdir(folder)).filter((name) => name.startsWith("before-"))]).to.deep.equal([
+      "",
+      [],
+    ]);
   });
 
   it("C5: tells what a backup holds in things, not in parts of its file", async () => {
