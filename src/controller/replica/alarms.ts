@@ -1,5 +1,4 @@
-// “Watched” (docs/replication.md): the alarms of a controller. Each lasts as long as its condition, but EQUIVOCATION and PEER_MALFORMED
-// until the process ends.
+// “Watched” (docs/replication.md): the alarms of a controller; EQUIVOCATION and PEER_MALFORMED last until the process ends.
 export type AlarmCode =
   | "CLOCK_SKEW" // an origin's stamps lie ahead of this controller's clock: its writes wait
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more

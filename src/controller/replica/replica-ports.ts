@@ -1,5 +1,4 @@
-// “Durable” (docs/replication.md): the ports of the replication core, which has no clock, randomness, timer, disk or socket of its own. So
-// the simulator (test/sim) can put faults into each, and one seed decides every event.
+// “Durable” (docs/replication.md): clock, timers, disk and links are ports, so the simulator (test/sim) can put faults into each.
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
