@@ -3,7 +3,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
-import { Ownership, Statement } from "#rollout/spec.ts";
+import { OwnershipStatement, UpdateStatement } from "#rollout/spec.ts";
 import { checkClock, placeOf } from "./cluster-place.ts";
 import { onceARun } from "./once-a-run.ts";
 
@@ -38,11 +38,16 @@ export const updateSign = defineAction({
     });
     const epoch = Date.parse(at);
     const common = { cluster: authority.cluster, name, signedAt: at };
-    const sign = (said: Statement | Ownership) => signStatement(JSON.stringify(said), authority);
+    const sign = (said: UpdateStatement | OwnershipStatement) => signStatement(JSON.stringify(said), authority);
     const signed = sign(
-      Statement.parse({ kind: "ClusterUpdate", spec, ...(bundle["sha256"] !== undefined && { bundle }), ...common }),
+      UpdateStatement.parse({
+        kind: "ClusterUpdate",
+        spec,
+        ...(bundle["sha256"] !== undefined && { bundle }),
+        ...common,
+      }),
     );
-    const ownership = sign(Ownership.parse({ kind: "ClusterUpdateOwner", owner, epoch, ...common }));
+    const ownership = sign(OwnershipStatement.parse({ kind: "ClusterUpdateOwner", owner, epoch, ...common }));
     return { changed: false, outputs: { order: JSON.stringify({ signed, ownership }).slice(1, -1), epoch } };
   },
   plan: () => Promise.resolve({ changed: false, outputs: { order: "", epoch: 0 } }),

@@ -1,6 +1,6 @@
 import { poll } from "#base/wait.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
-import { Window } from "#rollout/spec.ts";
+import { MaintenanceWindow } from "#rollout/spec.ts";
 import { isInWindow } from "#rollout/window.ts";
 
 /**
@@ -13,7 +13,7 @@ export const updateWindow = defineAction({
   name: "update.window",
   summary: "Waits until a maintenance window, in UTC, is open.",
   outputs: [],
-  args: Window,
+  args: MaintenanceWindow,
   async run(window, { signal, note }) {
     if (!isInWindow(window, Date.now())) note(`waits for the maintenance window, from ${window.from} UTC`);
     await poll(() => isInWindow(window, Date.now()), { everyMs: 10_000, signal });

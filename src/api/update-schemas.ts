@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Order } from "#rollout/order.ts";
-import { Attendance, Failure, FencingToken, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
+import { Attendance, FailureRecord, FencingToken, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
 import { Bundle, Sha256, SignedStatement, UpdateName, UpdateSpec } from "#rollout/spec.ts";
 
 const Text = z.string();
@@ -115,7 +115,7 @@ export const NodeUpdateView = z.object({
   requiresReboot: z.boolean().optional(),
   /** The node's reasons for a reboot, or the parts that stay as they were booted. */
   rebootReasons: z.array(Text).optional(),
-  failure: Failure.optional(),
+  failure: FailureRecord.optional(),
   /** A hook that the bastion should run now: `drain`, `undrain`, `gate NAME`. */
   hook: Text.optional(),
   /** The number of the node's order, which a hook's answer must name. */

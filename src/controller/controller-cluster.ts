@@ -6,13 +6,13 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { watchCertificateEnds } from "./certificate-ends.ts";
 import { watchCertificates } from "./cluster/certificates.ts";
-import { manageControllers, type Controllers } from "./cluster/controllers.ts";
-import { watchLiveness } from "./cluster/node-lives.ts";
+import { manageControllers, type ClusterControllers } from "./cluster/controllers.ts";
+import { watchNodeLives } from "./cluster/node-lives.ts";
 import { watchNodeNames } from "./cluster/node-names.ts";
 import { watchRejects } from "./cluster/rejects.ts";
 import { manageNodes } from "./cluster/nodes.ts";
 import { openSubCa } from "./cluster/own-sub-ca.ts";
-import { readRecords, type Records } from "./cluster/records.ts";
+import { openRecords, type Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import { Refused } from "./cluster/refused.ts";
 import { watchRevocations } from "./cluster/revocations.ts";
@@ -25,16 +25,19 @@ import { openBundleStore } from "./updates/bundles.ts";
 import { foundCluster, whyEmpty } from "./found-cluster.ts";
 
 /** A controller's view of its cluster (nodes, controllers, certificates, updates), and its services for the cluster. */
-export type ControllerCluster = ReturnType<typeof openCluster>;
+export type ControllerCluster = ReturnType<typeof openControllerCluster>;
 
-export function openCluster(state: ControllerState, { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">) {
+export function openControllerCluster(
+  state: ControllerState,
+  { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">,
+) {
   const { config, own, self, network, replica, audit } = state;
   const { controllerId, dc, cluster, version } = self;
-  const records = readRecords(replica);
+  const records = openRecords(replica);
   const certificates = watchCertificates(records, clock);
   const revocations = watchRevocations(records, certificates);
   const staleAfterMs = config.staleAfterSecs * 1000;
-  const liveness = watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic });
+  const liveness = watchNodeLives({ replica, controllerId, staleAfterMs, clock, monotonic });
   const rejects = watchRejects(records);
   const names = watchNodeNames(records);
   const subCa = openSubCa({
@@ -49,7 +52,7 @@ export function openCluster(state: ControllerState, { log, clock, random }: Pick
     clock,
   });
   let address = config.replication.advertise ?? config.bootstrap?.controller.address ?? "";
-  const controllers: Controllers = manageControllers({
+  const controllers: ClusterControllers = manageControllers({
     records,
     certificates,
     controllerId,
@@ -151,7 +154,7 @@ function watchMembership(
     clock,
   }: Pick<Daemon, "log" | "clock"> & {
     readonly records: Records;
-    readonly controllers: Controllers;
+    readonly controllers: ClusterControllers;
     readonly address: () => string;
   },
 ) {
@@ -255,5 +258,7 @@ function watchMembership(
   };
 }
 
+/** The interval at which a joining controller checks whether it may publish its registers. */
 const joiningMs = 250;
+/** The pause before the next attempt to publish them. */
 const retryMs = 1_000;

@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { readDaemonConfig, TlsFiles } from "#api/daemon-config.ts";
+import { KeyFingerprint } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-
-const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 
 /**
  * The founder's first writes, as deploy_node puts them into its configuration. They are used once, only by a state that
@@ -39,7 +38,7 @@ export const ControllerConfig = z.object({
     .object({
       controllerId: z.string().optional(),
       dcId: z.string().default("DC1"),
-      /** Accepted from the kcore documentation; other controllers are found through `join` and the replicated state. */
+      /** Accepted and ignored: other controllers are found through `join` and the replicated state. */
       peers: z.array(z.unknown()).optional(),
       /** Controllers, `host:port`, that this one joins; one of them, the sponsor, has registered it. */
       join: z.array(z.string()).default([]),
@@ -61,6 +60,7 @@ export const ControllerConfig = z.object({
   requireManualApproval: z.boolean().default(false),
   /** Seconds without a heartbeat after which a node is not ready. */
   staleAfterSecs: z.number().positive().max(86_400).default(90),
+  /** Seconds between two checks of the nodes' readiness. */
   staleCheckIntervalSecs: z.number().positive().max(86_400).default(30),
 });
 export type ControllerConfig = z.infer<typeof ControllerConfig>;

@@ -1,10 +1,10 @@
 import type { AnswerOf } from "#api/methods.ts";
-import type { ReplicationStatus as StatusAnswer } from "#api/controller-schemas.ts";
+import type { ReplicationStatus } from "#api/controller-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
 import { inWords } from "./replica/clock-alarms.ts";
-import type { ReplicationStatus } from "./replica/replica.ts";
+import type { ReplicaStatus } from "./replica/replica.ts";
 
 export type HealthOptions = Pick<
   ControllerCluster,
@@ -28,7 +28,7 @@ export function watchHealth({
   emptiness,
   storeProblem,
 }: HealthOptions) {
-  const warningsOf = (status: ReplicationStatus): string[] => {
+  const warningsOf = (status: ReplicaStatus): string[] => {
     const settings = controllers.settings();
     const manual = settings.filter(({ requireManualApproval }) => requireManualApproval);
     const disagreement =
@@ -48,7 +48,8 @@ export function watchHealth({
       ...status.alarms.map(({ code, about, message }) => `${message} (${code} ${about})`),
     ];
   };
-  const blockOf = (status: ReplicationStatus): string | undefined => {
+  /** The reason why this controller is not ready. */
+  const blockOf = (status: ReplicaStatus): string | undefined => {
     if (status.catchingUp && status.ready) return "it has just started, and asks the others for what it missed";
     if (status.catchingUp)
       return "it was put back or mended, and has not caught up with another controller yet; if none is left: kcore controller repair --alone, on its machine";
@@ -85,7 +86,7 @@ export function watchHealth({
         requireManualApproval: controllers.isManual(),
       };
     },
-    replication(): StatusAnswer {
+    replication(): ReplicationStatus {
       const status = records.replica.status();
       const peers = controllers.peers();
       const block = blockOf(status);

@@ -13,10 +13,10 @@ import { Refused } from "./cluster/refused.ts";
 import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Replica } from "./replica/create-replica.ts";
-import { checkAccess, type Access } from "./server/access.ts";
-import { patienceMs } from "./server/answer-list.ts";
+import { checkAccess, type AccessCheck } from "./server/access.ts";
+import { stalledClientMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
-import { sendBundles } from "./updates/serve-bundle.ts";
+import { openBundleSender } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
 /** The network side of a controller: its API server, its watches and its connections. */
@@ -26,7 +26,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   const { config, own, replica, network } = state;
   const { controllers, mayReplicate } = cluster;
   const watches = openWatches(replica, options.log);
-  const access = tellingRefused(checkAccess(cluster), replica);
+  const access = withRefusalAlarm(checkAccess(cluster), replica);
   const { clock } = options;
   const metrics: Metrics = createMetrics(state, cluster, { clock, connections: () => api.connections.count() });
   const api = openApiServer(state, cluster, { ...options, watches, access, metrics });
@@ -49,13 +49,13 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   };
   const unwatch = replica.watch((changed) => {
     // A little later, so that an operator who revokes their own key still gets the answer.
-    if (changed.some((key) => mayCut.test(key))) setTimeout(cut, 20).unref();
+    if (changed.some((key) => accessKey.test(key))) setTimeout(cut, 20).unref();
   });
   return {
     watches,
     /** Closes the connections of callers that lost the right to be connected (S-11); each request is checked apart from that. */
     cut,
-    /** @throws KcoreError LISTEN_FAILED */
+    /** @throws KcoreError LISTEN_FAILED, USAGE for a malformed `listenAddr` */
     async listen(): Promise<{ readonly port: number; readonly address: string }> {
       const endpoint = parseListen(config.listenAddr);
       const port = await listen(api.server, endpoint);
@@ -70,7 +70,10 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
 }
 
 /** Wraps the check of access: a controller that is refused replication raises an alarm here, too. */
-function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
+function withRefusalAlarm(
+  { check, refusalOf }: AccessCheck,
+  { callerRefused }: Pick<Replica, "callerRefused">,
+): AccessCheck {
   return {
     refusalOf,
     check(name, caller, id) {
@@ -78,7 +81,7 @@ function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Repli
         check(name, caller, id);
       } catch (error) {
         if (name === "replicate" && error instanceof Refused && caller.identity.role === "controller")
-          turnedAway(caller.id, { code: error.code, message: error.message });
+          callerRefused(caller.id, { code: error.code, message: error.message });
         throw error;
       }
     },
@@ -97,14 +100,14 @@ function openApiServer(
     metrics,
   }: Pick<ControllerOptions, "log" | "clock" | "openFiles"> & {
     readonly watches: Watches;
-    readonly access: Access;
+    readonly access: AccessCheck;
     readonly metrics: Metrics;
   },
 ): ApiServer {
   const { controllerId } = self;
   const health = watchHealth({ ...cluster, self, storeProblem: () => db.problem?.message });
   const objects = manageObjects(cluster.records);
-  const bundles = sendBundles({ store: cluster.bundles, patienceMs });
+  const bundles = openBundleSender({ store: cluster.bundles, stalledClientMs });
   return createApiServer({
     credentials: own.credentials(),
     cluster: self.cluster,
@@ -116,7 +119,7 @@ function openApiServer(
         const snapshot = await db.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });
         // A client that stops reading would keep the backup's file open, and its disk space in use, for ever.
-        response.setTimeout(patienceMs, () => response.destroy());
+        response.setTimeout(stalledClientMs, () => response.destroy());
         await pipeline(snapshot, response);
       },
       bundle: ({ caller, id }, response) => bundles.send(caller.key, id, response),
@@ -132,12 +135,10 @@ function openApiServer(
   });
 }
 
-/** The registers whose change can end a caller's right to be connected. */
-const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
+/** The keys of registers whose change can end a caller's right to be connected. */
+const accessKey = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
-/**
- * The address under which others reach this controller; empty if it listens on an unspecified address.
- */
+/** The address under which others reach this controller; empty if it listens on an unspecified address. */
 function ownAddress(endpoint: Endpoint): string {
   return ["0.0.0.0", "::"].includes(endpoint.host) ? "" : formatEndpoint(endpoint);
 }

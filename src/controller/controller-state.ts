@@ -8,7 +8,7 @@ import { openOwnCertificate } from "./cluster/own-certificate.ts";
 import { keyRules } from "./cluster/registers.ts";
 import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import { createReplica } from "./replica/create-replica.ts";
-import type { Timers } from "./replica/replica-ports.ts";
+import type { ReplicaTimers } from "./replica/replica-ports.ts";
 import { openAudit } from "./audit.ts";
 import { openDatabase, type ControllerDatabase } from "./store/database.ts";
 import { openNetwork } from "./transport/network.ts";
@@ -23,12 +23,12 @@ export interface ControllerOptions extends Daemon {
 }
 
 /** The parts of a controller below its services: identity, database, audit trail, network and replica. */
-export type ControllerState = Awaited<ReturnType<typeof openState>>;
+export type ControllerState = Awaited<ReturnType<typeof openControllerState>>;
 
 export const monotonic = (): number => performance.now();
 
-/** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT */
-export async function openState(options: ControllerOptions) {
+/** @throws KcoreError CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, USAGE for a malformed address, and as openDatabase does */
+export async function openControllerState(options: ControllerOptions) {
   const { configFile, log, clock, random, version } = options;
   const config = await readControllerConfig(options);
   const { dbPath, replication, tls } = config;
@@ -59,10 +59,10 @@ export async function openState(options: ControllerOptions) {
     log: (level, message, fields) => log[level](message, fields),
   });
   const unpinned = sponsors.filter((address) => keyAt(address) === undefined);
-  const onItsWord = "the controller there is trusted by the CA's signature alone: joinKeys does not name the key";
-  if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
+  const warning = "the controller there is trusted by the CA's signature alone: joinKeys does not name the key";
+  if (unpinned.length > 0 && !replica.status().ready) log.warn(warning, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
-  // `broken`: no write can be acknowledged any more.
+  // `broken` aborts when no write can be acknowledged any more.
   return { config, own, bastion, self, db, audit, network, replica, broken: broken.signal };
 }
 
@@ -87,7 +87,7 @@ async function openDisk(
   return db;
 }
 
-export const timers: Timers = {
+export const timers: ReplicaTimers = {
   after(ms, run) {
     // unref: the server keeps the process alive, and the replica's timers must not delay its end.
     const timer = setTimeout(run, ms).unref();
@@ -113,7 +113,7 @@ function checkConfig(config: ControllerConfig, configFile: string, { identity }:
   }
 }
 
-/** The keys of `joinKeys` by address, in any of the address's spellings. */
+/** A lookup of a key in `joinKeys` by its address, in any of the address's spellings. */
 function sponsorKeys({ replication }: ControllerConfig): (address: string) => string | undefined {
   const named = Object.entries(replication.joinKeys).map(([address, key]) => [sameEndpoint(address), key] as const);
   const keysAt = new Map(named);

@@ -4,14 +4,14 @@ import { keys } from "./cluster/registers.ts";
 import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
 
 /**
- * The reason why a controller without state and without `join` does not serve. It may be a founder that lost its state: a
- * second cluster of the same name would take writes beside the first.
+ * The reason why a controller with an empty state does not serve; undefined if it has sponsors to join. It may be a founder that lost
+ * its state: a second cluster of the same name would take writes beside the first.
  */
 export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfig, "replication">): string | undefined {
   if (join.length > 0) return undefined;
-  const asked = rejoin.length === 0 ? "it was told of no other controller" : `it asks ${rejoin.join(", ")}`;
+  const others = rejoin.length === 0 ? "it was told of no other controller" : `it asks ${rejoin.join(", ")}`;
   return (
-    `its state is empty and it founds no second cluster by itself; ${asked}. If it lost its state: kcore orchestrate deploy_node NODE, ` +
+    `its state is empty and it founds no second cluster by itself; ${others}. If it lost its state: kcore orchestrate deploy_node NODE, ` +
     "or kcore controller restore BACKUP; to begin a NEW cluster without all that the old one knew: kcore controller found, " +
     "or deploy_node with --set found_again=true"
   );

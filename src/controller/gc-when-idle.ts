@@ -11,12 +11,12 @@ export function boundGarbage(): void {
 }
 
 /** The fewest deleted registers that justify a collection: they leave tens of MB behind. */
-const worthwhile = 10_000;
+const fewestDeleted = 10_000;
 
 /**
- * Returns memory to the system after many deletions; the caller passes the number of registers at intervals. V8 keeps a heap
- * as large as a burst of work made it. A collection stops all other work (1 to 3 ms for each live MB). So it waits until a
- * third of the state is deleted and the number no longer changes.
+ * Returns a function that returns memory to the system after many deletions; the caller passes the number of registers at intervals. V8
+ * keeps a heap as large as a burst of work made it. A collection stops all other work (1 to 3 ms for each live MB). So the collection
+ * waits until a third of the registers is gone and their number no longer changes.
  */
 export function collectWhenIdle(collect = collectAll): (registers: number) => void {
   let most = 0;
@@ -25,7 +25,7 @@ export function collectWhenIdle(collect = collectAll): (registers: number) => vo
     most = Math.max(most, registers);
     const isQuiet = registers === last;
     last = registers;
-    if (!isQuiet || most - registers < worthwhile || registers * 3 > most * 2) return;
+    if (!isQuiet || most - registers < fewestDeleted || registers * 3 > most * 2) return;
     most = registers;
     collect();
   };

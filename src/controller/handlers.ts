@@ -3,7 +3,7 @@ import { isIdentityId } from "#pki/identity.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import { encodeDot } from "./cluster/dots.ts";
-import { removed } from "./cluster/nodes.ts";
+import { refusalOfRemoved } from "./cluster/nodes.ts";
 import type { Objects } from "./cluster/objects.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
@@ -15,7 +15,8 @@ import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
 import type { Handlers } from "./server/requests.ts";
 
-const lastWordMs = 2_000;
+/** The time for which a leaving controller waits for a peer's confirmation of its removal. */
+const leaveGraceMs = 2_000;
 
 export type HandlerParts = ControllerCluster &
   Pick<ControllerState, "own" | "audit"> & {
@@ -134,7 +135,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const issued = new Date(parts.clock()).toISOString();
       const { role, id, spki } = record;
       const by = byOf(caller);
-      if (role === "node" && records.replica.stands(keys.node(id).removed)) throw removed(id);
+      if (role === "node" && records.replica.stands(keys.node(id).removed)) throw refusalOfRemoved(id);
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
       // Recording a node's new key revokes its former keys at once: they may be stolen.
       const former =
@@ -187,19 +188,19 @@ export function handlersFor(parts: HandlerParts): Handlers {
  * unconfirmed, since its receiver closes the stream: 2 s after it was written `leave` ends anyway.
  */
 async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
-  const left = replica.leave();
+  const leaving = replica.leave();
   let stop = (): void => undefined;
   const gone = new Promise<void>((resolve) => {
     stop = replica.watch((changed) => {
       const { auth } = keys.controller(controllerId);
-      if (changed.includes(auth) && !replica.get(auth)) setTimeout(resolve, lastWordMs).unref();
+      if (changed.includes(auth) && !replica.get(auth)) setTimeout(resolve, leaveGraceMs).unref();
     });
   });
   try {
-    await Promise.race([left, gone]);
+    await Promise.race([leaving, gone]);
   } finally {
     stop();
-    left.catch(() => undefined);
+    leaving.catch(() => undefined);
   }
 }
 

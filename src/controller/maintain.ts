@@ -42,36 +42,36 @@ export interface PutBackOptions extends MaintainOptions {
 
 /**
  * `kcore controller restore FILE`, on the machine of a stopped controller: replaces its state by a backup. Returns lines for
- * the operator. @throws KcoreError as restoreStore does
+ * the operator. @throws KcoreError STORE_EMPTY, CONFIRM_DENIED, and as readControllerConfig and restoreStore do
  */
 export async function restoreHere(
   file: string,
   { alone, cluster, output, ...options }: PutBackOptions,
 ): Promise<readonly string[]> {
-  const place = await openPlace(options);
-  const check = await checkOf(place, { from: file, alone, ...omitUndefined({ cluster }) });
+  const home = await readHome(options);
+  const check = await stateCheckOf(home, { from: file, alone, ...omitUndefined({ cluster }) });
   // The state's owner may not read the operator's file.
-  const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
+  const copy = join(home.folder, `incoming-${randomBytes(8).toString("hex")}`);
   const backup = await open(file).catch((cause: Error) => {
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
   // Root does nothing from here on: in another user's folder a path may become a link at any moment.
-  becomeOwner(place);
+  becomeOwner(home);
   try {
     await pipeline(backup.createReadStream(), createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch(
       (cause: Error) => {
-        const message = `${file} cannot be copied to ${place.folder}: ${cause.message}`;
+        const message = `${file} cannot be copied to ${home.folder}: ${cause.message}`;
         throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause });
       },
     );
-    const done = await restoreStore({ ...place, file: copy, name: file, alone, check });
+    const done = await restoreStore({ ...home, file: copy, name: file, alone, check });
     if (output === "json") return [asJson(done)];
     const { objects, nodes, controllers } = done.contents;
     const contents = `${objects} objects, ${nodes} nodes, ${controllers} controllers`;
     return [
       `restored ${done.registers} registers from ${file}: ${contents}`,
       ...notesOf(done),
-      ...whenReady(alone),
+      whenReady(alone),
       startHint,
     ];
   } finally {
@@ -79,13 +79,16 @@ export async function restoreHere(
   }
 }
 
-/** `kcore controller repair`: keeps the intact records of a damaged state. @throws KcoreError as repairStore does */
+/**
+ * `kcore controller repair`: keeps the intact records of a damaged state. Returns lines for the operator.
+ * @throws KcoreError STORE_EMPTY, CONFIRM_DENIED, and as readControllerConfig and repairStore do
+ */
 export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
-  const place = await openPlace(options);
-  const check = await checkOf(place, { from: place.folder, alone, ...omitUndefined({ cluster }) });
-  becomeOwner(place);
-  const done = await repairStore({ ...place, alone, check });
-  const restamped = await restampStore({ ...place, alone, rules: keyRules });
+  const home = await readHome(options);
+  const check = await stateCheckOf(home, { from: home.folder, alone, ...omitUndefined({ cluster }) });
+  becomeOwner(home);
+  const done = await repairStore({ ...home, alone, check });
+  const restamped = await restampStore({ ...home, alone, rules: keyRules });
   if (output === "json") return [asJson({ ...done, restamped })];
   const behind = done.behind === 0 ? "" : `, ${done.behind} of them from behind the damage`;
   return [
@@ -93,17 +96,17 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
     ...lossOf(done),
     ...restampingOf(restamped),
     ...notesOf(done),
-    ...whenReady(alone),
+    whenReady(alone),
     startHint,
   ];
 }
 
 /**
- * Refuses a state without controllers, since only `found` begins a cluster. With `alone` it also refuses unless the operator
- * typed the cluster's name, and sums up the state with which the cluster would continue.
+ * Returns the check of a new state. The check refuses a state without controllers, since only `found` begins a cluster. With `alone` it
+ * also refuses unless the operator typed the cluster's name, and sums up the state with which the cluster would continue.
  */
-async function checkOf(
-  { tls }: Place,
+async function stateCheckOf(
+  { tls }: ControllerHome,
   { from, alone, cluster }: { readonly from: string } & Pick<PutBackOptions, "alone" | "cluster">,
 ): Promise<NonNullable<Replacement["check"]>> {
   const name = alone ? (await loadCredentials(tls, "controller")).identity.cluster : "";
@@ -146,44 +149,44 @@ function restampingOf({ writes, file }: RestampedStore): readonly string[] {
 /**
  * `kcore controller found`: the beginning of a cluster. Nothing else lets a controller with an empty state serve, so one
  * that lost its state founds no second cluster.
- * @throws KcoreError CONTROLLER_HAS_STATE, STORE_LOCKED
+ * @throws KcoreError CONTROLLER_HAS_STATE, STORE_LOCKED, and as readControllerConfig does
  */
 export async function foundHere(options: MaintainOptions): Promise<readonly string[]> {
-  const place = await openPlace(options);
-  if (place.hasState)
+  const home = await readHome(options);
+  if (home.hasState)
     throw new KcoreError({
       code: "CONTROLLER_HAS_STATE",
-      message: `${place.folder} holds the state of a cluster`,
+      message: `${home.folder} holds the state of a cluster`,
       hint: "it is founded already: systemctl start kcore-controller",
     });
-  becomeOwner(place);
-  await foundStore(place);
+  becomeOwner(home);
+  await foundStore(home);
   return ["the next start founds a new cluster, with no nodes, approvals or revocations", startHint];
 }
 
 /**
  * `kcore controller join`: the controller begins empty and gets its state from those that it joins. `fresh` puts its former
  * state aside, and its keys, because those of a removed controller are revoked.
- * @throws KcoreError CONTROLLER_HAS_STATE without `fresh`, STORE_LOCKED
+ * @throws KcoreError CONTROLLER_HAS_STATE without `fresh`, STORE_LOCKED, and as readControllerConfig does
  */
 export async function joinHere(
   endpoints: readonly string[],
   { fresh, ...options }: MaintainOptions & { readonly fresh: boolean },
 ): Promise<readonly string[]> {
-  const place = await openPlace(options);
+  const home = await readHome(options);
   const { configFile, now, yaml } = options;
-  if (!fresh && place.hasState)
+  if (!fresh && home.hasState)
     throw new KcoreError({
       code: "CONTROLLER_HAS_STATE",
-      message: `${place.folder} holds the state of a cluster`,
+      message: `${home.folder} holds the state of a cluster`,
       hint: "--fresh puts it aside; a controller that was only away needs no join: it catches up by itself",
     });
-  const join = endpoints.map((text) => formatEndpoint(parseEndpoint(text)));
+  const sponsors = endpoints.map((text) => formatEndpoint(parseEndpoint(text)));
   const lines: string[] = [];
-  if (join.length > 0) {
-    const file = place.beginning ?? configFile;
-    await rewriteConfig(file, join, yaml);
-    lines.push(`${file} joins ${join.join(", ")} now`);
+  if (sponsors.length > 0) {
+    const file = home.beginning ?? configFile;
+    await rewriteConfig(file, sponsors, yaml);
+    lines.push(`${file} joins ${sponsors.join(", ")} now`);
   }
   if (fresh) {
     const putAside = async (path: string): Promise<void> => {
@@ -194,10 +197,10 @@ export async function joinHere(
       )
         lines.push(`${path} was put aside`);
     };
-    for (const path of place.keyFiles) await putAside(path);
-    becomeOwner(place);
-    for (const path of place.rotatedKeyFiles) await putAside(path);
-    lines.push(...notesOf(await emptyStore(place)));
+    for (const path of home.keyFiles) await putAside(path);
+    becomeOwner(home);
+    for (const path of home.rotatedKeyFiles) await putAside(path);
+    lines.push(...notesOf(await emptyStore(home)));
   }
   return [
     ...lines,
@@ -228,33 +231,33 @@ function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   ];
 }
 
-function whenReady(alone: boolean): readonly string[] {
-  return [
-    alone
-      ? "it serves as soon as it runs, without asking another controller"
-      : "it serves when it has caught up with another controller; the same command with --alone if none is left",
-  ];
+function whenReady(alone: boolean): string {
+  return alone
+    ? "it serves as soon as it runs, without asking another controller"
+    : "it serves when it has caught up with another controller; the same command with --alone if none is left";
 }
 
 const startHint = "next: systemctl start kcore-controller";
 
 function notesOf({ aside, notes }: Replaced): readonly string[] {
-  return [...notes, `the former state is kept in ${aside}`];
+  return [...notes, ...(aside === "" ? [] : [`the former state is kept in ${aside}`])];
 }
 
-interface Place extends Replacement {
+/** A controller on this machine: its configuration, its state's folder and owner, and its key files. */
+interface ControllerHome extends Replacement {
   readonly tls: ControllerConfig["tls"];
   readonly uid: number;
   readonly gid: number;
   readonly hasState: boolean;
   /** The configuration's `beginning` file, if it exists. */
   readonly beginning: string | undefined;
+  /** The key files of the deployment. */
   readonly keyFiles: readonly string[];
-  /** Made by the controller itself, in a folder of the state's owner. */
+  /** The key files that the controller made itself, in a folder of the state's owner. */
   readonly rotatedKeyFiles: readonly string[];
 }
 
-async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions): Promise<Place> {
+async function readHome({ configFile, now, yaml: { parse } }: MaintainOptions): Promise<ControllerHome> {
   const config = await readControllerConfig({ configFile, parse });
   const { dbPath: folder, tls, subCa } = config;
   const id = config.replication.controllerId ?? (await loadCredentials(tls, "controller")).identity.id;
@@ -279,13 +282,14 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
 }
 
 /** Drops root's rights for those of the state's owner: the controller could not read files of root. */
-function becomeOwner({ uid, gid }: Place): void {
+function becomeOwner({ uid, gid }: ControllerHome): void {
   if (process.getuid?.() !== 0 || uid === 0) return;
   process.setgroups?.([]);
   process.setgid?.(gid);
   process.setuid?.(uid);
 }
 
+/** Writes the sponsors into a configuration file, without its `bootstrap`: this controller founds no cluster. */
 async function rewriteConfig(file: string, join: readonly string[], yaml: MaintainOptions["yaml"]): Promise<void> {
   const { bootstrap: _, ...config } = yaml.parse(await readFile(file, "utf8")) as Record<string, unknown>;
   const replication = { ...(config["replication"] as Record<string, unknown> | undefined), join };

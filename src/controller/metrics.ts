@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
-import type { ReplicationStatus } from "./replica/replica.ts";
+import type { PeerStatus } from "./replica/replica.ts";
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -56,7 +56,7 @@ export function createMetrics(
   gauge("kcore_nodes", "Nodes, by status.", ["status"], (it) => {
     for (const [status, count] of nodes.countByStatus()) it.set({ status }, count);
   });
-  gauge("kcore_registers", "Registers that are held, tombstones apart.", [], (it) =>
+  gauge("kcore_registers", "Registers that are held, tombstones included.", [], (it) =>
     it.set(replica.status().registers),
   );
   gauge("kcore_tombstones", "Deletions that are kept until every controller has them.", [], (it) =>
@@ -89,7 +89,7 @@ export function createMetrics(
 
 /**
  * prom-client's metrics of a process, without the statistics of the event loop's lag: they need a timer that wakes an
- * idle process a hundred times a second. The loop's utilisation since the last request, which costs nothing, replaces
+ * idle process a hundred times a second. The loop's utilisation since the last scrape, which costs nothing, replaces
  * them.
  */
 function collectProcessMetrics(registry: Registry): void {
@@ -111,8 +111,7 @@ function collectProcessMetrics(registry: Registry): void {
 
 const dayMs = 86_400_000;
 
-type Peer = ReplicationStatus["peers"][number];
-const peerGauges: readonly (readonly [string, string, (peer: Peer) => number | undefined])[] = [
+const peerGauges: readonly (readonly [string, string, (peer: PeerStatus) => number | undefined])[] = [
   ["kcore_peer_connected", "Whether the stream to it stands.", ({ state }) => Number(state === "connected")],
   ["kcore_peer_behind", "Transactions that it has not confirmed.", ({ behind }) => behind],
   ["kcore_peer_ahead", "Transactions that it has and we have not.", ({ ahead }) => ahead],

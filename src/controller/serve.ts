@@ -4,22 +4,21 @@ import { z } from "zod";
 import { describeError } from "#api/log.ts";
 import type { PeerView } from "#api/controller-schemas.ts";
 import { durableJson } from "#base/durable-file.ts";
-import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
+import { openControllerCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";
 import { collectWhenIdle } from "./gc-when-idle.ts";
 import { HeardLife } from "./cluster/node-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
-import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
+import { openControllerState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
- * Runs a controller until the signal; resolves after a regular stop, when the requests under way are answered.
- * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT,
- * LISTEN_FAILED
+ * Runs a controller until the signal; resolves after a regular stop, when the requests under way are answered or were cut after 5 s.
+ * @throws KcoreError when it cannot start: LISTEN_FAILED, and as openControllerState does
  */
 export async function serveController(options: ControllerOptions): Promise<void> {
   const { log, signal, supervisor } = options;
-  const state = await openState(options);
-  const cluster = openCluster(state, options);
+  const state = await openControllerState(options);
+  const cluster = openControllerCluster(state, options);
   const server = openServer(state, cluster, options);
   const heard = durableJson<readonly HeardLife[]>(
     join(state.config.dbPath, "heard-nodes.json"),
@@ -113,12 +112,12 @@ function startRounds(
 
 /** A function that returns the peers whose state has changed since the last call. */
 function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
-  const shown = new Map<string, string>();
+  const last = new Map<string, string>();
   return (peers) =>
     peers.flatMap(({ controllerId, state, inStep }) => {
       const now = `${state} ${inStep}`;
-      const isNews = shown.get(controllerId) !== now;
-      shown.set(controllerId, now);
+      const isNews = last.get(controllerId) !== now;
+      last.set(controllerId, now);
       return isNews ? [controllerId] : [];
     });
 }

@@ -5,9 +5,11 @@ import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
 import type { Replica } from "./replica/create-replica.ts";
 
-/** The most unsent bytes of one watch, and of all. Above them a watch is cut, or the slowest ones are; their clients begin anew. */
+/** The most unsent bytes of one watch. Above them the watch is cut, and its client begins anew. */
 const backlogLimit = 16 * 1024 * 1024;
+/** The most unsent bytes of all watches together. Above them the slowest watches are cut. */
 const backlogOfAll = 128 * 1024 * 1024;
+/** The most watches of one key. */
 const watchesOfKey = 64;
 const idleMs = 15_000;
 
@@ -62,8 +64,7 @@ export function openWatches(replica: Replica, log: Log) {
       response.once("close", () => watching.delete(response));
     },
     /** Notifies all clients that a node's liveness or a peer's state changed. */
-    notify: (about: "nodes" | "controllers" | "conflicts", id: string): void =>
-      sendAll(textLine({ type: "soft", about, id })),
+    notify: (about: "nodes" | "controllers", id: string): void => sendAll(textLine({ type: "soft", about, id })),
     close(): void {
       stop();
       clearInterval(idle);

@@ -13,7 +13,7 @@ export const pageLimits: PageLimits = { registers: 1000, bytes: 1024 * 1024 };
 
 /**
  * The position between two pages of a delta. A pass sends the registers between `base` and `target`, by (origin, seq); `after` is the
- * last one sent. Another pass sends the writes made meanwhile, so the last page completes all that the sender then holds.
+ * dot of the last sent register. A further pass sends the writes made meanwhile, so the last page completes all that the sender then holds.
  */
 export interface DeltaCursor {
   readonly base: VersionVector;
@@ -28,13 +28,14 @@ export interface Delta {
   readonly next?: DeltaCursor;
 }
 
+/** The cursor of a delta for a peer whose version vector is `seen`. */
 export function startDelta(map: LwwMap, seen: VersionVector): DeltaCursor {
   return { base: seen, target: new Map(map.vector) };
 }
 
 /**
- * One page: whole transactions, sorted by (origin, seq), at most `limits` unless one transaction alone is larger. A receiver raises
- * its vector after the last page only: superseded registers are not sent, and the superseding ones may be on a later page.
+ * One page: whole transactions, in each pass sorted by (origin, seq), at most `limits` unless one transaction alone is larger. A receiver
+ * raises its vector after the last page only: superseded registers are not sent, and the superseding ones may be on a later page.
  */
 export function cutPage(map: LwwMap, cursor: DeltaCursor, limits = pageLimits): Delta {
   const registers: Register[] = [];
@@ -47,7 +48,7 @@ export function cutPage(map: LwwMap, cursor: DeltaCursor, limits = pageLimits): 
         const bytes = transaction.reduce((sum, register) => sum + sizeOf(register), 0);
         if (registers.length > 0 && (transaction.length > room.registers || bytes > room.bytes)) {
           const last = registers.at(-1) as Register;
-          const isOfThisPass = registers.length > 0 && last.s > (pass.base.get(last.o) ?? 0);
+          const isOfThisPass = last.s > (pass.base.get(last.o) ?? 0);
           return {
             registers,
             next: { base: pass.base, target: pass.target, ...(isOfThisPass ? { after: [last.o, last.s] } : {}) },
@@ -73,7 +74,7 @@ function* transactionsOf(registers: Iterable<Register>): Iterable<readonly Regis
   if (transaction.length > 0) yield transaction;
 }
 
-/** Splits registers into pages within the limits; at least one page. */
+/** Splits registers into pages within the limits, without regard to transactions; returns at least one page. */
 export function pagesOf(registers: readonly Register[], limits = pageLimits): readonly (readonly Register[])[] {
   const pages: Register[][] = [[]];
   let bytes = 0;
@@ -91,7 +92,7 @@ export function pagesOf(registers: readonly Register[], limits = pageLimits): re
   return pages;
 }
 
-/** About the bytes on the wire. */
+/** The approximate size on the wire, bytes. */
 function sizeOf({ key, text }: Register): number {
   return key.length + (text?.length ?? 4) + 48;
 }

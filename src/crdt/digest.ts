@@ -24,9 +24,9 @@ export class Digest {
 
   #change({ key, text, o, s }: Register, sign: 1 | -1): void {
     if (text === null) return;
-    const place = hash64(key).lo;
-    const { hi, lo } = hash64(text, place ^ Math.imul(s, 0x9e3779b1) ^ this.#hashOf(o));
-    const bucket = place & (bucketCount - 1);
+    const keyHash = hash64(key).lo;
+    const { hi, lo } = hash64(text, keyHash ^ Math.imul(s, 0x9e3779b1) ^ this.#hashOf(o));
+    const bucket = keyHash & (bucketCount - 1);
     const low = (this.#lo[bucket] ?? 0) + sign * lo;
     const carry = low < 0 ? -1 : low > 0xffffffff ? 1 : 0;
     this.#lo[bucket] = low;

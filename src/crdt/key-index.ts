@@ -1,4 +1,4 @@
-/** The number of new keys that are merged at once: each merge takes some milliseconds, and merges stay rare. */
+/** The number of new keys that causes a merge: each merge takes some milliseconds, so merges must stay rare. */
 function batchFor(size: number): number {
   return Math.min(Math.max(8192, size >> 2), 32_768);
 }

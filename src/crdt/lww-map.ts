@@ -12,7 +12,7 @@ import type { VersionVector } from "./version-vector.ts";
 
 /** The effect of a merge. */
 export interface Merged {
-  /** Keys whose register was replaced. */
+  /** Keys that have another winning register now. */
   readonly changed: readonly string[];
   /** Siblings that were added or removed. */
   readonly siblings: readonly Register[];
@@ -55,6 +55,7 @@ export class LwwMap {
     return this.#vector;
   }
 
+  /** The number of keys, deleted ones included. */
   get size(): number {
     return this.#registers.size;
   }
@@ -120,7 +121,7 @@ export class LwwMap {
     return current && isSameDot(current, register) ? current : this.siblings.find(register.key, register);
   }
 
-  /** Keeps the loser as a sibling if the winner's writer had not seen it. Returns the added and removed siblings. */
+  /** Keeps the loser as a sibling if the winner's writer had not seen that write. Returns the added and removed siblings. */
   #weigh(standing: Register, lost: Register): readonly Register[] {
     const { key } = standing;
     if ((this.siblings.of(key).length === 0 && hasSeen(standing, lost)) || !this.#isContested(key)) return [];
@@ -137,7 +138,7 @@ export class LwwMap {
     });
   }
 
-  /** Removes a register: a collectable tombstone or sibling (tombstones.ts), or one that a full exchange proved deleted. */
+  /** Removes a register: a collectable tombstone or sibling (tombstones.ts), or a register that a full exchange proved deleted. */
   drop(register: Register): void {
     if (this.siblings.has(register)) {
       this.siblings.drop(register);
@@ -151,7 +152,7 @@ export class LwwMap {
     this.#keys.countRemoval();
   }
 
-  /** Applies an operator's acknowledgement of a loss. Returns the lost register, the first time only. */
+  /** Applies an operator's acknowledgement of a loss. Returns the lost register; undefined if it is unknown or acknowledged already. */
   acknowledge(id: string): Register | undefined {
     return this.siblings.acknowledge(id);
   }

@@ -4,21 +4,21 @@ import type { Register } from "./register.ts";
 /**
  * The merge of two registers of one key. Each kind is a total order whose maximum wins, so merging is commutative, associative and
  * idempotent: a join semilattice (Shapiro et al., “A comprehensive study of convergent and commutative replicated data types”, INRIA
- * RR-7506, 2011). A kind that reads the value compares it first, then the stamps, then the origins; no two registers are equal in
- * both.
+ * RR-7506, 2011). A kind that reads the value compares it first, then the stamps, then the origins; no two registers have the same
+ * stamp and origin.
  */
 export type MergeKind =
   /** Last writer wins (Johnson and Thomas, RFC 677, 1975): by milliseconds, counter, origin. */
   | "lww"
   /** Approvals: (epoch, rejected > approved > pending), then last writer: within an epoch a reject wins. */
   | "approval"
-  /** Registers of an update's owner: a deletion wins, since the name of a removed update is not reused; else the highest epoch, then last writer. */
+  /** Records of an update: a deletion wins, since the name of a removed update is not reused; else the highest epoch, then last writer. */
   | "epoch"
   /** Manifests of an update: a deletion wins, as above; else the highest generation, then last writer. */
   | "generation"
   /** The value with the latest `notAfter` wins (none: never ends), then the first write. A deletion wins over values that ended before it. */
   | "first"
-  /** A deletion wins: conflicts that were acknowledged. */
+  /** A deletion wins: acknowledgements of conflicts, and rejects of nodes. */
   | "remove-wins";
 
 /** Above 0 when `a` wins over `b`, below 0 when it loses; 0 for one and the same write only. */
@@ -50,22 +50,22 @@ function approvalRank(text: string | null): readonly [number, number] {
   return [countOf(text, "epoch"), approvalStates.indexOf(fieldOf(text, "state"))];
 }
 
-/** For kind `first`, ms since 1970: the time before which no deletion wins over this value; the stamp of a deletion. */
-export function endOf({ text, ms }: Pick<Register, "text" | "ms">): number {
-  return text === null ? ms : readEnd(fieldOf(text, "notAfter"));
+/** For kind `first`, ms since 1970: of a value the time until which it wins over deletions; of a deletion its stamp. */
+export function lastsUntil({ text, ms }: Pick<Register, "text" | "ms">): number {
+  return text === null ? ms : readNotAfter(fieldOf(text, "notAfter"));
 }
 
 /** A value's `notAfter`, ms since 1970; Infinity unless it is in UTC, so that every replica reads the same time. */
-export function readEnd(end: unknown): number {
+export function readNotAfter(end: unknown): number {
   const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
   // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
   const at = isTime ? Date.parse(end) : NaN;
   return Number.isNaN(at) ? Infinity : at;
 }
 
-/** Compares the ends: the later value wins, and a deletion wins over values that had ended. At the same time a value wins. */
+/** Compares the ends: the later one wins, so a deletion wins over values that had ended. At the same time a value wins. */
 function compareEnds(a: Register, b: Register): number {
-  const [x, y] = [endOf(a), endOf(b)];
+  const [x, y] = [lastsUntil(a), lastsUntil(b)];
   return x === y ? Number(a.text !== null) - Number(b.text !== null) : x - y;
 }
 
@@ -81,7 +81,7 @@ function fieldOf(text: string | null, name: string): unknown {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
   } catch {
-    return undefined; // Such a value is kept and relayed, but has the lowest rank.
+    return undefined; // A value that is no JSON is kept and relayed, but has the lowest rank.
   }
 }
 

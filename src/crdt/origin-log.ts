@@ -8,14 +8,14 @@ export class OriginLog {
   #list: Register[] = [];
   #dead = 0;
 
-  /** Registers usually arrive in the order of seq; those of a repair are inserted at their place. */
+  /** Adds a register. Registers usually arrive in the order of seq; a repair brings earlier ones. */
   add(register: Register): void {
     const last = this.#list.at(-1);
     if (last === undefined || last.s <= register.s) this.#list.push(register);
     else this.#list.splice(this.#firstAbove(register.s), 0, register);
   }
 
-  /** Counts a superseded register; after many of them drops all registers that `isLive` denies. */
+  /** Counts a superseded register; after many of them drops all registers that are not live. */
   retire(isLive: (register: Register) => boolean): void {
     this.#dead++;
     if (this.#dead < 64 || this.#dead * 2 < this.#list.length) return;

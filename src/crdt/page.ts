@@ -1,6 +1,6 @@
 import { isStamp } from "./hlc.ts";
 import type { Register } from "./register.ts";
-import type { Context } from "./version-vector.ts";
+import type { CausalContext } from "./version-vector.ts";
 
 /** `[key, text, ms, c, index of the origin, seq, index of the context]` */
 export type WireRegister = readonly [string, string | null, number, number, number, number, number];
@@ -13,54 +13,53 @@ export interface Page {
   readonly registers: readonly WireRegister[];
 }
 
-/** A value that has not the form of a page: the sender is broken, or speaks another protocol. */
+/** The error of a page with a wrong form or content: its sender is broken, or speaks another protocol. */
 export class MalformedPage extends Error {
   override readonly name = "MalformedPage";
 }
 
 export function encodePage(registers: Iterable<Register>): Page {
-  const origins = new Table<string>();
-  const contexts = new Table<Context>();
+  const origins = new SharedList<string>();
+  const contexts = new SharedList<CausalContext>();
   const rows = Array.from(registers, ({ key, text, ms, c, o, s, x }): WireRegister => [
     key,
     text,
     ms,
     c,
-    origins.place(o),
+    origins.indexOf(o),
     s,
-    contexts.place(x),
+    contexts.indexOf(x),
   ]);
   const flat = contexts.items.map(({ origins: names, seqs }) =>
-    names.flatMap((name, index) => [origins.place(name), seqs[index] ?? 0]),
+    names.flatMap((name, index) => [origins.indexOf(name), seqs[index] ?? 0]),
   );
   return { origins: origins.items, contexts: flat, registers: rows };
 }
 
-class Table<T> {
+/** A list of different items, each added at the first request for its index. */
+class SharedList<T> {
   readonly items: T[] = [];
-  readonly #places = new Map<T, number>();
+  readonly #indexes = new Map<T, number>();
 
-  place(item: T): number {
-    let place = this.#places.get(item);
-    if (place === undefined) {
-      place = this.items.push(item) - 1;
-      this.#places.set(item, place);
+  indexOf(item: T): number {
+    let index = this.#indexes.get(item);
+    if (index === undefined) {
+      index = this.items.push(item) - 1;
+      this.#indexes.set(item, index);
     }
-    return place;
+    return index;
   }
 }
 
-/** The most origins, and the most contexts, that a reader keeps to share them. */
+/** The most origins, and the most contexts, that a reader keeps for later pages. */
 const mostShared = 4096;
 
-/**
- * Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few of them.
- */
+/** Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few objects. */
 export class PageReader {
   readonly #origins = new Map<string, string>();
-  readonly #contexts = new Map<string, Context>();
+  readonly #contexts = new Map<string, CausalContext>();
 
-  /** @throws MalformedPage */
+  /** The page's registers. @throws MalformedPage */
   read(page: unknown): Register[] {
     const { origins, contexts, registers } = shapeOf(page);
     const names = origins.map((name) => this.#originOf(name));
@@ -78,14 +77,14 @@ export class PageReader {
     return name;
   }
 
-  #contextOf(flat: unknown, names: readonly string[]): Context {
+  #contextOf(flat: unknown, names: readonly string[]): CausalContext {
     const id = Array.isArray(flat) ? contextKey(flat, names) : undefined;
     if (id === undefined) throw new MalformedPage("a context is no list of pairs");
     const known = this.#contexts.get(id);
     if (known) return known;
     const pairs = flat as readonly number[];
-    const context: Context = {
-      origins: pairs.filter((_, index) => index % 2 === 0).map((place) => names[place] as string),
+    const context: CausalContext = {
+      origins: pairs.filter((_, index) => index % 2 === 0).map((origin) => names[origin] as string),
       seqs: pairs.filter((_, index) => index % 2 === 1),
     };
     if (this.#contexts.size >= mostShared) this.#contexts.clear();
@@ -115,7 +114,7 @@ function contextKey(flat: readonly unknown[], names: readonly string[]): string 
   return text;
 }
 
-function registerOf(row: unknown, names: readonly string[], contexts: readonly Context[]): Register {
+function registerOf(row: unknown, names: readonly string[], contexts: readonly CausalContext[]): Register {
   if (!Array.isArray(row)) throw new MalformedPage("a register is no list");
   const [key, text, ms, c, origin, s, context] = row as readonly unknown[];
   const o = itemAt(names, origin);
@@ -128,8 +127,8 @@ function registerOf(row: unknown, names: readonly string[], contexts: readonly C
 }
 
 /** The item at a numeric index only: “length” and “__proto__” would be properties. */
-function itemAt<T>(list: readonly T[], place: unknown): T | undefined {
-  return typeof place === "number" ? list[place] : undefined;
+function itemAt<T>(list: readonly T[], index: unknown): T | undefined {
+  return typeof index === "number" ? list[index] : undefined;
 }
 
 function isSeq(value: unknown): boolean {

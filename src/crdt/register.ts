@@ -1,4 +1,4 @@
-import type { Context } from "./version-vector.ts";
+import type { CausalContext } from "./version-vector.ts";
 import type { Stamp } from "./hlc.ts";
 
 /**
@@ -18,8 +18,8 @@ export interface Dot {
 export interface Register extends Stamp, Dot {
   readonly key: string;
   readonly text: string | null;
-  /** The writer's version vector at the time, without the entry of its own origin: it has seen its own writes below `s`. */
-  readonly x: Context;
+  /** The writer's version vector at the time, without the entry of its own origin: the writer has seen its own writes below `s`. */
+  readonly x: CausalContext;
 }
 
 /** The limits for writers, in UTF-8 bytes. A replica keeps and relays larger registers, but does not show them. */

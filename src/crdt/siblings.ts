@@ -7,10 +7,10 @@ export interface SiblingLimits {
   readonly count: number;
   readonly bytes: number;
   /** The most siblings of one key. */
-  readonly ofOne: number;
+  readonly ofKey: number;
 }
 
-export const siblingLimits: SiblingLimits = { count: 10_000, bytes: 16 * 1024 * 1024, ofOne: 64 };
+export const siblingLimits: SiblingLimits = { count: 10_000, bytes: 16 * 1024 * 1024, ofKey: 64 };
 
 const none: readonly Register[] = [];
 
@@ -21,7 +21,7 @@ const none: readonly Register[] = [];
  */
 export class Siblings {
   readonly #lost = new Map<string, readonly Register[]>();
-  /** Siblings by the ids of their losses, and the reverse. */
+  /** Siblings by the ids of their losses (`lossId`). */
   readonly #byId = new Map<string, Register>();
   readonly #ids = new Map<Register, string>();
   /** Acknowledged siblings. They are kept, since they still supersede the writes that their writers had seen. */
@@ -30,7 +30,7 @@ export class Siblings {
   readonly #limits: SiblingLimits;
   #count = 0;
   #bytes = 0;
-  /** The number of writes that were not kept, for lack of room. */
+  /** The number of losing writes that the limits excluded. */
   turnedAway = 0;
 
   constructor(isAcknowledged: (id: string) => boolean, limits: SiblingLimits = siblingLimits) {
@@ -72,7 +72,7 @@ export class Siblings {
   weigh(standing: Register, other: Register): readonly Register[] {
     const { key } = standing;
     const known = this.of(key);
-    // The short way once full: controllers that were cut off for days bring very many.
+    // Without further work once the limits are reached: controllers that were cut off for days bring very many writes.
     if (known.length === 0 && this.isFull) {
       if (!hasSeen(standing, other)) this.turnedAway++;
       return none;
@@ -95,7 +95,7 @@ export class Siblings {
     return [...known.filter((each) => !kept.includes(each)), ...kept.filter((each) => !known.includes(each))];
   }
 
-  /** Applies an acknowledgement. Returns the acknowledged write, the first time only. */
+  /** Applies an acknowledgement. Returns the acknowledged write; undefined if it is unknown or acknowledged already. */
   acknowledge(id: string): Register | undefined {
     const lost = this.#byId.get(id);
     if (!lost || this.#settled.has(lost)) return undefined;
@@ -122,7 +122,7 @@ export class Siblings {
     for (const each of living) {
       if (kept.includes(each)) continue;
       // A sibling may take the place of one that it superseded.
-      const isRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofOne);
+      const isRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofKey);
       if (!isRoom) this.turnedAway++;
       else kept.push(each);
     }

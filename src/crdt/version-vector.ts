@@ -5,21 +5,21 @@ export type VersionVector = ReadonlyMap<string, number>;
 export type WireVector = readonly (readonly [origin: string, seq: number])[];
 
 /**
- * An immutable, packed version vector, shared by thousands of registers. Origins are few (some for each
- * controller), so a linear search is fastest.
+ * An immutable, packed version vector, shared by thousands of registers. Each controller has few origins, so a linear search is
+ * fastest.
  */
-export interface Context {
+export interface CausalContext {
   readonly origins: readonly string[];
   readonly seqs: readonly number[];
 }
 
-export function seqIn(context: Context, origin: string): number {
+export function seqIn(context: CausalContext, origin: string): number {
   const index = context.origins.indexOf(origin);
   return index < 0 ? 0 : (context.seqs[index] ?? 0);
 }
 
 /** `vector` without the entry of `own`: a register's own dot implies it. */
-export function contextOf(vector: VersionVector, own: string): Context {
+export function causalContextOf(vector: VersionVector, own: string): CausalContext {
   const origins: string[] = [];
   const seqs: number[] = [];
   for (const [origin, seq] of vector)
@@ -34,7 +34,7 @@ export function covers(vector: VersionVector, origin: string, seq: number): bool
   return (vector.get(origin) ?? 0) >= seq;
 }
 
-export function coversContext(vector: VersionVector, { origins, seqs }: Context): boolean {
+export function coversContext(vector: VersionVector, { origins, seqs }: CausalContext): boolean {
   return origins.every((origin, index) => covers(vector, origin, seqs[index] ?? 0));
 }
 

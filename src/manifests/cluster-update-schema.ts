@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Drain, Selector, Strategy, Target, UpdateName, UpdateSpec } from "#rollout/spec.ts";
+import { DrainSpec, Selector, Strategy, UpdateTarget, UpdateName, UpdateSpec } from "#rollout/spec.ts";
 import { inAnyCase, plainWord } from "./spellings.ts";
 
 export const Text = z.string().min(1);
@@ -34,11 +34,11 @@ function word<Words extends z.ZodEnum<Readonly<Record<string, string>>>>(schema:
     .optional();
 }
 
-const Commit = orEmpty(Target.shape.flakeRev).meta({ pattern: "^([0-9a-f]{40})?$" });
+const Commit = orEmpty(UpdateTarget.shape.flakeRev).meta({ pattern: "^([0-9a-f]{40})?$" });
 const Count = orZero(z.int().refine((count) => count >= 0, "must be at least 1"))
   .meta({ minimum: 0 })
   .optional();
-const Timeout = orZero(Drain.shape.timeoutSeconds.unwrap()).optional();
+const Timeout = orZero(DrainSpec.shape.timeoutSeconds.unwrap()).optional();
 
 const Labels = z
   .union([
@@ -72,18 +72,18 @@ export const ClusterUpdateSchema = z.strictObject({
     .strictObject({
       target: z
         .strictObject({
-          ...Target.shape,
-          version: orEmpty(Target.shape.version)
+          ...UpdateTarget.shape,
+          version: orEmpty(UpdateTarget.shape.version)
             .optional()
             .describe("The version for people, and of kcore's runtime when there is no flake."),
-          bundle: orEmpty(Target.shape.bundle)
+          bundle: orEmpty(UpdateTarget.shape.bundle)
             .meta({ pattern: "^([0-9a-f]{64})?$" })
             .optional()
             .describe("SHA-256 of a bundle of kcore's runtime: 64 hex digits in lower case."),
-          flakeRef: orEmpty(Target.shape.flakeRef).optional().describe("The flake with the NixOS systems."),
+          flakeRef: orEmpty(UpdateTarget.shape.flakeRef).optional().describe("The flake with the NixOS systems."),
           flakeRev: Commit.optional().describe("Its commit, as git rev-parse HEAD prints it: 40 hex digits."),
           nixpkgsRev: Commit.optional().describe("Another commit of its input nixpkgs: 40 hex digits."),
-          systemProfile: orEmpty(Target.shape.systemProfile)
+          systemProfile: orEmpty(UpdateTarget.shape.systemProfile)
             .optional()
             .describe("The nixosConfigurations.NAME of every node; else each node's host name."),
         })
@@ -113,7 +113,7 @@ export const ClusterUpdateSchema = z.strictObject({
         .prefault({})
         .describe("In which order, how many at a time."),
       drain: z
-        .strictObject({ ...Drain.shape, ...drainPolicy })
+        .strictObject({ ...DrainSpec.shape, ...drainPolicy })
         .optional()
         .describe("Whether and how nodes are emptied first."),
       drainPolicy: z.strictObject(drainPolicy).optional().describe("The same as drain, in other words."),

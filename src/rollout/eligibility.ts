@@ -19,7 +19,7 @@ const downPhases: ReadonlySet<NodePhase> = new Set([
 ]);
 const downStates: ReadonlySet<Report["state"]> = new Set(["activating", "rebooting", "rolling_back"]);
 
-/** The rollout's nodes as a start finds them; addStart adds each node that is started. */
+/** The rollout's nodes before the next start; addStart adds each node that is started. */
 export interface StartContext {
   readonly rows: Map<string, NodeAssignment>;
   /** The nodes that are down, or may be. */
@@ -58,11 +58,11 @@ function isDownBy({ phase }: NodeAssignment): boolean {
 /** Whether an order took the node down or may still do so, even if the node is ready now. */
 function mayBeDownBy(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const report = reportOf(input, id);
-  return !report || isDownBy(row) || downStates.has(report.state) || isUnheard(row, report);
+  return !report || isDownBy(row) || downStates.has(report.state) || mayGetLastOrder(row, report);
 }
 
-/** Whether the owner gave the node up before the node accepted its last order, which may still reach it. */
-function isUnheard({ phase, seq }: NodeAssignment, { fence }: Report): boolean {
+/** Whether the owner gave the node up before it accepted its last order, which may still reach the node. */
+function mayGetLastOrder({ phase, seq }: NodeAssignment, { fence }: Report): boolean {
   return phase === "failed" && fence.seq < seq - 1;
 }
 
@@ -74,17 +74,17 @@ export function mayRunTarget(input: RolloutInput, id: string, row: NodeAssignmen
 
 /** Whether an order under way, or one that may still reach the node, can bring the target into use. */
 export function mayComeTo(row: NodeAssignment, report: Report): boolean {
-  return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
+  return report.state === "activating" || report.state === "rebooting" || mayGetLastOrder(row, report);
 }
 
-/** The reason why no node may be started at the moment; undefined if nodes may be. */
+/** The reason why no node may be started at the moment; undefined inside of the window, or without one. */
 export function whyOutsideWindow({ spec, now }: RolloutInput): string | undefined {
   return isInWindow(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
 }
 
 /** The reason why this node may not be started, taken down or taken back now; undefined if it may. */
-export function whyNotStart(input: RolloutInput, id: string, around: StartContext): string | undefined {
-  const { unavailable, isBack } = around;
+export function whyNotStart(input: RolloutInput, id: string, context: StartContext): string | undefined {
+  const { unavailable, isBack } = context;
   if (!isBack) {
     // The update itself may have made a node not ready or silent, so neither prevents going back.
     const notReady = notReadyReason(input, id);
@@ -92,9 +92,9 @@ export function whyNotStart(input: RolloutInput, id: string, around: StartContex
     if (!reportOf(input, id)) return whyUnconfirmed(input, id);
   }
   const others = [...unavailable].filter((other) => other !== id);
-  if (others.length + 1 > input.spec.strategy.maxUnavailable && !isForced(input, around))
+  if (others.length + 1 > input.spec.strategy.maxUnavailable && !isForced(input, context))
     return whyNoRoom(input, others);
-  return input.nodes.get(id)?.isController === true ? whyNotController(input, id, around) : undefined;
+  return input.nodes.get(id)?.isController === true ? whyNotController(input, id, context) : undefined;
 }
 
 /** Whether an operator requested a rollback that ignores maxUnavailable. */
@@ -122,20 +122,20 @@ export function whyUnconfirmed(input: RolloutInput, id: string): string {
   return whyUntaken(input, id) ?? `${name}, which has not confirmed its owner`;
 }
 
-/** The reason for no progress on a node whose agent reports that an order waits for the updater; undefined if none waits for long. */
+/** The reason why a node makes no progress: its agent reports that an order waits for the updater. Undefined if no order waits for long. */
 export function whyUntaken({ nodes }: RolloutInput, id: string): string | undefined {
   const { hostname, orderUntaken } = nodes.get(id) ?? {};
   if (orderUntaken === undefined) return undefined;
   return `${hostname}, whose updater takes no order: systemctl status kcore-updater.path kcore-updater`;
 }
 
-/** Controllers are updated one at a time, each only while all are ready and replicate. A rollback waits for neither. */
-function whyNotController(input: RolloutInput, id: string, around: StartContext): string | undefined {
-  const { rows, isBack } = around;
+/** Controllers are updated one at a time, each only while all are ready and replicate. A rollback waits neither for readiness nor for replication. */
+function whyNotController(input: RolloutInput, id: string, context: StartContext): string | undefined {
+  const { rows, isBack } = context;
   for (const other of input.nodes.values()) {
     if (!other.isController || other.id === id) continue;
     const row = rows.get(other.id);
-    if (row && (isActive(row) || (!isForced(input, around) && mayBeDownBy(input, other.id, row))))
+    if (row && (isActive(row) || (!isForced(input, context) && mayBeDownBy(input, other.id, row))))
       return `${other.hostname}, a controller that is, or may be, under way`;
     if (!other.isReady && !isBack) return `${other.hostname}, a controller that is not ready`;
   }

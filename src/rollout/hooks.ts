@@ -27,15 +27,14 @@ export interface BastionHook {
   readonly params: Readonly<Record<string, unknown>>;
   readonly command: string;
   readonly limitSeconds: number;
-  /**
-   * Seconds by which the hook ends before the controller's limit, so that the answer with its output arrives in time.
-   */
+  /** Seconds by which a drain ends before the controller's limit, so that the answer with its output arrives in time; 0 for other hooks. */
   readonly spareSeconds: number;
   readonly isGate: boolean;
 }
 
-/** The most seconds that ending a hook and answering take; a short hook spares only a share of its limit. */
+/** The most seconds that ending a drain and answering take. */
 const longestSpare = 5;
+/** The share of its limit that a short drain spares at most. */
 const spareShare = 0.2;
 
 /** All hooks of an update that the bastion carries out: `drain`, each `gate NAME`, `undrain`. */
@@ -95,11 +94,11 @@ export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): b
   return report?.state === "rolling_back" || failures.some((each) => each?.kind === "rollback" || each?.stuck === true);
 }
 
-/** The state of a node's hooks; empty: none is left to be done. */
+/** The state of a node's hooks; empty if no hook is left to run. */
 export interface HookState {
   /** The hook that is due now. */
   readonly next?: string;
-  /** The hook that is due once the node is ready: work never returns to a node that is not. */
+  /** The hook that is due once the node is ready: work never returns to a node before. */
   readonly held?: string;
   /** The failed hook; on a node at rest it is due again. */
   readonly failed?: { readonly hook: string; readonly message: string };
@@ -123,7 +122,7 @@ function isHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   return row.phase === "verifying" && (row.asked !== true || notUpdatedReason(input, id) !== undefined);
 }
 
-/** The hook whose answer counts now. If the node is not ready for a moment, an answer to a hook that was asked for still counts. */
+/** The hook whose answer counts now, if any. While the node is not ready for a moment, an answer to a requested hook still counts. */
 export function answerable(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next, held } = hookStateOf(input, id, row);
   return next ?? (row.asked === true || isAtRest(row) ? held : undefined);
@@ -152,7 +151,7 @@ function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): bo
 }
 
 /** The reason to wait while the bastion has to run a hook of the node; undefined if no hook is due. */
-export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
+export function whyHookDue(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next } = hookStateOf(input, id, row);
   return next && `the bastion: ${next} of ${hostnameOf(input, id)} (${attendedBy(input)})`;
 }
@@ -164,6 +163,7 @@ function attendedBy({ name, attendance }: RolloutInput): string {
   return `attended by ${attendantOf(attendance)}, unless that process has ended: ${command}`;
 }
 
+/** The attending process in words. */
 export function attendantOf({ by, host, at }: Attendance): string {
   return `${by} on ${host} since ${at}`;
 }
@@ -192,7 +192,7 @@ export function isDrained(input: RolloutInput, id: string, row: NodeAssignment):
 }
 
 /** The reason why the update failed, was cancelled or goes back, and after its end the nodes that stay drained. */
-export function reasonOf(input: RolloutInput): string | undefined {
+export function outcomeReason(input: RolloutInput): string | undefined {
   const { progress, rows, generation } = input;
   if (progress?.generation !== generation) return undefined;
   const drained = hasEnded(progress.phase) ? [...rows].flatMap(([id, row]) => whyDrained(input, id, row) ?? []) : [];

@@ -1,16 +1,16 @@
 import type { FencingToken } from "./records.ts";
 
 /** The node's durable memory of orders. */
-export interface Remembered {
-  /** The last order that it accepted. */
+export interface OrderMemory {
+  /** The last order that the node accepted. */
   readonly fence: FencingToken;
-  /** Whether the node has unfinished work: then only its own rollout may give it orders. */
+  /** Whether the node has unfinished work: then only the rollout of its last order may give it orders. */
   readonly isBusy: boolean;
   /** The last accepted order of each other update, so that a late order begins nothing again. */
   readonly past?: readonly FencingToken[];
 }
 
-/** Whether an order is accepted; if not, whether the node accepted it before or refuses it. */
+/** Whether an order is accepted; if not, whether the node has accepted it or a later one of its owner before (`known`), or refuses it. */
 export type OrderCheck =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
@@ -19,7 +19,7 @@ export type OrderCheck =
  * owner of the same epoch, and an older manifest are refused for ever; a busy node also refuses every manifest but the
  * one it works for (docs/adr/0515-cluster-updates.md).
  */
-export function checkOrder(remembered: Remembered | undefined, order: FencingToken): OrderCheck {
+export function checkOrder(remembered: OrderMemory | undefined, order: FencingToken): OrderCheck {
   if (!remembered) return { accept: true };
   const { fence, isBusy, past = [] } = remembered;
   const { name, epoch, owner, generation, seq } = order;
@@ -39,13 +39,13 @@ export function checkOrder(remembered: Remembered | undefined, order: FencingTok
   return { accept: true };
 }
 
-/** The number of updates to remember: no order is delayed by as many later updates. */
-const longest = 200;
+/** The most updates that a node remembers: no order arrives after so many later updates. */
+const mostRemembered = 200;
 
 /** The node's memory of updates after it has accepted an order. */
-export function rememberOrder(remembered: Remembered | undefined, fence: FencingToken): Omit<Remembered, "isBusy"> {
+export function rememberOrder(remembered: OrderMemory | undefined, fence: FencingToken): Omit<OrderMemory, "isBusy"> {
   const known = remembered ? [...(remembered.past ?? []), remembered.fence] : [];
-  return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };
+  return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-mostRemembered) };
 }
 
 function refuse(message: string): OrderCheck {

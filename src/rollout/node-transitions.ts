@@ -1,18 +1,18 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { hookSeconds, hooksOf, hookStateOf, type HookState } from "./hooks.ts";
-import type { Failure, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
+import type { FailureRecord, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
 import { whyUntaken } from "./eligibility.ts";
 import { isGoingBack, notUpdatedReason, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
 
 /** The owner's decision about a node. */
-type Command = "start" | "call off" | "take back";
+type OwnerCommand = "start" | "call off" | "take back";
 /** A state that the node reports, an observation of the owner, or its decision. */
-type NodeEvent = Report["state"] | keyof typeof observations | Command;
+type TransitionEvent = Report["state"] | keyof typeof observations | OwnerCommand;
 
 interface NodeTransition {
   readonly from: readonly NodePhase[];
-  readonly on: readonly NodeEvent[];
+  readonly on: readonly TransitionEvent[];
   readonly when?: (at: Situation) => boolean;
   /** Absent if the phase stays. */
   readonly to?: NodePhase;
@@ -21,10 +21,10 @@ interface NodeTransition {
   readonly isSameOrder?: true;
 }
 
-const asked = ["preflight", "pending"] as const;
+const beforeWork = ["preflight", "pending"] as const;
 const atWork = ["preparing", "activating", "rebooting", "verifying", "rolling_back"] as const;
-const begun = ["activating", "rebooting", "activated"] as const;
-const notUpdated = ["failed", "rolled_back", "cancelled"] as const;
+const activationReports = ["activating", "rebooting", "activated"] as const;
+const withoutSuccess = ["failed", "rolled_back", "cancelled"] as const;
 
 /**
  * All transitions of a node, in the order in which they are tried; docs/updates.md draws them. In the phases that order a step, a report counts
@@ -46,21 +46,21 @@ export const nodeTransitions: readonly NodeTransition[] = [
   { from: ["verifying"], on: ["a hook is held back"], when: isUpdated, effects: [hooksMayBegin], isSameOrder: true },
   { from: atWork, on: ["its time is over"], to: "failed" },
   // Reports of work that a former owner began, or that ended after the owner had given it up.
-  { from: [...asked, "cancelled"], on: begun, to: "activating", effects: [drained] },
-  { from: asked, on: ["rolling_back"], to: "rolling_back", effects: [drained] },
+  { from: [...beforeWork, "cancelled"], on: activationReports, to: "activating", effects: [drained] },
+  { from: beforeWork, on: ["rolling_back"], to: "rolling_back", effects: [drained] },
   { from: ["succeeded", "cancelled"], on: ["rolling_back"], to: "rolling_back" },
-  { from: asked, on: ["rolled_back"], to: "rolled_back", effects: [drained] },
+  { from: beforeWork, on: ["rolled_back"], to: "rolled_back", effects: [drained] },
   { from: ["succeeded", "failed", "cancelled"], on: ["rolled_back"], to: "rolled_back" },
-  { from: asked, on: ["failed"], to: "failed", effects: [drained] },
+  { from: beforeWork, on: ["failed"], to: "failed", effects: [drained] },
   { from: ["succeeded"], on: ["failed"], to: "failed" },
-  { from: asked, on: ["fenced"], when: isOnTargetUnproven, to: "verifying" },
-  { from: asked, on: ["fenced"], when: hasTarget, to: "succeeded", effects: [untouched] },
+  { from: beforeWork, on: ["fenced"], when: isOnTargetUnproven, to: "verifying" },
+  { from: beforeWork, on: ["fenced"], when: hasTarget, to: "succeeded", effects: [untouched] },
   { from: ["preflight"], on: ["prepared"], to: "pending", effects: [drained] },
   { from: ["preflight"], on: ["fenced", "preparing"], to: "pending" },
   // The node obeys another owner, so it may run anything until it reports to this one, after a takeover.
   { from: ["succeeded"], on: ["another owner took it back"], to: "preflight" },
   { from: ["rolled_back", "cancelled"], on: ["another owner updated it"], to: "preflight" },
-  { from: notUpdated, on: ["its hooks are done"], when: hasHooks, effects: [workIsBack], isSameOrder: true },
+  { from: withoutSuccess, on: ["its hooks are done"], when: hasHooks, effects: [workIsBack], isSameOrder: true },
   { from: ["pending", "preparing", "prepared"], on: ["call off"], to: "cancelled" },
   { from: ["draining"], on: ["call off"], to: "cancelled", effects: [drained] },
   { from: ["preflight"], on: ["call off"], when: isSilentOnTarget, to: "failed" },
@@ -78,15 +78,15 @@ interface Situation {
   readonly hooks: HookState;
 }
 
-/** The node's next assignment by its reports, hooks and time, or by its owner's command; undefined if it stays. */
+/** The node's next assignment by its reports, hooks and time, or by its owner's command alone; undefined if nothing changes. */
 export function nextAssignment(
   input: RolloutInput,
   id: string,
   row: NodeAssignment,
-  command?: Command,
+  command?: OwnerCommand,
 ): NodeAssignment | undefined {
   const at = { input, id, row, report: reportOf(input, id), hooks: hookStateOf(input, id, row) };
-  const happens = (event: NodeEvent): boolean => {
+  const happens = (event: TransitionEvent): boolean => {
     if (command !== undefined) return event === command;
     return event in observations ? observations[event as keyof typeof observations](at) : reportedState(at) === event;
   };
@@ -137,10 +137,7 @@ function hasTarget({ input, report }: Situation): boolean {
   return report !== undefined && isOnTarget(input.spec, input.target.id, report.present);
 }
 
-/**
- * Whether the node runs the target, and an earlier generation may have left it broken or drained. A rollback ignores
- * that.
- */
+/** Whether the node runs the target, and an earlier generation may have left it broken or drained; false while going back. */
 function isOnTargetUnproven(at: Situation): boolean {
   return hasTarget(at) && (at.row.drained === true || at.row.unproven === true) && !isGoingBack(at.input);
 }
@@ -162,7 +159,7 @@ function isSilentOnTarget(at: Situation): boolean {
   return isSilent(at) && isGoingBack(input) && input.reports.get(id)?.present.id === input.target.id;
 }
 
-/** Marks the node as drained, even if it is so only in part: its undrain hook alone brings its work back. */
+/** Marks the node as drained if the update drains, even if only in part: the undrain hook alone brings the node's work back. */
 function drained({ input }: Situation): Partial<NodeAssignment> {
   return input.spec.drain.enabled ? { drained: true } : {};
 }
@@ -180,25 +177,28 @@ function untouched(): Partial<NodeAssignment> {
   return { untouched: true };
 }
 
-function failureOf(at: Situation, event: NodeEvent): Failure {
+function failureOf(at: Situation, event: TransitionEvent): FailureRecord {
   const { row, report, hooks } = at;
   if (event === "failed" && row.phase === "rolling_back")
     return { kind: "rollback", message: report?.failure?.message ?? "it could not go back" };
   if (event === "failed") return report?.failure ?? { kind: "activation", message: "the node does not say why" };
   if (event !== "a hook failed" || !hooks.failed) return limitOf(at).failure;
   const { hook, message } = hooks.failed;
-  return { kind: kindOf(hook), message: hook === "drain" ? message : `${hook}: ${message}`.slice(0, 2_000) };
+  return { kind: failureKindOf(hook), message: hook === "drain" ? message : `${hook}: ${message}`.slice(0, 2_000) };
 }
 
-function kindOf(hook: string | undefined): FailureKind {
+function failureKindOf(hook: string | undefined): FailureKind {
   return hook === "drain" || hook === "undrain" ? "drain" : "gate";
 }
 
-/** Ms beyond its limit in which a node has to report the outcome. */
+/** The time beyond its limit in which a node has to report the outcome. */
 const graceMs = 60_000;
 
 /** The time limit of the node's phase, and the failure of a node that exceeds it. */
-function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: number; readonly failure: Failure } {
+function limitOf({ input, id, row, report, hooks }: Situation): {
+  readonly ms: number;
+  readonly failure: FailureRecord;
+} {
   const { timeouts, drain, activation } = input.spec;
   const reportWithin = (seconds: number, kind: FailureKind) => {
     const untaken = whyUntaken(input, id);
@@ -222,7 +222,7 @@ function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: n
     case "verifying": {
       const missing = notUpdatedReason(input, id);
       const hookMs = row.asked === true ? hookSeconds(input, id, row) * 1000 + graceMs : 0;
-      const kind = missing === undefined ? kindOf(hooks.next) : "gate";
+      const kind = missing === undefined ? failureKindOf(hooks.next) : "gate";
       const message = missing ?? `“${hooks.next}” was not answered by the bastion`;
       return { ms: verifySeconds * 1000 + hookMs, failure: { kind, message } };
     }

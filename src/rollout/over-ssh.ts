@@ -1,8 +1,9 @@
 import { bastionHooks } from "./hooks.ts";
-import { wavesOf } from "./selection.ts";
-import { bringsOf, targetIdOf, weekdays, type Bundle, type UpdateSpec } from "./spec.ts";
+import { divideIntoWaves } from "./selection.ts";
+import { updateKindOf, targetIdOf, weekdays, type Bundle, type UpdateSpec } from "./spec.ts";
 import type { RolloutNode } from "./rollout-input.ts";
 
+/** An update that the bastion carries out itself, as a run. */
 export interface SshUpdate {
   readonly name: string;
   readonly spec: UpdateSpec;
@@ -16,7 +17,7 @@ export interface SshUpdate {
 
 /** The parameters of orchestrate/update.yaml, or of update_rollback.yaml, with the waves that controllers would make. */
 export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): Readonly<Record<string, unknown>> {
-  const { waves: groups, canaries } = wavesOf(selected, spec, "");
+  const { waves: groups, canaries } = divideIntoWaves(selected, spec, "");
   const hostnamesOf = (ids: readonly string[]): string =>
     selected
       .filter(({ id }) => ids.includes(id))
@@ -59,5 +60,5 @@ export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): 
 
 /** Whether nodes may boot for the update; each node's updater decides for its own. */
 function mayBoot({ target, activation: { mode, rebootPolicy } }: UpdateSpec): boolean {
-  return bringsOf({ target }) === "system" && mode !== "test" && rebootPolicy !== "never";
+  return updateKindOf({ target }) === "system" && mode !== "test" && rebootPolicy !== "never";
 }

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { SignedStatement } from "./spec.ts";
 
-/**
- * The records of a rollout: the owner's progress, the owner's assignment of each node, and each node's report. These are registers that merge
- * by their highest `epoch` (crdt/merge-kind.ts).
- */
+// The records of a rollout. The owner's progress, its assignment of each node, and each node's report are registers that merge by their
+// highest `epoch` (crdt/merge-kind.ts).
+
 export const updatePhases = [
   "pending",
   "ready",
@@ -23,7 +22,7 @@ export function isGoing(phase: UpdatePhase | undefined): boolean {
   return phase === "rolling_out" || phase === "rolling_back";
 }
 
-/** Whether the update is over: nothing happens without an operator. */
+/** Whether the update is over: only an operator's request or a late report of a node changes it. */
 export function hasEnded(phase: UpdatePhase): boolean {
   return !isGoing(phase) && phase !== "pending" && phase !== "ready";
 }
@@ -58,19 +57,19 @@ export const FailureKind = z.enum([
   "rollback",
 ]);
 export type FailureKind = z.infer<typeof FailureKind>;
-export const Failure = z.object({
+export const FailureRecord = z.object({
   kind: FailureKind,
   message: z.string().max(2_000),
   /** Whether the node could not go back either. */
   stuck: z.boolean().optional(),
 });
-export type Failure = z.infer<typeof Failure>;
+export type FailureRecord = z.infer<typeof FailureRecord>;
 
 const Epoch = z.int().min(1);
 const Ms = z.number();
 const Text = z.string();
 
-/** The controller that carries a rollout out, and the {@link Ownership} that the bastion signed; earlier versions wrote no `signed`. */
+/** The controller that carries a rollout out, and the {@link OwnershipStatement} that the bastion signed; earlier versions wrote no `signed`. */
 export const Owner = z.looseObject({ epoch: Epoch, owner: Text, signed: SignedStatement.optional() });
 export type Owner = z.infer<typeof Owner>;
 
@@ -80,7 +79,7 @@ export const FencingToken = z.object({
   epoch: Epoch,
   owner: z.string().max(253),
   generation: z.int().min(1),
-  /** Counted by the owner, for each node apart. */
+  /** The number of the order, counted by the owner for each node apart. */
   seq: z.int().min(1),
 });
 export type FencingToken = z.infer<typeof FencingToken>;
@@ -94,7 +93,7 @@ export const NodeAssignment = z.looseObject({
   phase: NodePhase,
   /** When the phase began, ms since 1970. */
   since: Ms,
-  failure: Failure.optional(),
+  failure: FailureRecord.optional(),
   /** The node was on the target already. */
   untouched: z.boolean().optional(),
   /** The node was drained, so its undrain is due. */
@@ -110,13 +109,14 @@ export const NodeAssignment = z.looseObject({
 export type NodeAssignment = z.infer<typeof NodeAssignment>;
 
 /** The owner's record of the whole rollout. */
-export const Progress = z.looseObject({
+export const RolloutProgress = z.looseObject({
   epoch: Epoch,
   owner: Text,
   generation: z.int().min(1),
   phase: UpdatePhase,
+  /** When the phase began, ms since 1970. */
   since: Ms,
-  /** The nodes in groups, fixed at the beginning; a group begins when the one before is done. */
+  /** The nodes in groups, fixed at the beginning except after a takeover; a group begins when the one before is done. */
   waves: z.array(z.array(Text)),
   /** Ids in the order in which they were started. */
   started: z.array(Text),
@@ -127,12 +127,12 @@ export const Progress = z.looseObject({
   promoted: z.boolean().optional(),
   /** The time of the request whose rollback was carried out; `by itself` if no operator requested it. */
   undone: Text.optional(),
-  /** The reason why the update failed, was cancelled or goes back by itself. */
+  /** The reason why the update failed, was cancelled or goes back after a failure. */
   reason: Text.optional(),
   /** The reason why the rollout does not continue at the moment. */
   waits: Text.optional(),
 });
-export type Progress = z.infer<typeof Progress>;
+export type RolloutProgress = z.infer<typeof RolloutProgress>;
 
 export const reportStates = [
   "fenced",
@@ -146,9 +146,9 @@ export const reportStates = [
   "failed",
 ] as const;
 
-const Id = z.string().max(1_000);
+const VersionId = z.string().max(1_000);
 /** A version on a node: its id (targetIdOf), its name for people, its generation of the profile. */
-const Running = z.object({ id: Id, version: z.string().max(200), generation: z.int().optional() });
+const NodeVersion = z.object({ id: VersionId, version: z.string().max(200), generation: z.int().optional() });
 
 /**
  * A node's own report in a rollout. `epoch` counts its reports and is never below its clock (ms since 1970), so it
@@ -156,20 +156,20 @@ const Running = z.object({ id: Id, version: z.string().max(200), generation: z.i
  */
 export const Report = z.looseObject({
   epoch: z.int().min(1),
-  /** The last order that it accepted. */
+  /** The last order that the node accepted. */
   fence: FencingToken,
   state: z.enum(reportStates),
-  /** The version that runs now; without a generation when it is only tried. */
-  present: Running,
+  /** The version that runs now; without a generation while it is on trial. */
+  present: NodeVersion,
   /** Set when the boot default differs from the running system (modes test and boot). */
-  lasting: Running.optional(),
+  lasting: NodeVersion.optional(),
   /** The version before this update's first generation, which a rollback restores. */
-  previous: Running.optional(),
+  previous: NodeVersion.optional(),
   /** The generation that the target has, or will have. */
   targetGeneration: z.int().optional(),
   needsReboot: z.boolean().optional(),
   rebootReasons: z.array(z.string().max(500)).max(16).optional(),
-  failure: Failure.optional(),
+  failure: FailureRecord.optional(),
   /** The activation waits only for the bastion's order to hold. */
   waitsFor: z.literal("bastion").optional(),
   /** When the state began, ms since 1970, by the node's clock. */
@@ -198,15 +198,15 @@ export const OperatorRequest = z.looseObject({
 export type OperatorRequest = z.infer<typeof OperatorRequest>;
 
 /** Approval of one plan, and of no other. */
-export const Approved = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
-export type Approved = z.infer<typeof Approved>;
+export const PlanApproval = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
+export type PlanApproval = z.infer<typeof PlanApproval>;
 
 /** The outcome of a hook on the bastion. */
 export const HookAnswer = z.looseObject({
   generation: z.int().min(1),
-  /** The number of the answered row. */
+  /** The number of the order for which the hook ran. */
   seq: z.int().min(1),
-  /** The owner of that row, as another owner's may have the same seq. */
+  /** The epoch and the owner of that order: another owner's order may have the same `seq`. */
   epoch: Epoch,
   owner: Text,
   ok: z.boolean(),

@@ -1,19 +1,19 @@
 import { mayComeTo } from "./eligibility.ts";
 import { isDrained } from "./hooks.ts";
-import type { NodeAssignment, Progress } from "./records.ts";
+import type { NodeAssignment, RolloutProgress } from "./records.ts";
 import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
 
 /**
  * Makes the former owner's records the new owner's, as far as this controller has them. The former owner may act for a while, so each
- * unfinished node is first asked for its state (preflight), and no row changes a node. Undefined if all records are this owner's.
+ * unfinished node first has to report its state (preflight), and no order changes a node. Undefined if all records are this owner's.
  */
-export function resumeAfterTakeover(input: RolloutInput, progress: Progress): Decision | undefined {
+export function resumeAfterTakeover(input: RolloutInput, progress: RolloutProgress): Decision | undefined {
   const { epoch, owner } = input.owner;
   const rows = new Map<string, NodeAssignment>();
   for (const id of new Set([...progress.waves.flat(), ...input.rows.keys()])) {
     const row = input.rows.get(id);
     const isSelected = row?.generation === input.generation || progress.waves.some((wave) => wave.includes(id));
-    if (isSelected && !isOwn(input, id, row)) rows.set(id, resumed(input, id, row));
+    if (isSelected && !isOwn(input, id, row)) rows.set(id, resumedRow(input, id, row));
   }
   if (rows.size === 0 && progress.epoch === epoch && progress.owner === owner) return undefined;
   return { progress: { ...progress, epoch, owner, waves: withStrays(progress.waves, rows.keys()) }, rows };
@@ -39,7 +39,7 @@ function isOwn(input: RolloutInput, id: string, row: NodeAssignment | undefined)
   );
 }
 
-function resumed(input: RolloutInput, id: string, row: NodeAssignment | undefined): NodeAssignment {
+function resumedRow(input: RolloutInput, id: string, row: NodeAssignment | undefined): NodeAssignment {
   if (row?.generation !== input.generation) return firstRow(input, id, "preflight");
   const { epoch, owner } = input.owner;
   const seq = Math.max(row.seq, lastSeqOf(input, id)) + 1;
@@ -85,8 +85,11 @@ function lastSeqOf({ name, owner, reports }: RolloutInput, id: string): number {
   return isOurs ? fence.seq : 0;
 }
 
-/** Nodes that, by their last report to any controller, may run the target of an earlier generation and can go back from it. */
-export function broughtBefore(input: RolloutInput): readonly RolloutNode[] {
+/**
+ * The nodes that may have the target by an earlier generation of the update, and can go back from it. Their last reports to any owner
+ * count.
+ */
+export function nodesOfEarlierGenerations(input: RolloutInput): readonly RolloutNode[] {
   return [...input.nodes.values()].filter(({ id }) => {
     const [row, report] = [input.rows.get(id), input.reports.get(id)];
     if (row?.generation === input.generation) return false;

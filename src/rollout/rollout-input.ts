@@ -4,7 +4,7 @@ import type {
   NodeAssignment,
   NodePhase,
   Owner,
-  Progress,
+  RolloutProgress,
   Report,
   OperatorRequest,
 } from "./records.ts";
@@ -34,14 +34,14 @@ export interface RolloutInput {
   readonly name: string;
   readonly generation: number;
   readonly spec: UpdateSpec;
-  /** The id (targetIdOf) and version of an updated node. */
+  /** The version that an updated node reports: its id (targetIdOf), and its name for people. */
   readonly target: { readonly id: string; readonly version: string };
   /** The controller that decides. */
   readonly self: string;
   readonly owner: Owner;
   /** Whether an operator approved the present plan. */
   readonly isApproved: boolean;
-  readonly progress: Progress | undefined;
+  readonly progress: RolloutProgress | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   /** By node and hook (hookKey). */
@@ -55,24 +55,24 @@ export interface RolloutInput {
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
-  /** The update for which this one waits: it is under way, and they share nodes. */
+  /** An update under way that shares nodes with this one, which has to wait for it. */
   readonly other?: string;
 }
 
 /** A rollout that has begun: its input, with the present generation's progress and rows. */
 export interface Rollout {
   readonly input: RolloutInput;
-  readonly progress: Progress;
+  readonly progress: RolloutProgress;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
 }
 
 /** The records that the owner writes next; empty when it has to wait. */
 export interface Decision {
-  readonly progress?: Progress;
+  readonly progress?: RolloutProgress;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
 }
 
-/** Phases in which nothing happens on the node any more. */
+/** Phases after a node's last order; its undrain hook may still be due. */
 const restPhases: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
 
 export function isAtRest({ phase }: Pick<NodeAssignment, "phase">): boolean {

@@ -7,10 +7,10 @@ import {
   whyUnconfirmed,
   whyUntaken,
 } from "./eligibility.ts";
-import { whyAsked } from "./hooks.ts";
+import { whyHookDue } from "./hooks.ts";
 import { nextAssignment } from "./node-transitions.ts";
-import type { NodeAssignment, Progress } from "./records.ts";
-import { broughtBefore } from "./resume-after-takeover.ts";
+import type { NodeAssignment, RolloutProgress } from "./records.ts";
+import { nodesOfEarlierGenerations } from "./resume-after-takeover.ts";
 import {
   isActive,
   isRequested,
@@ -24,42 +24,43 @@ import {
 
 /** Starts nodes of the first unfinished wave: first their preparation, then, if they may still be started, their activation. */
 export function startNodes({ input, progress, rows }: Rollout): Decision {
-  const isLeft = (id: string): boolean => rows.has(id) && rows.get(id)?.phase !== "succeeded";
-  const at = progress.waves.findIndex((wave) => wave.some(isLeft));
-  if (progress.canaries > 0 && at >= progress.canaries && progress.promoted !== true) return soak(input, progress);
+  const isUnfinished = (id: string): boolean => rows.has(id) && rows.get(id)?.phase !== "succeeded";
+  const first = progress.waves.findIndex((wave) => wave.some(isUnfinished));
+  if (progress.canaries > 0 && first >= progress.canaries && progress.promoted !== true) return soak(input, progress);
   const closed = whyOutsideWindow(input);
   const starts = new Map<string, NodeAssignment>();
   const reasons = new Set<string>();
-  const around = startContextOf(input, rows);
-  for (const id of progress.waves[at] ?? []) {
+  const context = startContextOf(input, rows);
+  for (const id of progress.waves[first] ?? []) {
     const row = rows.get(id);
     if (!row) continue;
     const busy = isActive(row) ? whyUnderWay(input, id, row) : undefined;
     if (busy !== undefined) reasons.add(busy);
     if (row.phase !== "pending" && row.phase !== "prepared") continue;
-    const reason = closed ?? whyNotStart(input, id, around) ?? whyNotApproved(input, id, row);
+    const reason = closed ?? whyNotStart(input, id, context) ?? whyNotApproved(input, id, row);
     const next = reason === undefined ? nextAssignment(input, id, row, "start") : undefined;
     if (reason !== undefined) reasons.add(reason);
     if (!next) continue;
     starts.set(id, next);
-    addStart(around, id, next);
+    addStart(context, id, next);
   }
   if (starts.size === 0) return noteWait(progress, [...reasons]);
   const { waits: _, ...going } = progress;
   return { progress: withStarted(going, starts.keys()), rows: starts };
 }
 
-export function withStarted(progress: Progress, ids: Iterable<string>): Progress {
+/** The progress with further started nodes. */
+export function withStarted(progress: RolloutProgress, ids: Iterable<string>): RolloutProgress {
   return { ...progress, started: [...new Set([...progress.started, ...ids])] };
 }
 
 /** The reason why a node under way does not finish, if there is one. */
 export function whyUnderWay(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   if (row.phase === "preflight") return whyUnconfirmed(input, id);
-  return whyUntaken(input, id) ?? whyAsked(input, id, row);
+  return whyUntaken(input, id) ?? whyHookDue(input, id, row);
 }
 
-/** A disruption that shows only when the node is prepared waits for an operator. */
+/** By the policy `auto-non-disruptive` a disruption that shows only when the node is prepared waits for an operator. */
 function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignment): string | undefined {
   const { spec, isApproved } = input;
   if (phase !== "prepared" || spec.approvalPolicy !== "auto-non-disruptive" || isApproved) return undefined;
@@ -68,7 +69,7 @@ function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignme
 }
 
 /** Holds the waves after the canaries until an operator promotes them or the soak time is over. */
-function soak(input: RolloutInput, progress: Progress): Decision {
+function soak(input: RolloutInput, progress: RolloutProgress): Decision {
   const { now, spec } = input;
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
   if (isRequested(input, "promote")) return promoted;
@@ -81,39 +82,39 @@ function soak(input: RolloutInput, progress: Progress): Decision {
     return noteWait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
   if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
   // The soak time alone proves nothing: at its end every canary must be ready.
-  const ill = canaries.flatMap((id) => {
+  const notReady = canaries.flatMap((id) => {
     const reason = notReadyReason(input, id);
     return reason === undefined ? [] : [`${hostnameOf(input, id)}, which ${reason}`];
   });
-  if (now - progress.soakSince >= soakSeconds * 1000 && ill.length === 0) return promoted;
+  if (now - progress.soakSince >= soakSeconds * 1000 && notReady.length === 0) return promoted;
   const time = `${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`;
-  return noteWait(progress, [`promotion, or ${[time, ...ill].join(" and ")}`]);
+  return noteWait(progress, [`promotion, or ${[time, ...notReady].join(" and ")}`]);
 }
 
-/** Takes nodes back, the last started first, as many at a time as may be down. */
+/** Takes nodes back, the last started first; as many at a time as may be down, or one by one with the strategy `one-at-a-time`. */
 export function rollBackNodes(rollout: Rollout): Decision {
   const { input, progress, rows } = rollout;
   const busy = [...rows].filter(([, row]) => isActive(row));
   const starts = new Map<string, NodeAssignment>();
-  const around = startContextOf(input, rows, true);
+  const context = startContextOf(input, rows, true);
   const { type, maxUnavailable } = input.spec.strategy;
   const limit = type === "one-at-a-time" ? 1 : maxUnavailable;
   let reasons = busy.flatMap(([id, row]) => whyUnderWay(input, id, row) ?? []);
   for (const [id, row] of undoable(rollout)) {
     if (busy.length + starts.size >= limit) break;
-    const reason = whyNotStart(input, id, around);
+    const reason = whyNotStart(input, id, context);
     const next = reason === undefined ? nextAssignment(input, id, row, "take back") : undefined;
     if (!next) {
       reasons = [reason ?? ""];
       break;
     }
     starts.set(id, next);
-    addStart(around, id, next);
+    addStart(context, id, next);
   }
   return starts.size > 0 ? { rows: starts } : noteWait(progress, reasons);
 }
 
-/** The nodes that a rollback takes, in its order. A node that is not approved obeys no controller, so the others do not wait for it. */
+/** The nodes that a rollback takes back, in that order. A node that is not approved obeys no controller, so the others do not wait for it. */
 export function undoable(rollout: Rollout): readonly (readonly [string, NodeAssignment])[] {
   return undoableAtAll(rollout).filter(([id]) => isApproved(rollout.input, id));
 }
@@ -132,8 +133,8 @@ function undoableAtAll({ input, progress, rows }: Rollout): readonly (readonly [
     const isTried = row.failure?.kind === "rollback" && row.since >= since;
     return row.phase === "failed" && !isTried && mayRunTarget(input, id, row);
   };
-  const place = (id: string): number => started.indexOf(id);
-  return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
+  const startIndex = (id: string): number => started.indexOf(id);
+  return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => startIndex(b) - startIndex(a));
 }
 
 /** Whether an earlier generation of this update brought the target, so that the node can still go back. */
@@ -145,11 +146,11 @@ function isFromBefore(input: RolloutInput, id: string, { phase }: NodeAssignment
 /** The nodes, by name, that a rollback has not taken back and no longer tries. */
 export function leftBehind(rollout: Rollout): readonly string[] {
   const { input, rows } = rollout;
-  const refused = new Set(undoableAtAll(rollout).map(([id]) => id));
+  const remaining = new Set(undoableAtAll(rollout).map(([id]) => id));
   const isLeft = (id: string, row: NodeAssignment): boolean =>
     input.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(input, id, row));
   return [...rows]
-    .filter(([id, row]) => refused.has(id) || isLeft(id, row))
+    .filter(([id, row]) => remaining.has(id) || isLeft(id, row))
     .map(([id]) => `${hostnameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
 }
 
@@ -157,24 +158,24 @@ export function leftBehind(rollout: Rollout): readonly string[] {
  * Whether no node was begun and none has anything of an earlier generation, so there is nothing to take back. A later
  * owner may not know which nodes the former one began, unless no node was chosen.
  */
-export function isUnbegun(input: RolloutInput, progress: Progress): boolean {
+export function isUnbegun(input: RolloutInput, progress: RolloutProgress): boolean {
   const { epoch, started, waves } = progress;
   if (epoch === 1 ? started.length > 0 : waves.length > 0) return false;
   const rows = new Map([...input.rows].filter(([, { generation }]) => generation === input.generation));
-  return undoableAtAll({ input, progress, rows }).length + broughtBefore(input).length === 0;
+  return undoableAtAll({ input, progress, rows }).length + nodesOfEarlierGenerations(input).length === 0;
 }
 
-/** Notes why the rollout does not continue; written only when the reason changes. */
-export function noteWait(progress: Progress, reasons: readonly string[]): Decision {
+/** A decision that records why the rollout does not continue; empty if the reasons have not changed. */
+export function noteWait(progress: RolloutProgress, reasons: readonly string[]): Decision {
   const { waits, ...rest } = progress;
-  const why = reasons.length > 0 ? clip(reasons.join("; ")) : undefined;
+  const why = reasons.length > 0 ? clipReason(reasons.join("; ")) : undefined;
   if (waits === why) return { rows: new Map() };
   return { progress: why === undefined ? rest : { ...rest, waits: why }, rows: new Map() };
 }
 
 /** The most characters of a reason: a rollout may wait for hundreds of nodes, and the text must fit into a register. */
-const longest = 2_000;
+const longestReason = 2_000;
 
-export function clip(text: string): string {
-  return text.length > longest ? `${text.slice(0, longest - 2)} …` : text;
+export function clipReason(text: string): string {
+  return text.length > longestReason ? `${text.slice(0, longestReason - 2)} …` : text;
 }

@@ -5,7 +5,7 @@ import type { RolloutNode } from "./rollout-input.ts";
  * The nodes of a selector, in the order of their names. Every given filter must hold, `allNodes` or not: one of the
  * datacenters and of the ids, and all labels. A selector without filters selects nothing.
  */
-export function selectNodes(nodes: Iterable<RolloutNode>, selector: UpdateSpec["selector"]): readonly RolloutNode[] {
+export function matchSelector(nodes: Iterable<RolloutNode>, selector: UpdateSpec["selector"]): readonly RolloutNode[] {
   const { allNodes, nodeIds, labels, datacenters, controllersOnly } = selector;
   const isAny = allNodes || controllersOnly || nodeIds.length + labels.length + datacenters.length > 0;
   if (!isAny) return [];
@@ -59,20 +59,20 @@ export interface Waves {
  * Divides nodes into waves: canaries, workers, controllers (one at a time), nodes that are not ready, and last the owner, because the
  * operator's commands are connected to it. With `per-dc` this order holds within each datacenter, and the owner's datacenter is the last.
  */
-export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
+export function divideIntoWaves(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
   const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
-  if (type === "one-at-a-time") return { waves: groups(selected, 1, owner), canaries: 0 };
-  if (type === "batch") return { waves: groups(selected, batchSize, owner), canaries: 0 };
+  if (type === "one-at-a-time") return { waves: groupNodes(selected, 1, owner), canaries: 0 };
+  if (type === "batch") return { waves: groupNodes(selected, batchSize, owner), canaries: 0 };
   if (type === "per-dc") {
     const dcs = [...Map.groupBy(selected, ({ dc }) => dc)].toSorted(([a], [b]) => compare(a, b));
     // The owner is the last node, so its datacenter must be the last, too.
     const own = dcs.findIndex(([, nodes]) => nodes.some(({ id }) => id === owner));
     if (own >= 0) dcs.push(...dcs.splice(own, 1));
-    return { waves: dcs.flatMap(([, nodes]) => groups(nodes, batchSize, owner)), canaries: 0 };
+    return { waves: dcs.flatMap(([, nodes]) => groupNodes(nodes, batchSize, owner)), canaries: 0 };
   }
   const chosen = canariesOf(selected, spec, owner);
-  const first = groups(chosen, batchSize, owner);
-  const rest = groups(
+  const first = groupNodes(chosen, batchSize, owner);
+  const rest = groupNodes(
     selected.filter((node) => !chosen.includes(node)),
     batchSize,
     owner,
@@ -92,8 +92,8 @@ function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSp
   return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
 }
 
-/** The faults of a manifest's canaries: named nodes outside of the selection, or labels of no candidate. Unknown names are reported elsewhere. */
-function canaryFaults(spec: UpdateSpec, { nodes, selected }: Selection): readonly string[] {
+/** The faults of a manifest's canaries: named nodes outside of the selection, or labels that no candidate has. Unknown names are left to the caller. */
+function canaryFaults(spec: UpdateSpec, { nodes, selected }: NodeSelection): readonly string[] {
   const { nodeIds = [], labels = [] } = spec.strategy.canary ?? {};
   const isAmong = (some: readonly RolloutNode[], name: string): boolean => some.some((node) => isNamed(node, [name]));
   const stray = nodeIds.filter((name) => !isAmong(selected, name));
@@ -109,7 +109,7 @@ function canaryFaults(spec: UpdateSpec, { nodes, selected }: Selection): readonl
   return [`no node ${whose} has what strategy.canary.labels wants: ${labels.join(", ")}`];
 }
 
-function groups(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {
+function groupNodes(nodes: readonly RolloutNode[], size: number, owner: string): readonly (readonly string[])[] {
   const waves: string[][] = [];
   const ordered = inOrder(nodes, owner);
   let isAlone = false;
@@ -129,9 +129,11 @@ function inOrder(nodes: readonly RolloutNode[], owner: string): readonly Rollout
   return nodes.toSorted((a, b) => rank(a) - rank(b) || byName(a, b));
 }
 
-export interface Selection {
-  /** All nodes of the cluster or the roster, which `of` names in error texts. */
+/** The nodes that a manifest selects, among all nodes. */
+export interface NodeSelection {
+  /** All nodes of the cluster or the roster. */
   readonly nodes: readonly RolloutNode[];
+  /** The cluster or the roster, as error texts name it. */
   readonly of: string;
   readonly selected: readonly RolloutNode[];
 }
@@ -140,7 +142,7 @@ export interface Selection {
  * The faults of a manifest for these nodes, one text each: names, datacenters and labels that no node has, canaries outside of the update, and
  * bounds above the number of nodes.
  */
-export function selectionFaults(spec: UpdateSpec, selection: Selection): readonly string[] {
+export function selectionFaults(spec: UpdateSpec, selection: NodeSelection): readonly string[] {
   const { nodes, of, selected } = selection;
   const { maxUnavailable, batchSize = 1, canary } = spec.strategy;
   const isKnown = (name: string): boolean => nodes.some((node) => isNamed(node, [name]));

@@ -15,7 +15,7 @@ export const NarHash = z
   .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32");
 
 const Text = z.string().min(1).max(1_000);
-const Commit = z.string().regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits");
+const CommitHash = z.string().regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits");
 const Labels = z
   .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
   .max(64)
@@ -23,12 +23,12 @@ const Labels = z
 const Seconds = z.int().min(0).max(604_800);
 
 /** The version to bring: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
-export const Target = z.strictObject({
+export const UpdateTarget = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
   bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
   flakeRef: Text.optional().describe("The flake with the NixOS systems."),
-  flakeRev: Commit.optional().describe("Its commit, 40 hex digits."),
-  nixpkgsRev: Commit.optional().describe("Another commit of its input nixpkgs."),
+  flakeRev: CommitHash.optional().describe("Its commit, 40 hex digits."),
+  nixpkgsRev: CommitHash.optional().describe("Another commit of its input nixpkgs."),
   systemProfile: Text.optional().describe("The nixosConfigurations.NAME of every node; else each node's host name."),
   allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
 });
@@ -57,18 +57,18 @@ export const Strategy = z.strictObject({
     .describe("For the strategy canary."),
 });
 
-const Hook = {
+const hookFields = {
   state: Text.optional().describe("A state of the project that is applied to the node."),
   params: z.record(z.string(), z.unknown()).optional().describe("The state's parameters."),
   command: Text.optional().describe("A command on the bastion; KCORE_NODE, KCORE_NODE_ID and KCORE_ADDRESS are set."),
 };
 
-export const Drain = z.strictObject({
+export const DrainSpec = z.strictObject({
   enabled: z.boolean().default(false).describe("Is the node emptied before it is touched?"),
   timeoutSeconds: Seconds.default(900).describe("How long that may take."),
-  ...Hook,
+  ...hookFields,
   after: z
-    .strictObject(Hook)
+    .strictObject(hookFields)
     .optional()
     .describe("The same for when the node is done: a state or a command that lets work come back."),
 });
@@ -90,25 +90,25 @@ export const Gate = z.strictObject({
     .optional()
     .describe("An HTTP request from the node."),
   nodeCommand: Text.optional().describe("A command on the node, by sh as root; it must end with 0."),
-  ...Hook,
+  ...hookFields,
   withinSeconds: Seconds.default(60).describe("It may take so long until it holds."),
 });
 export type Gate = z.output<typeof Gate>;
 
-const Clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
+const TimeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 /** The time of day, in UTC, at which nodes may be started; past midnight if `to` is before `from`, a whole day if they are equal. */
-export const Window = z.strictObject({
+export const MaintenanceWindow = z.strictObject({
   days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
-  from: Clock.describe("When it begins, HH:MM in UTC."),
-  to: Clock.describe("When it ends, HH:MM in UTC."),
+  from: TimeOfDay.describe("When it begins, HH:MM in UTC."),
+  to: TimeOfDay.describe("When it ends, HH:MM in UTC."),
 });
 
 export const UpdateSpec = z.strictObject({
-  target: Target,
+  target: UpdateTarget,
   selector: Selector,
   strategy: Strategy.prefault({}),
-  drain: Drain.prefault({}),
+  drain: DrainSpec.prefault({}),
   activation: z
     .strictObject({
       mode: z.enum(["test", "switch", "boot", "auto"]).default("auto").describe("How it comes into use."),
@@ -145,14 +145,15 @@ export const UpdateSpec = z.strictObject({
     })
     .prefault({})
     .describe("How long each part may take, in seconds."),
-  window: Window.optional().describe("When nodes may be started."),
+  window: MaintenanceWindow.optional().describe("When nodes may be started."),
 });
 export type UpdateSpec = z.output<typeof UpdateSpec>;
 
 /** A bundle of kcore's runtime, as the bastion built it. */
 export const Bundle = z.strictObject({
-  /** SHA-256 and size in bytes of the compressed export; its name on controllers. */
+  /** SHA-256 of the compressed export, and its name on controllers. */
   sha256: Sha256,
+  /** The size of the compressed export, bytes. */
   size: z.int().positive(),
   storePath: StorePath,
   narHash: NarHash,
@@ -167,8 +168,8 @@ export function unpackedSize({ size }: Pick<Bundle, "size">): number {
   return 3 * size;
 }
 
-/** The text that the bastion's CA signs; nodes carry out nothing else. */
-export const Statement = z.strictObject({
+/** A manifest as the bastion's CA signs it; nodes carry out no other manifest. */
+export const UpdateStatement = z.strictObject({
   kind: z.literal("ClusterUpdate"),
   cluster: Text,
   name: UpdateName,
@@ -177,13 +178,13 @@ export const Statement = z.strictObject({
   /** ISO 8601 in UTC. */
   signedAt: z.iso.datetime(),
 });
-export type Statement = z.output<typeof Statement>;
+export type UpdateStatement = z.output<typeof UpdateStatement>;
 
 /**
  * The bastion's signature for the controller, or the run over SSH, that owns an update in an epoch. If two owners were
  * signed for one epoch, each node obeys the first whose order reaches it.
  */
-export const Ownership = z.strictObject({
+export const OwnershipStatement = z.strictObject({
   kind: z.literal("ClusterUpdateOwner"),
   cluster: Text,
   name: UpdateName,
@@ -192,7 +193,7 @@ export const Ownership = z.strictObject({
   /** ISO 8601 in UTC. */
   signedAt: z.iso.datetime(),
 });
-export type Ownership = z.output<typeof Ownership>;
+export type OwnershipStatement = z.output<typeof OwnershipStatement>;
 
 /** A statement as it travels: the very text that was signed. */
 export const SignedStatement = z.strictObject({
@@ -205,12 +206,12 @@ export const SignedStatement = z.strictObject({
 export type SignedStatement = z.output<typeof SignedStatement>;
 
 /** The kind of an update: kcore's runtime, or a whole NixOS system. */
-export function bringsOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "system" {
+export function updateKindOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "system" {
   return target.flakeRef === undefined ? "runtime" : "system";
 }
 
 /** The id of the target version, which nodes and controllers compute alike. */
-export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
+export function targetIdOf({ spec, bundle }: Pick<UpdateStatement, "spec" | "bundle">): string {
   const { flakeRef, flakeRev = "", nixpkgsRev, systemProfile } = spec.target;
   if (flakeRef === undefined) return bundle?.storePath ?? "";
   const more = [nixpkgsRev && `nixpkgs=${nixpkgsRev}`, systemProfile && `profile=${systemProfile}`].filter(Boolean);

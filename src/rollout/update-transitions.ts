@@ -1,35 +1,35 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
-import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
-import { broughtBefore, firstRow, withStrays } from "./resume-after-takeover.ts";
+import type { NodeAssignment, RolloutProgress, UpdatePhase } from "./records.ts";
+import { firstRow, nodesOfEarlierGenerations, withStrays } from "./resume-after-takeover.ts";
 import { isActive, isRequested, hostnameOf, type Decision, type Rollout, type RolloutNode } from "./rollout-input.ts";
-import { clip, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
-import { selectNodes, wavesOf } from "./selection.ts";
+import { clipReason, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
+import { matchSelector, divideIntoWaves } from "./selection.ts";
 
 type Guard = (rollout: Rollout) => boolean;
 /** The reasons why the transition has to wait. */
-type Wait = (rollout: Rollout) => readonly string[];
-type Effect = (rollout: Rollout) => { readonly progress: Partial<Progress>; readonly rows?: Decision["rows"] };
+type WaitReasons = (rollout: Rollout) => readonly string[];
+type Effect = (rollout: Rollout) => { readonly progress: Partial<RolloutProgress>; readonly rows?: Decision["rows"] };
 
 interface UpdateTransition {
   readonly from: readonly UpdatePhase[];
   /** All guards must hold. */
   readonly when: readonly Guard[];
-  readonly waits?: readonly Wait[];
+  readonly waits?: readonly WaitReasons[];
   readonly to: UpdatePhase;
   readonly effect?: Effect;
 }
 
-const unbegun = ["pending", "ready"] as const;
+const notStarted = ["pending", "ready"] as const;
 const over = ["succeeded", "failed", "cancelled"] as const;
 const rest = [nodesUnderWay, nodesWithoutWork];
 
 /** All transitions of an update, in the order in which they are tried; docs/updates.md draws them. */
 export const updateTransitions: readonly UpdateTransition[] = [
-  { from: unbegun, when: [nodesWereBegun], to: "rolling_out", effect: choosesNodes },
-  { from: unbegun, when: [rollbackFindsNodes], waits: [otherUpdate], to: "rolling_back", effect: asksEarlierNodes },
-  { from: unbegun, when: [cancelOrRollbackAsked], to: "cancelled", effect: saysCancelled },
+  { from: notStarted, when: [nodesWereBegun], to: "rolling_out", effect: choosesNodes },
+  { from: notStarted, when: [rollbackFindsNodes], waits: [otherUpdate], to: "rolling_back", effect: asksEarlierNodes },
+  { from: notStarted, when: [cancelOrRollbackAsked], to: "cancelled", effect: saysCancelled },
   { from: ["ready"], when: [approvalIsMissing], to: "pending" },
   { from: ["pending"], when: [], waits: [approval], to: "ready" },
   { from: ["ready"], when: [], waits: [window, otherUpdate, selectedNode], to: "rolling_out", effect: choosesNodes },
@@ -46,7 +46,7 @@ export const updateTransitions: readonly UpdateTransition[] = [
   { from: over, when: [rollbackAskedAnew], waits: [otherUpdate], to: "rolling_back", effect: asksEarlierNodes },
 ];
 
-/** The update's next phase, or the reason for which it waits in the present one; undefined: no transition applies. */
+/** The update's next phase, or the reasons for which it waits in the present one; undefined if no transition applies. */
 export function nextPhase(rollout: Rollout): Decision | undefined {
   const { input, progress } = rollout;
   const found = updateTransitions.find(
@@ -89,7 +89,7 @@ function isAnyNode({ rows }: Rollout, ...phases: readonly NodeAssignment["phase"
 }
 
 function rollbackFindsNodes({ input }: Rollout): boolean {
-  return isRequested(input, "rollback") && broughtBefore(input).length > 0;
+  return isRequested(input, "rollback") && nodesOfEarlierGenerations(input).length > 0;
 }
 
 function approvalIsMissing({ input }: Rollout): boolean {
@@ -104,7 +104,7 @@ function aNodeHasNotSucceeded(rollout: Rollout): boolean {
   return !allSucceeded(rollout);
 }
 
-/** Whether a node failed, an operator asked, or a former owner had stopped the rollout. */
+/** Whether a node failed, an operator requested the end, or a former owner had stopped the rollout. */
 export function isStopped(rollout: Rollout): boolean {
   return isAnyNode(rollout, "failed", "cancelled", "rolled_back") || cancelOrRollbackAsked(rollout);
 }
@@ -149,7 +149,7 @@ function otherUpdate({ input: { other } }: Rollout): readonly string[] {
 }
 
 function selectedBy({ nodes, spec }: Rollout["input"]): readonly RolloutNode[] {
-  return selectNodes(nodes.values(), spec.selector);
+  return matchSelector(nodes.values(), spec.selector);
 }
 
 function selectedNode({ input }: Rollout): readonly string[] {
@@ -171,7 +171,7 @@ function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
   // If another owner's record has replaced the progress, the begun nodes are approved, and no others.
   const mayChoose = rows.size === 0 || isApproved || spec.approvalPolicy !== "manual";
   const selected = mayChoose ? selectedBy(input) : [];
-  const { waves, canaries } = wavesOf(selected, spec, self);
+  const { waves, canaries } = divideIntoWaves(selected, spec, self);
   // In a later epoch a former owner may have begun a node, unknown here.
   const phase = owner.epoch === 1 && rows.size === 0 ? "pending" : "preflight";
   const fresh = selected.filter(({ id }) => !rows.has(id)).map(({ id }) => [id, firstRow(input, id, phase)] as const);
@@ -187,7 +187,9 @@ function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
   const isAgain = progress.phase === "failed" && progress.undone !== undefined;
   const reason = isAgain ? undefined : progress.reason;
   if (progress.waves.length > 0) return { progress: { reason } };
-  const waves = wavesOf(broughtBefore(input), input.spec, input.self).waves.map((wave) => [...wave]);
+  const waves = divideIntoWaves(nodesOfEarlierGenerations(input), input.spec, input.self).waves.map((wave) => [
+    ...wave,
+  ]);
   const rows = waves.flat().map((id) => [id, firstRow(input, id, "preflight")] as const);
   return { progress: { reason, waves, started: waves.flat() }, rows: new Map(rows) };
 }
@@ -199,7 +201,7 @@ function saysCancelled(): ReturnType<Effect> {
 function tellsFailure(rollout: Rollout): ReturnType<Effect> {
   const [id = "", { failure } = {}] = failedNode(rollout) ?? [];
   const [message] = (failure?.message ?? "failed").split("\n", 1);
-  return { progress: { reason: clip(`${hostnameOf(rollout.input, id)}: ${message}`) } };
+  return { progress: { reason: clipReason(`${hostnameOf(rollout.input, id)}: ${message}`) } };
 }
 
 function notesRollback({ input }: Rollout): ReturnType<Effect> {
@@ -209,6 +211,6 @@ function notesRollback({ input }: Rollout): ReturnType<Effect> {
 }
 
 function tellsNodesLeft(rollout: Rollout): ReturnType<Effect> {
-  const reason = clip(`not taken back: ${leftBehind(rollout).join("; ")}`);
+  const reason = clipReason(`not taken back: ${leftBehind(rollout).join("; ")}`);
   return { progress: { ...notesRollback(rollout).progress, reason } };
 }

@@ -1,4 +1,4 @@
-import type { Failure, FailureKind } from "#rollout/records.ts";
+import type { FailureRecord, FailureKind } from "#rollout/records.ts";
 
 /** Most characters of a failure in a report. */
 const longest = 2_000;
@@ -13,7 +13,7 @@ export class UpdateFailure extends Error {
     this.kind = kind;
   }
 
-  get failure(): Failure {
+  get failure(): FailureRecord {
     return { kind: this.kind, message: this.message };
   }
 }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { checkOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, rememberOrder, type OrderMemory } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
 import { mayBeSelected } from "#rollout/selection.ts";
-import { bringsOf, type Statement } from "#rollout/spec.ts";
+import { updateKindOf, type UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
 import { isBusy, messageOf, parseAs, type Journal, type JournalFile } from "./journal.ts";
@@ -42,7 +42,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
     // No report: it would confirm that owner.
     return refuse(messageOf(error));
   }
-  let statement: Statement;
+  let statement: UpdateStatement;
   try {
     statement = await verifyManifest(order, verify);
   } catch (error) {
@@ -53,7 +53,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
     return journal.report({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
   }
   log.info("takes an order", { step, ...fence });
-  if (!doing) data.brings = bringsOf(statement.spec);
+  if (!doing) data.brings = updateKindOf(statement.spec);
   const isSame = remember(data, fence);
   if (step === "hold") {
     if (doing) doing.isConfirmed = true;
@@ -70,7 +70,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
   );
 }
 
-function remembered(journal: Journal): Remembered | undefined {
+function remembered(journal: Journal): OrderMemory | undefined {
   const { fence, past } = journal;
   return fence && { fence, past, isBusy: isBusy(journal) };
 }
@@ -89,7 +89,7 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
 }
 
 /** Refuses a statement that was signed for other nodes. @throws UpdateFailure */
-export function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {
+export function refuseForOthers({ spec: { selector } }: UpdateStatement, self: Self): void {
   if (!mayBeSelected(self, selector))
     throw new UpdateFailure(
       "refused",
@@ -98,7 +98,7 @@ export function refuseForOthers({ spec: { selector } }: Statement, self: Self): 
 }
 
 /** Refuses an old statement, with which a stolen controller could take the node back to an old version. @throws UpdateFailure */
-export function refuseReplayed({ signedAt }: Statement, { held, spent, brings }: Journal): void {
+export function refuseReplayed({ signedAt }: UpdateStatement, { held, spent, brings }: Journal): void {
   const [last, over] = [held[brings], spent[brings]];
   if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
     throw new UpdateFailure(

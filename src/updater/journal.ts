@@ -4,8 +4,8 @@ import { z } from "zod";
 import { durableFile } from "#base/durable-file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { Order } from "#rollout/order.ts";
-import { Failure, FencingToken, Report } from "#rollout/records.ts";
-import { bringsOf, Statement } from "#rollout/spec.ts";
+import { FailureRecord, FencingToken, Report } from "#rollout/records.ts";
+import { updateKindOf, UpdateStatement } from "#rollout/spec.ts";
 import { names } from "./files.ts";
 import type { UpdaterParts } from "./ports.ts";
 import { BootState, Brings, isSameState, Prepared, Present, Step } from "./strategy.ts";
@@ -16,7 +16,7 @@ const Contact = Order.shape.contact.unwrap().default("controller");
 /** A step that is under way. */
 export const Doing = z.object({
   step: Step,
-  statement: Statement,
+  statement: UpdateStatement,
   /** `held`: the activation holds and is being kept; `back`: it is being taken back. */
   stage: z.enum(["begun", "held", "back"]),
   /** The machine must boot before this step continues. */
@@ -31,14 +31,14 @@ export const Doing = z.object({
   /** The agent's last heartbeat when the step began: a later one differs. */
   mark: z.string().default(""),
   /** The reason for which the node goes back. */
-  failure: Failure.optional(),
+  failure: FailureRecord.optional(),
   /** The step has taken `spent` ms in earlier boots, and runs in this boot since `since`, an uptime in ms. */
   time: z.object({ bootId: z.string(), since: z.number(), spent: z.number() }),
 });
 export type Doing = z.infer<typeof Doing>;
 
 /** An accepted order that has not begun. */
-const Next = z.object({ step: Step, statement: Statement, contact: Contact });
+const Next = z.object({ step: Step, statement: UpdateStatement, contact: Contact });
 export type Next = z.infer<typeof Next>;
 
 const format = "kcore-updater/1";
@@ -205,7 +205,7 @@ export class JournalFile {
     const time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
     const fresh = { stage: "begun", boots: false, hasBooted: false, isConfirmed: false, mark: "" } as const;
     // The order may have waited for a step of the other kind.
-    this.data.brings = bringsOf(statement.spec);
+    this.data.brings = updateKindOf(statement.spec);
     delete this.data.next;
     this.data.doing = { step, statement, contact, ...fresh, time };
     return this.data.doing;

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { targetIdOf, type Statement, type UpdateSpec } from "#rollout/spec.ts";
+import { targetIdOf, type UpdateStatement, type UpdateSpec } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, notHeardFrom, watchDaemons } from "./daemons.ts";
 import { UpdateFailure } from "./failure.ts";
@@ -26,7 +26,7 @@ const quickMs = 30_000;
 
 export interface NixosOptions {
   readonly ports: Ports;
-  readonly statement: Statement;
+  readonly statement: UpdateStatement;
   /** The folder of updates. */
   readonly folder: string;
   /** The file of the agent's status. */
@@ -153,7 +153,7 @@ function stays(change: string): string {
 async function reasonsOf(
   ports: Ports,
   { boot }: Plan,
-  { spec: { activation } }: Statement,
+  { spec: { activation } }: UpdateStatement,
   changes: readonly string[],
 ): Promise<readonly string[]> {
   if (boot === "later")
@@ -168,7 +168,7 @@ async function reasonsOf(
   return [...asked, ...changes, ...(loader === undefined ? [warning] : [])];
 }
 
-function refuseContradiction({ spec: { activation } }: Statement): void {
+function refuseContradiction({ spec: { activation } }: UpdateStatement): void {
   if (activation.mode === "test" && activation.rebootPolicy === "always")
     throw new UpdateFailure("refused", "activation.mode test lasts until the next boot, and rebootPolicy is always");
 }

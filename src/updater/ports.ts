@@ -1,4 +1,4 @@
-import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
+import type { Bundle, SignedStatement, UpdateStatement } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/rollout-input.ts";
 import type { BootState, Brings, UpdateStrategy } from "./strategy.ts";
 
@@ -77,5 +77,5 @@ export interface UpdaterParts {
   /** The node's runtime, or its NixOS system. */
   readonly present: (brings: Brings) => Promise<BootState>;
   /** @throws UpdateFailure when this node cannot reach the target in any way */
-  readonly strategyOf: (statement: Statement) => UpdateStrategy;
+  readonly strategyOf: (statement: UpdateStatement) => UpdateStrategy;
 }

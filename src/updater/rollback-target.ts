@@ -1,4 +1,4 @@
-import type { Statement } from "#rollout/spec.ts";
+import type { UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { JournalFile } from "./journal.ts";
 import type { BootState, Step, UpdateStrategy } from "./strategy.ts";
@@ -27,7 +27,7 @@ export async function rollbackTargetOf(
   { rollbackTarget, data: { held, brings } }: JournalFile,
   strategy: UpdateStrategy,
   now: BootState,
-  { signedAt }: Statement,
+  { signedAt }: UpdateStatement,
 ): Promise<BootState | undefined> {
   const { target } = strategy;
   if (rollbackTarget && (now.id === target.id || now.id === rollbackTarget.id)) {

@@ -10,7 +10,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { verifyStatement } from "#pki/statement.ts";
-import { bringsOf, type SignedStatement } from "#rollout/spec.ts";
+import { updateKindOf, type SignedStatement } from "#rollout/spec.ts";
 import { readAgent } from "./daemons.ts";
 import { updatesFolder } from "./files.ts";
 import { presentSystem } from "./nixos-systems.ts";
@@ -66,7 +66,7 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
       verify: (signed) => readStatement(signed, tls),
       present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
       strategyOf: (statement) =>
-        bringsOf(statement.spec) === "runtime"
+        updateKindOf(statement.spec) === "runtime"
           ? runtimeStrategy({ ...common, statement, arch: machine() })
           : nixosStrategy({ ...common, statement, hostName: hostname }),
     }).run();

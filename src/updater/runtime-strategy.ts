@@ -1,4 +1,4 @@
-import type { Bundle, Statement } from "#rollout/spec.ts";
+import type { Bundle, UpdateStatement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { UpdateFailure } from "./failure.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
@@ -27,7 +27,7 @@ const quickMs = 30_000;
 export interface RuntimeOptions {
   readonly ports: Ports;
   readonly log: Log;
-  readonly statement: Statement;
+  readonly statement: UpdateStatement;
   /** The folder of updates. */
   readonly folder: string;
   /** The file of the agent's status. */
@@ -135,7 +135,7 @@ function refuseForeign({ arch, storePath }: Bundle, own: string): void {
  * Refuses a boot for a runtime. No manifest may ask for one, but an operator's own orchestration can have anything
  * signed.
  */
-function refuseBoot({ spec: { activation } }: Statement): void {
+function refuseBoot({ spec: { activation } }: UpdateStatement): void {
   const { mode, rebootPolicy } = activation;
   if (mode === "boot" || rebootPolicy === "always")
     throw new UpdateFailure(

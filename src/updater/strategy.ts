@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { orderSteps } from "#rollout/order.ts";
-import { Report, type Failure } from "#rollout/records.ts";
+import { Report, type FailureRecord } from "#rollout/records.ts";
 
 /** The version that a node runs, or ran. */
 export const Present = Report.shape.present;
@@ -26,7 +26,7 @@ export const Brings = z.enum(["runtime", "system"]);
 export type Brings = z.infer<typeof Brings>;
 
 /** A condition that does not hold yet; `detail` is called if it still does not at the deadline. */
-export interface Missing extends Failure {
+export interface Missing extends FailureRecord {
   readonly detail?: () => Promise<string>;
 }
 

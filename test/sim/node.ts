@@ -46,6 +46,8 @@ export class SimNode implements Endpoint {
   lineage = 0;
   #held: (() => void)[] = [];
   #bootedAt = 0;
+  /** Whether the present process found that a peer holds another state; the alarm of that ends with the exchange. */
+  hasDiverged = false;
   /** The version vector of its disk at the last check. */
   durableVector: VersionVector = new Map();
   backup:
@@ -75,6 +77,7 @@ export class SimNode implements Endpoint {
     if (this.replica || this.isLost) return;
     const { scheduler, network, random, find } = this.#world;
     this.#bootedAt = scheduler.now;
+    this.hasDiverged = false;
     const process = {};
     this.#process = process;
     const inProcess = (run: () => void) => () =>
@@ -93,6 +96,9 @@ export class SimNode implements Endpoint {
           network.dial(this, find(nameOf(target)), timeoutMs, () => replica.dialFailed(target)),
       },
       db: { data: this.state, append: (records) => this.disk.append(records) },
+      log: (_level, _message, { alarm }) => {
+        if (alarm === "STATE_DIVERGENCE") this.hasDiverged = true;
+      },
       ...this.#options,
       join: this.join,
     });

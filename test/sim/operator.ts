@@ -1,6 +1,6 @@
 import { ackConflict, takeLoser } from "#controller/cluster/conflicts.ts";
 import { decodeDot } from "#controller/cluster/dots.ts";
-import { readRecords } from "#controller/cluster/records.ts";
+import { openRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { approvalOf, watchRejects } from "#controller/cluster/rejects.ts";
 import { keys } from "#controller/cluster/registers.ts";
@@ -14,13 +14,13 @@ import { Violation } from "./violation.ts";
 export class Operator {
   readonly #replica: Replica;
   readonly #random: Random;
-  readonly #records: ReturnType<typeof readRecords>;
+  readonly #records: ReturnType<typeof openRecords>;
   readonly #rejects: ReturnType<typeof watchRejects>;
 
   constructor(replica: Replica, random: Random) {
     this.#replica = replica;
     this.#random = random;
-    this.#records = readRecords(replica);
+    this.#records = openRecords(replica);
     this.#rejects = watchRejects(this.#records, () => this.#name());
   }
 

@@ -1,4 +1,4 @@
-import type { Timers } from "#controller/replica/replica-ports.ts";
+import type { ReplicaTimers } from "#controller/replica/replica-ports.ts";
 
 interface Event {
   readonly at: number;
@@ -47,7 +47,7 @@ export class Scheduler {
   }
 
   /** The timers of one process. `inProcess` wraps their callbacks, so that none runs after the process has ended. */
-  timers(inProcess: (run: () => void) => () => void): Timers {
+  timers(inProcess: (run: () => void) => () => void): ReplicaTimers {
     return {
       after: (ms, run) => this.after(ms, inProcess(run)),
       soon: (run) => void this.after(0, inProcess(run)),

@@ -5,7 +5,7 @@ import { behindLoss, mergedAtOnce } from "#controller/store/salvage.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { WriteRefused } from "#controller/replica/replica.ts";
 import type { Replica } from "#controller/replica/create-replica.ts";
-import type { Change, Json } from "#controller/replica/replica.ts";
+import type { KeyChange, Json } from "#controller/replica/replica.ts";
 import type { Dot } from "#crdt/register.ts";
 import { History } from "./history.ts";
 import { mergeKindOf } from "./kinds.ts";
@@ -278,7 +278,7 @@ export class World {
     if (die < 0.08) return this.#await(operator.decide(`n${this.#random.below(2)}`, this.history.decisions));
     if (die < 0.11) return this.#await(operator.settle());
     const count = this.#random.chance(0.15) ? 2 : 1;
-    const changes = new Map<string, Change>();
+    const changes = new Map<string, KeyChange>();
     for (let index = 0; index < count; index++) {
       const change = this.#draw(replica);
       changes.set(change.key, change);
@@ -286,7 +286,7 @@ export class World {
     this.#submit(replica, [...changes.values()]);
   }
 
-  #draw(replica: Replica): Change {
+  #draw(replica: Replica): KeyChange {
     const place = this.#random.below(this.swarm.keys);
     const die = this.#random.next();
     // Equal values are no conflict, so that some must meet.
@@ -309,7 +309,7 @@ export class World {
     return { key, value: value as Json };
   }
 
-  #submit(replica: Replica, changes: readonly Change[]): void {
+  #submit(replica: Replica, changes: readonly KeyChange[]): void {
     replica.write(changes).then(
       (dot) => this.#guarded(() => this.history.acked(dot)),
       (error: unknown) => {
@@ -340,7 +340,7 @@ export class World {
     this.#failure ??= error;
   }
 
-  async #write(node: SimNode, changes: readonly Change[]): Promise<boolean> {
+  async #write(node: SimNode, changes: readonly KeyChange[]): Promise<boolean> {
     let outcome: boolean | undefined;
     node.replica?.write(changes).then(
       (dot) => {
@@ -415,11 +415,15 @@ export class World {
   }
 
   #difference(): string | undefined {
-    const [first, ...rest] = this.living.map((node) => ({ id: node.id, ...viewOf(node.replica as Replica) }));
+    const [first, ...rest] = this.living.map(({ id, hasDiverged, replica }) => ({
+      id,
+      hasDiverged,
+      ...viewOf(replica as Replica),
+    }));
     for (const view of [first, ...rest]) {
       if (!view?.isReady) return `${view?.id} is not ready`;
       // A third controller may bring back later the transactions that a mended one has lost: digests differ, and both exchange them.
-      if (view.isDiverged && this.figures.mends === 0)
+      if ((view.hasDiverged || view.hasEquivocation) && this.figures.mends === 0)
         throw new Violation(`(2) ${view.id} found that its peer holds another state`);
       if (view.vector !== first?.vector) return `${first?.id} has seen ${first?.vector}, ${view.id} ${view.vector}`;
     }
@@ -460,7 +464,7 @@ export class World {
 }
 
 /** The registers of a controller's membership and version. */
-function registration(id: string): readonly Change[] {
+function registration(id: string): readonly KeyChange[] {
   return [
     { key: authKeyOf(id), value: { spki: id } },
     { key: keys.controller(id).version, value: { version: "1" } },
@@ -478,7 +482,7 @@ function viewOf(replica: Replica) {
     live: JSON.stringify(Array.from(replica.entries(""), ([key, { text, o, s }]) => [key, text, o, s])),
     conflicts: JSON.stringify(replica.conflicts()),
     isReady: ready,
-    isDiverged: alarms.some(({ code }) => code === "STATE_DIVERGENCE" || code === "EQUIVOCATION"),
+    hasEquivocation: alarms.some(({ code }) => code === "EQUIVOCATION"),
   };
 }
 

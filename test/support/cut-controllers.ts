@@ -1,8 +1,8 @@
 import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives } from "#controller/cluster/node-lives.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
-import { readRecords } from "#controller/cluster/records.ts";
+import { openRecords } from "#controller/cluster/records.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
 import { isKnown, keyRules } from "#controller/cluster/registers.ts";
 import { Scheduler } from "../sim/scheduler.ts";
@@ -72,14 +72,14 @@ export class Controllers {
 }
 
 function partsOf(replica: TestReplica["replica"], controllerId: string, clock: () => number, isManual: boolean) {
-  const records = readRecords(replica);
+  const records = openRecords(replica);
   const rejects = watchRejects(records);
   const certificates = watchCertificates(records, clock);
   const nodes = manageNodes({
     records,
     certificates,
     rejects,
-    liveness: watchLiveness({ replica, controllerId, staleAfterMs: 90_000, clock, monotonic: clock }),
+    liveness: watchNodeLives({ replica, controllerId, staleAfterMs: 90_000, clock, monotonic: clock }),
     names: watchNodeNames(records),
     controllerId,
     isManual: () => isManual,

@@ -1,9 +1,9 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import { readRecords } from "#controller/cluster/records.ts";
-import { hashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
+import { openRecords } from "#controller/cluster/records.ts";
+import { manifestHashOf, indexUpdates, type UpdateRecords } from "#controller/updates/update-records.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
-import { Statement } from "#rollout/spec.ts";
+import { UpdateStatement } from "#rollout/spec.ts";
 import { memoryReplica } from "./memory-replica.ts";
 import type { SteppedRollout } from "./stepped-rollout.ts";
 
@@ -15,7 +15,7 @@ export class KnownUpdates {
   readonly parts: ViewParts & { readonly members: () => readonly string[] };
 
   constructor(controllerId = "c1", replica = memoryReplica(() => now, controllerId)) {
-    const records = readRecords(replica);
+    const records = openRecords(replica);
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
     this.parts = {
       records,
@@ -59,10 +59,17 @@ export class KnownUpdates {
   /** Records the update at the rollout's present state. */
   async update({ view }: SteppedRollout): Promise<UpdateRecords> {
     const { name, spec, generation, progress, rows, reports, answers, owner } = view;
-    const statement = Statement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });
+    const statement = UpdateStatement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });
     const signed = { statement: JSON.stringify(statement), signature: "", signer: "" };
     const of = keys.update(name);
-    const head = { generation, hash: hashOf(statement), signed, createdAt: at, updatedAt: at, by: "operator ann" };
+    const head = {
+      generation,
+      hash: manifestHashOf(statement),
+      signed,
+      createdAt: at,
+      updatedAt: at,
+      by: "operator ann",
+    };
     await this.parts.records.write([
       { key: of.head, value: head },
       { key: of.owner, value: { ...owner, signed } },

@@ -1,4 +1,4 @@
-import type { Disk, DiskFile, FileOptions } from "#controller/store/durable-disk.ts";
+import type { StoreDisk, DiskFile, DiskFileOptions } from "#controller/store/durable-disk.ts";
 
 /** A fault in place of an operation: an error, or the machine dies in the middle of it and the operation never ends. */
 export type Mishap = "ENOSPC" | "EIO" | "die";
@@ -15,7 +15,7 @@ type Rename = { readonly name: string; readonly inode: Inode | undefined };
  * A disk in memory that loses unsynced data in a crash; `afterCrash` gives one possible state. Before each operation, `onOperation` gets its
  * word and path, and returns the fault to inject.
  */
-export class MemoryDisk implements Disk {
+export class MemoryDisk implements StoreDisk {
   readonly operations: string[] = [];
   onOperation: ((operation: string, count: number) => Mishap | undefined) | undefined;
   /** The share of a write that is done before it fails. */
@@ -24,7 +24,7 @@ export class MemoryDisk implements Disk {
   #durableNames = new Map<string, Inode>();
   #pendingNames: Rename[] = [];
 
-  readonly create = async (path: string, options?: FileOptions): Promise<DiskFile> => {
+  readonly create = async (path: string, options?: DiskFileOptions): Promise<DiskFile> => {
     await this.#step(`create ${path}`);
     if (this.#names.has(path)) throw errno("EEXIST");
     const inode: Inode = { content: Buffer.alloc(0), pending: [] };
@@ -32,7 +32,7 @@ export class MemoryDisk implements Disk {
     return this.#fileOf(inode, path, options);
   };
 
-  readonly edit = async (path: string, options?: FileOptions): Promise<DiskFile> => {
+  readonly edit = async (path: string, options?: DiskFileOptions): Promise<DiskFile> => {
     await this.#step(`edit ${path}`);
     return this.#fileOf(this.#inode(path), path, options);
   };
@@ -120,7 +120,7 @@ export class MemoryDisk implements Disk {
     return inode;
   }
 
-  #fileOf(inode: Inode, path: string, { isSynchronous = false }: FileOptions = {}): DiskFile {
+  #fileOf(inode: Inode, path: string, { isSynchronous = false }: DiskFileOptions = {}): DiskFile {
     const change = (one: Change): void => {
       inode.pending.push(one);
       inode.content = applied(inode.content, one);

@@ -1,4 +1,4 @@
-import type { UpdateSpec, Statement } from "#rollout/spec.ts";
+import type { UpdateSpec, UpdateStatement } from "#rollout/spec.ts";
 import type { Ended } from "#updater/ports.ts";
 import { statementOf, UpdateWorld } from "#support/update-world.ts";
 
@@ -30,7 +30,7 @@ export function systemPath(name: string): string {
   return `/nix/store/${"0".repeat(32)}-nixos-system-n1-${name}`;
 }
 
-export function nixosStatement(name: string, spec: Partial<UpdateSpec> | object = {}): Statement {
+export function nixosStatement(name: string, spec: Partial<UpdateSpec> | object = {}): UpdateStatement {
   const target = { flakeRef: "git+https://git.example.org/systems?ref=main", flakeRev: revOf(name) };
   return statementOf("", { target, ...spec }, { bundle: undefined });
 }

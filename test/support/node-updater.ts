@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { watch } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { targetIdOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import { targetIdOf, type SignedStatement, type UpdateStatement } from "#rollout/spec.ts";
 import { names } from "#updater/files.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports, Self } from "#updater/ports.ts";
@@ -20,7 +20,7 @@ export interface UpdaterNode {
   /** Brings the node to another target. */
   readonly move: (to: Present) => Promise<void>;
   /** Called before each step. @throws UpdateFailure */
-  readonly carryOut: (step: Step, statement: Statement) => Promise<Partial<Prepared> | void>;
+  readonly carryOut: (step: Step, statement: UpdateStatement) => Promise<Partial<Prepared> | void>;
   /** The contents that are missing on the node, if any. */
   readonly missing?: () => Missing | undefined;
 }
@@ -59,7 +59,7 @@ export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   }
 }
 
-function strategyOf({ present, move, carryOut, missing }: UpdaterNode, statement: Statement): UpdateStrategy {
+function strategyOf({ present, move, carryOut, missing }: UpdaterNode, statement: UpdateStatement): UpdateStrategy {
   const target = { id: targetIdOf(statement), version: statement.bundle?.version ?? present().version };
   const next = (): number => (present().generation ?? 1) + 1;
   return {

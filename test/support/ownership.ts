@@ -1,4 +1,4 @@
-import type { Ownership } from "#rollout/spec.ts";
+import type { OwnershipStatement } from "#rollout/spec.ts";
 
 /** An owner's statement as the bastion signs it. */
 export function ownershipOf({
@@ -7,6 +7,6 @@ export function ownershipOf({
   owner,
   epoch,
   signedAt = "2026-01-01T00:00:00.000Z",
-}: Pick<Ownership, "name" | "owner" | "epoch"> & Partial<Ownership>): Ownership {
+}: Pick<OwnershipStatement, "name" | "owner" | "epoch"> & Partial<OwnershipStatement>): OwnershipStatement {
   return { kind: "ClusterUpdateOwner", cluster, name, owner, epoch, signedAt };
 }

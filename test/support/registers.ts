@@ -4,7 +4,7 @@ import type { Merged } from "#crdt/lww-map.ts";
 import { nextStamp, witness, zero } from "#crdt/hlc.ts";
 import type { Stamp } from "#crdt/hlc.ts";
 import type { Register } from "#crdt/register.ts";
-import { contextOf, toWire } from "#crdt/version-vector.ts";
+import { causalContextOf, toWire } from "#crdt/version-vector.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 
 /** A key of each kind and a few plain ones: few enough that writes meet. */
@@ -63,7 +63,7 @@ export class Writer {
 
   write(changes: readonly (readonly [string, string | null])[], wall = 1): Transaction {
     this.#clock = nextStamp(this.#clock, wall);
-    const x = contextOf(this.map.vector, this.origin);
+    const x = causalContextOf(this.map.vector, this.origin);
     const seq = ++this.#seq;
     const registers = changes.map(([key, text]): Register => ({
       key,

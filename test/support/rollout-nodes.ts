@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { deliverUpdates } from "#agent/order-delivery.ts";
 import { openControllers } from "#api/ask.ts";
 import { createLog } from "#api/log.ts";
-import type { Failure } from "#rollout/records.ts";
+import type { FailureRecord } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import { updatesFolder } from "#updater/files.ts";
 import { readStatement } from "#updater/run.ts";
@@ -18,7 +18,7 @@ import { superviseUpdater } from "./node-updater.ts";
 /** The way a node answers a step. */
 export type Answer =
   /** As it should. */
-  { readonly ok: true } | { readonly ok: false; readonly failure: Failure };
+  { readonly ok: true } | { readonly ok: false; readonly failure: FailureRecord };
 
 export interface RolloutNodeOptions {
   readonly hostname: string;

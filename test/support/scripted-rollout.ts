@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { answerable, hookStateOf, reasonOf } from "#rollout/hooks.ts";
+import { answerable, hookStateOf, outcomeReason } from "#rollout/hooks.ts";
 import { Report, type RequestAction } from "#rollout/records.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { isUnbegun } from "#rollout/schedule.ts";
@@ -90,7 +90,7 @@ class ScriptedRollout {
       const [what = "", id = ""] = name.split(" ");
       const where = `${after}: ${name}`;
       if (what === "phases") expect(rollout.phases, where).to.equal(value);
-      else if (what === "tells") sameText(reasonOf(rollout.view), value, where);
+      else if (what === "tells") sameText(outcomeReason(rollout.view), value, where);
       else if (what === "hook") sameText(hookStateOf(rollout.view, id, rollout.row(id)).next, value, where);
       else if (what === "answerable") expect(answerable(rollout.view, id, rollout.row(id)), where).to.equal(value);
       else if (what === "unbegun") expect(isUnbegun(rollout.view, rollout.progress), where).to.equal(value);

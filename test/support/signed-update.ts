@@ -1,5 +1,5 @@
 import { signStatement } from "#pki/statement.ts";
-import { UpdateSpec, type Bundle, type SignedStatement, type Statement } from "#rollout/spec.ts";
+import { UpdateSpec, type Bundle, type SignedStatement, type UpdateStatement } from "#rollout/spec.ts";
 import type { z } from "zod";
 import type { TestCluster } from "./cluster.ts";
 import { ownershipOf } from "./ownership.ts";
@@ -10,7 +10,7 @@ export function signUpdate(
   name: string,
   { spec, bundle }: { readonly spec: z.input<typeof UpdateSpec>; readonly bundle?: Bundle },
 ): SignedStatement {
-  const statement: Statement = {
+  const statement: UpdateStatement = {
     kind: "ClusterUpdate",
     cluster: authority.cluster,
     name,

@@ -1,6 +1,6 @@
 import { decide } from "#rollout/decide.ts";
 import { fenceOf } from "#rollout/order.ts";
-import type { NodePhase, Progress, Report, NodeAssignment, RequestAction } from "#rollout/records.ts";
+import type { NodePhase, RolloutProgress, Report, NodeAssignment, RequestAction } from "#rollout/records.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import { hookKey, type RolloutNode, type RolloutInput } from "#rollout/rollout-input.ts";
 
@@ -138,7 +138,7 @@ export class SteppedRollout {
     return row;
   }
 
-  get progress(): Progress {
+  get progress(): RolloutProgress {
     if (!this.view.progress) throw new Error("there is no progress");
     return this.view.progress;
   }

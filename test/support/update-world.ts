@@ -10,7 +10,7 @@ import { NodeFiles } from "#support/node-files.ts";
 import { ownershipOf } from "#support/ownership.ts";
 import type { Order, OrderStep } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
-import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership } from "#rollout/spec.ts";
+import { updateKindOf, UpdateStatement, UpdateSpec, type Bundle, type OwnershipStatement } from "#rollout/spec.ts";
 
 /** The behaviour of a version on the node. */
 export interface Behaviour {
@@ -42,8 +42,8 @@ export function bundleOf(version: string, fields: Partial<Bundle> = {}): Bundle 
   };
 }
 
-export function statementOf(version: string, spec: object = {}, fields: object = {}): Statement {
-  return Statement.parse({
+export function statementOf(version: string, spec: object = {}, fields: object = {}): UpdateStatement {
+  return UpdateStatement.parse({
     kind: "ClusterUpdate",
     cluster: "test",
     name: "u1",
@@ -118,12 +118,15 @@ export class UpdateWorld {
   /** Gives an order. The bastion signed the manifest and the owner, by default. */
   order(
     step: OrderStep,
-    statement: Statement,
+    statement: UpdateStatement,
     fence: Partial<FencingToken> = {},
     {
       signature = "c2lnbmVk",
       owner = {},
-    }: { readonly signature?: string; readonly owner?: Partial<Ownership> & { readonly signature?: string } } = {},
+    }: {
+      readonly signature?: string;
+      readonly owner?: Partial<OwnershipStatement> & { readonly signature?: string };
+    } = {},
   ): void {
     const given = { name: statement.name, epoch: 1, owner: "c1", generation: 1, seq: 1, ...fence };
     const order: Order = {
@@ -161,7 +164,7 @@ export class UpdateWorld {
       },
       present: (brings) => (brings === "system" ? presentSystem(ports, folder) : presentRuntime(ports)),
       strategyOf: (statement) =>
-        bringsOf(statement.spec) === "runtime"
+        updateKindOf(statement.spec) === "runtime"
           ? runtimeStrategy({ ports, log, statement, folder, statusFile, arch: "x86_64" })
           : nixosStrategy({ ports, statement, folder, statusFile, hostName: "n1" }),
     }).run();
@@ -179,7 +182,7 @@ export class UpdateWorld {
   }
 
   /** Gives orders one after the other, each after the one before is carried out. */
-  async give(statement: Statement, ...steps: readonly OrderStep[]): Promise<void> {
+  async give(statement: UpdateStatement, ...steps: readonly OrderStep[]): Promise<void> {
     for (const step of steps) {
       this.order(step, statement, { seq: (this.report()?.fence.seq ?? 0) + 1 });
       await this.live();

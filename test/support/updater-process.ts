@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Failure } from "#rollout/records.ts";
+import type { FailureRecord } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import { names } from "#updater/files.ts";
 import type { Journal } from "#updater/journal.ts";
@@ -10,7 +10,7 @@ import { superviseUpdater } from "./node-updater.ts";
 /** Faults of a node. */
 export interface UpdaterBehaviour {
   /** The failure of a version after the bastion's confirmation. */
-  readonly hold?: Failure;
+  readonly hold?: FailureRecord;
 }
 
 /**

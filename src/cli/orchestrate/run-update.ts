@@ -6,7 +6,7 @@ import { makeFolder } from "#base/folder.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { sshParams } from "#rollout/over-ssh.ts";
-import { selectionFaults, selectNodes } from "#rollout/selection.ts";
+import { selectionFaults, matchSelector } from "#rollout/selection.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/rollout-input.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
@@ -49,7 +49,7 @@ export function paramsFor(
   { bundle, isBack }: { readonly bundle: Bundle | undefined; readonly isBack: boolean },
 ): ReturnType<typeof sshParams> {
   const nodes = roster.map(rolloutNode);
-  const chosen = selectNodes(nodes, spec.selector);
+  const chosen = matchSelector(nodes, spec.selector);
   if (chosen.length === 0)
     throw new KcoreError({
       code: "TARGET_EMPTY",

@@ -8,7 +8,7 @@ import type { RunTasks } from "#base/tasks.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
+import { updateKindOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { builtRuntimes, buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";
 import { checkExport } from "#runtime/check-export.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
@@ -65,7 +65,7 @@ export async function bundleFor(
   tasks: RunTasks,
 ): Promise<FoundBundle | undefined> {
   const { version, bundle: sha256 } = target;
-  if (bringsOf({ target }) === "runtime") return findBundle({ version, sha256, file }, { tasks });
+  if (updateKindOf({ target }) === "runtime") return findBundle({ version, sha256, file }, { tasks });
   if (file === undefined) return undefined;
   throw new KcoreError({
     code: "USAGE",

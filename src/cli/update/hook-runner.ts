@@ -11,7 +11,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { bastionHooks, type BastionHook } from "#rollout/hooks.ts";
-import { Statement, type UpdateSpec } from "#rollout/spec.ts";
+import { UpdateStatement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
@@ -119,7 +119,7 @@ async function runRequested(
 /** The spec that the bastion signed: a controller cannot make this machine run another command. @throws KcoreError UPDATE_UNSIGNED */
 function signedSpec({ cluster, name }: HookRunnerOptions, { signed }: UpdateView): UpdateSpec {
   const { rootPem, cluster: own } = cluster;
-  const statement = Statement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
+  const statement = UpdateStatement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
   if (statement.success && statement.data.name === name) return statement.data.spec;
   throw new KcoreError({ code: "UPDATE_UNSIGNED", message: `the signed update is not “${name}”` });
 }

@@ -8,7 +8,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
-import type { SignedStatement, Ownership, Statement } from "#rollout/spec.ts";
+import type { SignedStatement, OwnershipStatement, UpdateStatement } from "#rollout/spec.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { checkClock, type Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, findUpdate, getUpdate, type UpdateManifest } from "./ask-updates.ts";
@@ -175,7 +175,7 @@ export async function openSigner(cluster: Cluster, passphraseFile: string | unde
   await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   await renewOperatorIfNeeded(folder, authority, Date.now());
-  const sign = (statement: Statement | Ownership): SignedStatement =>
+  const sign = (statement: UpdateStatement | OwnershipStatement): SignedStatement =>
     signStatement(JSON.stringify(statement), authority);
   const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
   return {

@@ -1,11 +1,12 @@
 import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
-import { endOf, readEnd } from "#crdt/merge-kind.ts";
+import { lastsUntil, readNotAfter } from "#crdt/merge-kind.ts";
 import { Refused } from "./refused.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
 
-interface Gone {
+/** The time, the author and the reason of a revocation. */
+interface RevocationFields {
   readonly at: string;
   readonly by: string;
   readonly reason: string;
@@ -19,9 +20,9 @@ interface Holder {
   readonly id: string;
 }
 
-/** A margin for clocks, which differ by less. */
-const dayMs = 86_400_000;
-/** A transaction holds 500 changes (replica/writer.ts); each certificate takes two. */
+/** The clocks of controllers differ by less. */
+const clockMarginMs = 86_400_000;
+/** The most certificates to forget in a transaction, which holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
 export function watchCertificates(records: Records, clock: () => number) {
@@ -55,7 +56,8 @@ export function watchCertificates(records: Records, clock: () => number) {
   // `stands`, since a revocation that this version cannot read counts, too.
   const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
-  const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
+  /** The serial of a node's or a sub-CA's certificate that is in use; undefined for other roles. */
+  const currentSerialOf = ({ role, id }: CertificateRecordValue): string | undefined => {
     if (role === "node") return records.value("reg", keys.node(id).reg)?.serial;
     return role === "sub-ca" ? records.value("subCa", keys.controller(id).subCa)?.serial : undefined;
   };
@@ -66,8 +68,8 @@ export function watchCertificates(records: Records, clock: () => number) {
     return isAnyOperatorRecorded;
   };
   /**
-   * The time from which a key's revocation is not needed, ms since 1970; Infinity unless the key is a node's alone. A node's key
-   * without records is not accepted anyway.
+   * The time from which a key's revocation is not needed, ms since 1970; Infinity unless all records of the key are of nodes. From then
+   * on the records are deleted, and a node's key without records is not accepted.
    */
   const endOfKey = (spki: string): number => {
     const known = recordsOf(spki);
@@ -78,29 +80,30 @@ export function watchCertificates(records: Records, clock: () => number) {
   /** Whether a key stays revoked until `end`: a stolen controller could write a revocation that ends sooner, and delete it then. */
   const isRevokedUntil = (spki: string, end: number): boolean => {
     const standing = records.replica.get(keys.revoked(spki));
-    return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
+    return isRevoked(spki) && (standing === undefined || lastsUntil(standing) >= end);
   };
-  const changesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): RegisterChange[] =>
+  const changesToRevokeKeys = (spkis: Iterable<string>, revocation: RevocationFields): RegisterChange[] =>
     [...new Set(spkis)].flatMap((spki) => {
       const end = endOfKey(spki);
       if (isRevokedUntil(spki, end)) return [];
       const until = end === Infinity ? {} : { notAfter: new Date(end).toISOString() };
-      return [{ key: keys.revoked(spki), value: { ...gone, ...until } }];
+      return [{ key: keys.revoked(spki), value: { ...revocation, ...until } }];
     });
-  const hasEnded = (record: CertificateRecordValue): boolean => graceOf(record) < clock() - dayMs;
+  const hasEnded = (record: CertificateRecordValue): boolean => graceOf(record) < clock() - clockMarginMs;
   const haveEnded = (spki: string): boolean => recordsOf(spki).every(hasEnded);
+  /** Whether a record may be deleted. The last records of an operator's key stay, and those of a key whose revocation stays. */
   const isForgettable = (record: CertificateRecordValue): boolean =>
     hasEnded(record) &&
     !(record.role === "operator" && haveEnded(record.spki)) &&
-    !isRevokedUntil(record.spki, clock() - dayMs);
+    !isRevokedUntil(record.spki, clock() - clockMarginMs);
 
   return {
     isRecorded,
     isRevoked,
     hasOperators,
     /**
-     * Whether a node may use this key: it registered with the key, or an operator or a renewal recorded the key for it.
-     * A valid certificate alone is not enough, or a stolen sub-CA could invent nodes (S-10).
+     * Whether a node may use this key: it registered with the key, or an operator or a renewal recorded the key for it. A valid certificate
+     * alone suffices only before the first registration in a cluster without operators: a stolen sub-CA could invent nodes (S-10).
      */
     isOfNode: (id: string, spki: string, registered: string | undefined): boolean =>
       registered === spki || isRecorded(spki, "node", id) || (registered === undefined && !hasOperators()),
@@ -126,6 +129,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       const over = new Set(due.map(({ value }) => value.spki).filter((spki) => isRevoked(spki) && haveEnded(spki)));
       return [...due.map(({ key }) => key), ...[...over].map(keys.revoked)].map((key) => ({ key, value: undefined }));
     },
+    /** Revokes a key for ever, by its fingerprint or a certificate's serial. @throws Refused CERTIFICATE_UNKNOWN */
     async revoke({
       serial,
       spki: given,
@@ -147,26 +151,26 @@ export function watchCertificates(records: Records, clock: () => number) {
       await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
       return { spki, serials, result: "created" };
     },
-    /** Changes that revoke all keys of a node or controller, and those of a controller's sub-CAs. */
+    /** Changes that revoke all keys of a node or controller, and the keys of a controller's sub-CAs. */
     changesToRevoke(
       role: "controller" | "node",
       id: string,
       more: readonly (string | undefined)[],
-      gone: Gone,
+      revocation: RevocationFields,
     ): RegisterChange[] {
       // A removed controller must not be able to sign valid certificates.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
-      return changesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
+      return changesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], revocation);
     },
     /** Changes that revoke every key of a node other than `spki`, which replaces them. */
     changesToSupersede(id: string, spki: string, by: string): RegisterChange[] {
       const registered = records.value("reg", keys.node(id).reg)?.key;
       const former = [...recordedKeys("node", id), ...(registered === undefined ? [] : [registered])];
-      const gone = { at: new Date(clock()).toISOString(), by, reason: `replaced by the key ${spki}` };
+      const revocation = { at: new Date(clock()).toISOString(), by, reason: `replaced by the key ${spki}` };
       return changesToRevokeKeys(
         former.filter((key) => key !== spki),
-        gone,
+        revocation,
       );
     },
     /** All certificates, or those of one holder. */
@@ -185,7 +189,7 @@ export function watchCertificates(records: Records, clock: () => number) {
           notAfter: value.notAfter,
           issued: value.issued,
           status: revoked ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
-          current: currentKeyOf(value) === serial,
+          current: currentSerialOf(value) === serial,
           ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
         };
       }
@@ -199,7 +203,7 @@ export function watchCertificates(records: Records, clock: () => number) {
  * never be deleted.
  */
 function graceOf({ notAfter }: CertificateRecordValue): number {
-  return graceEnd(new Date(readEnd(notAfter)));
+  return graceEnd(new Date(readNotAfter(notAfter)));
 }
 
 function add(sets: Map<string, Set<string>>, key: string, value: string): void {

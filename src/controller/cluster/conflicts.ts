@@ -7,7 +7,7 @@ import { encodeDot } from "./dots.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import type { Rejects } from "./rejects.ts";
-import { isKnown, isSecret, mergeKindOf, type ApprovalRecord } from "./registers.ts";
+import { isKnown, isSecretKey, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
 interface ConflictParts {
   readonly records: Records;
@@ -58,6 +58,7 @@ function valueOf(text: string | null): unknown {
   }
 }
 
+/** The open conflicts, and the host names that several nodes share. */
 export function listConflicts({ records, rejects }: ConflictParts, names: NodeNames): z.input<typeof ConflictList> {
   return {
     conflicts: records.replica.conflicts().map((conflict) => viewConflict(conflict, rejects)),
@@ -74,8 +75,8 @@ export async function ackConflict(records: Records, id: string): Promise<{ resul
 }
 
 /**
- * Deletes the register of each loss's id (`lossId`), which acknowledges the loss on every controller. The key itself is not
- * written, or an acknowledgement could win over a concurrent change elsewhere.
+ * The changes that delete the register of each loss's id (`lossId`), which acknowledges the loss on every controller. The key itself is
+ * not written, or an acknowledgement could win over a concurrent change elsewhere.
  */
 function changesToClose(conflict: ConflictRecord): RegisterChange[] {
   return closingKeys(conflict).map((key) => ({ key, value: undefined }));
@@ -92,7 +93,7 @@ export async function takeLoser(
 ): Promise<{ result: "updated"; dot: string }> {
   const conflict = findConflict(records, id);
   const { key, loser } = asItStands(conflict, rejects);
-  if (isSecret(key)) {
+  if (isSecretKey(key)) {
     const hint = `write the one that is right, then: kcore conflict ack ${id}`;
     throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: the losing value is not given out`, hint);
   }
@@ -110,22 +111,22 @@ export async function takeLoser(
     );
   }
   const lost = loser.text === null ? undefined : valueOf(loser.text);
-  const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;
+  const decision = kind === "approval" ? inNextEpoch(records, key, lost, by) : undefined;
   const dot = await records.write([
-    { key, value: decided ?? lost },
-    ...(decided ? rejects.changesOf(key.split("/")[1] ?? "", decided) : []),
+    { key, value: decision ?? lost },
+    ...(decision ? rejects.changesOf(key.split("/")[1] ?? "", decision) : []),
     ...changesToClose(conflict),
   ]);
   return { result: "updated", dot };
 }
 
 /** The losing decision in the next epoch: in the present one the winner of an approval would win again. */
-function approveAnew(records: Records, key: string, lost: unknown, by: string): ApprovalRecord {
+function inNextEpoch(records: Records, key: string, lost: unknown, by: string): ApprovalRecord {
   const epoch = (records.value("approval", key)?.epoch ?? 0) + 1;
   return { ...(lost as ApprovalRecord), epoch, by };
 }
 
-/** Finds a conflict by its id, or by an unambiguous beginning of it. */
+/** Finds a conflict by its id, or by an unambiguous beginning of at least 4 characters. @throws Refused CONFLICT_UNKNOWN */
 function findConflict(records: Records, id: string): ConflictRecord {
   const open = records.replica.conflicts();
   const found = open.filter((conflict) => conflict.id === id || (id.length >= 4 && conflict.id.startsWith(id)));

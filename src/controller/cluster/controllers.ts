@@ -11,7 +11,7 @@ import type { Records, RegisterChange } from "./records.ts";
 import { keys } from "./registers.ts";
 
 /** The controllers of the cluster. Operators decide on membership; each controller writes the other registers about itself. */
-export type Controllers = ReturnType<typeof manageControllers>;
+export type ClusterControllers = ReturnType<typeof manageControllers>;
 
 export interface ControllersOptions {
   readonly records: Records;
@@ -38,7 +38,7 @@ export function manageControllers(options: ControllersOptions) {
   const authOf = (id: string) => records.get("auth", keys.controller(id).auth);
   const addressOf = (id: string): string | undefined =>
     records.value("addr", keys.controller(id).addr)?.address ?? authOf(id)?.value.address;
-  /** The setting of this controller, and those that the others published. */
+  /** Each controller's setting of manual approval: this controller's own, and the published ones of the others. */
   const settings = (): { readonly controllerId: string; readonly requireManualApproval: boolean }[] => {
     const others = members()
       .filter((id) => id !== controllerId)
@@ -49,9 +49,10 @@ export function manageControllers(options: ControllersOptions) {
     return [{ controllerId, requireManualApproval }, ...others];
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
-  /** The record of this controller's certificate if its own sub-CA renewed it (ADR 0516); the bastion records those that it issues. */
+  /** The record of this controller's certificate if its own sub-CA renewed it (ADR 0516); the bastion records the certificates that it issues. */
   const changesToRecordOwn = (chain: string): readonly RegisterChange[] => {
     const entry = inventoryEntry(chain);
+    // A controller's sub-CA names the controller in its subjectAltName; the bastion's sub-CA has none.
     if (entry === undefined || certificatesOf(chain)[1]?.subjectAltName === undefined) return [];
     const { serial, ...record } = entry;
     const issued = new Date(clock()).toISOString();
@@ -118,11 +119,11 @@ export function manageControllers(options: ControllersOptions) {
           behind: peer.behind,
           ahead: peer.ahead,
           ...omitUndefined({ rttMs: peer.rttMs, clockOffsetMs: peer.offsetMs }),
-          phi: Number.isFinite(peer.phi) ? peer.phi : 1000,
+          phi: peer.phi,
           lastContact: contactOf(peer.id),
         };
       }),
-    /** Registers a controller before it starts (docs/replication.md, Coming and going). */
+    /** Registers a controller before it starts (docs/replication.md, Coming and going). @throws Refused KEY_REVOKED */
     async register(
       id: string,
       { spki, next, address, dc: where }: z.output<typeof ControllerRegistration>,
@@ -135,6 +136,7 @@ export function manageControllers(options: ControllersOptions) {
       const value = { spki, dc: where, at, ...omitUndefined({ next }) };
       return records.put([{ key, value: { ...value, ...omitUndefined({ address }) } }]);
     },
+    /** Deletes a controller's registers and revokes its keys. @throws Refused CONTROLLER_UNKNOWN */
     async remove(id: string, by: string, reason: string): Promise<Written> {
       const auth = authOf(id);
       if (!auth)
@@ -147,7 +149,7 @@ export function manageControllers(options: ControllersOptions) {
       const revoked = certificates.changesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
       return { result: "deleted", dot: await records.write([...former, ...revoked]) };
     },
-    /** Writes those of this controller's own registers that have changed. */
+    /** Writes this controller's own registers that have changed. */
     async publish(): Promise<void> {
       const of = keys.controller(controllerId);
       const address = options.address();
@@ -171,7 +173,7 @@ function stateOf(peer: PeerStatus | undefined): PeerView["state"] {
   return peer.health === "up" ? "connected" : peer.health;
 }
 
-/** The reason why a peer is not in step, in words. */
+/** The reason why a peer is not in step, in words; undefined if it is. */
 function troubleOf({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
   if (refusal) return `it refuses us: ${refusal.message} (${refusal.code})`;
   if (state !== "connected") return "it is not connected";

@@ -14,12 +14,13 @@ const Beat = z.object({
 });
 type Beat = z.infer<typeof Beat>;
 
-/** A node's last heartbeat to this controller, in the form that is saved for its restart. */
+/** A node's last heartbeat to this controller, in the form that is saved for the controller's restart. */
 export const HeardLife = z.object({ id: z.string(), beat: Beat, isStale: z.boolean() });
 export type HeardLife = z.infer<typeof HeardLife>;
 
 /** A node's liveness, from its latest heartbeat to any controller. */
 export interface Life {
+  /** Ms since 1970; 0: not heard since this controller started. */
   readonly lastSeenAt: number;
   readonly isReady: boolean;
   readonly reason?: string;
@@ -30,7 +31,7 @@ export interface Life {
  * The nodes' liveness: soft state, which is no register and in no journal. Each controller shares the heartbeats that it
  * received: a change at once, others at intervals. The latest heartbeat counts.
  */
-export type Liveness = ReturnType<typeof watchLiveness>;
+export type Liveness = ReturnType<typeof watchNodeLives>;
 
 export interface LivenessOptions {
   readonly replica: Pick<Replica, "shareSoft" | "softKeys" | "softValues">;
@@ -40,11 +41,12 @@ export interface LivenessOptions {
   readonly monotonic: () => number;
 }
 
-export function watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic }: LivenessOptions) {
+export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, monotonic }: LivenessOptions) {
   const boot = clock();
   let seq = 0;
   const own = new Map<string, { readonly beat: Beat; readonly heardMono: number; readonly sharedMono: number }>();
-  const shown = new Map<string, boolean>();
+  /** Whether each node was ready at the last call of `changed`. */
+  const wasReady = new Map<string, boolean>();
   const shareEveryMs = Math.min(15_000, staleAfterMs / 6);
 
   const note = (id: string, beat: Beat): void => {
@@ -56,11 +58,11 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     if (isDue) replica.shareSoft(`${prefix}${id}`, boot, ++seq, beat as Json);
   };
   const latest = (id: string): { readonly beat: Beat; readonly ageMs: number } | undefined => {
-    const mine = own.get(id);
+    const direct = own.get(id);
     const other = heardByOthers(id);
-    if (mine && (!other || mine.beat.at >= other.beat.at))
-      return { beat: mine.beat, ageMs: monotonic() - mine.heardMono };
-    // A delayed message brought a heartbeat that was old already.
+    if (direct && (!other || direct.beat.at >= other.beat.at))
+      return { beat: direct.beat, ageMs: monotonic() - direct.heardMono };
+    // A delayed message may have brought a heartbeat that was old already, so the greater age counts.
     return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
   };
   const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
@@ -88,6 +90,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
   };
 
   return {
+    /** Called for each heartbeat of a node, and for its registration. */
     hear: (id: string, { usage, health }: Pick<Heartbeat, "usage" | "health"> = {}): void =>
       note(id, {
         at: clock(),
@@ -95,19 +98,19 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
         ...omitUndefined({ usage }),
       }),
-    /** The node's agent announced its stop. */
-    bury: (id: string): void => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
+    /** Called when a node's agent announces its stop. */
+    stopped: (id: string): void => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,
     /** Nodes whose readiness has changed since the last call, for watches. */
     changed(): readonly string[] {
       const ids = new Set(own.keys());
       for (const key of replica.softKeys()) if (key.startsWith(prefix)) ids.add(key.slice(prefix.length));
       const news: string[] = [];
-      for (const id of shown.keys()) if (!ids.has(id)) shown.delete(id);
+      for (const id of wasReady.keys()) if (!ids.has(id)) wasReady.delete(id);
       for (const id of ids) {
         const { isReady } = lifeOf(id);
-        if (shown.get(id) !== isReady) news.push(id);
-        shown.set(id, isReady);
+        if (wasReady.get(id) !== isReady) news.push(id);
+        wasReady.set(id, isReady);
       }
       return news;
     },
@@ -118,7 +121,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         beat,
         isStale: monotonic() - heardMono > staleAfterMs,
       })),
-    /** Takes over the heartbeats from before a restart; a node that was alive gets the full time until its next heartbeat. */
+    /** Takes over the heartbeats from before a restart; a node that was not stale gets the full time until its next heartbeat. */
     recall(lives: readonly HeardLife[]): void {
       for (const { id, beat, isStale } of lives) {
         const heardMono = isStale ? -Infinity : monotonic();
@@ -131,7 +134,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
 
 const checked = new WeakMap<object, Beat | undefined>();
 
-/** A heartbeat that another controller shared; checked once, since `changed` reads all of them repeatedly. */
+/** A heartbeat that another controller shared; undefined if malformed. Checked once, since `changed` reads all heartbeats repeatedly. */
 function beatOf(value: Json): Beat | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (!checked.has(value)) checked.set(value, Beat.safeParse(value).data);

@@ -8,7 +8,7 @@ import {
   sinceOf,
   admissionOf,
   type NodeParts,
-  type Admission,
+  type NodeAdmission,
 } from "./node-view.ts";
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
@@ -20,15 +20,15 @@ export type NodeNames = ReturnType<typeof watchNodeNames>;
 const shortestPrefix = 4;
 
 export function watchNodeNames(records: Records) {
-  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly admission: Admission }>();
-  /** `name/id`: an id has no slash, so a slash in a name does not matter. */
-  const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
-  const isPlaced = (place: string): boolean => {
-    const id = place.slice(place.lastIndexOf("/") + 1);
+  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly admission: NodeAdmission }>();
+  /** The index's entry, `name/id`: an id has no slash, so a slash in a name does not matter. */
+  const entryOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
+  const isCurrent = (entry: string): boolean => {
+    const id = entry.slice(entry.lastIndexOf("/") + 1);
     const node = nodes.get(id);
-    return node !== undefined && placeOf(id, node.name) === place;
+    return node !== undefined && entryOf(id, node.name) === entry;
   };
-  const order = new KeyIndex(isPlaced);
+  const order = new KeyIndex(isCurrent);
   const byName = new Map<string, Set<string>>();
   const forget = (id: string): void => {
     const name = nodes.get(id)?.name.toLowerCase() ?? "";
@@ -43,7 +43,7 @@ export function watchNodeNames(records: Records) {
     if (!parts || name === undefined) return;
     nodes.set(id, { name, since: sinceOf(parts), admission: admissionOf(parts) });
     if (!isRenamed) return;
-    order.add(placeOf(id, name));
+    order.add(entryOf(id, name));
     byName.set(name.toLowerCase(), (byName.get(name.toLowerCase()) ?? new Set()).add(id));
   };
   for (const [id, parts] of gatherNodes(records)) note(id, parts);
@@ -62,16 +62,16 @@ export function watchNodeNames(records: Records) {
   return {
     of,
     /** All nodes that are shown, in the order of their names. */
-    *all(): Iterable<{ readonly id: string; readonly admission: Admission }> {
-      for (const place of order.withPrefix("")) {
-        const id = place.slice(place.lastIndexOf("/") + 1);
+    *all(): Iterable<{ readonly id: string; readonly admission: NodeAdmission }> {
+      for (const entry of order.withPrefix("")) {
+        const id = entry.slice(entry.lastIndexOf("/") + 1);
         const node = nodes.get(id);
         if (node && isPlaced(place)) yield { id, admission: node.admission };
       }
     },
-    /** The nodes with a name, in upper or lower case; the node that was written first keeps the name and comes first. */
+    /** The ids of the nodes with this name, in upper or lower case; the node that registered first keeps the name and comes first. */
     sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
-    /** The names that several nodes share, in lower case, with these nodes. */
+    /** Each name, in lower case, that several nodes share, with their ids as `sharing` orders them. */
     shared: (): ReadonlyMap<string, readonly string[]> =>
       new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
     /**
@@ -85,12 +85,12 @@ export function watchNodeNames(records: Records) {
       const begun = word.length < shortestPrefix ? [] : [...nodes.keys()].filter((id) => id.startsWith(word));
       const [only, ...more] = new Set([...named, ...begun]);
       if (only === undefined)
-        throw unknown(
+        throw unknownNode(
           word,
           [...nodes].flatMap(([id, { name }]) => [name, id]),
         );
       if (more.length > 0)
-        throw ambiguous(
+        throw ambiguousNode(
           word,
           [only, ...more].map((id) => `${id}  ${of(id)}`),
         );
@@ -100,12 +100,12 @@ export function watchNodeNames(records: Records) {
   };
 }
 
-function unknown(word: string, names: readonly string[]): Refused {
+function unknownNode(word: string, names: readonly string[]): Refused {
   const hint = suggestHint(word, names, "kcore get nodes");
   return new Refused(404, "NODE_UNKNOWN", `the cluster knows no node “${word}”`, hint);
 }
 
-function ambiguous(word: string, candidates: readonly string[]): Refused {
+function ambiguousNode(word: string, candidates: readonly string[]): Refused {
   const message = `“${word}” fits ${candidates.length} nodes`;
   return new Refused(409, "NODE_AMBIGUOUS", message, "give the id of the one that is meant", candidates.join("\n"));
 }

@@ -1,19 +1,20 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Life, Liveness } from "./node-lives.ts";
-import type { Found, Records } from "./records.ts";
+import type { ParsedRegister, Records } from "./records.ts";
 import { approvalOf, readReject } from "./rejects.ts";
-import { keys, kindOf, type ApprovalRecord, type Registered, type RejectRecord } from "./registers.ts";
+import { keys, registerKindOf, type ApprovalRecord, type RegistrationRecord, type RejectRecord } from "./registers.ts";
 
 /** All registers of one node, by kind. */
 export interface NodeParts {
   readonly id: string;
-  reg?: Found<Registered>;
-  approval?: Found<ApprovalRecord>;
-  /** The standing rejects; one is enough. */
-  rejects: readonly Found<RejectRecord>[];
-  expected?: Found<Expected>;
+  reg?: ParsedRegister<RegistrationRecord>;
+  approval?: ParsedRegister<ApprovalRecord>;
+  /** The rejects that no approve has deleted, the newest last; one suffices. */
+  rejects: readonly ParsedRegister<RejectRecord>[];
+  expected?: ParsedRegister<Expected>;
   removed: boolean;
+  /** The operators' labels; null hides a label that the node registered with. */
   readonly labels: Map<string, string | null>;
   readonly taints: Map<string, Taint>;
 }
@@ -25,12 +26,12 @@ export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<str
     const [, id = "", , name = ""] = splitKey(key);
     let parts = nodes.get(id);
     if (!parts) nodes.set(id, (parts = emptyParts(id)));
-    take(records, parts, key, name);
+    addRegister(records, parts, key, name);
   };
   for (const [key] of records.replica.entries(prefix)) gather(key);
   // The key alone shows that a node is rejected or removed: a newer version may have written the value.
   for (const key of records.replica.unreadable(prefix))
-    if (["reject", "nodeRemoved"].includes(kindOf(key) ?? "")) gather(key);
+    if (["reject", "nodeRemoved"].includes(registerKindOf(key) ?? "")) gather(key);
   return nodes;
 }
 
@@ -38,8 +39,8 @@ export function emptyParts(id: string): NodeParts {
   return { id, rejects: [], removed: false, labels: new Map(), taints: new Map() };
 }
 
-function take(records: Records, parts: NodeParts, key: string, name: string): void {
-  switch (kindOf(key)) {
+function addRegister(records: Records, parts: NodeParts, key: string, name: string): void {
+  switch (registerKindOf(key)) {
     case "reg":
       parts.reg = records.get("reg", key) ?? parts.reg!;
       break;
@@ -73,7 +74,7 @@ function splitKey(key: string): readonly string[] {
   return [kind, id, group, rest.join("/")];
 }
 
-export function statusOf(parts: NodeParts, life: Life): NodeStatus {
+export function nodeStatusOf(parts: NodeParts, life: Life): NodeStatus {
   const admission = admissionOf(parts);
   if (admission !== "approved") return admission;
   return life.isReady ? "ready" : "not-ready";
@@ -84,7 +85,7 @@ export function hostnameOf({ reg, expected, id }: NodeParts): string {
   return reg?.value.hostname ?? expected?.value.name ?? id;
 }
 
-export function viewOf(
+export function nodeViewOf(
   parts: NodeParts,
   context: {
     readonly life: Life;
@@ -96,7 +97,7 @@ export function viewOf(
   const { id, reg, expected } = parts;
   const { life, conflicts, sharing } = context;
   const nameConflict = nameConflictOf(id, sharing);
-  const status = statusOf(parts, life);
+  const status = nodeStatusOf(parts, life);
   const registered = reg?.value;
   return {
     id,
@@ -137,7 +138,7 @@ export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   return Object.fromEntries(all);
 }
 
-/** The time of a node's first registration, or of its expected record; of nodes that share a name the earliest keeps it. */
+/** The time of a node's first registration, or of its expected record, ISO 8601. Of nodes that share a name the earliest keeps it. */
 export function sinceOf({ reg, expected }: NodeParts): string {
   return reg?.value.registeredAt ?? expected?.at ?? "";
 }
@@ -166,7 +167,7 @@ export function* listNodes(
   for (const { id } of names.all()) {
     const parts = partsOf(records, id);
     if (!parts || !isShown(parts)) continue;
-    yield viewOf(parts, {
+    yield nodeViewOf(parts, {
       life: lives.of(id),
       conflicts: conflicts.get(id) ?? 0,
       sharing: shared.get(hostnameOf(parts).toLowerCase()) ?? [],
@@ -174,16 +175,16 @@ export function* listNodes(
   }
 }
 
-/** The decision about a node, independent of its liveness. */
-export type Admission = "unknown" | "pending" | "rejected" | "approved";
+/** The decision about a node, independent of its liveness; `unknown` until the node registers, unless it is rejected. */
+export type NodeAdmission = "unknown" | "pending" | "rejected" | "approved";
 
-export function admissionOf(parts: NodeParts): Admission {
+export function admissionOf(parts: NodeParts): NodeAdmission {
   const approval = approvalOf(parts);
   if (approval === "rejected") return "rejected";
   return parts.reg ? approval : "unknown";
 }
 
-/** Whether the node is listed: it is not removed, and more than labels, roles or taints are known of it. */
+/** Whether the node is listed: it is not removed, and more than labels and taints are known of it. */
 export function isShown({ removed, reg, expected, approval, rejects }: NodeParts): boolean {
   return !removed && (reg !== undefined || expected !== undefined || approval !== undefined || rejects.length > 0);
 }

@@ -10,7 +10,7 @@ import type {
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { comesBack, Refused } from "./refused.ts";
+import { bringBackHint, Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
 import type { Liveness } from "./node-lives.ts";
@@ -21,13 +21,13 @@ import {
   listNodes,
   hostnameOf,
   partsOf,
-  statusOf,
-  viewOf,
+  nodeStatusOf,
+  nodeViewOf,
   type NodeParts,
 } from "./node-view.ts";
 import type { NodeNames } from "./node-names.ts";
 import type { Records, RegisterChange } from "./records.ts";
-import { approvalOf, type Decision, type Rejects } from "./rejects.ts";
+import { approvalOf, type ApprovalDecision, type Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
 /** A node as its connection's certificate proves it. */
@@ -61,20 +61,21 @@ export function manageNodes(options: NodesOptions) {
   const replyTo = (parts: NodeParts): HeartbeatReply => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
-    status: statusOf(parts, liveness.of(parts.id)),
+    status: nodeStatusOf(parts, liveness.of(parts.id)),
     controllerId,
     controllers: endpoints(),
     ...rotationOf(records),
   });
+  /** @throws Refused NODE_UNKNOWN, NODE_REMOVED */
   const known = (id: string): NodeParts => {
     const parts = partsOf(records, id);
-    if (parts?.removed === true) throw removed(id);
+    if (parts?.removed === true) throw refusalOfRemoved(id);
     if (parts && isShown(parts)) return parts;
     throw new Refused(404, "NODE_UNKNOWN", `no node ${id} has registered`, "kcore get nodes");
   };
   const view = (id: string): NodeView => {
     const parts = known(id);
-    return viewOf(parts, {
+    return nodeViewOf(parts, {
       life: liveness.of(id),
       conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
       sharing: names.sharing(hostnameOf(parts)),
@@ -96,6 +97,7 @@ export function manageNodes(options: NodesOptions) {
   };
 
   return {
+    /** Writes a node's registration, which approves the node unless approval is manual. @throws Refused KEY_UNREGISTERED */
     async register(caller: Caller, { nodeId: id, net, storage, ...facts }: Registration): Promise<HeartbeatReply> {
       const parts = partsOf(records, id);
       const before = parts?.reg?.value;
@@ -138,7 +140,7 @@ export function manageNodes(options: NodesOptions) {
     },
     goodbye(caller: Caller): HeartbeatReply {
       const parts = own(caller);
-      liveness.bury(caller.id);
+      liveness.stopped(caller.id);
       return replyTo(parts);
     },
     /** All listed nodes, in the order of their names. */
@@ -153,7 +155,7 @@ export function manageNodes(options: NodesOptions) {
     /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
     find: (word: string): NodeView => view(names.find(word)),
     get: (id: string): NodeDetail => detailOf(known(id), view(id), options),
-    async setApproval(id: string, decision: Decision): Promise<NodeView> {
+    async setApproval(id: string, decision: ApprovalDecision): Promise<NodeView> {
       known(id);
       const changes = rejects.decide(id, decision);
       if (changes.length > 0) await records.write(changes);
@@ -185,14 +187,14 @@ export function manageNodes(options: NodesOptions) {
       return put(id, [...written, ...remove.map((name) => ({ key: taint(name), value: undefined }))]);
     },
     async setExpected(id: string, expected: Expected): Promise<Written> {
-      if (records.replica.stands(keys.node(id).removed)) throw removed(id);
+      if (records.replica.stands(keys.node(id).removed)) throw refusalOfRemoved(id);
       return records.put([{ key: keys.node(id).expected, value: expected }]);
     },
     async remove(id: string, by: string, reason: string): Promise<Written> {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
       const gone = { at: new Date(clock()).toISOString(), by, reason };
-      // All but the approval: a deletion does not win over it, and it means nothing for a removed node.
+      // The approval stays: a deletion does not win over an approval, and a removed node's approval has no effect.
       const former = [...records.replica.entries(keys.node(id).all)]
         .filter(([key]) => key !== keys.node(id).approval)
         .map(([key]) => ({ key, value: undefined }));
@@ -236,6 +238,6 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: N
   };
 }
 
-export function removed(id: string): Refused {
-  return new Refused(403, "NODE_REMOVED", `node ${id} was removed, and its id is never used again`, comesBack);
+export function refusalOfRemoved(id: string): Refused {
+  return new Refused(403, "NODE_REMOVED", `node ${id} was removed, and its id is never used again`, bringBackHint);
 }

@@ -2,8 +2,8 @@ import type { ObjectView } from "#api/controller-schemas.ts";
 import type { Written } from "#api/schemas.ts";
 import { Refused } from "./refused.ts";
 import { EncodedJson } from "./encoded-json.ts";
-import { found, type Found, type Records } from "./records.ts";
-import { keys, kindOf } from "./registers.ts";
+import { asParsed, type ParsedRegister, type Records } from "./records.ts";
+import { keys, registerKindOf } from "./registers.ts";
 
 /** Applied manifests as replicated registers: `object/KIND/NAME`. */
 export type Objects = ReturnType<typeof manageObjects>;
@@ -20,8 +20,8 @@ export function manageObjects(records: Records) {
     *list(): Iterable<EncodedJson> {
       // Without parsing: the register's text is the value.
       for (const [key, register] of records.replica.entries("object/")) {
-        const { kind, name, dot, at } = view(found(register, undefined));
-        if (kindOf(key) === "object")
+        const { kind, name, dot, at } = view(asParsed(register, undefined));
+        if (registerKindOf(key) === "object")
           yield new EncodedJson(`${JSON.stringify({ kind, name, dot, at }).slice(0, -1)},"value":${register.text}}`);
       }
     },
@@ -42,7 +42,7 @@ function objectKey(id: string): string {
   return keys.object(kind, name);
 }
 
-function view({ key, value, dot, at }: Found<unknown>): ObjectView {
+function view({ key, value, dot, at }: ParsedRegister<unknown>): ObjectView {
   const [, kind = "", name = ""] = key.split("/");
   return { kind, name, value, dot, at };
 }

@@ -159,7 +159,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
           problem = message;
         }
       }),
-    /** The reason why the last renewal failed; undefined if it succeeded. */
+    /** The reason why the last renewal failed; undefined if it succeeded or none was due. */
     problem: (): string | undefined => problem,
   };
 }

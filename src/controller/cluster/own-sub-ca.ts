@@ -18,7 +18,7 @@ import { holdNextKey } from "./next-key.ts";
 import type { Records } from "./records.ts";
 
 const nonceLifeMs = 60_000;
-const backupPem = /^-----BEGIN/;
+const pemStart = /^-----BEGIN/;
 
 /** This controller's own sub-CA: it renews nodes' certificates, and is replaced without a restart. */
 export type SubCa = ReturnType<typeof openSubCa>;
@@ -43,7 +43,8 @@ export function openSubCa(options: SubCaOptions) {
   const nextKey = holdNextKey(clock);
   const nonces = new Map<string, { readonly nonce: string; readonly key: string; readonly expires: number }>();
   let authority: Authority | undefined;
-  let complained = "";
+  /** The last logged problem, so that each is logged once. */
+  let lastProblem = "";
 
   const read = async (pair: {
     readonly certFile: string;
@@ -57,8 +58,8 @@ export function openSubCa(options: SubCaOptions) {
       return readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where: pair.keyFile });
     } catch (error) {
       const { error: reason } = describeError(error);
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT" && complained !== reason) {
-        complained = String(reason);
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" && lastProblem !== reason) {
+        lastProblem = String(reason);
         log.warn("a sub-CA cannot be used", { file: pair.certFile, reason });
       }
       return undefined;
@@ -107,6 +108,7 @@ export function openSubCa(options: SubCaOptions) {
         serial: serialOf(authority),
         notAfter: authority.certificate.validToDate.toISOString(),
       },
+    /** Issues a nonce for one renewal by this node, valid for a minute. @throws Refused SUB_CA_MISSING */
     challenge({ id, key }: Caller) {
       current();
       const nonce = randomBytes(24).toString("base64url");
@@ -114,15 +116,15 @@ export function openSubCa(options: SubCaOptions) {
       nonces.set(id, { nonce, key, expires });
       return { nonce, challenge: renewalChallenge(cluster, id, nonce), expires: new Date(expires).toISOString() };
     },
-    /** @throws Refused; KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
+    /** Issues a node's next certificate, for a new key that the node proves to have. @throws Refused; KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
     async renew(
       { id, key, certificate }: Caller & { readonly certificate: X509Certificate },
       { nonce, spki, signature }: { readonly nonce: string; readonly spki: string; readonly signature: string },
     ): Promise<Renewed> {
       const issuer = current();
-      const asked = nonces.get(id);
+      const issued = nonces.get(id);
       nonces.delete(id);
-      if (!asked || asked.nonce !== nonce || asked.key !== key || asked.expires < clock()) {
+      if (!issued || issued.nonce !== nonce || issued.key !== key || issued.expires < clock()) {
         throw new Refused(403, "PKI_PROOF_INVALID", "the nonce is not the one that was given, or too old", "ask anew");
       }
       const fingerprint = keyFingerprint(publicDer(readPublicKey(spki)));
@@ -130,10 +132,10 @@ export function openSubCa(options: SubCaOptions) {
       if (certificates.isRevoked(fingerprint)) throw new Refused(403, "KEY_REVOKED", "this new key was revoked");
       const [host = "", ...addresses] = hostsOf(certificate);
       const proof = { challenge: renewalChallenge(cluster, id, nonce), signature };
-      // Names are those of the present certificate, which an issuer decided; the request brings only the key.
+      // The names come from the present certificate, whose issuer decided them; the request brings only the key.
       const leaf = issueLeaf({ role: "node", id, host, addresses, spki, proof }, { authority: issuer, now: clock() });
       const notAfter = leaf.notAfter.toISOString();
-      // The record is written before the answer: a certificate without a record could not be revoked (crash point C1).
+      // The record is written before the answer: a certificate without a record could not be revoked.
       await records.write([
         certificates.changeToRecord(leaf.serial, {
           spki: fingerprint,
@@ -152,11 +154,12 @@ export function openSubCa(options: SubCaOptions) {
       controllerId,
       ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)),
     }),
+    /** Stores a certificate for the requested key, and uses both at once. @throws Refused SUB_CA_INVALID */
     async install(certificatePem: string, by: string) {
       const refuse = (reason: string): never => {
         throw new Refused(400, "SUB_CA_INVALID", `the sub-CA's certificate cannot be used: ${reason}`);
       };
-      if (!backupPem.test(certificatePem)) refuse("it is no PEM text");
+      if (!pemStart.test(certificatePem)) refuse("it is no PEM text");
       const reason = refusalOfSubCa(certificatePem, { cluster, controllerId, rootPem: rootPem() });
       if (reason !== undefined) refuse(reason);
       const keyPem = nextKey.pem() ?? refuse("no key was asked for in the last ten minutes");

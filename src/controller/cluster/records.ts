@@ -1,14 +1,14 @@
 import type { Written } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
-import { canonical } from "./canonical.ts";
+import { canonicalJson } from "./canonical-json.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
 import type { Replica } from "../replica/create-replica.ts";
-import { WriteRefused, type Change, type Json } from "../replica/replica.ts";
-import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
+import { WriteRefused, type KeyChange, type Json } from "../replica/replica.ts";
+import { registerKindOf, registerKinds, type RegisterKind, type ValueOf } from "./registers.ts";
 
 /** A register with its parsed value. */
-export interface Found<Value> {
+export interface ParsedRegister<Value> {
   readonly key: string;
   readonly value: Value;
   /** The register's version, as callers see it. */
@@ -27,17 +27,20 @@ export interface RegisterChange {
 }
 
 /** The replica with parsed and checked values in place of texts, and with errors that clients understand. */
-export type Records = ReturnType<typeof readRecords>;
+export type Records = ReturnType<typeof openRecords>;
 
-export function readRecords(replica: Replica) {
+export function openRecords(replica: Replica) {
   // Registers are immutable, so each is parsed and checked once.
-  const kept = new WeakMap<Register, Found<unknown> | undefined>();
-  const foundOf = <Name extends Kind>(kind: Name, register: Register): Found<ValueOf<Name>> | undefined => {
-    if (!kept.has(register)) {
-      const { success, data } = kinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
-      kept.set(register, success ? found(register, data as unknown) : undefined);
+  const cache = new WeakMap<Register, ParsedRegister<unknown> | undefined>();
+  const parse = <Name extends RegisterKind>(
+    kind: Name,
+    register: Register,
+  ): ParsedRegister<ValueOf<Name>> | undefined => {
+    if (!cache.has(register)) {
+      const { success, data } = registerKinds[kind].schema.safeParse(JSON.parse(register.text ?? "null"));
+      cache.set(register, success ? asParsed(register, data as unknown) : undefined);
     }
-    return kept.get(register) as Found<ValueOf<Name>> | undefined;
+    return cache.get(register) as ParsedRegister<ValueOf<Name>> | undefined;
   };
   const dotOf = (key: string): string => {
     const register = replica.get(key);
@@ -45,12 +48,12 @@ export function readRecords(replica: Replica) {
   };
   /**
    * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each written register,
-   * or `absent`. @throws Refused 409 MATCH_FAILED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   * or `absent`. @throws Refused 409 MATCH_FAILED, 413 API_INVALID, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
-    const written: Change[] = changes.map(({ key, value, isFree }) => ({
+    const written: KeyChange[] = changes.map(({ key, value, isFree }) => ({
       key,
       value: (value ?? null) as Json,
       ...(isFree === true ? {} : match),
@@ -63,25 +66,25 @@ export function readRecords(replica: Replica) {
   };
   return {
     replica,
-    get<Name extends Kind>(kind: Name, key: string): Found<ValueOf<Name>> | undefined {
+    get<Name extends RegisterKind>(kind: Name, key: string): ParsedRegister<ValueOf<Name>> | undefined {
       const register = replica.get(key);
-      return register && foundOf(kind, register);
+      return register && parse(kind, register);
     },
-    value<Name extends Kind>(kind: Name, key: string): ValueOf<Name> | undefined {
+    value<Name extends RegisterKind>(kind: Name, key: string): ValueOf<Name> | undefined {
       const register = replica.get(key);
-      return register && foundOf(kind, register)?.value;
+      return register && parse(kind, register)?.value;
     },
-    *list<Name extends Kind>(kind: Name, prefix: string): Iterable<Found<ValueOf<Name>>> {
+    *list<Name extends RegisterKind>(kind: Name, prefix: string): Iterable<ParsedRegister<ValueOf<Name>>> {
       for (const [key, register] of replica.entries(prefix)) {
-        if (kindOf(key) !== kind) continue;
-        const one = foundOf(kind, register);
-        if (one) yield one;
+        if (registerKindOf(key) !== kind) continue;
+        const parsed = parse(kind, register);
+        if (parsed) yield parsed;
       }
     },
     /** All registers below a prefix, parsed as JSON without a schema. */
-    *all(prefix: string): Iterable<Found<unknown>> {
+    *all(prefix: string): Iterable<ParsedRegister<unknown>> {
       for (const [, register] of replica.entries(prefix))
-        yield found(register, JSON.parse(register.text ?? "null") as unknown);
+        yield asParsed(register, JSON.parse(register.text ?? "null") as unknown);
     },
     write,
     /** Writes the changes that differ from the present values; writes nothing, and returns `unchanged`, if none does. */
@@ -97,7 +100,7 @@ export function readRecords(replica: Replica) {
 }
 
 /** Joins a register and its parsed value. */
-export function found<Value>(register: Register, value: Value): Found<Value> {
+export function asParsed<Value>(register: Register, value: Value): ParsedRegister<Value> {
   const { key, o: origin, ms } = register;
   return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };
 }
@@ -106,11 +109,11 @@ export function found<Value>(register: Register, value: Value): Found<Value> {
 function isSame(text: string | null | undefined, value: unknown): boolean {
   if (text === undefined || text === null) return value === undefined;
   if (value === undefined) return false;
-  const given = JSON.stringify(value);
-  if (given === text) return true;
+  const json = JSON.stringify(value);
+  if (json === text) return true;
   // Cheap tests first: another order of fields has the same length and the same characters.
-  if (given.length !== text.length || sumOf(given) !== sumOf(text)) return false;
-  return canonical(JSON.parse(text)) === canonical(value);
+  if (json.length !== text.length || sumOf(json) !== sumOf(text)) return false;
+  return canonicalJson(JSON.parse(text)) === canonicalJson(value);
 }
 
 function sumOf(text: string): number {

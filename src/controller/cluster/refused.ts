@@ -24,17 +24,17 @@ export class Refused extends Error {
 }
 
 /** The hint for bringing the machine of a removed node back. */
-export const comesBack =
+export const bringBackHint =
   "kcore roster adopt NODE gives its machine a new id and keeps the data on its disks; then deploy it";
 
-/** The refusal of a revoked key. Its hint deletes the key, since a deployment keeps one that it finds; `isRemoved`: the node was removed. */
+/** The refusal of a revoked key. Its hint deletes the key, since a deployment keeps a key that it finds. `isRemoved`: the node was removed. */
 export function revokedKey(
   status: 403 | 409,
   { role, id }: Readonly<Record<"role" | "id", string>>,
   isRemoved = false,
 ): Refused {
   const hint = isRemoved
-    ? comesBack
+    ? bringBackHint
     : role === "node" || role === "controller"
       ? `remove ${role === "node" ? "/etc/kcore/certs" : "/etc/kcore/controller"}/${role}.key on its machine and deploy it again: a new key is made there`
       : "make a new key";

@@ -4,11 +4,11 @@ import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { KeyRules } from "../replica/replica-ports.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
-  Approved,
+  PlanApproval,
   Attendance,
   HookAnswer,
   Owner,
-  Progress,
+  RolloutProgress,
   Report,
   NodeAssignment,
   OperatorRequest,
@@ -48,14 +48,14 @@ export const keys = {
   update: (name: string) =>
     ({
       all: `update/${name}/`,
-      /** The update was removed, and its name is never used again. */
+      /** The mark of a removed update, whose name is never used again. */
       removed: `update/${name}/removed`,
       head: `update/${name}/head`,
       owner: `update/${name}/owner`,
       approved: `update/${name}/approved`,
       request: (action: RequestAction) => `update/${name}/wish/${action}`,
       progress: `update/${name}/progress`,
-      /** The owner's assignment of a node, and the node's own report. */
+      /** The owner's assignment of a node. */
       row: (node: string) => `update/${name}/node/${node}`,
       report: (node: string) => `update/${name}/report/${node}`,
       hook: (node: string, hook: string) => `update/${name}/hook/${node}/${encodeURIComponent(hook)}`,
@@ -67,8 +67,8 @@ const text = z.string();
 /** The author of a decision, as `role id`, or `auto`. */
 const by = text;
 
-/** The schemas of registers' values. Unknown fields are kept: a newer controller may have written them (3.9). */
-export const Registered = z.looseObject({
+/** The schemas of registers' values. Unknown fields are kept: a newer controller may have written them. */
+export const RegistrationRecord = z.looseObject({
   hostname: text,
   address: text,
   dc: text,
@@ -78,14 +78,14 @@ export const Registered = z.looseObject({
   memory: z.number(),
   version: text,
   bootId: text.optional(),
-  /** SHA-256 of the public key that the node registered with, the only key that it may use. */
+  /** SHA-256 of the public key that the node registered with; another recorded key counts as approved only after the next registration. */
   key: text,
   serial: text,
   certificateExpires: text,
   registeredAt: text,
   runtime: RuntimeFacts.optional(),
 });
-export type Registered = z.infer<typeof Registered>;
+export type RegistrationRecord = z.infer<typeof RegistrationRecord>;
 export const ApprovalRecord = z.looseObject({ epoch: z.int().min(0), state: Approval, by, reason: text.optional() });
 export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
 /** The reason and the author of a reject; deleted by an approve that has read it (rejects.ts). */
@@ -93,13 +93,13 @@ const RejectRecord = z.looseObject({ by, reason: text.optional() });
 export type RejectRecord = z.infer<typeof RejectRecord>;
 /** `value` null hides a label that the node registered with. */
 const LabelRecord = z.looseObject({ value: text.nullable() });
-const Gone = z.looseObject({ at: text, by, reason: text });
+const RemovalRecord = z.looseObject({ at: text, by, reason: text });
 /** `notAfter`: the time from which the key can renew no certificate, so that its revocation may be deleted. */
-const Revoked = Gone.extend({ notAfter: text.optional() });
+const RevocationRecord = RemovalRecord.extend({ notAfter: text.optional() });
 /** `owner`: the controller that removed the update, and deletes its other registers. */
-const UpdateRemoved = z.looseObject({ at: text, by, owner: text });
+const UpdateRemovalRecord = z.looseObject({ at: text, by, owner: text });
 /** `next`: the key that is accepted beside `spki` during a rotation. */
-const Auth = z.looseObject({
+const MembershipRecord = z.looseObject({
   spki: text,
   next: text.optional(),
   address: text.optional(),
@@ -126,10 +126,10 @@ export const UpdateHead = z.looseObject({
   updatedAt: text,
   by,
 });
-const Address = z.looseObject({ address: text, dc: text });
-const Version = z.looseObject({ version: text, certificateExpires: text.optional() });
-const Settings = z.looseObject({ requireManualApproval: z.boolean() });
-const SubCa = z.looseObject({ certificate: text, serial: text, notAfter: text });
+const AddressRecord = z.looseObject({ address: text, dc: text });
+const VersionRecord = z.looseObject({ version: text, certificateExpires: text.optional() });
+const SettingsRecord = z.looseObject({ requireManualApproval: z.boolean() });
+const SubCaRecord = z.looseObject({ certificate: text, serial: text, notAfter: text });
 const OperatorKey = z.looseObject({ spki: text });
 
 interface KindRules {
@@ -150,83 +150,81 @@ function kind<Schema extends z.ZodType>(
 }
 
 /** The kinds of registers: the pattern of their keys, the schema of values that are shown, and the merge kind. */
-export const kinds = {
-  reg: kind(/^node\/[^/]+\/reg$/, Registered, "lww", { isContested: false }),
+export const registerKinds = {
+  reg: kind(/^node\/[^/]+\/reg$/, RegistrationRecord, "lww", { isContested: false }),
   approval: kind(/^node\/[^/]+\/approval$/, ApprovalRecord, "approval"),
   reject: kind(/^node\/[^/]+\/reject\/[^/]+$/, RejectRecord, "remove-wins"),
   expected: kind(/^node\/[^/]+\/expected$/, Expected, "lww"),
   net: kind(/^node\/[^/]+\/net$/, Network, "lww", { isContested: false }),
   storage: kind(/^node\/[^/]+\/storage$/, Storage, "lww", { isContested: false }),
-  nodeRemoved: kind(/^node\/[^/]+\/removed$/, Gone, "first"),
+  nodeRemoved: kind(/^node\/[^/]+\/removed$/, RemovalRecord, "first"),
   label: kind(/^node\/[^/]+\/label\/.+$/, LabelRecord, "lww"),
   taint: kind(/^node\/[^/]+\/taint\/.+$/, Taint, "lww"),
-  auth: kind(/^controller\/[^/]+\/auth$/, Auth, "lww"),
-  addr: kind(/^controller\/[^/]+\/addr$/, Address, "lww", { isContested: false }),
-  version: kind(/^controller\/[^/]+\/version$/, Version, "lww", { isContested: false }),
-  settings: kind(/^controller\/[^/]+\/settings$/, Settings, "lww", { isContested: false }),
-  subCa: kind(/^controller\/[^/]+\/sub-ca$/, SubCa, "lww", { isContested: false }),
+  auth: kind(/^controller\/[^/]+\/auth$/, MembershipRecord, "lww"),
+  addr: kind(/^controller\/[^/]+\/addr$/, AddressRecord, "lww", { isContested: false }),
+  version: kind(/^controller\/[^/]+\/version$/, VersionRecord, "lww", { isContested: false }),
+  settings: kind(/^controller\/[^/]+\/settings$/, SettingsRecord, "lww", { isContested: false }),
+  subCa: kind(/^controller\/[^/]+\/sub-ca$/, SubCaRecord, "lww", { isContested: false }),
   operator: kind(/^operator\/[^/]+\/key\/[0-9a-f]{64}$/, OperatorKey, "first"),
-  revoked: kind(/^revoked\/[0-9a-f]{64}$/, Revoked, "first", { isContested: false }),
+  revoked: kind(/^revoked\/[0-9a-f]{64}$/, RevocationRecord, "first", { isContested: false }),
   certificate: kind(/^cert\/[0-9a-f]+$/, CertificateRecordValue, "first"),
   conflict: kind(/^conflict\/.+$/, z.unknown(), "remove-wins"),
   object: kind(/^object\/[^/]+\/.+$/, z.record(text, z.unknown()), "lww"),
   config: kind(/^cluster\/config\/.+$/, z.record(text, z.unknown()), "lww"),
-  updateRemoved: kind(/^update\/[^/]+\/removed$/, UpdateRemoved, "first", { isContested: false }),
+  updateRemoved: kind(/^update\/[^/]+\/removed$/, UpdateRemovalRecord, "first", { isContested: false }),
   updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation"),
   updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch"),
-  updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { isContested: false }),
+  updateApproved: kind(/^update\/[^/]+\/approved$/, PlanApproval, "lww", { isContested: false }),
   updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", {
     isContested: false,
   }),
-  updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { isContested: false }),
+  updateProgress: kind(/^update\/[^/]+\/progress$/, RolloutProgress, "epoch", { isContested: false }),
   updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { isContested: false }),
   updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { isContested: false }),
   updateHook: kind(/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, HookAnswer, "lww", { isContested: false }),
   updateAttendance: kind(/^update\/[^/]+\/attendance$/, Attendance, "lww", { isContested: false }),
 } as const;
-export type Kind = keyof typeof kinds;
-export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
+export type RegisterKind = keyof typeof registerKinds;
+export type ValueOf<Name extends RegisterKind> = z.output<(typeof registerKinds)[Name]["schema"]>;
 
 /** The kinds by the first part of their keys, for a fast lookup: every merge of a register looks its kind up. */
-const kindsBy = Map.groupBy(Object.entries(kinds) as [Kind, (typeof kinds)[Kind]][], ([, { pattern }]) =>
-  pattern.source.slice(1, pattern.source.indexOf("\\/")),
+const kindsByPart = Map.groupBy(
+  Object.entries(registerKinds) as [RegisterKind, (typeof registerKinds)[RegisterKind]][],
+  ([, { pattern }]) => pattern.source.slice(1, pattern.source.indexOf("\\/")),
 );
 
 /** The kind of a key; undefined for a kind of a newer version, whose registers are kept and relayed. */
-export function kindOf(key: string): Kind | undefined {
-  return kindsBy.get(key.slice(0, key.indexOf("/")))?.find(([, { pattern }]) => pattern.test(key))?.[0];
+export function registerKindOf(key: string): RegisterKind | undefined {
+  return kindsByPart.get(key.slice(0, key.indexOf("/")))?.find(([, { pattern }]) => pattern.test(key))?.[0];
 }
 
-/**
- * Whether a list of conflicts must not show a register's value: objects of kind Secret appear only where they are
- * requested.
- */
-export function isSecret(key: string): boolean {
+/** Whether a list of conflicts must not show a register's value: objects of kind Secret appear only where they are requested. */
+export function isSecretKey(key: string): boolean {
   return key.startsWith(keys.object("Secret", ""));
 }
 
-/** Whether two concurrent writes of a key are a conflict. A node alone can cause none. */
+/** Whether two concurrent writes of a key are a conflict. A node alone can cause no conflict. */
 export function isContested(key: string): boolean {
-  const found = kindOf(key);
-  return found === undefined || kinds[found].isContested;
+  const found = registerKindOf(key);
+  return found === undefined || registerKinds[found].isContested;
 }
 
 /** How the replica merges a key. Every version of kcore must give the same answer for the same key. */
 export function mergeKindOf(key: string): MergeKind {
-  const found = kindOf(key);
-  return found === undefined ? "lww" : kinds[found].merge;
+  const found = registerKindOf(key);
+  return found === undefined ? "lww" : registerKinds[found].merge;
 }
 
-/** Whether this version can read a register's value; the replica quarantines other values (K9, S-24). */
+/** Whether this version can read a register's value; the replica quarantines other values (S-24). */
 export function isKnown(key: string, json: string): boolean {
-  const found = kindOf(key);
+  const found = registerKindOf(key);
   if (found === undefined) return false;
   try {
-    return kinds[found].schema.safeParse(JSON.parse(json)).success;
+    return registerKinds[found].schema.safeParse(JSON.parse(json)).success;
   } catch {
     return false;
   }
 }
 
 /** The rules by which a controller's database merges and shows registers. */
-export const keyRules: KeyRules = { mergeKindOf, isContested, isSecret, isKnown };
+export const keyRules: KeyRules = { mergeKindOf, isContested, isSecret: isSecretKey, isKnown };

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Found, Records, RegisterChange } from "./records.ts";
+import type { ParsedRegister, Records, RegisterChange } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 
 /**
@@ -10,7 +10,7 @@ import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
  */
 export type Rejects = ReturnType<typeof watchRejects>;
 
-export type Decision = Pick<ApprovalRecord, "state" | "by" | "reason">;
+export type ApprovalDecision = Pick<ApprovalRecord, "state" | "by" | "reason">;
 
 /** `newName` returns a name that was never used. */
 export function watchRejects(records: Records, newName: () => string = randomUUID) {
@@ -30,20 +30,18 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
     for (const key of changed) note(key);
   });
   /** The rejects of a node that no approve has deleted, the newest last. */
-  const of = (id: string): readonly Found<RejectRecord>[] =>
+  const of = (id: string): readonly ParsedRegister<RejectRecord>[] =>
     [...(standing.get(id) ?? [])].map((key) => readReject(records, key)).toSorted((a, b) => (a.at < b.at ? -1 : 1));
-  /**
-   * The changes beside a decision's approval: a new reject, or the deletion of all rejects that this controller has read.
-   */
-  const changesOf = (id: string, { state, by, reason }: Decision): RegisterChange[] => {
+  /** The changes beside a decision's approval: a new reject, or the deletion of all rejects that this controller has read. */
+  const changesOf = (id: string, { state, by, reason }: ApprovalDecision): RegisterChange[] => {
     if (state !== "rejected") return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined }));
     return [{ key: keys.node(id).reject(newName()), value: { by, ...omitUndefined({ reason }) } }];
   };
   return {
     of,
     changesOf,
-    /** The changes that write a decision about a node; none if the decision is in force already. */
-    decide(id: string, { state, by, reason }: Decision): RegisterChange[] {
+    /** The changes that write a decision about a node; none if it is in force already and no reject. */
+    decide(id: string, { state, by, reason }: ApprovalDecision): RegisterChange[] {
       const key = keys.node(id).approval;
       const approval = records.get("approval", key);
       const present = approval?.value ?? { epoch: 1, state: "pending" };
@@ -63,14 +61,14 @@ export function approvalOf({
   approval,
   rejects,
 }: {
-  readonly approval?: Found<ApprovalRecord> | undefined;
+  readonly approval?: ParsedRegister<ApprovalRecord> | undefined;
   readonly rejects: readonly unknown[];
 }): ApprovalRecord["state"] {
   return rejects.length > 0 ? "rejected" : (approval?.value.state ?? "pending");
 }
 
-/** Reads a reject; one whose value this version cannot read counts by its key alone. */
-export function readReject(records: Records, key: string): Found<RejectRecord> {
+/** Reads a reject. A reject counts by its key alone, even if this version cannot read its value. */
+export function readReject(records: Records, key: string): ParsedRegister<RejectRecord> {
   const reason = "its reject is written by a newer version than this controller's";
   const unread = { key, value: { by: "unknown", reason }, dot: "", origin: "", at: "" };
   return records.get("reject", key) ?? unread;

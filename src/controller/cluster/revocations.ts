@@ -6,7 +6,7 @@ import { keys } from "./registers.ts";
 
 const prefix = keys.revoked("");
 
-/** The revoked keys that agents must know: all except those that belong to nodes and sub-CAs alone. */
+/** The revoked keys that agents must know: all except the keys of nodes and sub-CAs. */
 export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">) {
   const revoked = new Set<string>();
   let version: string | undefined;
@@ -32,7 +32,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
     /** The reply to an agent with the version `known`: all revoked keys, or nothing if the agent has them or names no version. */
     newsFor(known: string | undefined): Pick<HeartbeatReply, "revoked"> {
       if (known === undefined) return {};
-      version ??= versionOf(revoked);
+      version ??= versionOfKeys(revoked);
       return known === version ? {} : { revoked: { version, keys: [...revoked] } };
     },
     stop,
@@ -40,7 +40,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
 }
 
 /** The version of a set of keys, equal on every controller; empty for no keys. */
-function versionOf(spkis: ReadonlySet<string>): string {
+function versionOfKeys(spkis: ReadonlySet<string>): string {
   if (spkis.size === 0) return "";
   return createHash("sha256")
     .update([...spkis].toSorted().join(" "))

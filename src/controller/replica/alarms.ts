@@ -1,4 +1,4 @@
-// “Watched” (docs/replication.md): the alarms of a controller, each raised while its condition lasts.
+// “Watched” (docs/replication.md): the alarms of a controller; EQUIVOCATION and PEER_MALFORMED last until the process ends.
 export type AlarmCode =
   | "CLOCK_SKEW" // an origin's stamps lie ahead of this controller's clock: its writes wait
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
@@ -28,7 +28,7 @@ export interface Alarm {
   readonly since: number;
 }
 
-/** The conditions that an operator should know of, as long as they last. */
+/** The present alarms of a controller, at most one for each code and subject. */
 export class Alarms {
   readonly #alarms = new Map<string, Alarm>();
   readonly #wall: () => number;

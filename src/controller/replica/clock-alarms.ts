@@ -1,12 +1,10 @@
-// “Wrong clocks do not write” (docs/replication.md): the alarms about a clock that keeps this controller from writing.
+// “Wrong clocks do not write” (docs/replication.md): the alarms about this controller's clock and its peers' clocks.
 import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./replica-core.ts";
 import { controllerOf } from "./registered-controllers.ts";
 
-/**
- * The time in ms until a new stamp, which must exceed all issued and seen ones, is not too far ahead of the wall clock; 0: now.
- */
-export function aheadOf({ state, options, tuning }: Core): number {
+/** The time in ms until a new stamp, which must exceed all issued and seen ones, is not too far ahead of the wall clock; 0: now. */
+export function stampWaitOf({ state, options, tuning }: Core): number {
   const wall = options.clock.wall();
   return Math.max(0, nextStamp(state.clock, wall).ms - wall - tuning.maxIssueAhead);
 }
@@ -28,7 +26,7 @@ export function raiseClockAlarms(core: Core): void {
     id,
     `this controller's clock jumped ${inWords(Math.abs(jump))} ${way}; ${until}`,
   );
-  const ahead = aheadOf(core);
+  const ahead = stampWaitOf(core);
   alarms.set(ahead > 0, "CLOCK_AHEAD", id, ahead > 0 ? describeAhead(core, ahead) : "");
 }
 
@@ -51,7 +49,7 @@ function describeAhead({ state, options, tuning }: Core, ahead: number): string 
   );
 }
 
-/** A duration as its two largest units: `59m 40s`. */
+/** A duration as its two largest units that are not zero: `59m 40s`. */
 export function inWords(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   const parts = [

@@ -1,10 +1,11 @@
-// “Wrong clocks do not write” (docs/replication.md): compares this clock with those of the peers, and says when nothing may be stamped.
+// “Wrong clocks do not write” (docs/replication.md): compares this clock with the peers' clocks.
 import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
 /** The longest round trip of a usable sample, ms: a longer one is too imprecise. */
 const longestRoundTrip = 2_000;
-const keptFor = 60_000;
+/** The time for which a sample counts, ms. */
+const sampleLifeMs = 60_000;
 /** The most that slewing changes a wall clock, as a share of the time: adjtimex(2) allows 500 ppm, doubled here. */
 const slewRate = 0.001;
 
@@ -31,7 +32,7 @@ export class ClockGuard {
   }
 
   /**
-   * The jump of the wall clock against the monotonic one, ms; 0: the wall clock is trusted. After a jump it is trusted
+   * The jump of the wall clock against the monotonic one, ms, above 0 if ahead; 0: the wall clock is trusted. After a jump it is trusted
    * again when a peer's clock agrees, or when it is set back; with `isAlone` also after `trustJumpAfter`.
    */
   jump({ isAlone }: { readonly isAlone: boolean }): number {
@@ -76,7 +77,7 @@ export class ClockGuard {
   /** The peer's wall clock minus this controller's, ms; undefined without a sample of the last minute. */
   offsetOf(peer: string): number | undefined {
     const known = this.#peers.get(peer);
-    if (!known || this.#clock.mono() - known.at > keptFor) return undefined;
+    if (!known || this.#clock.mono() - known.at > sampleLifeMs) return undefined;
     return known.difference - (this.#clock.wall() - this.#clock.mono());
   }
 
@@ -86,7 +87,7 @@ export class ClockGuard {
     return Math.max(0, offset - (this.#peers.get(peer)?.roundTrip ?? 0) / 2);
   }
 
-  /** Whether this clock is too far from the median of the reachable peers' clocks. Of two in the middle, the nearer counts. */
+  /** Whether this clock is too far from the median of the peers' clocks, as of the last minute. Of two in the middle, the nearer counts. */
   isFenced(): boolean {
     if (this.#peers.size === 0) return false;
     const offsets = [...this.#peers.keys()].flatMap((peer) => this.offsetOf(peer) ?? []).toSorted((a, b) => a - b);

@@ -2,7 +2,7 @@
 import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
-import { endOf } from "#crdt/merge-kind.ts";
+import { lastsUntil } from "#crdt/merge-kind.ts";
 import { emptyPage, encodePage, PageReader } from "#crdt/page.ts";
 import { isJson, type Register } from "#crdt/register.ts";
 import { covers, coversContext, toWire, type WireVector } from "#crdt/version-vector.ts";
@@ -28,11 +28,11 @@ const snapshotPage = 1000;
 
 /**
  * The durable state of a replica: the data of its database. It changes by journal records alone, one at a time, once each is durable.
- * So recovery runs the same code over the same records.
+ * So recovery runs the same code over the same records. Only `collect` and `advanceClock` are not journaled.
  */
 export class ClusterState {
   readonly map: LwwMap;
-  /** A peer that does not cover the floor gets a full exchange. */
+  /** The forgotten deletions: a peer that does not cover this floor gets a full exchange. */
   readonly floor = new DeletionFloor();
   readonly reader = new PageReader();
   readonly rules: Required<KeyRules>;
@@ -42,9 +42,7 @@ export class ClusterState {
   #parts: Register[] = [];
   #merge: Merge | undefined;
 
-  /**
-   * `records`: those of the newest snapshot, then the journal's. Journal records that the snapshot includes do no harm.
-   */
+  /** `records`: the newest snapshot's, then the journal's. Journal records that the snapshot includes do no harm. */
   constructor(rules: KeyRules, records: Iterable<JournalRecord> = []) {
     this.rules = { isSecret: () => false, isContested: () => true, isKnown: (_, text) => isJson(text), ...rules };
     const { mergeKindOf, isContested } = this.rules;
@@ -63,6 +61,7 @@ export class ClusterState {
     this.#clock = witness(this.#clock, stamp);
   }
 
+  /** Random for each store; empty until the first start. */
   get storeId(): string {
     return this.#condition.storeId;
   }
@@ -127,7 +126,7 @@ export class ClusterState {
     return this.#merge !== undefined;
   }
 
-  /** Begins the merge of a record, which `mergeNext` carries out. `registers`: those of the record and its parts. */
+  /** Begins the merge of a record, which `mergeNext` carries out. `registers`: the decoded ones of the record and its parts. */
   beginMerge(record: Apply, registers: readonly Register[]): void {
     this.#merge = { record, registers, at: 0 };
   }
@@ -179,7 +178,7 @@ export class ClusterState {
   #isLasting(register: Register): boolean {
     const { key, text } = register;
     const isFirst = text !== null && this.rules.mergeKindOf(key) === "first";
-    return concernsMembers([key]) || (isFirst && endOf(register) > this.clock.ms);
+    return concernsMembers([key]) || (isFirst && lastsUntil(register) > this.clock.ms);
   }
 
   /**
@@ -205,8 +204,8 @@ export class ClusterState {
   }
 
   /**
-   * Forgets tombstones, and siblings without a conflict, that every member has. This is not journaled: a restart brings the
-   * tombstones back and the former floor, and both are still correct.
+   * Forgets tombstones, and siblings without a conflict, that every member has. This is not journaled: a restart brings back the
+   * tombstones and the former floor, and both are still correct.
    */
   collect(registers: readonly Register[]): void {
     for (const register of registers) {

@@ -10,7 +10,7 @@ import type { JournalRecord } from "./replica-ports.ts";
 interface CommitPorts {
   readonly db: Database;
   readonly alarms: Alarms;
-  /** Registers that are merged in one turn of the event loop. */
+  /** The most registers that are merged in one turn of the event loop. */
   readonly slice: number;
   /** Resolves in the next turn of the event loop; never once the replica has stopped. */
   readonly nextTurn: () => Promise<void>;
@@ -53,11 +53,10 @@ export class CommitQueue {
   async commit(records: readonly JournalRecord[], registers: readonly Register[] = []): Promise<void> {
     this.#journaling.add(records);
     this.#accept(records);
-    const appended = this.#ports.db.append(records);
     try {
-      await appended;
+      await this.#ports.db.append(records);
     } catch (cause) {
-      this.#refused(records);
+      this.#withdraw(records);
       throw new WriteRefused("FULL", undefined, { cause });
     }
     this.#ports.alarms.clear("STORAGE_FULL", "journal");
@@ -68,7 +67,7 @@ export class CommitQueue {
     for (const record of records) if (record.t === "apply") raise(this.#accepted, record.upto);
   }
 
-  #refused(records: readonly JournalRecord[]): void {
+  #withdraw(records: readonly JournalRecord[]): void {
     this.#journaling.delete(records);
     const text = "the journal cannot be written; this controller is read-only";
     this.#ports.alarms.raise("STORAGE_FULL", "journal", text);
@@ -79,8 +78,8 @@ export class CommitQueue {
   }
 
   /**
-   * Does work in the order of the calls, between durable records and never within a merge; a large one takes several turns of the event
-   * loop. So a write has seen all of a merge or nothing, and overtakes no durable record. A page contains all of a merge or nothing.
+   * Does work in the order of the calls, between durable records and never within a merge: a large merge takes several turns of the event
+   * loop. So a write has seen all of a merge or nothing, and overtakes no durable record; a page contains all of a merge or nothing.
    */
   inTurn<Value>(work: () => Value | Promise<Value>): Promise<Value> {
     const done = this.#line.then(work);

@@ -1,7 +1,7 @@
 // “Conflicts are listed” (docs/replication.md): an alarm says when some could not be kept.
 import type { Core } from "./replica-core.ts";
 
-/** Raises CONFLICTS_CAPPED while the state has no room for further conflicts, or has turned some away. */
+/** Raises CONFLICTS_CAPPED while the state has no room for further conflicts, or has just turned some away. */
 export function startConflictAlarm(core: Core): void {
   const { siblings } = core.state.map;
   let turnedAway = 0;

@@ -8,7 +8,7 @@ import { Core } from "./replica-core.ts";
 import { Dialler } from "./dialler.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
-import type { Change, Json, ReplicaOptions, ReplicationStatus, SoftValue, Written } from "./replica.ts";
+import type { CommittedWrite, Json, KeyChange, ReplicaOptions, ReplicaStatus, SoftValue } from "./replica.ts";
 import { startConflictAlarm } from "./conflict-alarm.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerRefusal } from "./refusals.ts";
@@ -16,7 +16,7 @@ import type { DialTarget, LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Quarantine } from "./quarantine.ts";
 import { Sessions } from "./sessions.ts";
 import { SoftState } from "./soft-state.ts";
-import { statusOf } from "./status.ts";
+import { replicaStatusOf } from "./status.ts";
 import { Writer } from "./writer.ts";
 
 /** One controller's copy of the cluster's state. */
@@ -30,14 +30,14 @@ export function createReplica(options: ReplicaOptions) {
   if (state.origin === "") core.generation.renew();
   const outbox = new Outbox(core);
   const soft = new SoftState(options.id, options.clock.mono, (entries) => {
-    for (const stream of sessions.open()) stream.send({ t: "soft", entries });
+    for (const stream of sessions.openStreams()) stream.send({ t: "soft", entries });
   });
   const dialler = new Dialler(core, (id) => sessions.isConnected(id));
   const writer = new Writer(core, outbox);
   const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
   // A restored controller that knows of no other one has nothing to catch up with.
   if (state.ready && state.isBehind && core.others.length === 0) inBackground(endCatchUp(core));
-  askOthers(core, sessions);
+  limitAsking(core, sessions);
   dialler.start();
   startTombstoneGc(core);
   startConflictAlarm(core);
@@ -59,18 +59,18 @@ export function createReplica(options: ReplicaOptions) {
       for (const register of state.map.withPrefix(prefix))
         if (quarantine.isShown(register)) yield [register.key, register] as const;
     },
-    /** Registers whose last write is by a controller with this id or beginning of an id; deletions and lost writes in conflicts are among them. */
+    /** The registers last written by controllers whose id starts with `id`; deletions, and lost writes in conflicts, are among them. */
     *writtenBy(id: string): Iterable<Register> {
       for (const [origin, seq] of state.map.vector)
         if (controllerOf(origin).startsWith(id)) yield* state.map.since(origin, 0, seq);
     },
     /** Writes one transaction, all or nothing. Resolves when it is durable here; then it is pushed to peers. @throws WriteRefused */
-    write: (changes: readonly Change[]): Promise<Written> => writer.write(changes),
+    write: (changes: readonly KeyChange[]): Promise<CommittedWrite> => writer.write(changes),
     /** Calls `listener` with the keys after each durable change, local or remote; the result unsubscribes. */
     watch: (listener: (keys: readonly string[]) => void): (() => void) => core.commits.watch(listener),
     /** The open conflicts, one for each key; the same on all replicas with the same state. */
     conflicts: (): readonly ConflictRecord[] => state.conflicts(),
-    status: (): ReplicationStatus => statusOf(core, writer.refusal(), quarantine.keys),
+    status: (): ReplicaStatus => replicaStatusOf(core, writer.refusal(), quarantine.keys),
     /** The answer of a member that this controller's key was revoked, while no member lets it in. */
     turnedOut: (): string | undefined => core.refusals.turnedOut,
     /** Whether no member has accepted this controller since its start, although another member has written before. */
@@ -82,7 +82,7 @@ export function createReplica(options: ReplicaOptions) {
       dialler.failed(target);
     },
     /** Called when a calling controller was refused before there was a link. */
-    turnedAway: (peer: string, refusal: Omit<PeerRefusal, "by">): void =>
+    callerRefused: (peer: string, refusal: Omit<PeerRefusal, "by">): void =>
       core.refusals.note(peer, { ...refusal, by: "us" }),
     /** Sets or clears an alarm about the world outside of the replica. */
     alarm: (...args: Parameters<Core["alarms"]["set"]>): void => core.alarms.set(...args),
@@ -92,7 +92,7 @@ export function createReplica(options: ReplicaOptions) {
     softKeys: (): Iterable<string> => soft.keys(),
     /** Each controller's value of a key, this controller's among them. */
     softValues: (key: string): Iterable<SoftValue> => soft.of(key),
-    /** Waits until one peer has everything, then deletes this controller's registration. @throws WriteRefused */
+    /** Waits until one peer has everything, deletes this controller's registration, and waits until a peer has that. @throws WriteRefused */
     async leave(): Promise<void> {
       await untilConfirmed(core);
       await writer.write([{ key: authKeyOf(options.id), value: null }]);
@@ -107,14 +107,14 @@ export function createReplica(options: ReplicaOptions) {
 }
 
 /**
- * Ends the asking at the start. A store may have been restored without the controller's knowledge, so the controller asks the
- * others before it is ready. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
+ * Ends the asking at the start after a while, even without an answer. A store may have been restored without the controller's knowledge, so
+ * the controller asks the others before it is ready. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
  */
-function askOthers(core: Core, sessions: Sessions): void {
+function limitAsking(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
   const check = (): void => {
     const isWorthIt = sessions
-      .open()
+      .openStreams()
       .some(({ peer }) => peer.isReady === true && !core.futureStamps.hasWaiting(peer.id));
     if (!isWorthIt) core.endAsking();
     if (core.isAsking) core.after(confirmWithin, check);

@@ -3,7 +3,7 @@ import { createBackoff, type Backoff } from "#base/backoff.ts";
 import type { Core } from "./replica-core.ts";
 import type { DialTarget } from "./replica-ports.ts";
 
-/** Keeps connections to all registered controllers, and to the given addresses until it knows which controllers answer there. */
+/** Keeps connections to all registered controllers; until this controller is a member, dials the configured addresses. */
 export class Dialler {
   readonly #core: Core;
   readonly #isConnected: (id: string) => boolean;
@@ -22,14 +22,14 @@ export class Dialler {
       this.#addresses.set(address, createBackoff(pauses));
       this.#scheduleAddress(address);
     }
-    for (const id of this.#core.others) this.wanted(id);
+    for (const id of this.#core.others) this.dialLater(id);
     // Soon after the start, then at intervals: another process may answer at this controller's own address.
     this.#core.after(1_000, () => this.dialItself());
     this.#core.every(this.#core.tuning.dialItselfEvery, () => this.dialItself());
   }
 
   /** Dials a peer after its back-off, unless it is connected or no longer a member. */
-  wanted(id: string): void {
+  dialLater(id: string): void {
     if (this.#scheduled.has(id)) return;
     this.#scheduled.add(id);
     const peer = this.#core.peerOf(id);
@@ -47,6 +47,7 @@ export class Dialler {
     this.#core.options.net.dial({ id }, peer.rtt.connectTimeout);
   }
 
+  /** Dials this controller's registered address, where a duplicate may answer. */
   dialItself(): void {
     const { options, members, state } = this.#core;
     if (state.ready && members.includes(options.id)) options.net.dial({ id: options.id }, 2_000);
@@ -60,10 +61,10 @@ export class Dialler {
     if ("address" in target) return this.#scheduleAddress(target.address);
     if (target.id === this.#core.options.id) return this.#core.duplicates.accepted(target.id);
     this.#core.peerOf(target.id).setDialling(false);
-    this.wanted(target.id);
+    this.dialLater(target.id);
   }
 
-  /** Dials a configured address until this controller is a member; from then on registers name the other controllers. */
+  /** Dials a configured address while no peer is connected, until this controller is a member: then registers name the other controllers. */
   #scheduleAddress(address: string): void {
     const backOff = this.#addresses.get(address);
     if (!backOff) return;

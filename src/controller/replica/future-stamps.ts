@@ -6,9 +6,9 @@ import type { Tuning } from "./tuning.ts";
 /** The treatment of a received stamp. */
 type StampTreatment =
   | "take"
-  /** Its pages wait for the few seconds until they may be taken. */
+  /** The pages with the stamp wait for the few seconds until they may be taken. */
   | "wait"
-  /** All pulls from its sender are deferred. */
+  /** All pulls from the stamp's sender are deferred. */
   | "defer";
 
 /** Judges received stamps by this controller's wall clock, and names in an alarm each origin whose writes wait. */
@@ -38,7 +38,7 @@ export class FutureStamps {
   }
 
   /** Notes that a peer has a write of this origin and stamp, which waits. */
-  waits(peer: string, origin: string, ms: number): void {
+  noteWaiting(peer: string, origin: string, ms: number): void {
     const ahead = ms - this.#clock.wall();
     this.#origins.set(origin, ahead);
     this.#byPeer.set(peer, (this.#byPeer.get(peer) ?? new Set()).add(origin));
@@ -47,15 +47,15 @@ export class FutureStamps {
   }
 
   /** Called when the origin's writes at the peer were taken. */
-  taken(peer: string, origin: string): void {
+  noteTaken(peer: string, origin: string): void {
     this.#byPeer.get(peer)?.delete(origin);
     this.#origins.delete(origin);
     this.#alarms.clear("CLOCK_SKEW", origin);
   }
 
   /** Called when everything at the peer was taken. */
-  allTaken(peer: string): void {
-    for (const origin of this.#byPeer.get(peer) ?? []) this.taken(peer, origin);
+  noteAllTaken(peer: string): void {
+    for (const origin of this.#byPeer.get(peer) ?? []) this.noteTaken(peer, origin);
   }
 
   hasWaiting(peer: string): boolean {

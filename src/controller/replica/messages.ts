@@ -9,10 +9,10 @@ import type { Page } from "#crdt/page.ts";
  */
 export const protocols = [1, 1] as const;
 
-type Range = readonly [oldest: number, newest: number];
+type ProtocolRange = readonly [oldest: number, newest: number];
 
 /** Whether this build has a protocol in common with a build of this range. */
-export function speaks([oldest, newest]: Range): boolean {
+export function speaks([oldest, newest]: ProtocolRange): boolean {
   return newest >= protocols[0] && oldest <= protocols[1];
 }
 
@@ -31,7 +31,7 @@ export type RefusalCode =
 const Seq = z.int().min(0);
 const Name = z.string().min(1).max(128);
 const Vector = z.array(z.tuple([Name, Seq])).max(100_000);
-const Stamp = z.string().regex(/^[0-9a-f]{16}$/);
+const EncodedStamp = z.string().regex(/^[0-9a-f]{16}$/);
 const Sum = z.string().regex(/^[0-9a-f]{16}$/);
 const Protocols = z.tuple([Seq, Seq]);
 /** By the wall clock of the answering side: the arrival of the greeting or ping, and the sending of the answer. */
@@ -44,18 +44,18 @@ const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !==
  */
 const Underway = z.object({ soon: Vector.optional() });
 /** The transactions that the sender holds, and whether its state is complete. */
-const Held = Underway.extend({ ready: z.boolean(), vv: Vector });
+const HeldVector = Underway.extend({ ready: z.boolean(), vv: Vector });
 
 /** The end of a pull. */
 const PullEnd = Underway.extend({
   upto: Vector,
-  /** Above every stamp the sender has seen. */
-  hlc: Stamp,
+  /** The sender's clock: not below any stamp that the sender has seen. */
+  hlc: EncodedStamp,
   /**
    * Marks a full exchange, since the puller has not seen deletions that the sender forgot: registers that `upto` covers and that were not
    * sent are deleted.
    */
-  full: z.object({ floor: Vector, hlc: Stamp }).optional(),
+  full: z.object({ floor: Vector, hlc: EncodedStamp }).optional(),
 });
 
 /** Soft state (liveness of nodes): `key` ends with the sender's id; never journaled (soft-state.ts). */
@@ -67,7 +67,7 @@ const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Se
  */
 const Message = z.discriminatedUnion("t", [
   /** `boot`: random for each process of the sender. */
-  Held.extend({
+  HeldVector.extend({
     t: z.literal("hello"),
     cluster: z.string().max(256),
     id: Name,
@@ -82,7 +82,7 @@ const Message = z.discriminatedUnion("t", [
   z.object({ t: z.literal("refuse"), code: z.string().max(64), message: z.string().max(1024) }),
   /** Transactions `from+1…upto` of the sender's own origin, complete. */
   z.object({ t: z.literal("push"), page: AnyPage, origin: Name, from: Seq, upto: Seq }),
-  Held.extend({ t: z.literal("have") }),
+  HeldVector.extend({ t: z.literal("have") }),
   /** `buckets`: a repair, which asks only for registers of these digest buckets, covered or not. */
   Underway.extend({
     t: z.literal("pull"),
@@ -102,23 +102,24 @@ const Message = z.discriminatedUnion("t", [
     end: PullEnd.optional(),
   }),
   /** `copies`: a text for operators, that another process runs under the receiver's identity. */
-  Held.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional(), copies: z.string().max(1024).optional() }),
+  HeldVector.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional(), copies: z.string().max(1024).optional() }),
   z.object({ t: z.literal("pong"), n: Seq, walls: Walls }),
   z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
   z.object({ t: z.literal("soft"), entries: z.array(SoftEntry).max(10_000) }),
 ]);
 
-type Plain<Value> = { readonly [Key in keyof Value]: Plain<Value[Key]> };
-export type PeerMessage = Plain<z.infer<typeof Message>>;
-export type Underway = Plain<z.infer<typeof Underway>>;
-export interface Refusal {
+type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
+export type PeerMessage = DeepReadonly<z.infer<typeof Message>>;
+export type Underway = DeepReadonly<z.infer<typeof Underway>>;
+/** The refusal of a peer's greeting. */
+export interface GreetingRefusal {
   readonly code: RefusalCode;
   readonly message: string;
 }
 /** A message of one kind. */
 export type MessageOf<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
-export type PullEnd = Plain<z.infer<typeof PullEnd>>;
-export type SoftEntry = Plain<z.infer<typeof SoftEntry>>;
+export type PullEnd = DeepReadonly<z.infer<typeof PullEnd>>;
+export type SoftEntry = DeepReadonly<z.infer<typeof SoftEntry>>;
 
 const ForeignHello = z.object({ t: z.literal("hello"), proto: Protocols });
 
@@ -129,6 +130,6 @@ export function isForeignHello(value: unknown): boolean {
 }
 
 /** Checks a message from the network; undefined when it is malformed. */
-export function parseMessage(value: unknown): PeerMessage | undefined {
+export function parsePeerMessage(value: unknown): PeerMessage | undefined {
   return Message.safeParse(value).data;
 }

@@ -2,24 +2,22 @@
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { inBackground } from "./commit-queue.ts";
-import type { ReplicaContext } from "./context.ts";
+import type { ReplicaContext } from "./replica-context.ts";
 import type { MessageOf } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
-type Said = Pick<MessageOf<"have">, "vv" | "soon">;
+type HeldTransactions = Pick<MessageOf<"have">, "vv" | "soon">;
 
 /**
- * The last record of a store that `kcore controller restore` or `repair` wrote. With it the controller never writes again under its former
- * origin, and serves once it has caught up with another controller; if `alone`, at once. `word` returns 8 random hexadecimal digits.
+ * The last record of a store that `kcore controller restore`, `repair` or `found` wrote. With it the controller never writes again under its
+ * former origin, and serves once it has caught up with another controller; if `alone`, at once. `word` returns 8 random hexadecimal digits.
  */
 export function newOriginGeneration(id: string, word: () => string, alone = false): JournalRecord {
   const states = alone ? { ready: true, behind: false } : { behind: true };
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
-/**
- * The most new origins that peers can make a running process take: each origin stays in all version vectors for ever.
- */
+/** The most new origins that peers can make a running process take: each origin stays in all version vectors for ever. */
 const mostDisputes = 3;
 
 export function originOf(id: string, word: string): string {
@@ -43,7 +41,7 @@ export class OriginGeneration {
   #disputes = 0;
   readonly #confirmedBy = new Set<string>();
   /** The highest seq of this origin that a peer holds and this store lost. */
-  #lost: number | undefined;
+  #lostSeq: number | undefined;
   /** Resolves for the first writes, which wait for the confirmation. */
   #waiting: PromiseWithResolvers<void> | undefined;
 
@@ -57,10 +55,12 @@ export class OriginGeneration {
     return this.#origin;
   }
 
-  wrote(origin: string): boolean {
+  /** Whether this process wrote under the origin. */
+  hasWritten(origin: string): boolean {
     return this.#own.has(origin);
   }
 
+  /** Assigns the next seq of the origin. */
   nextSeq(): number {
     this.#own.add(this.origin);
     return ++this.#issued;
@@ -73,34 +73,35 @@ export class OriginGeneration {
     this.#issued = 0;
     this.#isFresh = true;
     this.#own.add(origin);
-    this.#lost = undefined;
+    this.#lostSeq = undefined;
     // Not awaited: if the journal refuses this record, it refuses the writes under the new origin, too.
     inBackground(this.#core.commits.commit([{ t: "meta", origin }]));
     this.#endWaiting();
   }
 
-  /** Evaluates the transactions that a peer holds or is journaling: it confirms the origin, or shows lost transactions or a clone. */
-  heard(peer: string, said: Said): void {
-    const claimed = this.#claimedBy(said);
+  /** Evaluates the transactions that a peer holds or is journaling: they confirm the origin, or show lost transactions or a clone. */
+  heard(peer: string, held: HeldTransactions): void {
+    const claimed = this.#claimedBy(held);
     if (claimed <= this.#issued) {
       this.#confirmedBy.add(peer);
       this.#endWaiting();
-    } else if (this.wrote(this.origin)) {
+    } else if (this.hasWritten(this.origin)) {
       const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller`;
       this.#core.alarms.raise("EQUIVOCATION", peer, text);
       this.dispute();
-    } else if (this.#lost === undefined) {
+    } else if (this.#lostSeq === undefined) {
       this.#core.options.log?.("warn", "this store was put back to an earlier state; fetching what it lost", {
         claimed,
       });
-      this.#lost = claimed;
+      this.#lostSeq = claimed;
       this.#core.after(this.#core.tuning.recoverWithin, () => {
-        if (this.#lost !== undefined) this.renew();
+        if (this.#lostSeq !== undefined) this.renew();
       });
-    } else this.#lost = Math.max(this.#lost, claimed);
+    } else this.#lostSeq = Math.max(this.#lostSeq, claimed);
   }
 
-  #claimedBy({ vv, soon = [] }: Said): number {
+  /** The highest seq of this origin that a peer holds or is journaling. */
+  #claimedBy({ vv, soon = [] }: HeldTransactions): number {
     const vector = new Map(vv);
     raise(vector, soon);
     return vector.get(this.origin) ?? 0;
@@ -112,12 +113,12 @@ export class OriginGeneration {
   }
 
   /**
-   * Checks the end of a pull. This version vector must never cover a seq of this origin that is assigned later: that write would be ignored.
-   * @throws MalformedPage
+   * Checks the end of a pull. The own version vector must never cover a seq of this origin that is assigned later: peers and this controller
+   * would ignore that write. @throws MalformedPage
    */
-  check(peer: string, said: Said): void {
-    const claimed = this.#claimedBy(said);
-    if (!this.wrote(this.origin)) this.heard(peer, said);
+  check(peer: string, held: HeldTransactions): void {
+    const claimed = this.#claimedBy(held);
+    if (!this.hasWritten(this.origin)) this.heard(peer, held);
     else if (claimed > this.#issued)
       throw new MalformedPage(`transaction ${claimed} of ${this.origin}, which this controller never wrote`);
   }
@@ -126,17 +127,17 @@ export class OriginGeneration {
    * Called for the greeting of a controller that is no member here. If it claims more of this origin than was written, this store may
    * have been restored to before that controller's registration. A new origin harms no peer, so the claim suffices, once.
    */
-  contradicted(said: Said): void {
-    if (!this.#isFresh && !this.isRecovering && this.#claimedBy(said) > this.#issued) this.renew();
+  contradicted(held: HeldTransactions): void {
+    if (!this.#isFresh && !this.isRecovering && this.#claimedBy(held) > this.#issued) this.renew();
   }
 
   /** Called when the state has advanced: once the lost transactions are back, this controller takes a new origin. */
   progressed(): void {
-    if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();
+    if (this.#lostSeq !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lostSeq)) this.renew();
   }
 
   get isRecovering(): boolean {
-    return this.#lost !== undefined;
+    return this.#lostSeq !== undefined;
   }
 
   /** Resolves once this controller may write under its origin, or under a new one. */

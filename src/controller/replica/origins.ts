@@ -5,14 +5,14 @@ import { covers } from "#crdt/version-vector.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 
-/** The most origins in a version vector that belong to no registered controller: former members of older clusters. */
+/** The most origins in a version vector whose controllers have no membership on record. */
 const maxForeign = 256;
 /** The most origins of one controller; it takes a new one when its store was restored, or a member could not be asked. */
 const maxGenerations = 4096;
 
 /**
  * Checks that each writer is or was a registered controller (the deletion of a membership is never forgotten). A joining controller knows
- * no member yet, and takes its sponsor's state unchecked.
+ * no member yet, and takes the origins of its sponsor's state unchecked.
  * @throws MalformedPage when new transactions have another origin, or there are too many origins
  */
 export function checkOrigins(

@@ -4,7 +4,7 @@ import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { inBackground } from "./commit-queue.ts";
 import type { Core } from "./replica-core.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 
 /**
  * The latest own durable transactions, complete as written, for pushing. (A page cut from the map would leave out
@@ -14,13 +14,14 @@ export class Outbox {
   readonly #core: Core;
   #transactions: (readonly Register[])[] = [];
   #registers = 0;
-  /** The seq before the first transaction here, and the last. */
+  /** The seq before the first transaction here. */
   #before = 0;
+  /** The seq of the last transaction. */
   #last = 0;
   #origin = "";
   #isPushing = false;
   /** For each connection the last transaction that the peer was sent or had acknowledged. */
-  readonly #sent = new WeakMap<Stream, { readonly origin: string; readonly seq: number }>();
+  readonly #sent = new WeakMap<PeerStream, { readonly origin: string; readonly seq: number }>();
 
   constructor(core: Core) {
     this.#core = core;
@@ -54,14 +55,14 @@ export class Outbox {
   }
 
   /** Called for an opened connection: pushes all that its peer has not acknowledged. */
-  opened(stream: Stream): void {
+  opened(stream: PeerStream): void {
     const { origin } = this.#core.generation;
     this.#sent.set(stream, { origin, seq: stream.peer.acked?.get(origin) ?? 0 });
     this.#push(stream);
   }
 
   /** Pushes the transactions that this stream has not sent yet; if they are too many or too large, a `have` makes the peer pull. */
-  #push(stream: Stream): void {
+  #push(stream: PeerStream): void {
     const sent = this.#sent.get(stream);
     const from = sent?.origin === this.#origin ? sent.seq : this.#before;
     if (from >= this.#last) return;

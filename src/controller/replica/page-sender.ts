@@ -6,19 +6,20 @@ import { encodePage } from "#crdt/page.ts";
 import { dominates, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./replica-core.ts";
 import type { MessageOf, PullEnd } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 
 type Pull = MessageOf<"pull">;
 
 /** Answers a peer's pull page by page, as far as the peer's credit allows. */
 export class PageSender {
   readonly #core: Core;
-  readonly #stream: Stream;
+  readonly #stream: PeerStream;
   #serving:
     { readonly pull: Pull; readonly isFull: boolean; cursor: DeltaCursor; index: number; credit: number } | undefined;
-  #last = 0;
+  /** The number of the last pull. */
+  #lastSync = 0;
 
-  constructor(core: Core, stream: Stream) {
+  constructor(core: Core, stream: PeerStream) {
     this.#core = core;
     this.#stream = stream;
   }
@@ -26,8 +27,8 @@ export class PageSender {
   async pull(pull: Pull): Promise<void> {
     const { state, commits } = this.#core;
     // A pull's number must exceed the last one: pages of a repeated or late pull must not mix with another's.
-    if (pull.sync <= this.#last) return;
-    this.#last = pull.sync;
+    if (pull.sync <= this.#lastSync) return;
+    this.#lastSync = pull.sync;
     if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return commits.inTurn(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);

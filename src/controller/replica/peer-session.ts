@@ -7,7 +7,7 @@ import { inBackground } from "./commit-queue.ts";
 import type { Core } from "./replica-core.ts";
 import {
   isForeignHello,
-  parseMessage,
+  parsePeerMessage,
   protocols,
   protocolsText,
   speaks,
@@ -16,7 +16,7 @@ import {
   type RefusalCode,
 } from "./messages.ts";
 import { PageSender } from "./page-sender.ts";
-import type { Peer, PeerProcess, Stream } from "./peer.ts";
+import type { Peer, PeerProcess, PeerStream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Pinger } from "./pinger.ts";
 import { Puller } from "./puller.ts";
@@ -25,7 +25,7 @@ import { divergingBuckets, reportDivergence } from "./repair.ts";
 import type { SessionHost } from "./session-host.ts";
 
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
-export class Session implements LinkEvents, Stream {
+export class PeerSession implements LinkEvents, PeerStream {
   readonly peer: Peer;
   readonly #link: PeerLink;
   readonly #puller: Puller;
@@ -114,7 +114,7 @@ export class Session implements LinkEvents, Stream {
 
   received(value: unknown): void {
     if (this.#isClosed || this.#core.isStopped) return;
-    const message = parseMessage(value);
+    const message = parsePeerMessage(value);
     if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
     if (!message) return this.malformed("a message that is none");
     this.#pinger.heard();
@@ -146,7 +146,7 @@ export class Session implements LinkEvents, Stream {
       case "credit":
         return inBackground(this.#pages.credit(message.sync));
       case "page":
-        return this.#puller.page(message);
+        return this.#puller.receivePage(message);
       case "have":
         return this.#have(message);
       case "ping":
@@ -154,7 +154,7 @@ export class Session implements LinkEvents, Stream {
         this.#pinger.pinged();
         this.#have(message);
         if (message.copies !== undefined)
-          this.#core.duplicates.see(this.#core.options.id, message.copies, this.peer.id);
+          this.#core.duplicates.noteSighting(this.#core.options.id, message.copies, this.peer.id);
         return reportDivergence(this.#core, this, message);
       case "pong":
         return this.#pong(message);
@@ -184,7 +184,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   /** Accepts the peer unless another process with its identity still answers on its own connection. */
-  async #acceptUnlessAlive(rival: Stream, hello: MessageOf<"hello">, arrivedAt: number): Promise<void> {
+  async #acceptUnlessAlive(rival: PeerStream, hello: MessageOf<"hello">, arrivedAt: number): Promise<void> {
     const isAlive = await rival.probe();
     if (this.#isClosed) return;
     if (isAlive) this.#host.refuseDuplicate(this, rival);

@@ -14,7 +14,7 @@ export interface PeerProcess {
 }
 
 /** A connection to a peer, for the parts of a replica. */
-export interface Stream {
+export interface PeerStream {
   readonly peer: Peer;
   /** Whether this side dialled. */
   readonly isDialled: boolean;
@@ -58,7 +58,7 @@ export class Peer {
   #acked: Map<string, number> | undefined;
   #underway: VersionVector = new Map();
   #isReady: boolean | undefined;
-  #stream: Stream | undefined;
+  #stream: PeerStream | undefined;
   #isDialling = false;
 
   constructor(id: string, { cap, random }: { readonly cap: number; readonly random: () => number }) {
@@ -66,7 +66,7 @@ export class Peer {
     this.backOff = createBackoff({ base: () => this.rtt.rto, cap, random, least: 0 });
   }
 
-  /** The version vector that the peer last acknowledged as durable; undefined until it spoke. */
+  /** The version vector that the peer last acknowledged as durable; undefined until the peer spoke. */
   get acked(): VersionVector | undefined {
     return this.#acked;
   }
@@ -76,7 +76,7 @@ export class Peer {
     return this.#underway;
   }
 
-  /** Whether the peer's state is complete; undefined until it spoke. */
+  /** Whether the peer's state is complete; undefined until the peer spoke. */
   get isReady(): boolean | undefined {
     return this.#isReady;
   }
@@ -95,16 +95,16 @@ export class Peer {
   }
 
   /** The chosen connection, of possibly several. */
-  get stream(): Stream | undefined {
+  get stream(): PeerStream | undefined {
     return this.#stream;
   }
 
-  choose(stream: Stream): void {
+  choose(stream: PeerStream): void {
     this.#stream = stream;
   }
 
   /** Called when a connection ended; returns whether it was the chosen one. */
-  lost(stream: Stream): boolean {
+  lost(stream: PeerStream): boolean {
     if (this.#stream !== stream) return false;
     this.#stream = undefined;
     return true;

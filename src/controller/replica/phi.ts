@@ -1,7 +1,7 @@
 // “Watched” (docs/replication.md): how surprising the silence of a peer is, for people and alerts.
 import { defaultTuning } from "./tuning.ts";
 
-/** The least standard deviation, ms: a busy machine may be so late. */
+/** The least standard deviation, ms: a busy machine may be late by so much. */
 const leastDeviation = 200;
 
 /**
@@ -30,6 +30,7 @@ export class PhiDetector {
     this.#last = now;
   }
 
+  /** The surprise of the silence at a (monotonic) time, from 0 to 99. */
   phi(now: number): number {
     if (this.#last === undefined) return 0;
     const samples = this.#intervals.length === 0 ? [this.#expected] : this.#intervals;

@@ -2,6 +2,7 @@
 import type { Core } from "./replica-core.ts";
 import type { Peer } from "./peer.ts";
 
+/** The unanswered pings after which the connection is closed. */
 const maxMisses = 3;
 /** The unanswered pings after which another connection is tried beside this one: TCP may stay silent long after a cut has healed. */
 const silentMisses = 2;
@@ -46,7 +47,7 @@ export class Pinger {
     for (const { end } of this.#probes) end(false);
   }
 
-  /** The peer sent a message. */
+  /** Called for each message of the peer. */
   heard(): void {
     this.#misses = 0;
   }

@@ -10,7 +10,7 @@ import type { Core } from "./replica-core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { MessageOf, PullEnd } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { deleteAgain, registersToRepair } from "./repair.ts";
 import type { Writer } from "./writer.ts";
@@ -37,12 +37,12 @@ interface Sync {
 /** Fetches the missing transactions from one peer. */
 export class Puller {
   readonly #core: Core;
-  readonly #stream: Stream;
+  readonly #stream: PeerStream;
   readonly #writer: Writer;
   readonly #onSynced: () => void;
   #sync: Sync | undefined;
-  /** Pulls started so far. */
-  #started = 0;
+  /** The number of the last pull. */
+  #lastSync = 0;
   #isAskedAgain = false;
   /**
    * The peer has a stamp that lies too far ahead: nothing is pulled until the (monotonic) time `until`, unless this clock is corrected and
@@ -50,7 +50,7 @@ export class Puller {
    */
   #deferral: { readonly until: number; readonly stampMs: number } | undefined;
 
-  constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
+  constructor(core: Core, stream: PeerStream, writer: Writer, onSynced: () => void) {
     this.#core = core;
     this.#stream = stream;
     this.#writer = writer;
@@ -68,7 +68,7 @@ export class Puller {
     const { until = 0, stampMs = 0 } = this.#deferral ?? {};
     if (options.clock.mono() < until && this.#core.futureStamps.treatmentOf(stampMs) !== "take") return;
     const sync: Sync = {
-      id: ++this.#started,
+      id: ++this.#lastSync,
       isRepair: buckets !== undefined,
       early: new Map(),
       pages: [],
@@ -97,6 +97,7 @@ export class Puller {
     });
   }
 
+  /** Gives the present pull up. */
   abandon(): void {
     this.#sync?.cancel();
     this.#sync = undefined;
@@ -104,14 +105,14 @@ export class Puller {
     this.#core.endFullExchange(this);
   }
 
-  page(message: MessageOf<"page">): void {
+  receivePage(message: MessageOf<"page">): void {
     const sync = this.#sync;
     if (!sync || message.sync !== sync.id || message.index < sync.next) return;
     sync.early.set(message.index, message);
     for (let page = sync.early.get(sync.next); page; page = sync.early.get(sync.next)) {
       sync.early.delete(sync.next++);
       const registers = this.#core.state.reader.read(page.page);
-      for (const twice of this.#core.state.map.findEquivocations(registers)) this.#core.reportEquivocation(twice);
+      for (const register of this.#core.state.map.findEquivocations(registers)) this.#core.reportEquivocation(register);
       for (const register of registers) {
         sync.registers.push(register);
         if (!sync.latest || compareStamps(register, sync.latest) > 0) sync.latest = register;
@@ -136,7 +137,7 @@ export class Puller {
     if (treatment === "defer") return this.defer(origin, stampMs);
     if (treatment === "wait") {
       // Wait, then apply these pages. A new pull could be deferred for ever, since newer writes lie as far ahead.
-      futureStamps.waits(peer.id, origin, stampMs);
+      futureStamps.noteWaiting(peer.id, origin, stampMs);
       sync.cancel = this.#core.after(futureStamps.excessOf(stampMs), () => this.#finishLate(sync, end));
       return;
     }
@@ -144,7 +145,7 @@ export class Puller {
     const upto = new Map(end.upto);
     if (sync.registers.some(({ o, s }) => !covers(upto, o, s) || controllerOf(o) === ""))
       throw new MalformedPage("transactions that it does not claim to have");
-    // So the check of the origins bounds the floor, too.
+    // A floor within `upto` is bounded by the check of the origins.
     if (end.full && !dominates(upto, new Map(end.full.floor)))
       throw new MalformedPage("that it forgot what it never had");
     checkOrigins(state, end.upto, sync.registers);
@@ -164,7 +165,7 @@ export class Puller {
   #take(sync: Sync, end: PullEnd, upto: VersionVector): void {
     // The peer was restored to before a deletion that is forgotten here: it needs a full exchange from this controller first.
     if (!dominates(upto, this.#core.state.floor.vector)) return this.abandon();
-    // Begun only after the last page: a peer that never ends its exchange must not keep this controller from writing.
+    // A full exchange begins only after its last page: a peer that never ends it must not keep this controller from writing.
     if (end.full && !this.#core.beginFullExchange(this)) return this.abandon();
     inBackground(this.#merge(sync, end, upto));
   }
@@ -197,11 +198,11 @@ export class Puller {
    * these nor the peer's version vector are merged.
    */
   async #mergeRepair(sync: Sync, { hlc }: PullEnd): Promise<void> {
-    const taken = registersToRepair(this.#core, sync.registers);
-    const records = recordsOf(pagesOf(taken).map(encodePage), { upto: [], hlc, repair: true });
+    const registers = registersToRepair(this.#core, sync.registers);
+    const records = recordsOf(pagesOf(registers).map(encodePage), { upto: [], hlc, repair: true });
     await Promise.all([
       deleteAgain(this.#core, this.#writer, sync.registers),
-      this.#core.commits.commit(records, taken),
+      this.#core.commits.commit(records, registers),
     ]);
   }
 
@@ -220,7 +221,7 @@ export class Puller {
   }
 
   #done(sync: Sync): void {
-    this.#core.futureStamps.allTaken(this.#stream.peer.id);
+    this.#core.futureStamps.noteAllTaken(this.#stream.peer.id);
     this.#core.endFullExchange(this);
     if (this.#sync !== sync) return;
     this.#sync = undefined;
@@ -238,7 +239,7 @@ export class Puller {
     this.abandon();
     const { tuning, options, futureStamps } = this.#core;
     const wait = Math.min(Math.max(futureStamps.excessOf(stampMs), 500), tuning.pullEvery);
-    futureStamps.waits(this.#stream.peer.id, origin, stampMs);
+    futureStamps.noteWaiting(this.#stream.peer.id, origin, stampMs);
     this.#deferral = { until: options.clock.mono() + wait, stampMs };
     this.#core.after(wait, () => this.pull());
   }

@@ -8,16 +8,16 @@ import type { Core } from "./replica-core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { MessageOf } from "./messages.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
 /**
  * Applies a peer's own transactions, if all its earlier ones are here, and all that it had seen when it wrote them (causal delivery:
- * Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts exact. Otherwise it pulls.
+ * Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts exact. Otherwise the puller fetches them.
  */
 export function receivePush(
   core: Core,
-  { stream, puller }: { readonly stream: Stream; readonly puller: Puller },
+  { stream, puller }: { readonly stream: PeerStream; readonly puller: Puller },
   push: MessageOf<"push">,
 ): void {
   const { state, futureStamps } = core;
@@ -31,7 +31,7 @@ export function receivePush(
   if (registers.some(({ o, s }) => o !== origin || s <= from || s > upto))
     throw new MalformedPage(`transactions of ${origin} that it did not announce`);
   if (covers(accepted, origin, upto)) {
-    for (const twice of state.map.findEquivocations(registers)) core.reportEquivocation(twice);
+    for (const register of state.map.findEquivocations(registers)) core.reportEquivocation(register);
     if (core.isEquivocal(origin)) stream.refuse("EQUIVOCATION", `${origin} wrote two things under one number`);
     return;
   }
@@ -56,5 +56,5 @@ async function mergePush(
   registers: readonly Register[],
 ): Promise<void> {
   await commits.commit([{ t: "apply", page, upto: [[origin, upto]], from: [[origin, from]] }], registers);
-  futureStamps.taken(peer, origin);
+  futureStamps.noteTaken(peer, origin);
 }

@@ -1,6 +1,6 @@
 // “Watched” (docs/replication.md): a refusal between two controllers raises an alarm on both.
 import type { AlarmCode } from "./alarms.ts";
-import type { ReplicaContext } from "./context.ts";
+import type { ReplicaContext } from "./replica-context.ts";
 
 /** A refusal between two controllers, and which of them refuses. */
 export interface PeerRefusal {
@@ -10,11 +10,11 @@ export interface PeerRefusal {
 }
 
 /** The time without a further refusal after which an alarm is cleared, ms; a refused controller tries again every few seconds. */
-const keptFor = 60_000;
-/** The most controllers that alarms about refusals name. */
+const alarmLifeMs = 60_000;
+/** The most alarms about refusals at a time. */
 const maxNamed = 64;
 /** Refusals without an alarm: they end by themselves, since the peer has only just started. */
-const passing: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
+const passingRefusals: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
 
 const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
@@ -23,12 +23,13 @@ const wayBackIn =
  * Codes by which a member answers that it does not know this controller or its key. A member restored from an older backup
  * answers so, too, and newer writes may exist here alone. So only `KEY_REVOKED`, as after a removal, turns this controller out.
  */
-const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
+const unknownCodes: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
 
 /** Raises and clears the alarms about refusals between this controller and others, in both directions. */
 export class Refusals {
   readonly #core: ReplicaContext;
-  readonly #named = new Map<string, () => void>();
+  /** The cancellations of the alarms' timers, by code and controller. */
+  readonly #timers = new Map<string, () => void>();
   /** The last refusal of this controller by each peer, until both accept each other. */
   readonly #last = new Map<string, Omit<PeerRefusal, "by">>();
   #turnedOut: string | undefined;
@@ -58,23 +59,23 @@ export class Refusals {
     const { by, code, message } = refusal;
     const peer = peers.get(about);
     // Both sides dial: a passing refusal does not count while another connection is open.
-    if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
+    if (by === "peer" && peer?.stream?.isOpen === true && passingRefusals.has(code)) return;
     if (peer && by === "peer") this.remember(about, refusal);
-    if (passing.has(code) || about === options.id) return;
+    if (passingRefusals.has(code) || about === options.id) return;
     if (by === "peer" && code === "KEY_REVOKED" && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
     const [text, way] =
       by === "us"
         ? [`this controller refuses ${about}: ${message}`, ""]
-        : [`${about} refuses this controller: ${message}`, unknown.has(code) ? `. ${wayToBeKnown(about)}` : ""];
+        : [`${about} refuses this controller: ${message}`, unknownCodes.has(code) ? `. ${wayToBeKnown(about)}` : ""];
     const id = `${alarm} ${about}`;
-    const cancel = this.#named.get(id);
-    if (cancel === undefined && this.#named.size >= maxNamed) return;
+    const cancel = this.#timers.get(id);
+    if (cancel === undefined && this.#timers.size >= maxNamed) return;
     cancel?.();
     alarms.raise(alarm, about, `${text} (${code})${way}`);
-    this.#named.set(
+    this.#timers.set(
       id,
-      this.#core.after(keptFor, () => this.#forget(alarm, about)),
+      this.#core.after(alarmLifeMs, () => this.#forget(alarm, about)),
     );
   }
 
@@ -96,8 +97,8 @@ export class Refusals {
 
   #forget(alarm: AlarmCode, about: string): void {
     const id = `${alarm} ${about}`;
-    this.#named.get(id)?.();
-    this.#named.delete(id);
+    this.#timers.get(id)?.();
+    this.#timers.delete(id);
     this.#core.alarms.clear(alarm, about);
   }
 }

@@ -8,7 +8,7 @@ export function authKeyOf(id: string): string {
 }
 
 /** The registered controllers: those with a live register `controller/ID/auth`. */
-export function membersOf(map: LwwMap): readonly string[] {
+export function registeredIn(map: LwwMap): readonly string[] {
   const ids: string[] = [];
   for (const { key, text } of map.withPrefix("controller/")) {
     const id = text === null ? undefined : authKey.exec(key)?.[1];
@@ -21,7 +21,7 @@ export function concernsMembers(keys: readonly string[]): boolean {
   return keys.some((key) => authKey.test(key));
 }
 
-/** The controller of an origin `ID#WORD`. */
+/** The controller of an origin `ID#WORD`; empty for an origin of another form. */
 export function controllerOf(origin: string): string {
   return origin.slice(0, Math.max(0, origin.lastIndexOf("#")));
 }

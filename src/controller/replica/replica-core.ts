@@ -1,4 +1,4 @@
-// “Convergent” (docs/replication.md): the parts of a replica find each other here.
+// “Convergent” (docs/replication.md): the shared centre of a replica, by which its parts find each other.
 import type { Dot } from "#crdt/register.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
@@ -9,11 +9,11 @@ import { OriginGeneration } from "./origin-generation.ts";
 import { Peer } from "./peer.ts";
 import type { ReplicaOptions } from "./replica.ts";
 import { Refusals } from "./refusals.ts";
-import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
+import { concernsMembers, controllerOf, registeredIn } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
-/** The shared centre of a replica: its parts, its members, and the conditions that concern all parts. */
+/** The parts of a replica, the members, and the conditions that concern all parts. */
 export class Core {
   readonly options: ReplicaOptions;
   readonly tuning: Tuning;
@@ -54,9 +54,9 @@ export class Core {
     this.refusals = new Refusals(this);
     this.duplicates = new DuplicateIdentity(this);
     this.generation = new OriginGeneration(this);
-    this.#members = membersOf(this.state.map);
+    this.#members = registeredIn(this.state.map);
     this.commits.watch((changed) => {
-      if (concernsMembers(changed)) this.#members = membersOf(this.state.map);
+      if (concernsMembers(changed)) this.#members = registeredIn(this.state.map);
     });
     this.#isAsking = this.others.length > 0;
     this.#hasHeard = this.state.isAlone || !this.hasCompany;
@@ -80,7 +80,7 @@ export class Core {
     return this.others.some((id) => writers.has(id));
   }
 
-  /** A member has let this controller in since the start, no other member ever wrote, or an operator said that none is left. */
+  /** Whether a member has let this controller in since the start, no other member ever wrote, or an operator said that no other is left. */
   get hasHeard(): boolean {
     return this.#hasHeard;
   }
@@ -137,15 +137,19 @@ export class Core {
 
   /**
    * Whether the state of a peer may be taken as complete. A peer that is joining, or was restored and has not caught up, may
-   * lack deletions that others forgot. If all members were restored, any peer will do.
+   * lack deletions that others forgot. If all members were restored and are connected, any peer will do.
    */
   isSource({ isReady }: Peer): boolean {
     if (isReady !== false) return true;
-    const said = this.others.map((id) => this.peers.get(id)).filter((peer) => peer?.stream?.isOpen);
-    return this.state.isBehind && said.length === this.others.length && said.every((peer) => peer?.isReady === false);
+    const connected = this.others.map((id) => this.peers.get(id)).filter((peer) => peer?.stream?.isOpen);
+    return (
+      this.state.isBehind &&
+      connected.length === this.others.length &&
+      connected.every((peer) => peer?.isReady === false)
+    );
   }
 
-  /** Two contents under one seq show that two processes write under one origin: peers refuse that origin for good. */
+  /** Two contents under one seq show that two processes write under one origin: this process refuses that origin from now on. */
   reportEquivocation({ o, s }: Dot): void {
     this.#equivocal.add(o);
     const why = "a clone, or a backup that was restored";

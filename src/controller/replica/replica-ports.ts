@@ -1,13 +1,8 @@
-// “Durable” (docs/replication.md): clock, timers, disk and links of a replica: a simulator can put faults into each.
+// “Durable” (docs/replication.md): clock, timers, disk and links are ports, so the simulator (test/sim) can put faults into each.
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage } from "./messages.ts";
-
-/**
- * The ports of the replication core, which has no clock, randomness, timer, disk or socket of its own. So one seed of the
- * simulator (test/sim) decides every event.
- */
 
 export interface Clock {
   /** Milliseconds since 1970 by the machine's clock; may jump. */
@@ -16,7 +11,7 @@ export interface Clock {
   readonly mono: () => number;
 }
 
-export type Log = (
+export type ReplicaLog = (
   level: "info" | "warn" | "error",
   message: string,
   fields: Readonly<Record<string, unknown>>,
@@ -25,7 +20,7 @@ export type Log = (
 /** Uniform in [0, 1). */
 export type Rng = () => number;
 
-export interface Timers {
+export interface ReplicaTimers {
   /** Calls `run` once after `ms`; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
   /** Calls `run` once, after the present turn of the event loop (setImmediate). */
@@ -37,7 +32,7 @@ export interface KeyRules {
   readonly mergeKindOf: (key: string) => MergeKind;
   /** Whether a conflict record must not hold this key's values; without it, no key is secret. */
   readonly isSecret?: (key: string) => boolean;
-  /** Whether two concurrent writes of the key are a conflict; without it, they are. */
+  /** Whether two concurrent writes of the key are a conflict; without it, all are. */
   readonly isContested?: (key: string) => boolean;
   /** Whether this version can read the value: unreadable values are kept and relayed, not shown. Without it, all JSON is readable. */
   readonly isKnown?: (key: string, text: string) => boolean;
@@ -55,7 +50,7 @@ export type JournalRecord =
       readonly upto: WireVector;
       /** The transactions that this record depends on: without them it has no effect. */
       readonly from?: WireVector;
-      /** A stamp that the sender had seen, perhaps of a superseded register. */
+      /** The sender's clock: not below any stamp that the sender had seen, perhaps of a superseded register. */
       readonly hlc?: string;
       /** Marks a full exchange: registers that `upto` covers and that are absent here are deleted (ADR 0501). */
       readonly full?: { readonly floor: WireVector; readonly hlc: string };

@@ -3,20 +3,21 @@ import type { Dot } from "#crdt/register.ts";
 import type { Alarm } from "./alarms.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
-import type { Clock, JournalRecord, Log, Net, Rng, Timers } from "./replica-ports.ts";
+import type { Clock, JournalRecord, ReplicaLog, Net, Rng, ReplicaTimers } from "./replica-ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-export interface Change {
+/** A write of one key in a transaction. */
+export interface KeyChange {
   readonly key: string;
   /** null deletes. */
   readonly value: Json;
-  /** The dot that the key's register must have; null: the key must be absent; left out: any. */
+  /** The dot that the key's register must have; null: the key must be absent; undefined: any. */
   readonly ifMatch?: Dot | null;
 }
 
 /** A durable transaction: its dot, and its stamp (16 hex digits, sortable). */
-export interface Written extends Dot {
+export interface CommittedWrite extends Dot {
   readonly hlc: string;
 }
 
@@ -27,19 +28,23 @@ export type WriteRefusal =
 export class WriteRefused extends Error {
   readonly code: WriteRefusal;
   readonly status: number;
-  /** For CONFLICT: the key with another dot. */
+  /** For CONFLICT and TOO_LARGE: the key that the refusal is about, if it is about one. */
   readonly key: string | undefined;
 
-  constructor(code: WriteRefusal, message = reasons[code], { key, cause }: { key?: string; cause?: unknown } = {}) {
+  constructor(
+    code: WriteRefusal,
+    message = refusalTexts[code],
+    { key, cause }: { key?: string; cause?: unknown } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "WriteRefused";
     this.code = code;
-    this.status = statusOf[code];
+    this.status = refusalStatus[code];
     this.key = key;
   }
 }
 
-const reasons: Readonly<Record<WriteRefusal, string>> = {
+const refusalTexts: Readonly<Record<WriteRefusal, string>> = {
   STOPPED: "this controller is stopping",
   NOT_READY: "this controller has not caught up with its cluster yet, or was removed from it",
   FENCED: "this controller's clock is too far from its peers'; it is read-only until that is set right",
@@ -51,7 +56,7 @@ const reasons: Readonly<Record<WriteRefusal, string>> = {
   TOO_LARGE: "too large",
 };
 
-const statusOf: Readonly<Record<WriteRefusal, number>> = {
+const refusalStatus: Readonly<Record<WriteRefusal, number>> = {
   CONFLICT: 409,
   TOO_LARGE: 413,
   FENCED: 503,
@@ -80,7 +85,8 @@ export interface PeerStatus {
   readonly refusal?: { readonly code: string; readonly message: string };
 }
 
-export interface ReplicationStatus {
+/** The state of a replica, as `kcore get replication-status` and metrics show it. */
+export interface ReplicaStatus {
   readonly id: string;
   readonly origin: string;
   /** Whether the controller has caught up since it joined or was restored. */
@@ -98,6 +104,7 @@ export interface ReplicationStatus {
   /** One hash of all live registers: equal on controllers with equal vectors. */
   readonly digest: string;
   readonly peers: readonly PeerStatus[];
+  /** Tombstones included. */
   readonly registers: number;
   readonly tombstones: number;
   /** Origins whose writes wait for this controller's clock, and how many ms their stamps lie ahead. */
@@ -134,15 +141,15 @@ export interface ReplicaOptions {
   readonly cluster: string;
   readonly clock: Clock;
   readonly rng: Rng;
-  readonly timers: Timers;
+  readonly timers: ReplicaTimers;
   readonly net: Net;
   readonly db: Database;
-  /** Used at the first start only: `found` a cluster, or `join` one: not ready until synced from a controller that has this one registered. */
+  /** Used at the first start only. `found`: ready at once; `join`: ready with the state of a controller where this one is registered. */
   readonly start: "found" | "join";
   /** Addresses to dial besides the registered controllers (`join` and `rejoin` of the configuration). */
   readonly join?: readonly string[];
   /** The address at which this process listens, for messages to operators. */
   readonly at?: string;
   readonly tuning?: Partial<Tuning>;
-  readonly log?: Log;
+  readonly log?: ReplicaLog;
 }

@@ -2,7 +2,7 @@
 import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { emptyPage, encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
+import { seqIn, toWire, type CausalContext } from "#crdt/version-vector.ts";
 import { originOf } from "./origin-generation.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
@@ -35,25 +35,25 @@ export interface RestampOptions {
 }
 
 const pageSize = 1000;
-/** The distance ahead, ms, up to which a stamp is left: other controllers accept it within seconds. */
-const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
+/** The distance ahead, ms, up to which a stamp stays: other controllers accept it within seconds. */
+const toleratedMs = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
 
 /**
- * Stamps anew the writes of a clock that was ahead, which other controllers would not accept before that time: with the present time, in their
- * order, under a new origin of this controller. A controller that has the former write keeps its value. Writes of other controllers
- * with the same fault are stamped anew, too: a stamp left ahead would win over all writes until its time.
+ * Stamps anew the writes of a clock that was ahead, since other controllers would not accept them before the stamped time: with the present
+ * time, in their order, under a new origin of this controller. A controller that has the former write keeps its value. Writes of other
+ * controllers with the same fault are stamped anew, too: a stamp left ahead would win over all writes until its time.
  */
 export function restamp(state: ClusterState, { id, now, word }: RestampOptions): Restamped {
-  const isAhead = ({ ms }: Register): boolean => ms - now > tolerated;
+  const isAhead = ({ ms }: Register): boolean => ms - now > toleratedMs;
   const aheadOf = (registers: readonly Register[]): Register[] =>
     registers.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
   const all = [...state.map.all(), ...state.map.siblings.all()];
   // Salvaged registers get the last numbers: they are merged later, and the version vector must not cover them before.
   const [ahead, aheadSalvaged] = [aheadOf(all), aheadOf(state.salvaged)];
   if (ahead.length + aheadSalvaged.length === 0) return { records: state.snapshot(), writes: [] };
-  const kept = all.filter((register) => !isAhead(register));
+  const others = all.filter((register) => !isAhead(register));
   const origin = originOf(id, word());
-  let clock: Stamp = kept.reduce((latest, register) => witness(latest, register), zero);
+  let clock: Stamp = others.reduce((latest, register) => witness(latest, register), zero);
   let seq = 0;
   let last: Register | undefined;
   const renew = (register: Register): Register => {
@@ -64,12 +64,12 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
       seq++;
     }
     last = register;
-    return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: having(register) };
+    return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: contextWithFormer(register) };
   };
   const anew = ahead.map(renew);
   const upto = [...toWire(state.map.vector), ...(seq > 0 ? [[origin, seq] as const] : [])];
   const anewSalvaged = aheadSalvaged.map(renew);
-  const registers = [...kept, ...anew];
+  const registers = [...others, ...anew];
   const parts: JournalRecord[] = [];
   for (let at = 0; at < registers.length; at += pageSize)
     parts.push({ t: "part", page: encodePage(registers.slice(at, at + pageSize)) });
@@ -79,8 +79,8 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
     [...ahead, ...aheadSalvaged],
     [...anew, ...anewSalvaged],
   ];
-  const writes = former.map((register, place): RestampedWrite => {
-    const { s, ms } = present[place] as Register;
+  const writes = former.map((register, index): RestampedWrite => {
+    const { s, ms } = present[index] as Register;
     return {
       key: register.key,
       deleted: register.text === null,
@@ -97,7 +97,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
 }
 
 /** The context of a write, raised to cover its former dot: the new write supersedes the former one. */
-function having({ x, o, s }: Register): Context {
+function contextWithFormer({ x, o, s }: Register): CausalContext {
   if (seqIn(x, o) >= s) return x;
   const others = x.origins.flatMap((name, index) => (name === o ? [] : [[name, x.seqs[index] ?? 0] as const]));
   return { origins: [...others.map(([name]) => name), o], seqs: [...others.map(([, seen]) => seen), s] };

@@ -5,11 +5,11 @@ import { describeDuplicate } from "./duplicate-identity.ts";
 import type { Core } from "./replica-core.ts";
 import type { Dialler } from "./dialler.ts";
 import { authKeyOf, concernsMembers } from "./registered-controllers.ts";
-import { protocolsText, speaks, type MessageOf, type Refusal } from "./messages.ts";
+import { protocolsText, speaks, type GreetingRefusal, type MessageOf } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
-import type { Stream } from "./peer.ts";
+import type { PeerStream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
-import { Session } from "./peer-session.ts";
+import { PeerSession } from "./peer-session.ts";
 import type { SessionHost } from "./session-host.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
@@ -17,7 +17,7 @@ import type { Writer } from "./writer.ts";
 /** Milliseconds between two checks whether another process still answers at this controller's own address. */
 const checkAgainMs = 3_000;
 
-interface Parts {
+interface SessionParts {
   readonly outbox: Outbox;
   readonly dialler: Dialler;
   readonly soft: SoftState;
@@ -32,9 +32,9 @@ export class Sessions implements SessionHost {
   readonly writer: Writer;
   readonly #core: Core;
   readonly #dialler: Dialler;
-  readonly #sessions = new Set<Stream>();
+  readonly #sessions = new Set<PeerStream>();
 
-  constructor(core: Core, { outbox, dialler, soft, writer }: Parts) {
+  constructor(core: Core, { outbox, dialler, soft, writer }: SessionParts) {
     this.#core = core;
     this.processId = core.randomName();
     this.outbox = outbox;
@@ -43,15 +43,15 @@ export class Sessions implements SessionHost {
     this.#dialler = dialler;
     core.commits.watch((keys) => {
       if (concernsMembers(keys)) this.#membersChanged();
-      for (const stream of this.open()) stream.pingSoon();
+      for (const stream of this.openStreams()) stream.pingSoon();
     });
     core.every(core.tuning.pullEvery, () => {
-      for (const stream of this.open()) stream.pull();
+      for (const stream of this.openStreams()) stream.pull();
     });
   }
 
   connected(link: PeerLink): LinkEvents {
-    const session = new Session(this.#core, this, link);
+    const session = new PeerSession(this.#core, this, link);
     this.#sessions.add(session);
     this.#dialler.connected(link.peer);
     return session;
@@ -61,7 +61,10 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) stream.close("stopping");
   }
 
-  refusalFor(stream: Stream, { cluster, id, origin, boot, proto }: MessageOf<"hello">): Refusal | undefined {
+  refusalFor(
+    stream: PeerStream,
+    { cluster, id, origin, boot, proto }: MessageOf<"hello">,
+  ): GreetingRefusal | undefined {
     const { options, state, members } = this.#core;
     const { peer } = stream;
     if (cluster !== options.cluster) return { code: "CLUSTER_DIFFERS", message: `this is cluster ${options.cluster}` };
@@ -84,39 +87,39 @@ export class Sessions implements SessionHost {
   }
 
   /** Refuses a greeting with this controller's own id. A controller dials its own address at intervals, and finds itself or a duplicate. */
-  #refuseItself({ isDialled, process: other }: Stream, boot: string): Refusal {
+  #refuseItself({ isDialled, process: other }: PeerStream, boot: string): GreetingRefusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
-    duplicates.answeredAtHome(boot === this.processId || !isDialled);
+    duplicates.answeredAtAddress(boot === this.processId || !isDialled);
     if (boot === this.processId) duplicates.accepted(id);
     if (boot === this.processId) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
     const text = describeDuplicate(id, at, other.address);
     if (isDialled) {
       duplicates.refused(id, text);
       this.#core.after(checkAgainMs, () => this.#dialler.dialItself());
-    } else duplicates.see(id, text, "itself");
+    } else duplicates.noteSighting(id, text, "itself");
     return { code: isDialled ? "SAME_CONTROLLER" : "TWO_COPIES", message: text };
   }
 
-  duplicateOf(stream: Stream): Stream | undefined {
+  duplicateOf(stream: PeerStream): PeerStream | undefined {
     const other = stream.peer.stream;
     return other && other !== stream && other.isOpen && other.process.id !== stream.process.id ? other : undefined;
   }
 
-  refuseDuplicate(stream: Stream, rival: Stream): void {
+  refuseDuplicate(stream: PeerStream, rival: PeerStream): void {
     const { id } = stream.peer;
     const text = describeDuplicate(id, rival.process.address, stream.process.address);
-    this.#core.duplicates.see(id, text);
+    this.#core.duplicates.noteSighting(id, text);
     rival.reportDuplicate(text);
     stream.refuse("TWO_COPIES", text);
   }
 
   /** Chooses between two open connections to one peer. False: the present one stays, and `stream` is closed. */
-  opened(stream: Stream): boolean {
+  opened(stream: PeerStream): boolean {
     const { peer } = stream;
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
-      // Of two connections of one moment the one that the smaller id dialled stays. A peer that dials later, or restarted, has given the old one up.
+      // Of two connections of one moment the one that the smaller id dialled stays. A peer that dials later, or restarted, has given the old connection up.
       const isTwin = other.process.id === stream.process.id && stream.openedAt - other.openedAt < 2000;
       if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
         stream.close("another connection stands");
@@ -129,19 +132,19 @@ export class Sessions implements SessionHost {
     return true;
   }
 
-  #isPreferred({ isDialled, peer }: Stream): boolean {
+  #isPreferred({ isDialled, peer }: PeerStream): boolean {
     return isDialled === this.#core.options.id < peer.id;
   }
 
-  lost(stream: Stream): void {
+  lost(stream: PeerStream): void {
     this.#sessions.delete(stream);
     const { peer } = stream;
     if (peer.lost(stream)) this.#core.guard.forget(peer.id);
-    if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
+    if (!this.#core.isStopped) this.#dialler.dialLater(peer.id);
   }
 
   /** Dials a silent peer; a new connection replaces the silent one. */
-  silent({ peer }: Stream): void {
+  silent({ peer }: PeerStream): void {
     this.#dialler.dial(peer.id);
   }
 
@@ -149,7 +152,7 @@ export class Sessions implements SessionHost {
     return [...this.#sessions].some(({ peer }) => peer.id === id);
   }
 
-  synced({ peer }: Stream): void {
+  synced({ peer }: PeerStream): void {
     const { generation, state, options, members } = this.#core;
     generation.progressed();
     this.#core.endAsking();
@@ -170,10 +173,11 @@ export class Sessions implements SessionHost {
   }
 
   #sendHaveToAll(): void {
-    for (const each of this.open()) each.sendHave();
+    for (const stream of this.openStreams()) stream.sendHave();
   }
 
-  open(): readonly Stream[] {
+  /** The chosen connection to each peer that is connected. */
+  openStreams(): readonly PeerStream[] {
     return [...this.#core.peers.values()].flatMap(({ stream }) => (stream?.isOpen ? [stream] : []));
   }
 
@@ -187,6 +191,6 @@ export class Sessions implements SessionHost {
       stream.sendHave();
       stream.close("removed");
     }
-    for (const id of others) this.#dialler.wanted(id);
+    for (const id of others) this.#dialler.dialLater(id);
   }
 }

@@ -3,7 +3,7 @@ import { isJson } from "#crdt/register.ts";
 import type { SoftEntry } from "./messages.ts";
 import type { Json, SoftValue } from "./replica.ts";
 
-/** Limits for one sender; a controller with 10,000 nodes needs a quarter of them. */
+/** Limits for one sender; a controller that hears 10,000 nodes needs half of the entries, and about a quarter of the size. */
 export interface SoftLimits {
   readonly entries: number;
   /** The size of all values and keys, in UTF-16 units. */
@@ -16,7 +16,7 @@ export interface SoftLimits {
 
 export const softLimits: SoftLimits = { entries: 20_000, size: 8 * 1024 * 1024, value: 4_096, lifetime: 86_400_000 };
 
-interface Held extends SoftEntry {
+interface HeldEntry extends SoftEntry {
   readonly receivedMono: number;
   /** The parsed text, from the first read on; its `value` is undefined if the text is no JSON. */
   read?: { readonly value: Json | undefined };
@@ -24,7 +24,7 @@ interface Held extends SoftEntry {
 
 /** The values of one controller. */
 interface SenderValues {
-  readonly held: Map<string, Held>;
+  readonly held: Map<string, HeldEntry>;
   size: number;
   /** The time at which expired values were last removed. */
   sweptMono: number;

@@ -1,15 +1,16 @@
 // “Watched” (docs/replication.md): the state of this controller and of each peer, as operators see it.
-import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
+import { raiseClockAlarms, stampWaitOf } from "./clock-alarms.ts";
 import type { Core } from "./replica-core.ts";
 import type { Peer } from "./peer.ts";
 import { healthAt } from "./phi.ts";
-import type { PeerStatus, ReplicationStatus, WriteRefusal } from "./replica.ts";
+import type { PeerStatus, ReplicaStatus, WriteRefusal } from "./replica.ts";
 
-export function statusOf(
+/** The state of a replica now; raises and clears the clock's alarms first. */
+export function replicaStatusOf(
   core: Core,
   readOnly: WriteRefusal | undefined,
   quarantined: Iterable<string>,
-): ReplicationStatus {
+): ReplicaStatus {
   const { state, options, others, peers, alarms } = core;
   raiseClockAlarms(core);
   const known = new Set([...others, ...[...peers.values()].flatMap(({ id, stream }) => (stream ? [id] : []))]);
@@ -19,7 +20,7 @@ export function statusOf(
     ready: state.ready && !state.isBehind,
     catchingUp: state.isBehind || core.isAsking,
     readOnly,
-    readOnlyFor: readOnly === "CLOCK_SKEW" ? aheadOf(core) : undefined,
+    readOnlyFor: readOnly === "CLOCK_SKEW" ? stampWaitOf(core) : undefined,
     vv: Object.fromEntries(state.map.vector),
     digest: state.map.digest.total(),
     peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),

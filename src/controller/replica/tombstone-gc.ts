@@ -35,7 +35,7 @@ export function startTombstoneGc(core: Core): void {
 function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
   // Without a complete list of members every tombstone would look acknowledged: a joining controller knows no member yet, and a removed
-  // one is none.
+  // controller is no member.
   if (!state.ready || state.isBehind || core.fullExchange || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.commits.accepted);
@@ -44,7 +44,7 @@ function candidatesOf(core: Core): Candidates | undefined {
   return { registers: collectable(forgettable, state.map.vector, acks), underway };
 }
 
-/** All tombstones except those of memberships, which stay on record, and those with a sibling, which would become the value again. */
+/** All tombstones except of memberships, which stay on record, and of keys with a sibling, which would become the value again. */
 function forgettableTombstones({ state }: Core): readonly Register[] {
   const { map } = state;
   return [...map.tombstones().values()].filter(({ key }) => !concernsMembers([key]) && !map.siblings.of(key).length);

@@ -14,6 +14,7 @@ export interface Tuning {
   readonly fenceAt: number;
   /** A controller without peers trusts a jump of its wall clock after this time; less than its agents wait for an answer. */
   readonly trustJumpAfter: number;
+  /** The difference to a peer's clock that raises an alarm. */
   readonly driftWarning: number;
   /** The interval of pings on an idle link; a silent peer is pinged sooner (rtt.ts). */
   readonly pingEvery: number;
@@ -22,17 +23,21 @@ export interface Tuning {
   readonly conflictsEvery: number;
   /** The time for which the first write waits for the members to confirm its origin; then the controller takes a new one. */
   readonly confirmWithin: number;
-  /** The time for which a write waits for this controller's lost transactions that a peer has. */
+  /** The time for which a write waits for this controller's lost transactions that a peer has; also the longest asking at the start. */
   readonly recoverWithin: number;
   /** The interval at which a controller dials its own address, where a duplicate may answer. */
   readonly dialItselfEvery: number;
   readonly backOffCap: number;
+  /** The most pages of a pull that are under way. */
   readonly window: number;
   readonly page: PageLimits;
-  /** Registers that are merged in one turn of the event loop. */
+  /** The most registers that are merged in one turn of the event loop. */
   readonly slice: number;
+  /** The number of tombstones that raises an alarm. */
   readonly tombstoneAlarm: number;
+  /** The age of a tombstone that raises an alarm. */
   readonly tombstoneAlarmAge: number;
+  /** The registers of own transactions that are kept for pushes. */
   readonly outboxRegisters: number;
 }
 

@@ -3,13 +3,13 @@ import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";
 import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
-import { contextOf, type Context } from "#crdt/version-vector.ts";
-import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
+import { causalContextOf, type CausalContext } from "#crdt/version-vector.ts";
+import { raiseClockAlarms, stampWaitOf } from "./clock-alarms.ts";
 import type { Core } from "./replica-core.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
 import type { JournalRecord } from "./replica-ports.ts";
-import { WriteRefused, type Change, type WriteRefusal, type Written } from "./replica.ts";
+import { WriteRefused, type CommittedWrite, type KeyChange, type WriteRefusal } from "./replica.ts";
 
 const maxChanges = 500;
 const maxTransactionBytes = 512 * 1024;
@@ -20,14 +20,15 @@ export class Writer {
   readonly #outbox: Outbox;
   /** The registers that are being journaled, by key; later writes are checked against them, too. */
   readonly #pending = new Map<string, Register>();
-  #context: { readonly of: string; readonly context: Context } | undefined;
+  #context: { readonly vector: string; readonly context: CausalContext } | undefined;
 
   constructor(core: Core, outbox: Outbox) {
     this.#core = core;
     this.#outbox = outbox;
   }
 
-  async write(changes: readonly Change[]): Promise<Written> {
+  /** Writes one transaction; resolves when it is durable. @throws WriteRefused */
+  async write(changes: readonly KeyChange[]): Promise<CommittedWrite> {
     checkSizes(changes);
     this.#checkWritable();
     await this.#untilClockTrusted();
@@ -41,16 +42,16 @@ export class Writer {
     while (!this.#core.hasCompany && this.#core.guard.jump({ isAlone: true }) !== 0) await this.#core.sleep(100);
   }
 
-  /** The code with which a write would be refused now. */
+  /** The code with which a write would be refused now; undefined if none. */
   refusal(): WriteRefusal | undefined {
     const { state, options, isStopped, fullExchange, guard, generation } = this.#core;
     if (isStopped) return "STOPPED";
     if (!state.ready || state.isBehind || fullExchange || generation.isRecovering) return "NOT_READY";
     if (state.map.get(authKeyOf(options.id))?.text === null) return "NOT_READY";
-    if (this.#core.duplicates.isOneTooMany) return "TWO_COPIES";
+    if (this.#core.duplicates.mustNotWrite) return "TWO_COPIES";
     if (guard.isFenced()) return "FENCED";
     if (this.#core.hasCompany && guard.jump({ isAlone: false }) !== 0) return "CLOCK_JUMP";
-    return aheadOf(this.#core) > 0 ? "CLOCK_SKEW" : undefined;
+    return stampWaitOf(this.#core) > 0 ? "CLOCK_SKEW" : undefined;
   }
 
   #checkWritable(): void {
@@ -62,14 +63,14 @@ export class Writer {
   }
 
   /** Stamps and journals a write in one turn, so that no other change comes between. */
-  #start(changes: readonly Change[]): { readonly committed: Promise<Written> } {
+  #start(changes: readonly KeyChange[]): { readonly committed: Promise<CommittedWrite> } {
     this.#checkWritable();
     for (const { key, ifMatch } of changes) if (ifMatch !== undefined) this.#checkMatch(key, ifMatch);
     return { committed: this.#commit(this.#stamp(changes)) };
   }
 
   /**
-   * Writes present registers again with a stamp above all seen ones; works also during a full exchange, when no other write
+   * Writes registers again with a stamp above all seen ones; works also during a full exchange, when no other write
    * is accepted.
    */
   async rewrite(standing: readonly Register[]): Promise<void> {
@@ -81,8 +82,8 @@ export class Writer {
     await this.#commit(anew);
   }
 
-  /** Commits an own transaction. Every one must pass here, since a push claims that the outbox is complete. */
-  async #commit(registers: readonly Register[]): Promise<Written> {
+  /** Commits an own transaction. Every own transaction must pass here, since a push claims that the outbox is complete. */
+  async #commit(registers: readonly Register[]): Promise<CommittedWrite> {
     const { o, s, ms, c } = registers[0] as Register;
     for (const register of registers) this.#pending.set(register.key, register);
     const records: readonly JournalRecord[] = [{ t: "apply", page: encodePage(registers), upto: [[o, s]] }];
@@ -96,14 +97,14 @@ export class Writer {
     return { o, s, hlc: encodeStamp({ ms, c }) };
   }
 
-  #checkMatch(key: string, ifMatch: NonNullable<Change["ifMatch"]> | null): void {
+  #checkMatch(key: string, ifMatch: NonNullable<KeyChange["ifMatch"]> | null): void {
     const present = this.#standing(key);
     const isLive = present !== undefined && present.text !== null;
     if (ifMatch === null ? isLive : !isLive || !isSameDot(present, ifMatch))
       throw new WriteRefused("CONFLICT", `${key} was changed meanwhile`, { key });
   }
 
-  #stamp(changes: readonly Change[]): readonly Register[] {
+  #stamp(changes: readonly KeyChange[]): readonly Register[] {
     const { state, options } = this.#core;
     const stamp = nextStamp(state.clock, options.clock.wall());
     const draft = { ms: stamp.ms, c: stamp.c, o: this.#core.generation.origin, s: Number.MAX_SAFE_INTEGER };
@@ -120,7 +121,7 @@ export class Writer {
     return drafts.map((register) => ({ ...register, s }));
   }
 
-  /** The register that a write competes with: of the one that is being journaled and the present one, the winner. */
+  /** The register that a write competes with: the winner of the present register and the one that is being journaled. */
   #standing(key: string): Register | undefined {
     const pending = this.#pending.get(key);
     const present = this.#core.state.map.get(key);
@@ -139,16 +140,16 @@ export class Writer {
   }
 
   /** The present context; writes that have seen the same transactions share one object. */
-  #contextNow(): Context {
+  #contextNow(): CausalContext {
     const { origin } = this.#core.generation;
-    const context = contextOf(this.#core.state.map.vector, origin);
-    const of = `${context.origins.join()} ${context.seqs.join()}`;
-    if (this.#context?.of !== of) this.#context = { of, context };
+    const context = causalContextOf(this.#core.state.map.vector, origin);
+    const vector = `${context.origins.join()} ${context.seqs.join()}`;
+    if (this.#context?.vector !== vector) this.#context = { vector, context };
     return this.#context.context;
   }
 }
 
-function checkSizes(changes: readonly Change[]): void {
+function checkSizes(changes: readonly KeyChange[]): void {
   if (changes.length === 0 || changes.length > maxChanges)
     throw new WriteRefused("TOO_LARGE", `a transaction has 1 to ${maxChanges} changes, not ${changes.length}`);
   const keys = new Set<string>();

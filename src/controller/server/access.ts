@@ -1,24 +1,24 @@
 import { methods, type Method, type MethodName } from "#api/methods.ts";
 import type { Certificates } from "../cluster/certificates.ts";
 import { approvalOf } from "../cluster/rejects.ts";
-import { removed } from "../cluster/nodes.ts";
+import { refusalOfRemoved } from "../cluster/nodes.ts";
 import type { Records } from "../cluster/records.ts";
 import type { Rejects } from "../cluster/rejects.ts";
 import { keys } from "../cluster/registers.ts";
 import { Refused, revokedKey } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 
-type Asking = Pick<KnownCaller, "identity" | "id" | "key" | "isOfRoot">;
+type CheckedCaller = Pick<KnownCaller, "identity" | "id" | "key" | "isOfRoot">;
 
-/** Denies every role that the methods table does not name, and a node that asks about another one (S-12, S-16). @throws Refused 403 */
-export function authorize(name: MethodName, caller: Pick<Asking, "identity" | "id">, id: string): void {
+/** Refuses every role that the methods table does not name, and a node that asks about another node (S-12, S-16). @throws Refused 403 */
+export function authorize(name: MethodName, caller: Pick<CheckedCaller, "identity" | "id">, id: string): void {
   const method: Method = methods[name];
   if (!method.roles.includes(caller.identity.role)) deny(caller, `ask ${method.verb} ${method.path}`);
   const isAboutOther = method.ownNodeOnly === true && id !== "" && id !== caller.id;
   if (caller.identity.role === "node" && isAboutOther) deny(caller, `ask about node ${id}`);
 }
 
-export function deny({ identity }: Pick<Asking, "identity">, what: string): never {
+export function deny({ identity }: Pick<CheckedCaller, "identity">, what: string): never {
   throw new Refused(403, "API_DENIED", `${identity.role} ${identity.id} may not ${what.slice(0, 200)}`);
 }
 
@@ -34,13 +34,13 @@ export interface AccessOptions {
   readonly emptiness: () => string | undefined;
 }
 
-export type Access = ReturnType<typeof checkAccess>;
+export type AccessCheck = ReturnType<typeof checkAccess>;
 
-/** Checks callers against the present records: registered, not revoked, approved (S-10, S-11). */
+/** The checks of callers against the present records: registered, not revoked, approved (S-10, S-11). */
 export function checkAccess({ records, certificates, rejects, isReady, knowsMembers, emptiness }: AccessOptions) {
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
-  const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
+  const ofOperator = ({ id, key, isOfRoot }: CheckedCaller): Refused | undefined => {
     // A certificate of the root itself needs no record, so that the bastion can undo every write and revocation of a
     // controller (ADR 0517).
     if (isOfRoot === true) return undefined;
@@ -48,20 +48,20 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
     return unregistered(`operator ${id}`, "record it from a machine whose operator's key is: kcore rotate certs");
   };
-  const ofController = ({ id, key }: Asking): Refused | undefined => {
+  const ofController = ({ id, key }: CheckedCaller): Refused | undefined => {
     const auth = records.value("auth", keys.controller(id).auth);
     if (!auth) return new Refused(403, "CONTROLLER_UNKNOWN", `controller ${id} is not registered`);
     return auth.spki === key || auth.next === key ? undefined : unregistered(`controller ${id}`);
   };
-  const ofNode = ({ id, key }: Asking): Refused | undefined => {
-    if (records.replica.stands(keys.node(id).removed)) return removed(id);
+  const ofNode = ({ id, key }: CheckedCaller): Refused | undefined => {
+    if (records.replica.stands(keys.node(id).removed)) return refusalOfRemoved(id);
     const registered = records.value("reg", keys.node(id).reg)?.key;
     if (isReady() && !certificates.isOfNode(id, key, registered))
       return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");
     return approval(id) === "rejected" ? rejected(id) : undefined;
   };
   /** The reason why a connection of this caller must be cut; undefined if it may stay. */
-  const refusalOf = (caller: Asking): Refused | undefined => {
+  const refusalOf = (caller: CheckedCaller): Refused | undefined => {
     if (certificates.isRevoked(caller.key)) {
       const isRemoved = caller.identity.role === "node" && records.replica.stands(keys.node(caller.id).removed);
       return revokedKey(403, caller.identity, isRemoved);
@@ -78,7 +78,7 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
   return {
     refusalOf,
     /** Checks that the caller may call the method for the node or object `id` now. @throws Refused */
-    check: (name: MethodName, caller: Asking, id: string): void => {
+    check: (name: MethodName, caller: CheckedCaller, id: string): void => {
       authorize(name, caller, id);
       const method: Method = methods[name];
       if (!isReady() && method.whileJoining !== true) {
@@ -102,7 +102,7 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
     },
   };
 
-  function mustBeApproved({ id, key }: Asking): void {
+  function mustBeApproved({ id, key }: CheckedCaller): void {
     if (records.value("reg", keys.node(id).reg)?.key !== key) throw unregistered(`node ${id}`);
     if (approval(id) === "approved") return;
     throw new Refused(403, "NODE_PENDING", `node ${id} waits for approval`, `kcore node approve ${id}`);

@@ -4,20 +4,21 @@ import { EncodedJson } from "../cluster/encoded-json.ts";
 import { Busy } from "../cluster/refused.ts";
 import type { YieldToLoop } from "./yield-to-loop.ts";
 
-/** The longest turn of one answer in the event loop, ms, and the size of a chunk in characters. */
+/** The longest turn of one answer in the event loop. */
 const sliceMs = 5;
+/** The size of a chunk. */
 const chunkChars = 64 * 1024;
-/** The time after which a client that reads nothing is cut, ms. */
-export const patienceMs = 30_000;
+/** The time after which a client that reads nothing is cut. */
+export const stalledClientMs = 30_000;
 
 /** An answer whose lists are iterables, so that they are made while they are sent. */
-export type Listed<Answer> = {
+export type ListAnswer<Answer> = {
   readonly [Field in keyof Answer]: NonNullable<Answer[Field]> extends readonly (infer Item)[]
     ? Iterable<Item | EncodedJson> | Extract<Answer[Field], undefined>
     : Answer[Field];
 };
 
-/** The most lists under way, for one key and for all: each keeps a list of the keys in memory. */
+/** The most lists under way, for one caller's key and for all: each keeps a list of the registers' keys in memory. */
 const listsOfKey = 16;
 const listsOfAll = 64;
 
@@ -40,8 +41,8 @@ export function limitLists(yieldToLoop: YieldToLoop) {
       await send(response, make(), yieldToLoop);
     } finally {
       count--;
-      const left = (underway.get(key) ?? 1) - 1;
-      if (left > 0) underway.set(key, left);
+      const others = (underway.get(key) ?? 1) - 1;
+      if (others > 0) underway.set(key, others);
       else underway.delete(key);
     }
   };
@@ -60,17 +61,17 @@ async function send(response: ServerResponse, answer: object, yieldToLoop: Yield
       isDone = next.done === true;
       if (next.done !== true) chunk += next.value;
     } while (!isDone && chunk.length < chunkChars && performance.now() < until);
-    if (!response.write(chunk)) await drained(response);
+    if (!response.write(chunk)) await untilDrained(response);
   }
   response.end();
 }
 
-/** Resolves when the client has read the written bytes; cuts a client that does not within `patienceMs`. */
-async function drained(response: ServerResponse): Promise<void> {
+/** Resolves when the client has read the written bytes or is gone; cuts a client that reads nothing for `stalledClientMs`. */
+async function untilDrained(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return;
   const gone = new AbortController();
   const leave = (): void => gone.abort();
-  const timer = setTimeout(() => response.destroy(), patienceMs);
+  const timer = setTimeout(() => response.destroy(), stalledClientMs);
   response.once("close", leave);
   await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
   response.off("close", leave);

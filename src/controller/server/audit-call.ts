@@ -5,13 +5,13 @@ import type { Log, LogFields } from "#api/log.ts";
 import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
 import type { KnownCaller } from "./caller.ts";
 
-/** A call of a method whose caller and method are known. */
-export interface Asked {
+/** A request whose caller and method are known. */
+export interface IdentifiedRequest {
   readonly name: MethodName;
   /** The path's `{id}`; empty if it has none. */
   readonly id: string;
   readonly caller: KnownCaller;
-  /** The call's id in the audit, and in its answer's `x-request-id`. */
+  /** The request's id in the audit, and in its answer's `x-request-id`. */
   readonly requestId: string;
   /** The body as the schema parsed it; absent until then, and if the schema refused it. */
   body?: unknown;
@@ -40,9 +40,9 @@ const details: Details = {
 };
 
 const runId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
-/** The audit's entry about an answered call: caller, method, object, the run that made it, outcome. */
+/** The audit's entry about an answered request: caller, method, object, the run that sent the request, outcome. */
 export function auditFields(
-  { name, id, caller, requestId, body, reply }: Asked,
+  { name, id, caller, requestId, body, reply }: IdentifiedRequest,
   request: IncomingMessage,
   { status, code }: { readonly status: number; readonly code?: string },
 ): LogFields {
@@ -66,7 +66,7 @@ export function auditFields(
   };
 }
 
-/** Writes each entry into the log and into the tamper-evident trail (S-27). */
+/** A log that writes each entry into `log` and into the tamper-evident trail (S-27). */
 export function auditLog(log: Log, trail: (fields: LogFields) => void): Log {
   const both =
     (level: keyof Log) =>

@@ -1,41 +1,40 @@
 import type { IncomingMessage } from "node:http";
 import { Busy, Refused } from "../cluster/refused.ts";
 
-const largest = 1024 * 1024;
-const deepest = 32;
+const largestBody = 1024 * 1024;
+const deepestNesting = 32;
 
 /** The most bytes of the bodies of all unanswered requests together. */
 const largestOfAll = 128 * 1024 * 1024;
 
-/** The memory for the bodies of requests under way (S-17). */
 export type BodyRoom = ReturnType<typeof openBodyRoom>;
 
-/** Bounds the memory of bodies that wait for a slow disk or slow senders. */
+/** Bounds the memory for the bodies of requests under way, which may wait for a slow disk or slow senders (S-17). */
 export function openBodyRoom(limit = largestOfAll) {
-  const taken = new Map<object, number>();
+  const bytesByRequest = new Map<object, number>();
   let sum = 0;
   return {
     /** Reserves bytes for a request until `release`. @throws Busy when there is no room */
     take(request: object, bytes: number): void {
       if (sum + bytes > limit) throw new Busy(503, "too much is being written at once");
       sum += bytes;
-      taken.set(request, (taken.get(request) ?? 0) + bytes);
+      bytesByRequest.set(request, (bytesByRequest.get(request) ?? 0) + bytes);
     },
     release(request: object): void {
-      sum -= taken.get(request) ?? 0;
-      taken.delete(request);
+      sum -= bytesByRequest.get(request) ?? 0;
+      bytesByRequest.delete(request);
     },
   };
 }
 
-/** Reads a request's JSON body; an empty body is `{}`. Refuses one that is too large, too deep or no JSON (S-17). @throws Refused */
+/** Reads a request's JSON body; an empty body is `{}`. @throws Refused if the body is too large, too deep or no JSON (S-17) */
 export async function readJson(request: IncomingMessage, room: BodyRoom): Promise<unknown> {
   const announced = Number(request.headers["content-length"] ?? 0);
-  if (announced > largest) throw tooLarge();
-  const text = await readText(request, room);
+  if (announced > largestBody) throw tooLarge();
+  const text = await readBody(request, room);
   if (text === "") return {};
-  if (isDeeperThan(deepest, text))
-    throw new Refused(400, "API_INVALID", `the body is nested deeper than ${deepest} levels`);
+  if (isDeeperThan(deepestNesting, text))
+    throw new Refused(400, "API_INVALID", `the body is nested deeper than ${deepestNesting} levels`);
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -44,14 +43,14 @@ export async function readJson(request: IncomingMessage, room: BodyRoom): Promis
 }
 
 /** Reads by events: an async iterator costs more than all other work for a small request. */
-function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
+function readBody(request: IncomingMessage, room: BodyRoom): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
       try {
-        if (size > largest) throw tooLarge();
+        if (size > largestBody) throw tooLarge();
         room.take(request, chunk.length);
         chunks.push(chunk);
       } catch (error) {
@@ -73,7 +72,7 @@ function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
 }
 
 function tooLarge(): Refused {
-  return new Refused(413, "API_INVALID", `the body is larger than ${largest} bytes`);
+  return new Refused(413, "API_INVALID", `the body is larger than ${largestBody} bytes`);
 }
 
 const [backslash, quote, brace, bracket] = [0x5c, 0x22, 0x7b, 0x5b];

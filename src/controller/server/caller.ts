@@ -16,17 +16,17 @@ export type KnownCaller = Caller & {
 };
 
 // A connection's certificate never changes, so it is read once; the caller's rights are checked at each request.
-const seen = new WeakMap<TLSSocket, KnownCaller>();
-const read = new WeakMap<TLSSocket, KnownCaller>();
+const checkedCallers = new WeakMap<TLSSocket, KnownCaller>();
+const certificateHolders = new WeakMap<TLSSocket, KnownCaller>();
 
-/** The holder of a connection's certificate, when the handshake is done. @throws Refused 401, 403 */
-export function shownOn(socket: TLSSocket, cluster: string): KnownCaller {
-  const known = read.get(socket);
+/** The holder of a connection's certificate, when the handshake is done; the issuer is not checked. @throws Refused 401, 403 */
+export function holderOn(socket: TLSSocket, cluster: string): KnownCaller {
+  const known = certificateHolders.get(socket);
   if (known) return known;
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   if (!certificate) throw new Refused(401, "API_DENIED", "no client certificate of this cluster's CA");
   const caller = readCaller(certificate, cluster);
-  read.set(socket, caller);
+  certificateHolders.set(socket, caller);
   return caller;
 }
 
@@ -50,12 +50,12 @@ export function callerOf(
     readonly now: number;
   },
 ): KnownCaller {
-  let caller = seen.get(socket);
+  let caller = checkedCallers.get(socket);
   if (!caller) {
-    const shown = shownOn(socket, cluster);
-    caller = { ...shown, isOfRoot: bastion.isOfRoot(shown.certificate) };
+    const holder = holderOn(socket, cluster);
+    caller = { ...holder, isOfRoot: bastion.isOfRoot(holder.certificate) };
     checkIssuer(caller, bastion, issuer);
-    seen.set(socket, caller);
+    checkedCallers.set(socket, caller);
   }
   if (caller.certificateExpiresAt <= now) throw new Refused(401, "API_DENIED", "the client certificate has expired");
   return caller;
@@ -75,7 +75,7 @@ function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas
   );
 }
 
-/** @throws Refused 403 */
+/** The caller that a certificate of this cluster names. @throws Refused 403 */
 export function readCaller(certificate: X509Certificate, cluster: string): KnownCaller {
   let identity: Identity;
   try {

@@ -4,7 +4,7 @@ import { Busy } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { HandshakeLimits } from "./handshake-limits.ts";
 
-/** The most connections whose handshake is done, of all and of one key (S-17). */
+/** The most connections whose handshake is done, of all callers and of one key by its role (S-17). */
 export interface ConnectionLimits {
   readonly all: number;
   readonly perKey: Readonly<Record<Role, number>>;
@@ -14,12 +14,12 @@ export interface ConnectionLimits {
 const reservedFiles = 96;
 
 /** The most connections for so many open files: however many callers there are, the store can be written (F-30). */
-export function connectionsFor(openFiles = Infinity): number {
+export function maxConnectionsFor(openFiles = Infinity): number {
   return Math.max(16, Math.min(4096, openFiles - reservedFiles));
 }
 
-/** Further connections that are accepted only to answer that there are too many. */
-const toldOff = 64;
+/** The connections that are accepted only to answer that there are too many. */
+const refusedConnections = 64;
 
 /**
  * The limits of a server with at most `most` connections. At most half of them are unfinished handshakes, which cost 75 KB of memory
@@ -33,7 +33,7 @@ export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
     pending,
     waitingPerAddress: Math.floor(waiting / 2),
     waiting,
-    all: most - Math.min(toldOff, Math.floor(most / 4)),
+    all: most - Math.min(refusedConnections, Math.floor(most / 4)),
     perKey: { node: 16, controller: 64, operator: 512 },
   };
 }
@@ -77,7 +77,7 @@ export function watchConnections(limits: ConnectionLimits) {
         countDown(perKey, caller.key);
       });
     },
-    /** Closes every connection whose caller is no longer accepted; returns these callers. */
+    /** Closes every connection whose caller is not welcome any more; returns these callers. */
     cut(isWelcome: (caller: KnownCaller) => boolean): readonly KnownCaller[] {
       const gone: KnownCaller[] = [];
       for (const [socket, caller] of open) {
@@ -91,7 +91,7 @@ export function watchConnections(limits: ConnectionLimits) {
 }
 
 function countDown(counts: Map<string, number>, key: string): void {
-  const left = (counts.get(key) ?? 1) - 1;
-  if (left > 0) counts.set(key, left);
+  const count = (counts.get(key) ?? 1) - 1;
+  if (count > 0) counts.set(key, count);
   else counts.delete(key);
 }

@@ -10,10 +10,12 @@ import { readCaller, type KnownCaller } from "./caller.ts";
 
 /** The only methods for a node whose certificate has expired. */
 export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
-const handshakeMs = 5_000;
+/** The longest wait for a ClientHello. */
+const helloMs = 5_000;
+/** The longest connection of a late renewal. */
 const renewalMs = 30_000;
 /** The callers by connection: Node returns the issuers of a peer's certificate at the first call only. */
-const seen = new WeakMap<TLSSocket, KnownCaller>();
+const callers = new WeakMap<TLSSocket, KnownCaller>();
 
 /**
  * Routes connections whose ClientHello offers the protocol of late renewals to `late`, all others to `server`. The ClientHello is not
@@ -23,7 +25,7 @@ export function routeLateRenewals(server: Server, late: Server): void {
   const usual = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
-    const timer = setTimeout(() => socket.destroy(), handshakeMs);
+    const timer = setTimeout(() => socket.destroy(), helloMs);
     const failed = (): void => void socket.destroy();
     socket.once("error", failed);
     socket.once("close", () => clearTimeout(timer));
@@ -60,26 +62,26 @@ export function expiredCallerOf(
   socket: TLSSocket,
   { cluster, rootPem, now }: { readonly cluster: string; readonly rootPem: string; readonly now: number },
 ): KnownCaller {
-  const known = seen.get(socket);
+  const known = callers.get(socket);
   if (known) {
     if (known.certificateExpiresAt > now) return known;
     throw new Refused(401, "API_DENIED", "the certificate expired more than 30 days ago");
   }
   const leaf = socket.getPeerX509Certificate();
   if (!leaf) throw new Refused(401, "API_DENIED", "no client certificate");
-  const problem = problemOf(leaf, firstCertificate(rootPem), now);
+  const problem = leafProblem(leaf, firstCertificate(rootPem), now);
   if (problem !== undefined) throw new Refused(401, "API_DENIED", `the certificate ${problem}`);
   const caller = readCaller(leaf, cluster);
   if (caller.identity.role !== "node")
     throw new Refused(403, "API_DENIED", "only a node renews a certificate that has expired");
   // The connection may stay open until the grace period ends.
   const lasting = { ...caller, certificateExpiresAt: graceEnd(leaf.validToDate) };
-  seen.set(socket, lasting);
+  callers.set(socket, lasting);
   return lasting;
 }
 
-// A full check of its own: OpenSSL reports only one fault of a certificate, and the expiry could hide another one.
-function problemOf(leaf: X509Certificate, root: X509Certificate, now: number): string | undefined {
+/** The fault of a certificate, to follow its name. A full check: OpenSSL reports only one fault, and the expiry could hide another one. */
+function leafProblem(leaf: X509Certificate, root: X509Certificate, now: number): string | undefined {
   const issuer = leaf.issuerCertificate;
   const isSigned = issuer !== undefined && issuer.ca && isIssuedBy(leaf, issuer);
   if (!isSigned) return "is not signed by a CA that came with it";

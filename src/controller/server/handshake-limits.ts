@@ -12,9 +12,9 @@ export interface HandshakeLimits {
   readonly waiting: number;
 }
 
-/** The time after which a handshake is aborted if another connection of its address waits, ms. */
-const patienceMs = 4_000;
-/** The longest wait for the start of a handshake, ms. */
+/** The time after which a handshake is aborted for a waiting connection of its address, or of an address with as many handshakes. */
+const oldHandshakeMs = 4_000;
+/** The longest wait for the start of a handshake. */
 const longestWaitMs = 15_000;
 
 /**
@@ -79,8 +79,8 @@ export function limitHandshakes(
     if (hasRoom(newcomer)) return true;
     const from = countOf(newcomer) >= limits.pendingPerAddress ? newcomer : busiest(pending);
     const [[oldest, since] = []] = pending.get(from) ?? [];
-    // Between addresses with equally many handshakes, only one older than `patienceMs` is aborted.
-    if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < patienceMs)) return false;
+    // Between addresses with equally many handshakes, only a handshake older than `oldHandshakeMs` is aborted.
+    if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < oldHandshakeMs)) return false;
     oldest.destroy();
     finished(oldest, from);
     return hasRoom(newcomer);
@@ -90,7 +90,7 @@ export function limitHandshakes(
       timer = undefined;
       for (const address of waiting.keys()) if (makeRoom(address)) letIn();
       if (waitingCount > 0) checkLater();
-    }, patienceMs / 16).unref();
+    }, oldHandshakeMs / 16).unref();
   };
   const wait = (socket: Socket, address: string): void => {
     const same = waiting.get(address) ?? new Set<Socket>();

@@ -9,12 +9,13 @@ interface Bucket {
   at: number;
 }
 
-const usualKeys = 10_000;
+/** The least number of keys above which full buckets are removed. */
+const sweepFrom = 10_000;
 
 /** A token bucket for each key; the function takes a token, and returns false if the bucket is empty (S-17). */
 export function limitRate({ perSecond, burst }: Rate, monotonic: () => number): (key: string) => boolean {
   const buckets = new Map<string, Bucket>();
-  let sweepAbove = usualKeys;
+  let sweepAbove = sweepFrom;
   const tokensOf = ({ tokens, at }: Bucket, now: number): number =>
     Math.min(burst, tokens + ((now - at) / 1000) * perSecond);
   /**
@@ -23,7 +24,7 @@ export function limitRate({ perSecond, burst }: Rate, monotonic: () => number): 
    */
   const sweep = (now: number): void => {
     for (const [key, bucket] of buckets) if (tokensOf(bucket, now) === burst) buckets.delete(key);
-    sweepAbove = Math.max(usualKeys, 2 * buckets.size);
+    sweepAbove = Math.max(sweepFrom, 2 * buckets.size);
   };
   return (key) => {
     const now = monotonic();

@@ -20,9 +20,9 @@ import {
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
-import { deny, type Access } from "./access.ts";
-import { limitLists, type AnswerLists, type Listed } from "./answer-list.ts";
-import { auditFields, type Asked } from "./audit-call.ts";
+import { deny, type AccessCheck } from "./access.ts";
+import { limitLists, type AnswerLists, type ListAnswer } from "./answer-list.ts";
+import { auditFields, type IdentifiedRequest } from "./audit-call.ts";
 import { openBodyRoom, readJson } from "./body.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { Connections } from "./connections.ts";
@@ -31,31 +31,33 @@ import { limitRate } from "./rate.ts";
 import { queueYields } from "./yield-to-loop.ts";
 
 /** The arguments of a method's handler. */
-export interface Call<Name extends MethodName> {
+export interface HandlerCall<Name extends MethodName> {
   readonly caller: KnownCaller;
   readonly body: AcceptedBodyOf<Name>;
   /** The path's `{id}`; empty if it has none. */
   readonly id: string;
 }
 
-type Returned<Name extends PlainMethodName> = Name extends ListMethodName ? Listed<AnswerOf<Name>> : AnswerOf<Name>;
+type HandlerReply<Name extends PlainMethodName> = Name extends ListMethodName
+  ? ListAnswer<AnswerOf<Name>>
+  : AnswerOf<Name>;
 
 export type Handlers = {
-  readonly [Name in PlainMethodName]: (call: Call<Name>) => Promise<Returned<Name>> | Returned<Name>;
+  readonly [Name in PlainMethodName]: (call: HandlerCall<Name>) => Promise<HandlerReply<Name>> | HandlerReply<Name>;
 };
 
 /** The handlers of methods with a streamed answer, which take over the response or the socket. */
 export interface Streams {
-  readonly watch: (call: Call<"watch">, response: ServerResponse) => Promise<void> | void;
-  readonly backup: (call: Call<"backup">, response: ServerResponse) => Promise<void>;
-  readonly bundle: (call: Call<"bundle">, response: ServerResponse) => Promise<void>;
+  readonly watch: (call: HandlerCall<"watch">, response: ServerResponse) => Promise<void> | void;
+  readonly backup: (call: HandlerCall<"backup">, response: ServerResponse) => Promise<void>;
+  readonly bundle: (call: HandlerCall<"bundle">, response: ServerResponse) => Promise<void>;
   readonly replicate: (caller: KnownCaller, socket: Duplex, head: Buffer) => void;
 }
 
 export interface RequestOptions {
   readonly handlers: Handlers;
   readonly streams: Streams;
-  readonly access: Access;
+  readonly access: AccessCheck;
   readonly log: Log;
   /** The log of the audit's entries. */
   readonly audit: Log;
@@ -73,8 +75,9 @@ interface Callers {
   readonly only?: ReadonlySet<MethodName>;
 }
 
+/** The rate of requests with one node's key. */
 const nodeRate = { perSecond: 20, burst: 100 };
-/** The rates of a node's writes, and of its renewals, each of which leaves a record. By id, since a renewal changes the key. */
+/** The rates of a node's writes, and of its renewals, each of which leaves a record; by the node's id, since a renewal changes the key. */
 const nodeChangeRate = { perSecond: 0.5, burst: 30 };
 const renewalRate = { perSecond: 1 / 60, burst: 10 };
 
@@ -99,14 +102,14 @@ export class Requests {
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { log, audit, monotonic, onAnswer } = this.#options;
     const began = monotonic();
-    let asked: Asked | undefined;
+    let identified: IdentifiedRequest | undefined;
     let status: number;
     let code: string | undefined;
     try {
-      asked = this.#recognise(request);
-      if (isAudited(asked.name)) response.setHeader("x-request-id", asked.requestId);
-      this.#admit(asked);
-      status = await this.#handle(asked, request, response);
+      identified = this.#identify(request);
+      if (isAudited(identified.name)) response.setHeader("x-request-id", identified.requestId);
+      this.#admit(identified);
+      status = await this.#handle(identified, request, response);
     } catch (error) {
       const refused = asRefusal(error, log);
       ({ status, code } = refused);
@@ -130,21 +133,21 @@ export class Requests {
       this.#bodies.release(request);
     }
     // In this one place for all methods, so that a new method cannot be forgotten.
-    if (asked && isAudited(asked.name, asked.reply)) {
-      const fields = auditFields(asked, request, { status, ...omitUndefined({ code }) });
+    if (identified && isAudited(identified.name, identified.reply)) {
+      const fields = auditFields(identified, request, { status, ...omitUndefined({ code }) });
       // As warnings, whose rate is limited: refused callers must not fill the log.
       if ([401, 403].includes(status) || code === "API_BUSY") audit.warn("audit", fields);
       else audit.info("audit", fields);
     }
-    onAnswer?.(asked?.name ?? "unknown", status, monotonic() - began);
+    onAnswer?.(identified?.name ?? "unknown", status, monotonic() - began);
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     try {
-      const asked = this.#recognise(request);
-      this.#admit(asked);
-      const { name, caller } = asked;
+      const identified = this.#identify(request);
+      this.#admit(identified);
+      const { name, caller } = identified;
       if (name !== "replicate" || request.headers.upgrade !== replicationProtocol)
         throw new Refused(400, "API_UNKNOWN", `only ${replicationProtocol} is spoken here`);
       socket.write(
@@ -170,8 +173,8 @@ export class Requests {
     }
   }
 
-  /** The caller and the method of a request. */
-  #recognise(request: IncomingMessage): Asked {
+  /** The caller and the method of a request. @throws Refused, Busy */
+  #identify(request: IncomingMessage): IdentifiedRequest {
     const socket = request.socket as TLSSocket;
     const issuer = request.headers[issuerHeader];
     const caller = this.#callers.identify(socket, typeof issuer === "string" ? issuer : undefined);
@@ -191,8 +194,8 @@ export class Requests {
     return { name, id, caller, requestId: randomUUID() };
   }
 
-  /** Whether the caller may call the method. @throws Refused */
-  #admit({ name, id, caller }: Asked): void {
+  /** Checks that the caller may call the method now. @throws Refused, Busy */
+  #admit({ name, id, caller }: IdentifiedRequest): void {
     if (this.#callers.only?.has(name) === false)
       deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
     this.#options.access.check(name, caller, id);
@@ -202,8 +205,8 @@ export class Requests {
       throw new Busy(429, `node ${caller.id} changes too much, too often`, 2);
   }
 
-  async #handle(asked: Asked, request: IncomingMessage, response: ServerResponse): Promise<number> {
-    const { name, id, caller } = asked;
+  async #handle(identified: IdentifiedRequest, request: IncomingMessage, response: ServerResponse): Promise<number> {
+    const { name, id, caller } = identified;
     const { handlers, streams, access, monotonic } = this.#options;
     const began = monotonic();
     if (name === "replicate") throw new Refused(426, "API_UNKNOWN", `ask with upgrade: ${replicationProtocol}`);
@@ -213,7 +216,7 @@ export class Requests {
       const [issue] = body.error.issues;
       throw new Refused(400, "API_INVALID", `${issue?.path.join(".") || "the body"}: ${issue?.message ?? "is wrong"}`);
     }
-    asked.body = body.data;
+    identified.body = body.data;
     const claimed = (body.data as { nodeId?: unknown }).nodeId;
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
     // The caller may have lost its rights while the body arrived, so they are checked again (S-11).
@@ -223,7 +226,7 @@ export class Requests {
       throw new Refused(503, "CONTROLLER_READ_ONLY", why, "ask again");
     }
     if (method.form === "list") {
-      const list = handlers[name as ListMethodName] as (call: Call<ListMethodName>) => object;
+      const list = handlers[name as ListMethodName] as (call: HandlerCall<ListMethodName>) => object;
       await this.#answerList(caller.key, response, () => list({ caller, body: {}, id }));
       return 200;
     }
@@ -232,9 +235,9 @@ export class Requests {
       return 200;
     }
     // The table ties each body's type to its handler's; TypeScript cannot follow that for a name known only at run time.
-    const handler = handlers[name] as (call: Call<PlainMethodName>) => unknown;
+    const handler = handlers[name] as (call: HandlerCall<PlainMethodName>) => unknown;
     const reply = await handler({ caller, body: body.data as AcceptedBodyOf<PlainMethodName>, id });
-    asked.reply = reply;
+    identified.reply = reply;
     const status = name === "ready" && (reply as AnswerOf<"ready">).ready === false ? 503 : 200;
     if (method.form === "text") send(response, status, reply as string, "text/plain; charset=utf-8");
     else send(response, status, JSON.stringify(reply));

@@ -7,8 +7,8 @@ import { lateRenewalProtocol } from "#api/late-renewal.ts";
 import type { BastionCas } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
 import { auditLog } from "./audit-call.ts";
-import { callerOf, shownOn, type KnownCaller } from "./caller.ts";
-import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
+import { callerOf, holderOn, type KnownCaller } from "./caller.ts";
+import { limitsFor, maxConnectionsFor, watchConnections, type Connections } from "./connections.ts";
 import { limitHandshakes } from "./handshake-limits.ts";
 import { endLateConnections, expiredCallerOf, lateRenewalMethods, routeLateRenewals } from "./expired-caller.ts";
 import { limitWarnings } from "./log-limit.ts";
@@ -43,7 +43,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   const audit = limitWarnings(auditLog(given.log, trail), given.monotonic);
   const options = { ...given, log, audit };
   const { credentials } = options;
-  const maxConnections = connectionsFor(options.openFiles);
+  const maxConnections = maxConnectionsFor(options.openFiles);
   const common: ServerOptions = {
     ca: credentials.ca,
     cert: credentials.cert,
@@ -80,7 +80,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   });
   // Counted before the first request, so that idle connections cannot take all the room.
   server.on("secureConnection", (socket) => {
-    const who = shownBy(socket, cluster);
+    const who = acceptableHolder(socket, cluster);
     if (!connections.arrived(socket, who?.key ?? "", who?.identity.role ?? "node")) socket.destroy();
   });
   const rootPem = credentials.ca;
@@ -107,10 +107,10 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   };
 }
 
-/** The holder of a connection's certificate; undefined for an unacceptable one, whose first request gets the reason. */
-function shownBy(socket: TLSSocket, cluster: string): KnownCaller | undefined {
+/** The holder of a connection's certificate; undefined for an unacceptable certificate, of which the first request gets the reason. */
+function acceptableHolder(socket: TLSSocket, cluster: string): KnownCaller | undefined {
   try {
-    return shownOn(socket, cluster);
+    return holderOn(socket, cluster);
   } catch (error) {
     if (error instanceof Refused) return undefined;
     throw error;

@@ -8,12 +8,12 @@ import { ensurePrivateFolder } from "#base/folder.ts";
 import { ClusterState } from "../replica/cluster-state.ts";
 import type { JournalRecord, KeyRules } from "../replica/replica-ports.ts";
 import type { Database } from "../replica/replica.ts";
-import { realDisk, type Disk } from "./durable-disk.ts";
+import { realDisk, type StoreDisk } from "./durable-disk.ts";
 import { holdFolder } from "./hold-folder.ts";
-import { JournalFile } from "./journal.ts";
+import { StateJournal } from "./journal.ts";
 import { leftovers, recordsOf, recover } from "./recover.ts";
 import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot-file.ts";
-import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./store-problems.ts";
+import { broken, isOfDisk, isPassing, errorText, unwritable } from "./store-problems.ts";
 
 export interface DatabaseOptions {
   /** Created with mode 0700; its files have 0600. */
@@ -23,7 +23,7 @@ export interface DatabaseOptions {
   readonly onBroken: (error: KcoreError) => void;
   /** Called when a snapshot failed; the journal continues. */
   readonly onNote?: (note: string) => void;
-  readonly disk?: Disk;
+  readonly disk?: StoreDisk;
   /** Milliseconds that only grow. */
   readonly monotonic?: () => number;
   readonly limits?: Partial<DatabaseLimits>;
@@ -43,21 +43,23 @@ const usualLimits: DatabaseLimits = {
 };
 /** Snapshots take at most this share of the time, however fast records come. */
 const snapshotShare = 0.1;
-const generations = 2;
+/** The snapshots that are kept. */
+const keptSnapshots = 2;
 
 /** lowdb's adapter for a folder with a journal of records, and with snapshots, which replace older records (ADR 0507). */
 class FolderAdapter implements Adapter<ClusterState> {
   /** Faults that `read` found and repaired, for the log. */
   notes: readonly string[] = [];
   readonly #options: DatabaseOptions;
-  readonly #disk: Disk;
+  readonly #disk: StoreDisk;
   readonly #limits: DatabaseLimits;
   readonly #monotonic: () => number;
-  #journal: JournalFile | undefined;
+  #journal: StateJournal | undefined;
   /** Index of the newest snapshot. */
-  #kept = 0;
-  /** Bytes of the journal since the newest snapshot, about. */
+  #newest = 0;
+  /** The approximate size of the journal since the newest snapshot. */
   #bytes = 0;
+  /** The (monotonic) time before which no snapshot is due. */
   #restUntil = 0;
   #isClosing = false;
 
@@ -68,37 +70,37 @@ class FolderAdapter implements Adapter<ClusterState> {
     this.#monotonic = options.monotonic ?? (() => performance.now());
   }
 
-  /** Recovers the state, and opens the journal for writing. */
+  /** Recovers the state, and opens the journal for writing. @throws KcoreError as openDatabase does */
   async read(): Promise<ClusterState> {
     const { folder, onBroken, rules } = this.#options;
     const disk = this.#disk;
     const recovered = await recover(disk, folder).catch((error: unknown) => {
       if (!isOfDisk(error)) throw error;
-      const message = `the controller's state in ${folder} cannot be read: ${reasonOf(error)}`;
+      const message = `the controller's state in ${folder} cannot be read: ${errorText(error)}`;
       throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause: error });
     });
     const state = new ClusterState(rules, recordsOf(recovered, folder));
     for (const file of await leftovers(disk, folder)) await disk.unlink(file);
     const { segments, end, next, records, snapshot, notes } = recovered;
     const { segmentBytes } = this.#limits;
-    this.#journal = await JournalFile.open({ folder, disk, segments, end, next, segmentBytes, onBroken }).catch(
+    this.#journal = await StateJournal.open({ folder, disk, segments, end, next, segmentBytes, onBroken }).catch(
       (error: unknown) => {
         throw isPassing(error) ? unwritable(folder, error) : broken(folder, error);
       },
     );
-    this.#kept = snapshot?.index ?? 0;
+    this.#newest = snapshot?.index ?? 0;
     this.#bytes = records.reduce((sum, record) => sum + record.length, 0);
     this.notes = notes;
     return state;
   }
 
-  get journal(): JournalFile {
-    return this.#journal as JournalFile;
+  get journal(): StateJournal {
+    return this.#journal as StateJournal;
   }
 
   /** The file of the newest snapshot. */
   get newest(): string {
-    return join(this.#options.folder, snapshotName(this.#kept));
+    return join(this.#options.folder, snapshotName(this.#newest));
   }
 
   async append(records: readonly JournalRecord[]): Promise<void> {
@@ -109,13 +111,13 @@ class FolderAdapter implements Adapter<ClusterState> {
 
   get isSnapshotDue(): boolean {
     const { snapshotRecords, snapshotBytes } = this.#limits;
-    const isLong = this.journal.durable - this.#kept >= snapshotRecords || this.#bytes >= snapshotBytes;
+    const isLong = this.journal.durable - this.#newest >= snapshotRecords || this.#bytes >= snapshotBytes;
     return isLong && this.#monotonic() >= this.#restUntil;
   }
 
-  /** Writes a snapshot if anything was appended since the newest one. @throws KcoreError STORE_UNWRITABLE, STORE_BROKEN */
+  /** Writes a snapshot if records were appended since the newest one. @throws KcoreError STORE_UNWRITABLE, STORE_BROKEN */
   async write(state: ClusterState): Promise<void> {
-    if (this.journal.durable <= this.#kept) return;
+    if (this.journal.durable <= this.#newest) return;
     const { folder, onBroken } = this.#options;
     this.#restUntil = Infinity;
     const began = this.#monotonic();
@@ -129,7 +131,7 @@ class FolderAdapter implements Adapter<ClusterState> {
       // The index is read before the state: the state may include later records, which a recovery may apply twice without harm.
       const index = this.journal.durable;
       await writeSnapshot(this.#disk, join(folder, snapshotName(index)), { index, entries: state.snapshot() });
-      this.#kept = index;
+      this.#newest = index;
       this.#bytes -= bytes;
       await this.#dropOlder();
     } catch (error) {
@@ -143,7 +145,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     }
   }
 
-  /** Ends the waiting for a merge: the journal alone holds it then. */
+  /** Ends the waiting for a merge, which a stopped replica does not finish: the journal holds its records. */
   beginClose(): void {
     this.#isClosing = true;
   }
@@ -152,9 +154,9 @@ class FolderAdapter implements Adapter<ClusterState> {
   async #dropOlder(): Promise<void> {
     const { folder } = this.#options;
     const found = snapshotsAmong(await this.#disk.list(folder));
-    for (const { name } of found.slice(generations)) await this.#disk.unlink(join(folder, name));
-    const oldest = found.slice(0, generations).at(-1);
-    if (oldest && found.length >= generations) await this.journal.dropUntil(oldest.index);
+    for (const { name } of found.slice(keptSnapshots)) await this.#disk.unlink(join(folder, name));
+    const oldest = found.slice(0, keptSnapshots).at(-1);
+    if (oldest && found.length >= keptSnapshots) await this.journal.dropUntil(oldest.index);
   }
 }
 
@@ -182,7 +184,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
     return this.#adapter.notes;
   }
 
-  /** The reason why the journal accepts no writes now. */
+  /** The error of the journal's last write; undefined once a write succeeds. */
   get problem(): KcoreError | undefined {
     return this.#adapter.journal.problem;
   }
@@ -191,7 +193,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
   async append(records: readonly JournalRecord[]): Promise<void> {
     await this.#adapter.append(records);
     if (this.#adapter.isSnapshotDue)
-      this.write().catch((error: unknown) => this.#onNote(`no snapshot: ${reasonOf(error)}`));
+      this.write().catch((error: unknown) => this.#onNote(`no snapshot: ${errorText(error)}`));
   }
 
   /** Writes a snapshot, one at a time. @throws as the adapter */
@@ -209,7 +211,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
     return handle.createReadStream();
   }
 
-  /** Writes waiting records and a last snapshot, and releases the folder. */
+  /** Waits for records under way, writes a last snapshot, and releases the folder. */
   async close(): Promise<void> {
     const { journal } = this.#adapter;
     this.#adapter.beginClose();
@@ -225,7 +227,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
 
 /**
  * Opens a controller's state; this process alone uses its folder until `close`.
- * @throws KcoreError STORE_LOCKED, STORE_CORRUPT, STORE_TOO_NEW, STORE_UNWRITABLE, FILE_UNREADABLE, FILE_UNTRUSTED
+ * @throws KcoreError STORE_LOCKED, STORE_CORRUPT, STORE_TOO_NEW, STORE_UNWRITABLE, STORE_BROKEN, FILE_UNREADABLE, FILE_UNTRUSTED
  */
 export async function openDatabase(options: DatabaseOptions): Promise<ControllerDatabase> {
   await ensurePrivateFolder(options.folder);

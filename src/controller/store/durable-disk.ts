@@ -14,7 +14,7 @@ export interface DiskFile {
   readonly close: () => Promise<void>;
 }
 
-export interface FileOptions {
+export interface DiskFileOptions {
   /**
    * Opens with O_DSYNC: a write resolves when its bytes and the file's length are on the disk. That takes one system call on
    * Node's thread pool in place of two (write, fdatasync): a third less time for a small write.
@@ -23,11 +23,11 @@ export interface FileOptions {
 }
 
 /** The disk operations of the store. Tests replace them by a disk that fails. */
-export interface Disk {
+export interface StoreDisk {
   /** Creates a file with mode 0600 under any umask; the name must not exist, not even as a link. */
-  readonly create: (path: string, options?: FileOptions) => Promise<DiskFile>;
+  readonly create: (path: string, options?: DiskFileOptions) => Promise<DiskFile>;
   /** Opens an existing file, not through a link. */
-  readonly edit: (path: string, options?: FileOptions) => Promise<DiskFile>;
+  readonly edit: (path: string, options?: DiskFileOptions) => Promise<DiskFile>;
   readonly read: (path: string) => Promise<Buffer>;
   readonly rename: (from: string, to: string) => Promise<void>;
   readonly unlink: (path: string) => Promise<void>;
@@ -38,9 +38,9 @@ export interface Disk {
 
 const { O_CREAT, O_DSYNC, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
 const datasync = promisify(fdatasync);
-const shorten = promisify(ftruncate);
+const truncate = promisify(ftruncate);
 
-export const realDisk: Disk = {
+export const realDisk: StoreDisk = {
   async create(path, options) {
     const handle = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | flagsOf(options), 0o600);
     try {
@@ -66,7 +66,7 @@ export const realDisk: Disk = {
   syncFolder,
 };
 
-function flagsOf({ isSynchronous = false }: FileOptions = {}): number {
+function flagsOf({ isSynchronous = false }: DiskFileOptions = {}): number {
   return isSynchronous ? O_DSYNC : 0;
 }
 
@@ -78,7 +78,7 @@ function fileOf(handle: Handle): DiskFile {
   return {
     write: (bytes, position) => writeAll(fd, bytes, position),
     sync: () => datasync(fd),
-    truncate: (length) => shorten(fd, length),
+    truncate: (length) => truncate(fd, length),
     size: async () => (await handle.stat()).size,
     close: () => handle.close(),
   };

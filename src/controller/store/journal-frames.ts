@@ -11,12 +11,12 @@
 const headBytes = 41;
 const summedFrom = 19;
 const headPattern = /^#([0-9a-f]{8}) ([0-9a-f]{8}) ([0-9a-f]{14}) ([0-9a-f]{6})\n$/;
-/** A head with all digits zero, to recognise the beginning of one. */
+/** A head with all digits zero, to recognise the beginning of a head. */
 const headShape = "#00000000 00000000 00000000000000 000000\n";
 /** The smallest part of a write that a disk keeps or loses as a whole. */
 const sectorBytes = 512;
 
-export interface Frame {
+export interface JournalFrame {
   /** Index of the first record. */
   readonly index: number;
   /** JSON texts. */
@@ -46,15 +46,15 @@ export function encodeFrame(index: number, records: readonly string[], offset: n
   return frame;
 }
 
-interface Head {
+interface FrameHead {
   readonly length: number;
   readonly sum: number;
   readonly index: number;
   readonly count: number;
 }
 
-/** Parses the head at `offset`, without verifying the checksum. */
-export function headAt(bytes: Buffer, offset: number): Head | undefined {
+/** Parses the head at `offset`, without verifying the checksum; undefined if there is no head. */
+export function headAt(bytes: Buffer, offset: number): FrameHead | undefined {
   const head = headPattern.exec(bytes.toString("latin1", offset, offset + headBytes));
   if (!head) return undefined;
   const [length = 0, sum = 0, index = 0, count = 0] = head.slice(1).map((digits) => Number.parseInt(digits, 16));
@@ -62,7 +62,7 @@ export function headAt(bytes: Buffer, offset: number): Head | undefined {
 }
 
 /** Decodes the frame at `offset`, or says why there is none. */
-export function decodeFrame(bytes: Buffer, offset: number): Frame | { readonly damage: string } {
+export function decodeFrame(bytes: Buffer, offset: number): JournalFrame | { readonly damage: string } {
   if (offset + headBytes > bytes.length) return { damage: "the head of a frame is cut off" };
   const head = headAt(bytes, offset);
   if (!head) return { damage: "no head of a frame" };
@@ -107,7 +107,7 @@ function isCutShort(bytes: Buffer, offset: number): boolean {
   return lines < head.count;
 }
 
-/** Whether any sector, or its part from `offset` on, is all zeros. */
+/** Whether any sector, or its part from `offset` on, is all zeros; a part of one byte does not count (encodeFrame). */
 export function hasMissingSector(bytes: Buffer, offset: number): boolean {
   for (let from = offset; from < bytes.length;) {
     const to = Math.min(bytes.length, (Math.floor(from / sectorBytes) + 1) * sectorBytes);

@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import type { KcoreError } from "#errors/problem.ts";
-import type { Disk, DiskFile } from "./durable-disk.ts";
+import type { StoreDisk, DiskFile } from "./durable-disk.ts";
 import { encodeFrame } from "./journal-frames.ts";
 import { broken, isPassing, unwritable } from "./store-problems.ts";
-import { segmentHead, segmentName, type Segment } from "./segments.ts";
+import { segmentHead, segmentName, type JournalSegment } from "./segments.ts";
 
 export interface JournalOptions {
   readonly folder: string;
-  readonly disk: Disk;
+  readonly disk: StoreDisk;
   /** The existing segments, oldest first. */
-  readonly segments: readonly Segment[];
+  readonly segments: readonly JournalSegment[];
   /** The length of the intact part of the last segment. */
   readonly end: number;
   /** Index of the next record. */
@@ -24,15 +24,15 @@ export interface JournalOptions {
 const largestGroup = 4 * 1024 * 1024;
 
 /** Appends records to files so that they survive any crash; the order of the calls is the order on the disk. */
-export class JournalFile {
+export class StateJournal {
   readonly #options: JournalOptions;
-  readonly #segments: Segment[];
+  readonly #segments: JournalSegment[];
   #file: DiskFile | undefined;
   #size: number;
   #next: number;
   /** Whether the present segment's name is not on the disk yet. */
   #isNameNew = false;
-  #waiting: Group[] = [];
+  #waiting: CommitGroup[] = [];
   #working: Promise<void> | undefined;
   #problem: KcoreError | undefined;
   #isBroken = false;
@@ -46,16 +46,16 @@ export class JournalFile {
   }
 
   /** Opens the last segment for writing and truncates it to `end`. */
-  static async open(options: JournalOptions): Promise<JournalFile> {
+  static async open(options: JournalOptions): Promise<StateJournal> {
     const { folder, disk, segments, end } = options;
     const last = segments.at(-1);
-    if (!last) return new JournalFile(options, undefined);
+    if (!last) return new StateJournal(options, undefined);
     const file = await disk.edit(join(folder, last.name), { isSynchronous: true });
     if ((await file.size()) > end) {
       await file.truncate(end);
       await file.sync();
     }
-    return new JournalFile(options, file);
+    return new StateJournal(options, file);
   }
 
   /** The index of the last record that is on the disk. */
@@ -68,7 +68,7 @@ export class JournalFile {
     return this.#problem;
   }
 
-  get segments(): readonly Segment[] {
+  get segments(): readonly JournalSegment[] {
     return this.#segments;
   }
 
@@ -100,8 +100,8 @@ export class JournalFile {
   /** Removes the segments whose records all have an index of at most `index`; never the present one. */
   async dropUntil(index: number): Promise<void> {
     const { disk, folder } = this.#options;
-    while (this.#segments.length > 1 && (this.#segments[1] as Segment).first <= index + 1) {
-      await disk.unlink(join(folder, (this.#segments[0] as Segment).name));
+    while (this.#segments.length > 1 && (this.#segments[1] as JournalSegment).first <= index + 1) {
+      await disk.unlink(join(folder, (this.#segments[0] as JournalSegment).name));
       this.#segments.shift();
     }
   }
@@ -179,7 +179,7 @@ export class JournalFile {
   }
 }
 
-interface Group {
+interface CommitGroup {
   readonly records: string[];
   bytes: number;
   readonly done: Promise<void>;
@@ -187,9 +187,9 @@ interface Group {
   readonly reject: (error: KcoreError) => void;
 }
 
-function newGroup(): Group {
+function newGroup(): CommitGroup {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // Each `append` returns this promise; if no caller handles its rejection, that must not end the process.
+  // Each `append` returns this promise; a rejection that no caller handles must not end the process.
   promise.catch(() => undefined);
   return { records: [], bytes: 0, done: promise, resolve, reject };
 }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
-import type { Disk } from "./durable-disk.ts";
+import type { StoreDisk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
-import { readSegment, segmentsAmong, type Segment } from "./segments.ts";
-import { isAside, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
+import { readSegment, segmentsAmong, type JournalSegment } from "./segments.ts";
+import { isUnfinishedSnapshot, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
 
 /** The content of a folder after a crash at any moment. */
 export interface Recovered {
@@ -14,7 +14,7 @@ export interface Recovered {
   readonly records: readonly string[];
   /** Index of the next record. */
   readonly next: number;
-  readonly segments: readonly Segment[];
+  readonly segments: readonly JournalSegment[];
   /** The length of the intact part of the last segment. */
   readonly end: number;
   /** Faults that cost no acknowledged record. */
@@ -22,23 +22,23 @@ export interface Recovered {
 }
 
 /**
- * Reads a folder: the newest intact snapshot, and the journal behind it. Changes nothing. It leaves out an unfinished write at the end,
+ * Reads a folder without changing it: the newest intact snapshot, and the journal behind it. It leaves out an unfinished write at the end,
  * which was never acknowledged. It skips a damaged snapshot if an older one and the journal give the same state. It refuses
- * anything else: a guess could lose acknowledged records.
+ * any other damage: a guess could lose acknowledged records.
  * @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW
  */
-export async function recover(disk: Disk, folder: string): Promise<Recovered> {
+export async function recover(disk: StoreDisk, folder: string): Promise<Recovered> {
   const names = await disk.list(folder);
-  const unfinished = names.find((name) => Object.values(stages).some((prefix) => name.startsWith(prefix)));
+  const unfinished = names.find((name) => Object.values(stagePrefixes).some((prefix) => name.startsWith(prefix)));
   if (unfinished !== undefined) throw corrupt(join(folder, unfinished), "a restore was interrupted");
   const segments = segmentsAmong(names);
-  const { snapshot, notes, newest } = await newestWhole(disk, folder, names);
+  const { snapshot, notes, newest } = await newestIntact(disk, folder, names);
   const base = snapshot?.index ?? 0;
   const records: string[] = [];
   let next = base + 1;
   let end = 0;
   const found = (): Recovered => ({ ...(snapshot && { snapshot }), records, next, segments, end, notes });
-  const needed = segments.filter((_, place) => (segments[place + 1]?.first ?? Infinity) > base + 1);
+  const needed = segments.filter((_, at) => (segments[at + 1]?.first ?? Infinity) > base + 1);
   const [first] = needed;
   if (!first) {
     if (newest === undefined) return found();
@@ -48,7 +48,7 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
     throw corrupt(folder, `the journal begins at record ${first.first}, but the state ends at record ${base}`);
   }
   next = first.first;
-  for (const [place, segment] of needed.entries()) {
+  for (const [at, segment] of needed.entries()) {
     const path = join(folder, segment.name);
     if (segment.first !== next) throw corrupt(path, `it begins at record ${segment.first} where ${next} should be`);
     const content = await readSegment(disk, folder, segment);
@@ -57,7 +57,7 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
     end = content.end;
     if (!content.damage) continue;
     const { bytes, what, isTorn } = content.damage;
-    if (!isTorn || place < needed.length - 1) throw corrupt(path, what);
+    if (!isTorn || at < needed.length - 1) throw corrupt(path, what);
     notes.push(`${path}: the last ${bytes} bytes were never finished (${what})`);
   }
   const last = Math.max(base, newest ?? 0);
@@ -66,10 +66,10 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
 }
 
 /**
- * The prefixes of the folder with a new state, by the stage of the replacement: the state is being written; it is complete, and the former
- * one is being moved aside; it is being moved into place.
+ * The prefixes of the folder with a new state, by the stage of the replacement: the new state is being written; it is complete, and the
+ * former state is being moved aside; the new state is being moved into place.
  */
-export const stages = { restoring: "restoring-", replacing: "replacing-", placing: "placing-" } as const;
+export const stagePrefixes = { restoring: "restoring-", replacing: "replacing-", placing: "placing-" } as const;
 
 /** The recovered records: the snapshot's, then the journal's. @throws KcoreError STORE_TOO_NEW */
 export function* recordsOf({ snapshot, records }: Recovered, folder: string): Generator<JournalRecord> {
@@ -87,25 +87,25 @@ export function* readableOf(entries: Iterable<unknown>, path: string): Generator
   for (const entry of entries) yield readable(entry, path);
 }
 
-const kinds: readonly unknown[] = ["part", "apply", "meta", "salvaged"] satisfies readonly JournalRecord["t"][];
+const recordTypes: readonly unknown[] = ["part", "apply", "meta", "salvaged"] satisfies readonly JournalRecord["t"][];
 const newestFormat = 1;
 
-/** Checks that this version knows the kind and format of a record: a newer version may write new records into files of the same format. */
+/** Checks that this version knows a record's type and format: a newer version may write new records into files of the same format. */
 function readable(record: unknown, path: string): JournalRecord {
   const { t, format = newestFormat } = record as { readonly t?: unknown; readonly format?: unknown };
-  if (!kinds.includes(t)) throw tooNew(path, `record ${String(t)}`);
+  if (!recordTypes.includes(t)) throw tooNew(path, `record ${String(t)}`);
   if (!(Number(format) <= newestFormat)) throw tooNew(path, `records ${String(format)}`);
   return record as JournalRecord;
 }
 
 /** The files of snapshots that were never finished. */
-export async function leftovers(disk: Disk, folder: string): Promise<readonly string[]> {
-  return (await disk.list(folder)).filter((name) => isAside(name)).map((name) => join(folder, name));
+export async function leftovers(disk: StoreDisk, folder: string): Promise<readonly string[]> {
+  return (await disk.list(folder)).filter((name) => isUnfinishedSnapshot(name)).map((name) => join(folder, name));
 }
 
-/** The newest intact snapshot, and the index of the newest one, intact or not. @throws KcoreError STORE_TOO_NEW */
-export async function newestWhole(
-  disk: Disk,
+/** The newest intact snapshot, and as `newest` the index of the newest one, intact or not. @throws KcoreError STORE_TOO_NEW */
+export async function newestIntact(
+  disk: StoreDisk,
   folder: string,
   names: readonly string[],
 ): Promise<{ readonly snapshot?: Snapshot; readonly newest?: number; readonly notes: string[] }> {

@@ -11,17 +11,18 @@ import type { JournalRecord, KeyRules } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
 import { holdFolder } from "./hold-folder.ts";
 import type { LostWrite } from "./lost-writes.ts";
-import { readableOf, recordsOf, recover, stages } from "./recover.ts";
+import { readableOf, recordsOf, recover, stagePrefixes } from "./recover.ts";
 import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 
+/** The replacement of a controller's state. */
 export interface Replacement {
   /** The folder of the controller's state; its controller must not run. */
   readonly folder: string;
   /** The controller's id. The controller writes under a new origin, so no seq of a lost transaction is used again. */
   readonly id: string;
-  /** Milliseconds since the epoch, for the name of the folder that keeps the former state. */
+  /** Ms since 1970, for the name of the folder that keeps the former state. */
   readonly now: number;
   /** Whether no other controller is left to catch up with: this one serves at once. */
   readonly alone?: boolean;
@@ -29,10 +30,11 @@ export interface Replacement {
   readonly check?: (entries: readonly JournalRecord[]) => void;
 }
 
+/** The result of a replacement. */
 export interface Replaced {
   /** The number of records of the new state. */
   readonly records: number;
-  /** The folder of the former state, untouched. */
+  /** The folder of the former state, untouched; empty if there was none. */
   readonly aside: string;
   /** Notes about parts that could not be read. */
   readonly notes: readonly string[];
@@ -60,7 +62,8 @@ export interface Repaired extends Replaced {
 /**
  * Replaces a controller's state by a backup of any controller of the cluster, and keeps the former state aside. Once it runs, the
  * controller fetches later changes from the others. `name`: the file as the operator named it, for messages.
- * @throws KcoreError STORE_LOCKED while the controller runs, BACKUP_DAMAGED, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
+ * @throws KcoreError STORE_LOCKED while the controller runs, BACKUP_DAMAGED, STORE_TOO_NEW, FILE_UNREADABLE, FILE_UNTRUSTED, and as `check`
+ * does; then nothing has changed
  */
 export async function restoreStore({
   file,
@@ -117,7 +120,7 @@ function ofBackup(error: unknown, file: string, name: string): KcoreError {
 /**
  * Keeps every record of a damaged state whose checksum is valid, and puts all former files aside. The controller later fetches lost
  * records that others have; a file beside the former ones lists the losses.
- * @throws KcoreError STORE_LOCKED, STORE_TOO_NEW, FILE_UNTRUSTED
+ * @throws KcoreError STORE_LOCKED, STORE_TOO_NEW, FILE_UNTRUSTED, and as `check` does
  */
 export async function repairStore(where: Replacement): Promise<Repaired> {
   let found: Salvaged | undefined;
@@ -137,7 +140,7 @@ export async function repairStore(where: Replacement): Promise<Repaired> {
 
 /**
  * Puts the former state aside: the controller begins with an empty one, and gets its state from the others.
- * @throws KcoreError STORE_LOCKED
+ * @throws KcoreError STORE_LOCKED, FILE_UNTRUSTED
  */
 export function emptyStore(where: Replacement): Promise<Replaced> {
   return replaceStore(where, "before-join", () => Promise.resolve({ index: 0, entries: [], notes: [] }));
@@ -146,10 +149,10 @@ export function emptyStore(where: Replacement): Promise<Replaced> {
 /**
  * Makes the first state of a new cluster: without registers, but marked ready. Only a founder begins so; a controller with an empty
  * folder has lost its state, or has yet to join.
- * @throws KcoreError STORE_LOCKED
+ * @throws KcoreError STORE_LOCKED, FILE_UNTRUSTED
  */
 export function foundStore(where: Replacement): Promise<Replaced> {
-  const content: Content = { index: 0, entries: [{ t: "meta", format: 1, ready: true }], notes: [] };
+  const content: NewState = { index: 0, entries: [{ t: "meta", format: 1, ready: true }], notes: [] };
   // `alone`: there is no other controller to catch up with.
   return replaceStore({ ...where, alone: true }, "before-founding", () => Promise.resolve(content));
 }
@@ -163,7 +166,7 @@ export interface RestampedStore {
 /**
  * Stamps anew the writes of controllers whose clocks were ahead (restamp.ts), and lists them in a file beside the former state. It
  * changes nothing if there are no such writes.
- * @throws KcoreError as repairStore does
+ * @throws KcoreError STORE_CORRUPT, and as repairStore does
  */
 export async function restampStore(where: Replacement & { readonly rules: KeyRules }): Promise<RestampedStore> {
   const { folder, id, now, rules } = where;
@@ -179,7 +182,8 @@ export async function restampStore(where: Replacement & { readonly rules: KeyRul
   return { writes, file: join(aside, "restamped.json") };
 }
 
-interface Content {
+/** The content of a new state. */
+interface NewState {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
   readonly notes: readonly string[];
@@ -191,7 +195,7 @@ interface Content {
 async function replaceStore(
   { folder, id, now, alone = false, check }: Replacement,
   reason: string,
-  read: () => Promise<Content>,
+  read: () => Promise<NewState>,
 ): Promise<Replaced> {
   await ensurePrivateFolder(folder);
   const unlock = await holdFolder(folder);
@@ -199,10 +203,11 @@ async function replaceStore(
     await finishReplacing(folder);
     const { index, notes, beside = {}, ...content } = await read();
     const entries = alone ? content.entries.map(mergedAtOnce) : content.entries;
+    // Salvaged records count for the check, although they are merged only after the controller has caught up.
     check?.(content.entries.map(mergedAtOnce));
     const isFirst = (await readdir(folder)).every((name) => !isOfState(name));
     const mark = randomBytes(4).toString("hex");
-    const fresh = join(folder, `${stages.restoring}${mark}`);
+    const fresh = join(folder, `${stagePrefixes.restoring}${mark}`);
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
     for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
     if (entries.length > 0) await writeContent(fresh, index, [...entries, newOriginGeneration(id, randomWord, alone)]);
@@ -210,13 +215,13 @@ async function replaceStore(
       await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
     for (const path of [fresh, aside]) await syncFolder(path);
     // After this rename the replacement is certain: after a crash the next replacement finishes it, and no controller starts before.
-    await rename(fresh, join(folder, `${stages.replacing}${mark}`));
+    await rename(fresh, join(folder, `${stagePrefixes.replacing}${mark}`));
     await syncFolder(folder);
     await putAside(folder, mark, aside);
     await putInPlace(folder, mark);
     if (isFirst) await rm(aside, { recursive: true });
     await syncFolder(folder);
-    return { records: entries.length, aside, notes };
+    return { records: entries.length, aside: isFirst ? "" : aside, notes };
   } finally {
     unlock();
   }
@@ -229,12 +234,12 @@ async function putAside(folder: string, mark: string, aside: string): Promise<vo
   const names = (await readdir(folder)).filter(isOfState);
   for (const name of names) await rename(join(folder, name), join(aside, name));
   for (const path of [aside, folder]) await syncFolder(path);
-  await rename(join(folder, `${stages.replacing}${mark}`), join(folder, `${stages.placing}${mark}`));
+  await rename(join(folder, `${stagePrefixes.replacing}${mark}`), join(folder, `${stagePrefixes.placing}${mark}`));
   await syncFolder(folder);
 }
 
 async function putInPlace(folder: string, mark: string): Promise<void> {
-  const fresh = join(folder, `${stages.placing}${mark}`);
+  const fresh = join(folder, `${stagePrefixes.placing}${mark}`);
   for (const name of await readdir(fresh)) await rename(join(fresh, name), join(folder, name));
   await syncFolder(folder);
   await rm(fresh, { recursive: true });

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { PageReader } from "#crdt/page.ts";
-import { claimOf } from "../replica/catch-up.ts";
+import { vectorOf } from "../replica/catch-up.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
-import type { Disk } from "./durable-disk.ts";
-import type { Frame } from "./journal-frames.ts";
+import type { StoreDisk } from "./durable-disk.ts";
+import type { JournalFrame } from "./journal-frames.ts";
 import { writesIn, type LostWrite } from "./lost-writes.ts";
-import { newestWhole, readableOf, recordOf } from "./recover.ts";
+import { newestIntact, readableOf, recordOf } from "./recover.ts";
 import { piecesOf, segmentsAmong, type Gap } from "./segments.ts";
 import { snapshotsAmong } from "./snapshot-file.ts";
 
@@ -30,18 +30,18 @@ export interface Salvaged {
  * become `salvaged`, apart from the state, whose version vector must not cover lost records.
  * @throws KcoreError STORE_TOO_NEW
  */
-export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
+export async function salvage(disk: StoreDisk, folder: string): Promise<Salvaged> {
   const names = await disk.list(folder);
-  const { snapshot, newest = 0, notes } = await newestWhole(disk, folder, names);
+  const { snapshot, newest = 0, notes } = await newestIntact(disk, folder, names);
   const found = new Findings(snapshot?.index ?? 0, snapshot ? [...readableOf(snapshot.entries, folder)] : [], notes);
   const segments = segmentsAmong(names);
-  for (const [place, segment] of segments.entries()) {
-    if ((segments[place + 1]?.first ?? Infinity) <= found.next) continue;
+  for (const [at, segment] of segments.entries()) {
+    if ((segments[at + 1]?.first ?? Infinity) <= found.next) continue;
     const path = join(folder, segment.name);
     const bytes = await disk.read(path);
     found.segment(segment.first);
     for (const piece of piecesOf(bytes, path))
-      if ("damage" in piece) found.gap(path, bytes, piece, place === segments.length - 1);
+      if ("damage" in piece) found.gap(path, bytes, piece, at === segments.length - 1);
       else found.frame(piece);
   }
   found.close(newest);
@@ -53,16 +53,16 @@ export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
   return found;
 }
 
-/** Reduces a record behind a loss to its registers: its vector and origin may be wrong without the lost records. */
+/** A record behind a loss, reduced to its registers: its vector and origin may be wrong without the lost records. Undefined for `meta`. */
 export function behindLoss(record: JournalRecord): JournalRecord | undefined {
   return record.t === "meta" ? undefined : { t: "salvaged", page: record.page };
 }
 
-/** Turns a salvaged record into a merge, for a controller that is alone: no other one has the lost records. */
+/** Turns a salvaged record into a merge, for a controller that is alone: no other controller has the lost records. */
 export function mergedAtOnce(record: JournalRecord): JournalRecord {
   if (record.t !== "salvaged") return record;
   const { page } = record;
-  return { t: "apply", page, upto: claimOf(new PageReader().read(page)) };
+  return { t: "apply", page, upto: vectorOf(new PageReader().read(page)) };
 }
 
 class Findings implements Salvaged {
@@ -92,7 +92,7 @@ class Findings implements Salvaged {
     this.#at = first;
   }
 
-  frame({ index, records }: Frame): void {
+  frame({ index, records }: JournalFrame): void {
     this.#missingUntil(index);
     this.#texts = [];
     this.#at = index + records.length;
@@ -112,12 +112,12 @@ class Findings implements Salvaged {
   gap(path: string, bytes: Buffer, { from, to, damage, isTorn }: Gap, isLast: boolean): void {
     const text = bytes.toString("utf8", from, to);
     this.#texts.push(text);
-    const place = `(at byte ${from}: ${damage})`;
+    const where = `(at byte ${from}: ${damage})`;
     if (isTorn && isLast) {
-      this.notes.push(`${path}: the last ${to - from} bytes were never finished ${place}`);
+      this.notes.push(`${path}: the last ${to - from} bytes were never finished ${where}`);
       return;
     }
-    this.notes.push(`${path}: ${to - from} bytes are damaged ${place}`);
+    this.notes.push(`${path}: ${to - from} bytes are damaged ${where}`);
     this.#at += Math.max(1, text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length);
   }
 

@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import type { Disk } from "./durable-disk.ts";
-import { decodeFrame, hasMissingSector, isTorn, nextFrameAfter, type Frame } from "./journal-frames.ts";
+import type { StoreDisk } from "./durable-disk.ts";
+import { decodeFrame, hasMissingSector, isTorn, nextFrameAfter, type JournalFrame } from "./journal-frames.ts";
 import { tooNew } from "./store-problems.ts";
 
 /** The first line of every segment. */
 export const segmentHead = Buffer.from("kcore-journal/1\n", "latin1");
 
 /** One file of the journal, named by the index of its first record. */
-export interface Segment {
+export interface JournalSegment {
   readonly name: string;
   readonly first: number;
 }
@@ -16,7 +16,7 @@ export function segmentName(first: number): string {
   return `journal-${String(first).padStart(16, "0")}.ndjson`;
 }
 
-export function segmentsAmong(names: readonly string[]): readonly Segment[] {
+export function segmentsAmong(names: readonly string[]): readonly JournalSegment[] {
   return names
     .map((name) => ({ name, first: Number(/^journal-(\d{16})\.ndjson$/.exec(name)?.[1] ?? Number.NaN) }))
     .filter(({ first }) => !Number.isNaN(first))
@@ -26,13 +26,13 @@ export function segmentsAmong(names: readonly string[]): readonly Segment[] {
 /** The content of a segment up to its first damage. */
 export interface SegmentContent {
   readonly records: readonly string[];
-  /** The length of the intact part; 0 when the first line is damaged. */
+  /** The length of the intact part, bytes; 0 when the first line is damaged. */
   readonly end: number;
-  readonly damage?: Damage;
+  readonly damage?: SegmentDamage;
 }
 
 /** The bytes behind the intact part of a segment. */
-export interface Damage {
+export interface SegmentDamage {
   readonly bytes: number;
   readonly what: string;
   /** Whether the damage may be an unfinished write, with which the last segment may end. */
@@ -40,7 +40,7 @@ export interface Damage {
 }
 
 /** Reads a segment up to the first damage. @throws KcoreError STORE_TOO_NEW */
-export async function readSegment(disk: Disk, folder: string, segment: Segment): Promise<SegmentContent> {
+export async function readSegment(disk: StoreDisk, folder: string, segment: JournalSegment): Promise<SegmentContent> {
   const { first } = segment;
   const path = join(folder, segment.name);
   const bytes = await disk.read(path);
@@ -66,17 +66,18 @@ export async function readSegment(disk: Disk, folder: string, segment: Segment):
   return { records, end };
 }
 
-/** A range of bytes of a segment that is no frame. */
+/** A range of bytes of a segment without an intact frame. */
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** The reason why it is no frame. */
+  /** The reason why there is no frame. */
   readonly damage: string;
+  /** Whether the range may be an unfinished write. */
   readonly isTorn: boolean;
 }
 
 /** The parts of a segment in order: intact frames, and the gaps between them. @throws KcoreError STORE_TOO_NEW */
-export function* piecesOf(bytes: Buffer, path: string): Generator<Frame | Gap> {
+export function* piecesOf(bytes: Buffer, path: string): Generator<JournalFrame | Gap> {
   let from = 0;
   const head = bytes.subarray(0, segmentHead.length);
   if (head.equals(segmentHead)) from = segmentHead.length;

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
-import type { Disk } from "./durable-disk.ts";
+import type { StoreDisk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
 
 /**
@@ -22,14 +22,14 @@ const headBytes = 256;
 /** The size of a line, after which the event loop gets a turn: about 2 ms of work. */
 const chunkChars = 128 * 1024;
 
-const Head = z.object({
+const SnapshotHead = z.object({
   format: z.literal(format),
   index: z.int().min(0),
   entries: z.int().min(0),
   bytes: z.int().min(0),
   sha256: z.string(),
 });
-type Head = z.infer<typeof Head>;
+type SnapshotHead = z.infer<typeof SnapshotHead>;
 
 export function snapshotName(index: number): string {
   return `snapshot-${String(index).padStart(16, "0")}.json`;
@@ -44,15 +44,15 @@ export function snapshotsAmong(names: readonly string[]): readonly { readonly na
 }
 
 /** Whether the name is of a snapshot that was never finished. */
-export function isAside(name: string): boolean {
+export function isUnfinishedSnapshot(name: string): boolean {
   return /^snapshot-\d{16}\.json\.[0-9a-f]{16}\.tmp$/.test(name);
 }
 
 /**
  * Writes a snapshot to `path`: under a random name first, then flushed, renamed, and the folder flushed. So after any crash
- * `path` is a complete snapshot or missing. The event loop gets a turn between lines. Returns the size in bytes.
+ * `path` is a complete snapshot or missing. The event loop gets a turn between lines.
  */
-export async function writeSnapshot(disk: Disk, path: string, snapshot: Snapshot): Promise<number> {
+export async function writeSnapshot(disk: StoreDisk, path: string, snapshot: Snapshot): Promise<void> {
   const aside = `${path}.${randomBytes(8).toString("hex")}.tmp`;
   const file = await disk.create(aside);
   try {
@@ -69,7 +69,7 @@ export async function writeSnapshot(disk: Disk, path: string, snapshot: Snapshot
         await nextTurn();
       }
       const bytes = at - headBytes;
-      const head: Head = { format, index: snapshot.index, entries, bytes, sha256: hash.digest("hex") };
+      const head: SnapshotHead = { format, index: snapshot.index, entries, bytes, sha256: hash.digest("hex") };
       await file.write(Buffer.from(`${JSON.stringify(head).padEnd(headBytes - 1)}\n`, "latin1"), 0);
       await file.sync();
     } finally {
@@ -77,15 +77,14 @@ export async function writeSnapshot(disk: Disk, path: string, snapshot: Snapshot
     }
     await disk.rename(aside, path);
     await disk.syncFolder(dirname(path));
-    return at;
   } catch (error) {
     await disk.unlink(aside).catch(() => undefined);
     throw error;
   }
 }
 
-/** Reads and verifies a snapshot; its entries are parsed while they are iterated. @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW */
-export async function readSnapshot(disk: Disk, path: string): Promise<Snapshot> {
+/** Reads and verifies a snapshot; its entries are parsed while they are iterated, which may throw STORE_CORRUPT. @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW */
+export async function readSnapshot(disk: StoreDisk, path: string): Promise<Snapshot> {
   const bytes = await disk.read(path);
   const head = headOf(bytes, path);
   const body = bytes.subarray(headBytes);
@@ -98,7 +97,7 @@ export async function readSnapshot(disk: Disk, path: string): Promise<Snapshot> 
   return { index: head.index, entries: entriesOf(body, head, path) };
 }
 
-function headOf(bytes: Buffer, path: string): Head {
+function headOf(bytes: Buffer, path: string): SnapshotHead {
   let head: unknown;
   try {
     head = JSON.parse(bytes.toString("latin1", 0, headBytes)) as unknown;
@@ -107,7 +106,7 @@ function headOf(bytes: Buffer, path: string): Head {
   }
   const found = (head as { format?: unknown } | null)?.format;
   if (typeof found === "string" && found.startsWith(family) && found !== format) throw tooNew(path, found);
-  const parsed = Head.safeParse(head);
+  const parsed = SnapshotHead.safeParse(head);
   if (!parsed.success) throw corrupt(path, "it does not begin as a snapshot does", parsed.error);
   return parsed.data;
 }
@@ -127,7 +126,7 @@ function* chunksOf(entries: Iterable<unknown>): Generator<{ readonly text: strin
   if (line.length > 0) yield { text: `[${line.join(",")}]\n`, count: line.length };
 }
 
-function* entriesOf(body: Buffer, head: Head, path: string): Generator {
+function* entriesOf(body: Buffer, head: SnapshotHead, path: string): Generator {
   let count = 0;
   for (let from = 0; from < body.length;) {
     const to = body.indexOf(0x0a, from);

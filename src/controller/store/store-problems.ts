@@ -1,10 +1,10 @@
 import { KcoreError } from "#errors/problem.ts";
 
 /** Errors after which a later write may succeed: no space, a read-only file system, no free files or memory. */
-const passing = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
+const passingErrors = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
 
 export function isPassing(error: unknown): boolean {
-  return passing.has((error as NodeJS.ErrnoException).code ?? "");
+  return passingErrors.has((error as NodeJS.ErrnoException).code ?? "");
 }
 
 /** Whether an error is of the operating system or the disk, not a bug. */
@@ -19,7 +19,7 @@ export function unwritable(folder: string, cause: unknown): KcoreError {
   return new KcoreError(
     {
       code: "STORE_UNWRITABLE",
-      message: `the controller's state cannot be written to ${folder}: ${reasonOf(cause)}`,
+      message: `the controller's state cannot be written to ${folder}: ${errorText(cause)}`,
       hint:
         (cause as NodeJS.ErrnoException).code === "EROFS"
           ? "dmesg tells why it became so; mount it for writing again, checked if the kernel gave it up"
@@ -37,7 +37,7 @@ export function broken(folder: string, cause: unknown): KcoreError {
   return new KcoreError(
     {
       code: "STORE_BROKEN",
-      message: `the disk below ${folder} failed: ${reasonOf(cause)}`,
+      message: `the disk below ${folder} failed: ${errorText(cause)}`,
       hint: "dmesg tells more; a controller that starts again reads what is really on the disk",
     },
     { cause },
@@ -63,6 +63,6 @@ export function tooNew(path: string, format: string): KcoreError {
   });
 }
 
-export function reasonOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

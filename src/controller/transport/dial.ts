@@ -12,7 +12,7 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { PeerRefusal } from "../replica/refusals.ts";
 
 /** The controller that answered, as its certificate proves it, and the stream to it. */
-export interface Answered {
+export interface DialledController {
   readonly id: string;
   /** SHA-256 of the controller's public key. */
   readonly key: string;
@@ -42,6 +42,7 @@ const longestConnect = 2_000;
 /**
  * Connects to another controller and switches to the replication protocol: TLS 1.3 without resumption, with a server certificate
  * of a controller of this cluster for the dialled host (S-10). The caller checks that the key is a member's.
+ * @throws DialRefused, or another error if the controller is out of reach
  */
 export function dialController({
   endpoint,
@@ -55,7 +56,7 @@ export function dialController({
   readonly cluster: string;
   readonly bastion: BastionCas;
   readonly timeoutMs: number;
-}): Promise<Answered> {
+}): Promise<DialledController> {
   return new Promise((resolve, reject) => {
     let who: { readonly id: string; readonly key: string } | undefined;
     const sent = request({

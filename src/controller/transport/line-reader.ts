@@ -1,6 +1,6 @@
 /** The largest message, bytes: a page has 1 MiB of registers, or one transaction that is larger. */
 export const largestLine = 8 * 1024 * 1024;
-const deepest = 32;
+const deepestNesting = 32;
 const newline = 0x0a;
 
 /**
@@ -40,7 +40,7 @@ export class LineReader {
 function parseLine(line: Buffer): unknown {
   // JSON.parse itself does not recurse; code that later traverses the value may.
   const value: unknown = JSON.parse(line.toString("utf8"));
-  if (isDeeperThan(deepest, value)) throw new Error(`a message is nested deeper than ${deepest} levels`);
+  if (isDeeperThan(deepestNesting, value)) throw new Error(`a message is nested deeper than ${deepestNesting} levels`);
   return value;
 }
 

@@ -10,7 +10,7 @@ import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 
 /** The replication streams of one controller, dialled and accepted ones. */
-export type Network = ReturnType<typeof openNetwork>;
+export type ReplicationNetwork = ReturnType<typeof openNetwork>;
 
 export interface NetworkOptions {
   readonly controllerId: string;
@@ -24,7 +24,7 @@ export interface NetworkOptions {
 }
 
 /** The replica that gets the links, and the membership that accepts them. */
-export interface Attached extends Pick<Replica, "connected" | "dialFailed"> {
+export interface LinkReceiver extends Pick<Replica, "connected" | "dialFailed"> {
   /** `host:port` of a registered controller. */
   readonly addressOf: (id: string) => string | undefined;
   /** Whether a peer with this key is accepted; while joining, every peer of the cluster's CA is. */
@@ -37,9 +37,9 @@ export function openNetwork(options: NetworkOptions) {
   const streams = new Map<Duplex, { readonly peer: string; readonly key: string }>();
   const contacts = new Map<string, number>();
   const failures = new Map<string, string>();
-  let attached: Attached | undefined;
-  let attach: (given: Attached) => void = () => undefined;
-  const whenAttached = new Promise<Attached>((resolve) => (attach = resolve));
+  let attached: LinkReceiver | undefined;
+  let attach: (receiver: LinkReceiver) => void = () => undefined;
+  const whenAttached = new Promise<LinkReceiver>((resolve) => (attach = resolve));
   let isClosed = false;
 
   const open = (peer: string, key: string, socket: Duplex, head: Buffer, initiator: boolean): void => {
@@ -47,8 +47,7 @@ export function openNetwork(options: NetworkOptions) {
     streams.set(socket, { peer, key });
     socket.once("close", () => streams.delete(socket));
     failures.delete(peer);
-    // A stream to this controller's own address only looks for a duplicate, which the alarm TWO_COPIES reports: it is not
-    // logged.
+    // Not logged for a stream to this controller's own address: it only looks for a duplicate, which the alarm TWO_COPIES reports.
     const linkLog = peer === controllerId ? { ...log, info: () => undefined } : log;
     linkLog.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;
@@ -80,9 +79,9 @@ export function openNetwork(options: NetworkOptions) {
   };
   return {
     /** Connects the network to the replica. Before this call no peer is accepted, and dials wait. */
-    attach(given: Attached): void {
-      attached = given;
-      attach(given);
+    attach(receiver: LinkReceiver): void {
+      attached = receiver;
+      attach(receiver);
     },
     /** Opens a link on a stream that the API server has accepted. */
     accept: (peer: string, key: string, socket: Duplex, head: Buffer): void => {
@@ -96,7 +95,7 @@ export function openNetwork(options: NetworkOptions) {
           // An unreachable peer is dialled every few seconds: each reason is logged once.
           const who = "id" in target ? target.id : target.address;
           const { error: reason } = describeError(error);
-          // Not for this controller itself, whose own address may be unreachable from its machine.
+          // Not logged for this controller's own address, which may be unreachable from its machine.
           if (who !== controllerId && failures.get(who) !== String(reason))
             log.warn("a controller cannot be reached", { peer: who, reason });
           failures.set(who, String(reason));

@@ -1,13 +1,13 @@
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import type { Owner } from "#rollout/records.ts";
-import { Statement } from "#rollout/spec.ts";
+import { UpdateStatement } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
-import { planUpdate, standsAs } from "./plan-update.ts";
+import { makePlan, isApplied } from "./plan-update.ts";
 import { inputOf, presentHash } from "./known-input.ts";
 import { readOwnership, readSigned, type SignedParts } from "./signed-statements.ts";
-import { hashOf, type UpdateRecords } from "./update-records.ts";
+import { manifestHashOf, type UpdateRecords } from "./update-records.ts";
 import { approvalStatusOf, type ViewParts } from "./update-views.ts";
 
 export interface ApplyParts extends ViewParts, SignedParts {
@@ -17,7 +17,7 @@ export interface ApplyParts extends ViewParts, SignedParts {
 /**
  * Applies a manifest that the bastion signed: as a new update of the owner that the bastion signed, so that the same request at another
  * controller makes no second owner; or as the next generation of an update that this controller owns.
- * @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED
+ * @throws Refused API_INVALID, UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED; KcoreError UPDATE_UNSIGNED
  */
 export async function applyUpdate(
   parts: ApplyParts,
@@ -26,31 +26,31 @@ export async function applyUpdate(
   { by, at }: { readonly by: string; readonly at: string },
 ): Promise<AnswerOf<"applyUpdate">> {
   const { records, index } = parts;
-  const statement = readSigned(parts, { name, signed, schema: Statement });
+  const statement = readSigned(parts, { name, signed, schema: UpdateStatement });
   const owner = readOwnership(parts, name, ownership);
   // Awaited here, so that no await lies between reading the update and writing it.
-  const held = await parts.bundles.list();
-  const hash = hashOf(statement);
+  const stored = await parts.bundles.list();
+  const hash = manifestHashOf(statement);
   const update = index.read(name);
-  if (update && standsAs(update, hash, again)) {
+  if (update && isApplied(update, hash, again)) {
     const input = inputOf(parts, update);
     const approvalStatus = approvalStatusOf(input);
     return {
       result: "unchanged",
       generation: input.generation,
-      hash: presentHash(update, input.meant),
+      hash: presentHash(update, input.nodeIds),
       approvalStatus,
     };
   }
-  const { blockers, nodes, generation, ...planned } = planUpdate(parts, { ...statement, again });
-  refuseOthers(parts, update, "apply");
+  const { blockers, nodes, generation, ...planned } = makePlan(parts, { ...statement, again });
+  refuseUnlessOwner(parts, update, "apply");
   const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
   if (why.length > 0)
     throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
-  checkBundle(held, statement);
+  checkBundle(stored, statement);
   const of = keys.update(name);
   const createdAt = update?.head.value.createdAt ?? at;
-  // A generation is one manifest: of two concurrent ones the match of the head's version refuses the later one.
+  // A generation is one manifest: of two concurrent manifests the match of the head's version refuses the later one.
   await records.write(
     [
       { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
@@ -63,7 +63,7 @@ export async function applyUpdate(
     result: update ? "updated" : "created",
     generation,
     hash: planned.hash,
-    // An approval names one generation, so none covers a new one.
+    // An approval names one generation, so a new generation has no approval.
     approvalStatus: planned.approval === "manual" ? "awaiting_approval" : "approved",
   };
 }
@@ -73,7 +73,7 @@ function isSameOwner(one: Owner, other: Owner): boolean {
 }
 
 /** Refuses a change that only the owner may make. @throws Refused UPDATE_OWNED */
-export function refuseOthers(
+export function refuseUnlessOwner(
   { controllerId, endpointOf }: Pick<ViewParts, "controllerId" | "endpointOf">,
   update: Pick<UpdateRecords, "name" | "owner"> | undefined,
   verb: string,
@@ -89,9 +89,9 @@ export function refuseOthers(
   }
 }
 
-/** Refuses a bundle that this controller does not have: nodes and the other controllers fetch it here. */
-function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: Statement): void {
-  if (!bundle || held.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
+/** Refuses a bundle that this controller does not have: nodes and the other controllers fetch it here. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+function checkBundle(stored: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: UpdateStatement): void {
+  if (!bundle || stored.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
   throw new Refused(
     409,
     "UPDATE_BUNDLE_UNKNOWN",

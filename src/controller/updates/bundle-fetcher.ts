@@ -5,13 +5,13 @@ import { describeError, type Log } from "#api/log.ts";
 import { createBackoff } from "#base/backoff.ts";
 import { wait } from "#base/wait.ts";
 import type { Bundle } from "#rollout/spec.ts";
-import type { BundleStore, Held } from "./bundles.ts";
+import type { BundleStore, BundleState } from "./bundles.ts";
 import type { Verify } from "./signed-statements.ts";
 import { isSettled, type UpdateIndex } from "./update-records.ts";
 
 export interface BundleFetcherOptions {
   readonly store: Pick<BundleStore, "list" | "put">;
-  /** The bundles that this controller should have: only of signed updates, or a peer could fill the disk. */
+  /** The bundles that this controller should have: only bundles of signed updates, or a peer could fill the disk. */
   readonly wanted: () => readonly BundleId[];
   /** The addresses of the other controllers, `host:port`. */
   readonly peers: () => readonly string[];
@@ -23,13 +23,13 @@ export interface BundleFetcherOptions {
   readonly log: Log;
 }
 
-/** The bytes that are gathered before they are written to the disk. */
+/** The bytes that are gathered before each write to the disk. */
 const pieceBytes = 512 * 1024;
 
-export type BundleFetcher = ReturnType<typeof fetchBundles>;
+export type BundleFetcher = ReturnType<typeof openBundleFetcher>;
 
 /** Fetches missing bundles from other controllers, one at a time, until none is missing; no timer runs while none is. */
-export function fetchBundles(options: BundleFetcherOptions) {
+export function openBundleFetcher(options: BundleFetcherOptions) {
   const { store, wanted, random, log } = options;
   const end = new AbortController();
   const { signal } = end;
@@ -83,9 +83,7 @@ export function fetchBundles(options: BundleFetcherOptions) {
   };
 }
 
-/**
- * Fetches a bundle from the peers in random order; each continues where the one before ended. Returns whether it is complete then.
- */
+/** Fetches a bundle from the peers in random order, each from the offset where the one before ended. Returns whether the bundle is complete. */
 async function fetchFromAny(
   bundle: BundleId,
   { store, peers, credentials, clock, random, log }: BundleFetcherOptions,
@@ -95,16 +93,16 @@ async function fetchFromAny(
     // With a time limit: a peer that sends a byte now and then must not block the others.
     const signal = AbortSignal.any([stop, AbortSignal.timeout(longestTransferMs(bundle.size))]);
     const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: credentials(), clock, signal });
-    const said = { bundle: bundle.sha256, from: endpoint };
+    const fields = { bundle: bundle.sha256, from: endpoint };
     try {
       const part = (await store.list()).find(({ sha256 }) => sha256 === bundle.sha256);
-      const { held, whole } = await take(client, store, bundle, part?.held ?? 0);
-      if (whole) log.info("a bundle came from another controller", said);
-      else log.warn("another controller gave no whole bundle", { ...said, held });
+      const { held, whole } = await receive(client, store, bundle, part?.held ?? 0);
+      if (whole) log.info("a bundle came from another controller", fields);
+      else log.warn("another controller gave no whole bundle", { ...fields, held });
       if (whole) return true;
     } catch (error) {
       stop.throwIfAborted();
-      log.warn("a bundle could not be fetched", { ...said, ...describeError(error) });
+      log.warn("a bundle could not be fetched", { ...fields, ...describeError(error) });
     } finally {
       client.close();
     }
@@ -112,18 +110,18 @@ async function fetchFromAny(
   return false;
 }
 
-/** Writes a peer's bytes from offset `from` on into the store. */
-async function take(
+/** Writes a peer's bytes from offset `from` on into the store; returns the store's bytes of the bundle then. */
+async function receive(
   client: ApiClient,
   store: Pick<BundleStore, "put">,
   { sha256, size }: BundleId,
   from: number,
-): Promise<Held> {
+): Promise<BundleState> {
   const response = await client.open("bundle", {}, { id: `${sha256}@${from}` });
   let offset = from;
   let gathered: Buffer[] = [];
   let bytes = 0;
-  const put = async (): Promise<Held> => {
+  const put = async (): Promise<BundleState> => {
     const data = Buffer.concat(gathered);
     gathered = [];
     bytes = 0;
@@ -158,7 +156,7 @@ export function isBundleNeeded(index: Pick<UpdateIndex, "all">, sha256: string):
   return [...index.all()].some((update) => update.statement.bundle?.sha256 === sha256 && !isSettled(update));
 }
 
-/** The bundles that this controller should have: those of updates that the bastion signed, whichever controller wrote them. */
+/** The bundles that this controller should have: the bundles of signed updates that are not settled. */
 export function wantedBundles({
   index,
   verify,

@@ -5,16 +5,16 @@ import { ifThere, sha256Of } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
-import { realDisk, type Disk } from "../store/durable-disk.ts";
+import { realDisk, type StoreDisk } from "../store/durable-disk.ts";
 
 /** The bytes of a bundle that the store has; `whole`: all of them, with the right checksum. */
-export interface Held {
+export interface BundleState {
   readonly held: number;
   readonly whole: boolean;
 }
 
 /** A part of a bundle. */
-export interface Piece {
+export interface StoredPiece {
   readonly offset: number;
   /** The size of the whole bundle. */
   readonly size: number;
@@ -23,10 +23,10 @@ export interface Piece {
 
 export interface BundleStoreOptions {
   readonly folder: string;
-  /** Whether an update names this bundle, which is then never removed to make room. */
+  /** Whether an update that is not settled brings this bundle, which is then never removed to make room. */
   readonly isNeeded: (sha256: string) => boolean;
-  /** Disk and free space of a test. */
-  readonly disk?: Disk;
+  /** The disk of a test. */
+  readonly disk?: StoreDisk;
   readonly freeBytes?: (folder: string) => Promise<number>;
 }
 
@@ -40,13 +40,13 @@ interface OnDisk {
 }
 
 /** The most bundles that no update needs, and their bytes. */
-const kept = { bundles: 4, bytes: 2 * 1024 * 1024 * 1024 } as const;
+const spareLimits = { bundles: 4, bytes: 2 * 1024 * 1024 * 1024 } as const;
 
 /**
- * The bundles to remove before the bundle `coming` is stored: the oldest that no update needs. The limit includes the coming one, and parts
- * count as bundles, so that unfinished uploads fill no disk.
+ * The bundles to remove before the bundle `coming` is stored: the oldest that no update needs. The limit of the number includes `coming`, and
+ * parts count as bundles, so that unfinished uploads fill no disk.
  */
-export function tooMany(
+export function bundlesToRemove(
   all: readonly OnDisk[],
   { coming, isNeeded }: { readonly coming: string; readonly isNeeded: (sha256: string) => boolean },
 ): readonly OnDisk[] {
@@ -56,7 +56,7 @@ export function tooMany(
   let bytes = 0;
   return spare.filter((one, index) => {
     bytes += one.bytes;
-    return index >= kept.bundles - 1 || bytes > kept.bytes;
+    return index >= spareLimits.bundles - 1 || bytes > spareLimits.bytes;
   });
 }
 
@@ -94,12 +94,12 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
 
   /** Before the first piece of a bundle: removes the oldest bundles that no update needs. */
   const makeRoom = async (sha256: string): Promise<void> => {
-    for (const old of tooMany(await read(), { coming: sha256, isNeeded }))
-      // In the queue of its name, so that no write to the same bundle is under way.
+    for (const old of bundlesToRemove(await read(), { coming: sha256, isNeeded }))
+      // In the queue of the old bundle's name, so that no write to it is under way.
       await oneByOne(old.sha256, () => remove(old.whole ? pathOf(old.sha256) : partOf(old.sha256)));
   };
 
-  const append = async (sha256: string, { offset, size, data }: Piece): Promise<Held> => {
+  const append = async (sha256: string, { offset, size, data }: StoredPiece): Promise<BundleState> => {
     const whole = await ifThere(stat(pathOf(sha256)));
     if (whole) return { held: whole.size, whole: true };
     const part = partOf(sha256);
@@ -123,7 +123,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
     return held + data.length < size ? { held: held + data.length, whole: false } : complete(sha256, size);
   };
 
-  const complete = async (sha256: string, size: number): Promise<Held> => {
+  const complete = async (sha256: string, size: number): Promise<BundleState> => {
     const part = partOf(sha256);
     if ((await sha256Of(part)) !== sha256) {
       await remove(part);
@@ -137,13 +137,13 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
 
   return {
     /** All bundles and parts in the store. */
-    list: async (): Promise<readonly (Held & { readonly sha256: string })[]> =>
+    list: async (): Promise<readonly (BundleState & { readonly sha256: string })[]> =>
       (await read()).map(({ sha256, whole, bytes }) => ({ sha256, whole, held: bytes })),
     /**
-     * Appends a piece if it is the next one; always returns the offset of the next piece. An acknowledged piece is on the disk.
-     * @throws Refused
+     * Appends a piece if it is the next one. Returns the bytes that the store has then; they are on the disk.
+     * @throws Refused API_INVALID, UPDATE_BUNDLE_NO_ROOM
      */
-    async put(sha256: string, piece: Piece): Promise<Held> {
+    async put(sha256: string, piece: StoredPiece): Promise<BundleState> {
       checkName(sha256);
       if (piece.size > largestBundle)
         throw new Refused(413, "API_INVALID", `no bundle is larger than ${largestBundle} bytes`);
@@ -158,7 +158,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
         throw ["ENOSPC", "EDQUOT", "EFBIG", "EROFS"].includes(code) ? noRoom(message) : error;
       }
     },
-    /** Opens a complete bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+    /** Opens a complete bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN, API_INVALID */
     async open(sha256: string): Promise<{ readonly file: FileHandle; readonly size: number }> {
       checkName(sha256);
       if (!checked.has(sha256))

@@ -5,7 +5,7 @@ import { workStates, type Report, type NodeAssignment } from "#rollout/records.t
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import type { Timers } from "../replica/replica-ports.ts";
+import type { ReplicaTimers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
 import { isUnderWay, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
@@ -15,18 +15,18 @@ const holdMs = 10_000;
 /** The rate of a node's reports: a rollout needs about ten, and more would fill the journal. */
 const reportRate = { perSecond: 0.5, burst: 40 } as const;
 
-interface Parts {
+interface ExchangeParts {
   readonly records: Records;
   readonly index: UpdateIndex;
   readonly monotonic: () => number;
-  readonly timers: Pick<Timers, "after">;
+  readonly timers: Pick<ReplicaTimers, "after">;
 }
 
 export type Exchange = ReturnType<typeof openExchange>;
 
 /** Delivers orders to nodes and stores their reports, on any controller, owner or not. */
-export function openExchange({ records, index, monotonic, timers }: Parts) {
-  const maySay = limitRate(reportRate, monotonic);
+export function openExchange({ records, index, monotonic, timers }: ExchangeParts) {
+  const mayReport = limitRate(reportRate, monotonic);
   /** By node: the requests that wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
   const unwatch = records.replica.watch((changed) => {
@@ -60,14 +60,14 @@ export function openExchange({ records, index, monotonic, timers }: Parts) {
     concerns,
     /**
      * Stores a node's report. Answers as soon as there is an order that the node does not know, after 10 s at the latest; at
-     * once if no rollout concerns the node. @throws Refused when the report cannot be stored
+     * once if no rollout concerns the node. @throws Busy when the node reports too often; Refused when the report cannot be stored
      */
     async exchange(
       node: string,
       { report, known }: AcceptedBodyOf<"exchangeUpdate">,
     ): Promise<AnswerOf<"exchangeUpdate">> {
       if (report && isNews(report, node)) {
-        if (!maySay(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
+        if (!mayReport(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
         await records.put([{ key: keys.update(report.fence.name).report(node), value: report }]);
       }
       let order = orderFor(index, node);
@@ -85,7 +85,7 @@ export function openExchange({ records, index, monotonic, timers }: Parts) {
   };
 }
 
-/** The node's order: that of a rollout under way, or else the last order of an ended one, if the node has not confirmed it. */
+/** The node's order: the order of a rollout under way, or else the last order of an ended one, if the node has not confirmed it. */
 function orderFor(index: UpdateIndex, node: string): Order | undefined {
   let last: Order | undefined;
   for (const update of index.all()) {

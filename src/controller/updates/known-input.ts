@@ -1,8 +1,8 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
-import { selectNodes } from "#rollout/selection.ts";
-import type { Controllers } from "../cluster/controllers.ts";
+import { matchSelector } from "#rollout/selection.ts";
+import type { ClusterControllers } from "../cluster/controllers.ts";
 import type { Liveness } from "../cluster/node-lives.ts";
 import {
   gatherNodes,
@@ -19,7 +19,7 @@ import { isUnderWay, planHashOf, targetOf, type UpdateIndex, type UpdateRecords 
 interface NodeSources {
   readonly records: Records;
   readonly liveness: Pick<Liveness, "of">;
-  readonly controllers: Pick<Controllers, "peers" | "isMember">;
+  readonly controllers: Pick<ClusterControllers, "peers" | "isMember">;
 }
 
 export interface InputSources extends NodeSources {
@@ -31,10 +31,11 @@ export interface InputSources extends NodeSources {
 /** The input of a decision, with further facts about its nodes. */
 export interface KnownInput extends RolloutInput {
   readonly nodes: ReadonlyMap<string, KnownNode>;
-  /** The ids of the nodes with which this generation began; before it begins, of those that its selector matches now. */
-  readonly meant: readonly string[];
+  /** The ids of the nodes with which this generation began; before it begins, of the nodes that its selector matches now. */
+  readonly nodeIds: readonly string[];
 }
 
+/** The input of the next decision about an update, as this controller knows it now. */
 export function inputOf(
   parts: InputSources,
   update: UpdateRecords,
@@ -43,10 +44,11 @@ export function inputOf(
   const { head, statement, approved, progress, ...records } = update;
   const { name } = records;
   const { generation } = head.value;
-  const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
-  const meant = frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
+  const chosen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
+  const nodeIds =
+    chosen.length > 0 ? chosen : matchSelector(nodes.values(), statement.spec.selector).map(({ id }) => id);
   const isOther = (one: UpdateRecords): boolean =>
-    one.name !== name && isUnderWay(one) && meant.some((id) => one.rows.has(id));
+    one.name !== name && isUnderWay(one) && nodeIds.some((id) => one.rows.has(id));
   return {
     ...records,
     generation,
@@ -54,18 +56,18 @@ export function inputOf(
     target: targetOf(statement),
     self: parts.controllerId,
     // An approval holds for one manifest, its generation and its nodes.
-    isApproved: approved?.generation === generation && approved.hash === presentHash(update, meant),
+    isApproved: approved?.generation === generation && approved.hash === presentHash(update, nodeIds),
     progress: progress?.value,
     nodes,
-    meant,
+    nodeIds,
     now: parts.clock(),
     ...omitUndefined({ other: [...parts.index.all()].find(isOther)?.name }),
   };
 }
 
 /** The hash of the present plan, which an approval must name. */
-export function presentHash({ head }: UpdateRecords, meant: KnownInput["meant"]): string {
-  return planHashOf(head.value.hash, head.value.generation, meant);
+export function presentHash({ head }: UpdateRecords, nodeIds: KnownInput["nodeIds"]): string {
+  return planHashOf(head.value.hash, head.value.generation, nodeIds);
 }
 
 /** A node with the facts that its agent reports about the runtime. */

@@ -53,17 +53,17 @@ export async function noteRequest(
 export async function answerHook(
   parts: InputSources,
   update: UpdateRecords,
-  { node, hook, owner: whose, ...answer }: AcceptedBodyOf<"answerHook">,
+  { node, hook, owner: orderOwner, ...answer }: AcceptedBodyOf<"answerHook">,
 ): Promise<AnswerOf<"answerHook">> {
   const input = inputOf(parts, update);
   const row = input.rows.get(node);
   // Another owner's order may have the same `seq`; an older bastion does not name the owner.
-  const isOfOwner = !whose || (whose.id === row?.owner && whose.epoch === row.epoch);
+  const isOfOwner = !orderOwner || (orderOwner.id === row?.owner && orderOwner.epoch === row.epoch);
   const isForRow = row?.generation === answer.generation && row.seq === answer.seq && isOfOwner;
   const isAsked = isForRow && answerable(input, node, row) === hook;
   const known = update.answers.get(hookKey(node, hook));
   const { epoch, owner } =
-    (isAsked ? row : ((whose && { epoch: whose.epoch, owner: whose.id }) ?? known)) ?? input.owner;
+    (isAsked ? row : ((orderOwner && { epoch: orderOwner.epoch, owner: orderOwner.id }) ?? known)) ?? input.owner;
   const value = { ...answer, epoch, owner };
   if (!isAsked && !isDeepStrictEqual(known, value))
     throw new Refused(
@@ -74,7 +74,7 @@ export async function answerHook(
   return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value }]);
 }
 
-/** Records that an operator's process begins to run the hooks of an update, or has ended. Only the process that began last is recorded. */
+/** Records that an operator's process begins to run the hooks of an update, or has ended. The record holds the process that began last. */
 export async function attendUpdate(
   { records, clock }: Pick<InputSources, "records" | "clock">,
   { name, attendance }: UpdateRecords,
@@ -89,7 +89,7 @@ export async function attendUpdate(
 
 /**
  * Writes the owner that the bastion signed; any controller may. Nodes refuse the owners of earlier epochs, and a second owner of
- * this epoch (docs/adr/0515-cluster-updates.md). @throws Refused UPDATE_OWNED, KcoreError UPDATE_UNSIGNED
+ * this epoch (docs/adr/0515-cluster-updates.md). @throws Refused UPDATE_OWNED, API_INVALID, UPDATE_UNSIGNED; KcoreError UPDATE_UNSIGNED
  */
 export async function takeOver(
   parts: SignedParts & { readonly records: Records },
@@ -97,15 +97,15 @@ export async function takeOver(
   { ownership }: AcceptedBodyOf<"takeOverUpdate">,
   by: string,
 ): Promise<AnswerOf<"takeOverUpdate">> {
-  const { signed, ...said } = readOwnership(parts, name, ownership);
-  const isRepeated = said.epoch === present.epoch && said.owner === present.owner;
-  if (said.epoch <= present.epoch && !isRepeated)
+  const { signed, ...next } = readOwnership(parts, name, ownership);
+  const isRepeated = next.epoch === present.epoch && next.owner === present.owner;
+  if (next.epoch <= present.epoch && !isRepeated)
     throw new Refused(
       409,
       "UPDATE_OWNED",
-      `“${name}” is owned by the controller ${present.owner} in epoch ${present.epoch}, and epoch ${said.epoch} was signed`,
+      `“${name}” is owned by the controller ${present.owner} in epoch ${present.epoch}, and epoch ${next.epoch} was signed`,
       `kcore update cluster takeover ${name} signs the next epoch`,
     );
-  if (!isRepeated) await parts.records.write([{ key: keys.update(name).owner, value: { ...said, signed, by } }]);
-  return said;
+  if (!isRepeated) await parts.records.write([{ key: keys.update(name).owner, value: { ...next, signed, by } }]);
+  return next;
 }

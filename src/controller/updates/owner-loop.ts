@@ -1,12 +1,12 @@
 import { describeError, type Log } from "#api/log.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { decide } from "#rollout/decide.ts";
-import type { Progress } from "#rollout/records.ts";
+import type { RolloutProgress } from "#rollout/records.ts";
 import type { Decision, RolloutInput } from "#rollout/rollout-input.ts";
 import type { Audit } from "../audit.ts";
 import type { RegisterChange } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
-import type { Timers } from "../replica/replica-ports.ts";
+import type { ReplicaTimers } from "../replica/replica-ports.ts";
 import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 
@@ -14,12 +14,12 @@ export interface OwnerLoopParts extends InputSources {
   readonly audit: Pick<Audit, "record">;
   readonly log: Log;
   readonly monotonic: () => number;
-  readonly timers: Pick<Timers, "after">;
+  readonly timers: Pick<ReplicaTimers, "after">;
 }
 
-/** The interval of decisions about nodes' readiness, timeouts and windows, which no change of a register announces, ms. */
+/** The interval of decisions about nodes' readiness, timeouts and windows, which no change of a register announces. */
 const tickMs = 1_000;
-/** The time within which changes are gathered for one decision, ms. */
+/** The time within which changes are gathered for one decision. */
 const gatherMs = 50;
 
 /** Carries out the updates that this controller owns: decides and writes, again and again while something changes. */
@@ -28,7 +28,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
   let isStopped = false;
   let next: { readonly cancel: () => void; readonly at: number } | undefined;
   let round: Promise<void> = Promise.resolve();
-  /** The names of changed updates; an ended one is decided again, too, since a node may report late. */
+  /** The names of changed updates. An ended update is decided again, too, since a node may report late. */
   const changed = new Set<string>();
   const isDue = (update: UpdateRecords): boolean =>
     update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
@@ -82,7 +82,7 @@ async function decideOne(parts: OwnerLoopParts, name: string): Promise<boolean> 
   const writes = writesOf(update, decision);
   if (writes.length === 0) return false;
   await records.write(writes);
-  report(parts, update, input, decision);
+  logTransitions(parts, update, input, decision);
   return true;
 }
 
@@ -95,7 +95,7 @@ function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readon
 }
 
 /** Writes the transitions of a decision into the log and the audit trail. */
-function report(
+function logTransitions(
   { audit, log, controllerId }: OwnerLoopParts,
   update: UpdateRecords,
   { nodes }: RolloutInput,
@@ -123,6 +123,6 @@ function report(
   }
 }
 
-function textsOf({ reason, waits }: Progress) {
+function textsOf({ reason, waits }: RolloutProgress) {
   return omitUndefined({ reason, waits });
 }

@@ -4,30 +4,37 @@ import { maxValueBytes } from "#crdt/register.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { isHook } from "#rollout/hooks.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
-import { selectNodes, selectionFaults, wavesOf, type Waves } from "#rollout/selection.ts";
-import { bringsOf, unpackedSize } from "#rollout/spec.ts";
+import { matchSelector, selectionFaults, divideIntoWaves, type Waves } from "#rollout/selection.ts";
+import { updateKindOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
 import { readNodes, type KnownNode } from "./known-input.ts";
-import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
-import { titleOf, type ViewParts } from "./update-views.ts";
+import {
+  manifestHashOf,
+  isUnderWay,
+  planHashOf,
+  presentReportOf,
+  targetOf,
+  type UpdateRecords,
+} from "./update-records.ts";
+import { targetTitle, type ViewParts } from "./update-views.ts";
 
 /** Plans an update without changing anything: the effect of applying this draft, and its obstacles. */
-export function planUpdate(
+export function makePlan(
   parts: ViewParts,
   { again = false, ...draft }: UpdateDraft & { readonly again?: boolean | undefined },
 ): AnswerOf<"planUpdate"> {
   const { name, spec } = draft;
   const nodes = readNodes(parts);
   const present = parts.index.read(name);
-  const hash = hashOf(draft);
-  const isSame = standsAs(present, hash, again);
+  const hash = manifestHashOf(draft);
+  const isSame = isApplied(present, hash, again);
   const generation = present ? (isSame ? present.head.value.generation : latestGeneration(present) + 1) : 1;
-  const selected = selectNodes(nodes.values(), spec.selector) as readonly KnownNode[];
+  const selected = matchSelector(nodes.values(), spec.selector) as readonly KnownNode[];
   const { owner, epoch } = present?.owner ?? { owner: parts.controllerId, epoch: 1 };
-  const { waves } = wavesOf(selected, spec, owner);
-  const preparedBy = (id: string): Report | undefined => (present && isSame ? preparedOf(present, id) : undefined);
+  const { waves } = divideIntoWaves(selected, spec, owner);
+  const preparedBy = (id: string): Report | undefined => (present && isSame ? presentReportOf(present, id) : undefined);
   const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
   const blockers = [
     ...selectionFaults(spec, { nodes: [...nodes.values()], of: "this cluster", selected }),
@@ -44,7 +51,7 @@ export function planUpdate(
       selected.map(({ id }) => id),
     ),
     viable: blockers.length === 0 && planned.every((node) => node.blockers.length === 0),
-    target: titleOf(draft),
+    target: targetTitle(draft),
     strategy: strategyText(spec),
     approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
     ...omitUndefined({ likelyRequiresReboot: rebootOfAny(planned), attendance: present?.attendance }),
@@ -56,10 +63,10 @@ export function planUpdate(
 }
 
 /**
- * Whether this manifest is applied already, so that applying it changes nothing. With `again` it must not have ended, too. It is not if
- * nodes know a later generation, since they refuse orders of this one.
+ * Whether this manifest is applied already, so that applying it changes nothing. It is not if nodes know a later generation, since they
+ * refuse orders of this one; nor if it has ended and `again` repeats it.
  */
-export function standsAs(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
+export function isApplied(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
   if (present?.head.value.hash !== hash) return false;
   const { generation } = present.head.value;
   if (latestGeneration(present) > generation) return false;
@@ -105,7 +112,7 @@ function blockersOf(
   if (selected.length === 0) blockers.push("the selector means no node");
   if (isTooLarge(waves))
     blockers.push(`${selected.length} nodes are too many for one update: take them by datacenter, or by label`);
-  if (bringsOf(spec) === "runtime" && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
+  if (updateKindOf(spec) === "runtime" && !bundle) blockers.push("no bundle of kcore's runtime was found for it");
   if (!isSame && present && isUnderWay(present))
     blockers.push(`it is ${present.progress?.value.phase}: cancel it first, or wait until it has ended`);
   for (const other of index.all()) {
@@ -116,7 +123,7 @@ function blockersOf(
   return blockers;
 }
 
-/** Room for reasons and waits in a rollout's progress, which may name many nodes. */
+/** Room for reasons and waits in a rollout's progress, which may name many nodes, bytes. */
 const progressRoom = 8 * 1024;
 
 /**
@@ -127,7 +134,7 @@ export function isTooLarge(waves: Waves["waves"]): boolean {
   return Buffer.byteLength(JSON.stringify({ waves, started: waves.flat() })) + progressRoom > maxValueBytes;
 }
 
-/** The names of the selected nodes that another update, which is under way, has too. */
+/** The names of the selected nodes that another update has, too; empty unless that update is under way. */
 function sharedWith(
   update: UpdateRecords,
   selected: readonly { readonly id: string; readonly hostname: string }[],
@@ -159,7 +166,7 @@ function planNode(
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
   const { bundle, spec } = draft;
-  const isNixos = bringsOf(spec) === "system";
+  const isNixos = updateKindOf(spec) === "system";
   const blockers = [
     ...(node.isApproved ? [] : [`it is not approved: ${node.approval}`]),
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
@@ -206,7 +213,7 @@ function planNode(
   };
 }
 
-/** Whether any node will reboot; undefined if no node certainly will, and it is unknown of one. */
+/** Whether any node will reboot; undefined if that is unknown of a node, and no other node certainly will. */
 function rebootOfAny(planned: readonly PlannedNode[]): boolean | undefined {
   if (planned.some(({ reboots }) => reboots === "yes")) return true;
   return planned.some(({ reboots }) => reboots === "unknown") ? undefined : false;
@@ -225,7 +232,7 @@ function neededFor(size: number): number {
 }
 
 function changeOf(draft: UpdateDraft, { version, runtime }: KnownNode): PlannedNode["change"] {
-  if (bringsOf(draft.spec) === "system") return "unknown";
+  if (updateKindOf(draft.spec) === "system") return "unknown";
   if (runtime?.id === targetOf(draft).id) return "none";
   return isOlder(draft.bundle?.version ?? "", version) ? "downgrade" : "update";
 }

@@ -3,30 +3,30 @@ import { isDrained } from "#rollout/hooks.ts";
 import { workStates, type NodeAssignment } from "#rollout/records.ts";
 import { isAtRest, isBack } from "#rollout/rollout-input.ts";
 import { Refused } from "../cluster/refused.ts";
-import { keys, kindOf } from "../cluster/registers.ts";
-import { refuseOthers } from "./apply-update.ts";
+import { keys, registerKindOf } from "../cluster/registers.ts";
+import { refuseUnlessOwner } from "./apply-update.ts";
 import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
-/** The number of newest updates that are kept, and the age above which also these are removed. */
-export interface Kept {
+/** The number of newest updates that are kept, and the age above which even these are removed. */
+export interface RetentionLimits {
   readonly updates: number;
   readonly ms: number;
 }
 
-const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
+const defaultRetention: RetentionLimits = { updates: 20, ms: 365 * 86_400_000 };
 
 /** The most deletions in one transaction; a replica accepts 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
 /** Removes a settled update at an operator's request. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */
-export async function removeUpdate(
+export async function removeSettledUpdate(
   parts: ViewParts,
   update: UpdateRecords,
   by: string,
 ): Promise<AnswerOf<"removeUpdate">> {
-  refuseOthers(parts, update, `remove ${update.name}`);
+  refuseUnlessOwner(parts, update, `remove ${update.name}`);
   const why = whyKept(parts, update);
   if (why !== undefined)
     throw new Refused(
@@ -35,39 +35,39 @@ export async function removeUpdate(
       `“${update.name}” is not removed: ${why}`,
       `kcore update cluster get ${update.name}`,
     );
-  return { result: "deleted", dot: await remove(parts, update, by) };
+  return { result: "deleted", dot: await removeRegisters(parts, update, by) };
 }
 
 /**
- * Removes this controller's settled updates that are too many or too old, and the remaining registers of removed ones. It removes nothing
- * while a controller is out of reach: an operator may roll an update back there.
+ * Removes this controller's settled updates that are too many or too old, and the remaining registers of removed updates. Removes nothing
+ * while another controller is out of reach: an operator may roll an update back there.
  */
 export async function removeOld(
   parts: ViewParts & { readonly members: () => readonly string[] },
-  kept = usual,
+  kept = defaultRetention,
 ): Promise<void> {
   const { index, records, clock, audit, controllerId, log } = parts;
-  const isAlone = parts.members().some((id) => id !== controllerId && !parts.isHeard(id));
-  if (isAlone) return;
+  const isMemberAway = parts.members().some((id) => id !== controllerId && !parts.isHeard(id));
+  if (isMemberAway) return;
   for (const name of index.names()) {
     const removed = records.value("updateRemoved", keys.update(name).removed);
-    if (removed && isOurs(parts, removed.owner)) await deleteRest(parts, name);
+    if (removed && mayRemove(parts, removed.owner)) await deleteRest(parts, name);
   }
   const all = [...index.all()].toSorted((a, b) => changedAt(b) - changedAt(a));
-  const old = all.filter((update, place) => place >= kept.updates || clock() - changedAt(update) > kept.ms);
+  const old = all.filter((update, rank) => rank >= kept.updates || clock() - changedAt(update) > kept.ms);
   for (const { name } of old.toReversed()) {
-    // Read anew: an operator may have requested a rollback of this update while the one before was removed.
+    // Read anew: an operator may have requested a rollback of this update during an earlier removal.
     const update = index.read(name);
-    if (!update || !isOurs(parts, update.owner.owner) || whyKept(parts, update) !== undefined) continue;
+    if (!update || !mayRemove(parts, update.owner.owner) || whyKept(parts, update) !== undefined) continue;
     const by = `controller ${controllerId}`;
-    await remove(parts, update, by);
+    await removeRegisters(parts, update, by);
     log.info("an old update was removed", { update: name });
     audit.record({ method: "removeUpdate", by, target: name, outcome: "deleted" });
   }
 }
 
-/** Whether an update's owner is this controller, or is no member any more. */
-function isOurs({ controllerId, controllers }: ViewParts, owner: string): boolean {
+/** Whether an update's owner is this controller, or is no member any more: then any controller may remove the update. */
+function mayRemove({ controllerId, controllers }: ViewParts, owner: string): boolean {
   return owner === controllerId || !controllers.isMember(owner);
 }
 
@@ -107,8 +107,8 @@ function isFollowed(others: readonly UpdateRecords[], id: string, row: NodeAssig
   });
 }
 
-/** Removes an update. The mark is written first: after a crash `removeOld` deletes the remaining registers. */
-async function remove(parts: ViewParts, { name, head }: UpdateRecords, by: string): Promise<string> {
+/** Removes an update, and returns the dot of its mark. The mark is written first: after a crash `removeOld` deletes the remaining registers. */
+async function removeRegisters(parts: ViewParts, { name, head }: UpdateRecords, by: string): Promise<string> {
   const { records, clock, controllerId } = parts;
   const of = keys.update(name);
   const removed = { at: new Date(clock()).toISOString(), by, owner: controllerId };
@@ -123,11 +123,11 @@ async function remove(parts: ViewParts, { name, head }: UpdateRecords, by: strin
   return dot;
 }
 
-/** Deletes all registers but the mark, by which the name is never used again, and those of a newer version. */
+/** Deletes all registers but the mark, by which the name is never used again, and registers of a newer version's kinds. */
 async function deleteRest({ records }: ViewParts, name: string): Promise<void> {
   const rest = Array.from(records.replica.entries(keys.update(name).all), ([key]) => ({
     key,
     value: undefined,
-  })).filter(({ key }) => key !== keys.update(name).removed && kindOf(key) !== undefined);
+  })).filter(({ key }) => key !== keys.update(name).removed && registerKindOf(key) !== undefined);
   for (let from = 0; from < rest.length; from += atOnce) await records.write(rest.slice(from, from + atOnce));
 }

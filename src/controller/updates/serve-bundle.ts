@@ -5,18 +5,19 @@ import { Busy, Refused } from "../cluster/refused.ts";
 import type { BundleStore } from "./bundles.ts";
 
 /** The most bundles that are sent concurrently, to one key and to all. */
-const most = { ofKey: 2, ofAll: 32 } as const;
-const goneAway: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
+const sendLimits = { ofKey: 2, ofAll: 32 } as const;
+/** Errors of a client that disconnects. */
+const disconnects: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
 const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
 
 /** Sends bundles at each client's pace, within bounds for one client and for all. */
-export function sendBundles({
+export function openBundleSender({
   store,
-  patienceMs,
+  stalledClientMs,
 }: {
   readonly store: Pick<BundleStore, "open">;
-  /** The time after which a client that reads nothing is cut, ms. */
-  readonly patienceMs: number;
+  /** The time after which a client that reads nothing is cut. */
+  readonly stalledClientMs: number;
 }) {
   const underway = new Map<string, number>();
   let count = 0;
@@ -26,15 +27,16 @@ export function sendBundles({
       const [, sha256, from] = idText.exec(id) ?? [];
       if (sha256 === undefined) throw new Refused(400, "API_INVALID", "a bundle is asked for as SHA256@OFFSET");
       const ofKey = underway.get(key) ?? 0;
-      if (ofKey >= most.ofKey || count >= most.ofAll) throw new Busy(503, "too many bundles are being sent", 5);
+      if (ofKey >= sendLimits.ofKey || count >= sendLimits.ofAll)
+        throw new Busy(503, "too many bundles are being sent", 5);
       underway.set(key, ofKey + 1);
       count++;
       try {
-        await stream(await store.open(sha256), Number(from), response, patienceMs);
+        await stream(await store.open(sha256), Number(from), response, stalledClientMs);
       } finally {
         count--;
-        const left = (underway.get(key) ?? 1) - 1;
-        if (left > 0) underway.set(key, left);
+        const others = (underway.get(key) ?? 1) - 1;
+        if (others > 0) underway.set(key, others);
         else underway.delete(key);
       }
     },
@@ -45,7 +47,7 @@ async function stream(
   { file, size }: Awaited<ReturnType<BundleStore["open"]>>,
   start: number,
   response: ServerResponse,
-  patienceMs: number,
+  stalledClientMs: number,
 ): Promise<void> {
   if (start > size) {
     await file.close();
@@ -53,13 +55,13 @@ async function stream(
   }
   const length = size - start;
   response.writeHead(200, { "content-type": "application/octet-stream", "content-length": length });
-  response.setTimeout(patienceMs, () => response.destroy());
+  response.setTimeout(stalledClientMs, () => response.destroy());
   const limit = setTimeout(() => response.destroy(), longestTransferMs(length)).unref();
   try {
     await pipeline(file.createReadStream({ start, highWaterMark: 256 * 1024 }), response);
   } catch (error) {
     // A client that disconnects is no failure of the controller.
-    if (!goneAway.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    if (!disconnects.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     clearTimeout(limit);
   }

@@ -1,4 +1,4 @@
-import { Ownership, type SignedStatement } from "#rollout/spec.ts";
+import { OwnershipStatement, type SignedStatement } from "#rollout/spec.ts";
 import type { z } from "zod";
 import { Refused } from "../cluster/refused.ts";
 
@@ -43,6 +43,6 @@ export function readSigned<Said extends { readonly name: string; readonly signed
 
 /** Verifies and parses the bastion's statement about an update's owner. @throws Refused, KcoreError UPDATE_UNSIGNED */
 export function readOwnership(parts: SignedParts, name: string, signed: SignedStatement) {
-  const { owner, epoch } = readSigned(parts, { name, signed, schema: Ownership });
+  const { owner, epoch } = readSigned(parts, { name, signed, schema: OwnershipStatement });
   return { epoch, owner, signed };
 }

@@ -2,33 +2,33 @@ import { createHash } from "node:crypto";
 import {
   hasEnded,
   isGoing,
-  type Approved,
+  type PlanApproval,
   type Attendance,
   type HookAnswer,
   type NodeAssignment,
   type Owner,
-  type Progress,
+  type RolloutProgress,
   type Report,
   type OperatorRequest,
   type RequestAction,
 } from "#rollout/records.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { Statement, targetIdOf } from "#rollout/spec.ts";
+import { UpdateStatement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { z } from "zod";
-import { canonical } from "../cluster/canonical.ts";
-import type { Found, Records } from "../cluster/records.ts";
+import { canonicalJson } from "../cluster/canonical-json.ts";
+import type { ParsedRegister, Records } from "../cluster/records.ts";
 import { keys, type UpdateHead } from "../cluster/registers.ts";
 
 /** All registers of one cluster update. */
 export interface UpdateRecords {
   readonly name: string;
-  readonly head: Found<z.output<typeof UpdateHead>>;
-  readonly statement: Statement;
+  readonly head: ParsedRegister<z.output<typeof UpdateHead>>;
+  readonly statement: UpdateStatement;
   readonly owner: Owner;
-  readonly approved: Approved | undefined;
+  readonly approved: PlanApproval | undefined;
   readonly requests: RolloutInput["requests"];
-  readonly progress: Found<Progress> | undefined;
+  readonly progress: ParsedRegister<RolloutProgress> | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
@@ -44,19 +44,19 @@ export type UpdateIndex = ReturnType<typeof indexUpdates>;
 export function indexUpdates(records: Records) {
   const { replica } = records;
   const names = new Set<string>();
-  const kept = new Map<string, UpdateRecords | undefined>();
+  const cache = new Map<string, UpdateRecords | undefined>();
   for (const [key] of replica.entries("update/")) names.add(nameIn(key));
   const stop = replica.watch((changed) => {
     for (const key of changed) {
       if (!key.startsWith("update/")) continue;
       const name = nameIn(key);
       names.add(name);
-      kept.delete(name);
+      cache.delete(name);
     }
   });
   const read = (name: string): UpdateRecords | undefined => {
-    if (!kept.has(name)) kept.set(name, names.has(name) ? readUpdate(records, name) : undefined);
-    return kept.get(name);
+    if (!cache.has(name)) cache.set(name, names.has(name) ? readUpdate(records, name) : undefined);
+    return cache.get(name);
   };
   return {
     /** The update of this name; undefined when there is none, or it cannot be read. */
@@ -77,20 +77,20 @@ function nameIn(key: string): string {
   return key.split("/")[1] ?? "";
 }
 
-const statements = new WeakMap<object, Statement | undefined>();
+const statements = new WeakMap<object, UpdateStatement | undefined>();
 
 /** The parsed statement of a head, cached; undefined if it is malformed. */
-function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
+function statementOf(head: z.output<typeof UpdateHead>): UpdateStatement | undefined {
   if (!statements.has(head))
     statements.set(
       head,
-      orNone(() => Statement.parse(JSON.parse(head.signed.statement))),
+      orUndefined(() => UpdateStatement.parse(JSON.parse(head.signed.statement))),
     );
   return statements.get(head);
 }
 
 /** The value, or undefined if reading throws: one malformed register must not make all updates unreadable. */
-function orNone<Value>(read: () => Value): Value | undefined {
+function orUndefined<Value>(read: () => Value): Value | undefined {
   try {
     return read();
   } catch {
@@ -113,7 +113,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   const answers = new Map<string, HookAnswer>();
   for (const { key, value } of records.list("updateHook", below("hook"))) {
     const [node = "", text = ""] = key.split("/").slice(-2);
-    const hook = orNone(() => decodeURIComponent(text));
+    const hook = orUndefined(() => decodeURIComponent(text));
     if (hook !== undefined) answers.set(hookKey(node, hook), value);
   }
   return {
@@ -136,7 +136,7 @@ function requestsOf(records: Records, requestKey: ReturnType<typeof keys.update>
   return omitUndefined({ cancel: read("cancel"), rollback: read("rollback"), promote: read("promote") });
 }
 
-/** Whether an update has ended, with no rollback requested or waiting. */
+/** Whether an update has ended, and waits neither for a requested rollback nor for anything else. */
 export function isSettled({ progress, head, requests }: UpdateRecords): boolean {
   const now = progress?.value;
   if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
@@ -155,7 +155,7 @@ function lastOf(key: string): string {
 }
 
 /** The node's report on the present generation, if there is one. */
-export function preparedOf({ head, reports }: UpdateRecords, id: string): Report | undefined {
+export function presentReportOf({ head, reports }: UpdateRecords, id: string): Report | undefined {
   const report = reports.get(id);
   return report?.fence.generation === head.value.generation ? report : undefined;
 }
@@ -167,18 +167,18 @@ export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" |
 }
 
 /** The target of an update: the id and version that its nodes report afterwards. */
-export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutInput["target"] {
+export function targetOf(statement: Pick<UpdateStatement, "spec" | "bundle">): RolloutInput["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };
 }
 
 /** The hash of a manifest's content, independent of the order of its keys and the time of its signature. */
-export function hashOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
-  return sha256(canonical({ spec, bundle: bundle ?? null }));
+export function manifestHashOf({ spec, bundle }: Pick<UpdateStatement, "spec" | "bundle">): string {
+  return sha256(canonicalJson({ spec, bundle: bundle ?? null }));
 }
 
 /** The hash of a plan, to which an approval is bound: manifest, generation and nodes. */
 export function planHashOf(hash: string, generation: number, nodes: readonly string[]): string {
-  return sha256(canonical({ hash, generation, nodes: nodes.toSorted() }));
+  return sha256(canonicalJson({ hash, generation, nodes: nodes.toSorted() }));
 }
 
 function sha256(text: string): string {

@@ -1,13 +1,13 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { hookStateOf, reasonOf } from "#rollout/hooks.ts";
-import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
-import { wavesOf } from "#rollout/selection.ts";
+import { hookStateOf, outcomeReason } from "#rollout/hooks.ts";
+import { hasEnded, type RolloutProgress, type NodeAssignment } from "#rollout/records.ts";
+import { divideIntoWaves } from "#rollout/selection.ts";
 import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { OwnerLoopParts } from "./owner-loop.ts";
 import { inputOf, presentHash, type KnownInput } from "./known-input.ts";
-import { nextEpoch, preparedOf, type UpdateRecords } from "./update-records.ts";
+import { nextEpoch, presentReportOf, type UpdateRecords } from "./update-records.ts";
 
 export interface ViewParts extends OwnerLoopParts {
   /** Whether another controller is connected. */
@@ -23,7 +23,7 @@ export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"g
   const nodeStatus = waves.flatMap((wave, index) => wave.map((id) => viewNode(update, input, id, index + 1)));
   return {
     ...summarize(parts, update, input),
-    hash: presentHash(update, input.meant),
+    hash: presentHash(update, input.nodeIds),
     ...(input.isApproved && approved ? { approvedBy: approved.by } : {}),
     spec: statement.spec,
     ...omitUndefined({ bundle: statement.bundle }),
@@ -40,17 +40,17 @@ export function summarizeUpdate(parts: ViewParts, update: UpdateRecords, nodes: 
 
 /** The waves with which the update began, or would begin now. */
 function wavesNow(input: KnownInput): readonly (readonly string[])[] {
-  const { meant, nodes, spec, owner } = input;
+  const { nodeIds, nodes, spec, owner } = input;
   const progress = progressOf(input);
   if (progress && progress.waves.length > 0) return progress.waves;
-  return wavesOf(
-    meant.flatMap((id) => nodes.get(id) ?? []),
+  return divideIntoWaves(
+    nodeIds.flatMap((id) => nodes.get(id) ?? []),
     spec,
     owner.owner,
   ).waves;
 }
 
-function progressOf({ progress, generation }: RolloutInput): Progress | undefined {
+function progressOf({ progress, generation }: RolloutInput): RolloutProgress | undefined {
   return progress?.generation === generation ? progress : undefined;
 }
 
@@ -61,7 +61,7 @@ function summarize(
 ): UpdateSummary {
   const { name, head, statement, owner } = update;
   const progress = progressOf(input);
-  const phases = input.meant.map((id) => rowOf(input, id)?.phase);
+  const phases = input.nodeIds.map((id) => rowOf(input, id)?.phase);
   const isOwn = owner.owner === controllerId;
   return {
     name,
@@ -69,7 +69,7 @@ function summarize(
     phase: progress?.phase ?? "pending",
     approvalStatus: approvalStatusOf(input),
     approvalPolicy: statement.spec.approvalPolicy,
-    target: titleOf(statement),
+    target: targetTitle(statement),
     strategy: statement.spec.strategy.type,
     nodes: phases.length,
     done: phases.filter((phase) => phase === "succeeded").length,
@@ -82,7 +82,7 @@ function summarize(
     },
     ...omitUndefined({
       waits: progress?.waits,
-      reason: reasonOf(input),
+      reason: outcomeReason(input),
       attendance: update.attendance,
       rolledBackBy: rolledBackBy(input),
     }),
@@ -91,7 +91,7 @@ function summarize(
   };
 }
 
-/** An update awaits approval by its policy, or because a node's preparation showed that it would reboot or be drained. */
+/** An update awaits approval by its policy, or because a node's preparation showed a reboot or a drain. */
 export function approvalStatusOf(input: RolloutInput): UpdateSummary["approvalStatus"] {
   const isDisruptive = progressOf(input)?.waits?.includes("approval: ") === true;
   const isAwaiting = !input.isApproved && (input.spec.approvalPolicy === "manual" || isDisruptive);
@@ -104,8 +104,8 @@ function rolledBackBy(input: RolloutInput): string | undefined {
   return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
 }
 
-/** The target as text. */
-export function titleOf({ spec, bundle }: Pick<UpdateRecords["statement"], "spec" | "bundle">): string {
+/** The target as operators see it. */
+export function targetTitle({ spec, bundle }: Pick<UpdateRecords["statement"], "spec" | "bundle">): string {
   const { version, flakeRef, flakeRev } = spec.target;
   if (flakeRef !== undefined) return `${version ?? "NixOS"} (${flakeRef} at ${flakeRev?.slice(0, 12)})`;
   return bundle ? `kcore ${bundle.version}` : `kcore ${version ?? ""}`;
@@ -119,10 +119,10 @@ function rowOf({ rows, generation }: RolloutInput, id: string): NodeAssignment |
 function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: number): NodeUpdateView {
   const node = input.nodes.get(id);
   const row = rowOf(input, id);
-  const { phase, since } = row && !isLeftOut(input, id, row) ? row : unbegun(input);
+  const { phase, since } = row && !isLeftOut(input, id, row) ? row : phaseOfUnbegun(input);
   const { statement } = update;
   // A report on a former generation does not count for this one.
-  const report = preparedOf(update, id);
+  const report = presentReportOf(update, id);
   // A former owner's order shows no hook until the present owner has adopted it.
   const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;
   const hook = isOwners ? hookStateOf(input, id, row).next : undefined;
@@ -150,7 +150,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
 }
 
 /** The phase of a node that the rollout has not begun: `pending`, or `cancelled` once the rollout has ended. */
-function unbegun(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
+function phaseOfUnbegun(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
   const progress = progressOf(input);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };
 }

@@ -7,13 +7,13 @@ import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import { applyUpdate, type ApplyParts } from "./apply-update.ts";
-import { fetchBundles, wantedBundles } from "./bundle-fetcher.ts";
+import { openBundleFetcher, wantedBundles } from "./bundle-fetcher.ts";
 import type { BundleStore } from "./bundles.ts";
 import { openExchange } from "./exchange.ts";
 import { startOwnerLoop } from "./owner-loop.ts";
-import { planUpdate } from "./plan-update.ts";
+import { makePlan } from "./plan-update.ts";
 import { inputOf, readNodes, presentHash } from "./known-input.ts";
-import { removeOld, removeUpdate, type Kept } from "./removal.ts";
+import { removeOld, removeSettledUpdate, type RetentionLimits } from "./removal.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
 import { answerHook, attendUpdate, takeOver, noteRequest } from "./operator-requests.ts";
@@ -25,13 +25,13 @@ export interface UpdatesParts extends ApplyParts {
   readonly credentials: () => Credentials;
   readonly random: () => number;
   /** The limits of kept updates; absent: the default. */
-  readonly kept?: Kept;
+  readonly kept?: RetentionLimits;
 }
 
 /** Cluster updates: the operators' requests, the nodes' exchange, and the owner's work. */
-export type Updates = ReturnType<typeof manageUpdates>;
+export type ClusterUpdates = ReturnType<typeof manageUpdates>;
 
-/** The interval of removals of old updates and of removed ones' registers, ms. */
+/** The interval of removals of old updates, and of the remaining registers of removed updates. */
 const tidyMs = 60_000;
 
 export function manageUpdates(parts: UpdatesParts) {
@@ -39,7 +39,7 @@ export function manageUpdates(parts: UpdatesParts) {
   const exchange = openExchange(parts);
   const loop = startOwnerLoop(parts);
   const { bundles: store, clock, credentials, random } = parts;
-  const fetcher = fetchBundles({
+  const fetcher = openBundleFetcher({
     store,
     wanted: () => wantedBundles(parts),
     peers: () => members().flatMap((id) => (id === controllerId ? [] : (parts.endpointOf(id) ?? []))),
@@ -82,16 +82,16 @@ export function manageUpdates(parts: UpdatesParts) {
       return { updates: [...index.all()].map((update) => summarizeUpdate(parts, update, nodes)) };
     },
     get: (name: string): AnswerOf<"getUpdate"> => viewUpdate(parts, known(name)),
-    plan: (draft: AcceptedBodyOf<"planUpdate">) => planUpdate(parts, draft),
-    apply: (name: string, asked: AcceptedBodyOf<"applyUpdate">, by: string) =>
-      applyUpdate(parts, name, asked, { by, at: now() }),
+    plan: (draft: AcceptedBodyOf<"planUpdate">) => makePlan(parts, draft),
+    apply: (name: string, body: AcceptedBodyOf<"applyUpdate">, by: string) =>
+      applyUpdate(parts, name, body, { by, at: now() }),
     async approve(
       name: string,
       { generation, hash }: AcceptedBodyOf<"approveUpdate">,
       by: string,
     ): Promise<AnswerOf<"approveUpdate">> {
       const update = known(name);
-      const present = presentHash(update, inputOf(parts, update).meant);
+      const present = presentHash(update, inputOf(parts, update).nodeIds);
       if (update.head.value.generation !== generation || present !== hash)
         throw new Refused(
           409,
@@ -105,7 +105,7 @@ export function manageUpdates(parts: UpdatesParts) {
       noteRequest(parts, known(name), action, { ...omitUndefined(body), by, at: now() }),
     takeOver: (name: string, body: AcceptedBodyOf<"takeOverUpdate">, by: string) =>
       takeOver(parts, known(name), body, by),
-    remove: (name: string, by: string) => removeUpdate(parts, known(name), by),
+    remove: (name: string, by: string) => removeSettledUpdate(parts, known(name), by),
     attend: (name: string, body: AcceptedBodyOf<"attendUpdate">, by: string) =>
       attendUpdate(parts, known(name), body, by),
     answerHook: (name: string, answer: AcceptedBodyOf<"answerHook">) =>

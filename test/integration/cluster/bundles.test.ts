@@ -7,7 +7,7 @@ import { fetchBundle, uploadBundle } from "#api/bundle-transfer.ts";
 import type { BundleSource } from "#api/bundle-transfer.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import { createLog } from "#api/log.ts";
-import { fetchBundles } from "#controller/updates/bundle-fetcher.ts";
+import { openBundleFetcher } from "#controller/updates/bundle-fetcher.ts";
 import type { BundleFetcher } from "#controller/updates/bundle-fetcher.ts";
 import { openBundleStore } from "#controller/updates/bundles.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
@@ -176,7 +176,7 @@ describe("bundles on controllers", () => {
     const start = (peers: () => readonly string[]): void => {
       lines = "";
       store = openBundleStore({ folder: join(cluster.dir, randomUUID()), isNeeded: () => true });
-      fetcher = fetchBundles({
+      fetcher = openBundleFetcher({
         store,
         wanted: () => [source.bundle],
         peers,

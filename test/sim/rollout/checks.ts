@@ -4,7 +4,7 @@ import {
   type FencingToken,
   type HookAnswer,
   type Owner,
-  type Progress,
+  type RolloutProgress,
   type NodeAssignment,
 } from "#rollout/records.ts";
 import { names, staleAfter, type Changes, type SimController } from "./controller.ts";
@@ -259,7 +259,7 @@ export class Checks {
   /** Nodes go back in reverse order of their start. */
   #reversed(controller: SimController, name: string, id: string): void {
     const { progress, rows } = controller.of(name);
-    const started = (progress as Progress).started;
+    const started = (progress as RolloutProgress).started;
     const later = started.slice(started.indexOf(id) + 1).filter((other) => rows.get(other)?.phase === "succeeded");
     const batch = this.#world.maxUnavailable;
     if (later.length >= batch) this.#world.violate(`(f) ${controller.id} takes ${id} back before ${later.join(", ")}`);

@@ -1,9 +1,9 @@
 import type { LogFields } from "#api/log.ts";
 import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives } from "#controller/cluster/node-lives.ts";
 import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
-import { readRecords } from "#controller/cluster/records.ts";
+import { openRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
@@ -20,10 +20,10 @@ import {
   type UpdateIndex,
   type UpdateRecords,
 } from "#controller/updates/update-records.ts";
-import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
+import { manageUpdates, type ClusterUpdates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
-import type { Owner, Progress, RequestAction } from "#rollout/records.ts";
+import type { Owner, RolloutProgress, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Endpoint } from "../network.ts";
@@ -43,7 +43,7 @@ export type Changes = readonly (readonly [string, unknown])[];
 export interface Held extends Pick<UpdateRecords, "rows" | "reports" | "answers" | "requests"> {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
-  readonly progress: Progress | undefined;
+  readonly progress: RolloutProgress | undefined;
 }
 
 const nothing: Held = {
@@ -79,7 +79,7 @@ const certificates = {
 interface Process {
   readonly replica: Replica;
   readonly index: UpdateIndex;
-  readonly updates: Updates;
+  readonly updates: ClusterUpdates;
   readonly parts: UpdatesParts;
   readonly handle: (request: Request) => unknown;
 }
@@ -192,8 +192,8 @@ export class SimController implements Endpoint {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
     });
     this.accept = (link) => replica.connected(link);
-    const records = readRecords(replica);
-    const liveness = watchLiveness({
+    const records = openRecords(replica);
+    const liveness = watchNodeLives({
       replica,
       controllerId: this.id,
       staleAfterMs: staleAfter,
@@ -337,7 +337,11 @@ export class SimController implements Endpoint {
       const update = index.read(name);
       if (!update) return undefined;
       const { generation } = update.head.value;
-      return updates.approve(name, { generation, hash: presentHash(update, inputOf(parts, update).meant) }, "operator");
+      return updates.approve(
+        name,
+        { generation, hash: presentHash(update, inputOf(parts, update).nodeIds) },
+        "operator",
+      );
     });
   }
 

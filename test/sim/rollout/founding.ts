@@ -1,5 +1,5 @@
 import type { Facts } from "#agent/facts.ts";
-import { keyRules, keys, type Registered } from "#controller/cluster/registers.ts";
+import { keyRules, keys, type RegistrationRecord } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { memoryReplica } from "../../support/memory-replica.ts";
@@ -27,7 +27,7 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
   const certificate = { key: "k", serial: "01", certificateExpires: neverExpires.toISOString(), registeredAt: at };
   const registered = (member: Member) => {
     const { nodeId: _, ...told } = factsOf(member, first);
-    return { address: "192.0.2.1", ...told, ...certificate } satisfies Registered;
+    return { address: "192.0.2.1", ...told, ...certificate } satisfies RegistrationRecord;
   };
   await replica.write(
     members.flatMap((member) => [

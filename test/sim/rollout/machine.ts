@@ -1,7 +1,7 @@
-import { checkOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, type OrderMemory } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
-import type { Statement } from "#rollout/spec.ts";
+import type { UpdateStatement } from "#rollout/spec.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { names, updatesFolder, writeOrder } from "#updater/files.ts";
 import { isBusy, type Journal } from "#updater/journal.ts";
@@ -35,7 +35,7 @@ export class Machine {
   /** The contents of the updater's journal. */
   journal: Journal | undefined;
   /** The manifests of accepted orders, by update and generation. */
-  readonly #statements = new Map<string, Statement>();
+  readonly #statements = new Map<string, UpdateStatement>();
   /** The machine never comes back. */
   isDead = false;
   /** Milliseconds by which its clock is ahead of the simulated time. */
@@ -70,7 +70,7 @@ export class Machine {
   }
 
   /** The accepted orders. */
-  get accepted(): Omit<Remembered, "isBusy"> | undefined {
+  get accepted(): Omit<OrderMemory, "isBusy"> | undefined {
     const { fence, past } = this.journal ?? {};
     return fence && { fence, past: past ?? [] };
   }
@@ -102,7 +102,7 @@ export class Machine {
     return this.journal?.report;
   }
 
-  manifestOf({ name, generation }: Pick<FencingToken, "name" | "generation">): Statement | undefined {
+  manifestOf({ name, generation }: Pick<FencingToken, "name" | "generation">): UpdateStatement | undefined {
     return this.#statements.get(`${name} ${generation}`);
   }
 
@@ -120,7 +120,7 @@ export class Machine {
     return statement !== undefined && this.#takesDown(step, statement);
   }
 
-  #takesDown(step: Order["step"], { name, bundle, signedAt }: Statement): boolean {
+  #takesDown(step: Order["step"], { name, bundle, signedAt }: UpdateStatement): boolean {
     const { running, store } = this.system;
     const { storePath = "" } = bundle ?? {};
     const { spent, previous, previousOf } = this.journal ?? {};

@@ -1,6 +1,6 @@
 import type { OrderStep, Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
-import type { Statement } from "#rollout/spec.ts";
+import type { UpdateStatement } from "#rollout/spec.ts";
 import type { Doing, Journal } from "#updater/journal.ts";
 import type { Step } from "#updater/strategy.ts";
 import type { Machine } from "./machine.ts";
@@ -65,7 +65,7 @@ export class NodeChecks {
   }
 
   /** (m) Each step is in the journal, and systemd can continue it, before its first effect. */
-  works(machine: Machine, step: Step, { name, signedAt }: Statement): void {
+  works(machine: Machine, step: Step, { name, signedAt }: UpdateStatement): void {
     if (step === "roll_back") this.#of(machine).hasGoneBack = true;
     const { doing } = machine.journal ?? {};
     const isWritten = doing?.statement.name === name && doing.statement.signedAt === signedAt;
@@ -127,7 +127,7 @@ export class NodeChecks {
   }
 
   /** (n) A failed activation leaves the node as it was, or the node reports that it cannot go back. */
-  #failed(machine: Machine, { name }: Statement, { failure }: Report): void {
+  #failed(machine: Machine, { name }: UpdateStatement, { failure }: Report): void {
     const seen = this.#of(machine);
     const { ran = machine.present } = seen.work ?? {};
     const isAsBefore = machine.present === ran && machine.system.isWhole;
@@ -140,7 +140,7 @@ export class NodeChecks {
   }
 
   /** (n) The version before an update is known until another update has held. */
-  #notTaken(machine: Machine, { name, bundle }: Statement): void {
+  #notTaken(machine: Machine, { name, bundle }: UpdateStatement): void {
     const { wayBack, hasGoneBack } = this.#of(machine);
     const isThere = machine.present === bundle?.storePath && wayBack?.to !== machine.present;
     if (isThere && wayBack?.name === name && !hasGoneBack)
@@ -149,7 +149,7 @@ export class NodeChecks {
 
   #answered(
     machine: Machine,
-    { step, statement }: { readonly step: Step; readonly statement: Statement },
+    { step, statement }: { readonly step: Step; readonly statement: UpdateStatement },
     { report, last }: { readonly report: Report; readonly last: Report | undefined },
   ): void {
     if (step === "roll_back" && report.state === "failed") this.#notTaken(machine, statement);

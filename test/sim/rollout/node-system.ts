@@ -1,4 +1,4 @@
-import type { Statement } from "#rollout/spec.ts";
+import type { UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import type { BootState, Present, UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
@@ -61,12 +61,12 @@ export interface StrategyHost {
   /** The node may be lost for ever at a switch; the promise never resolves then. */
   readonly risk: () => Promise<void>;
   readonly needsBoot: () => boolean;
-  readonly works: (step: "prepare" | "activate" | "roll_back", statement: Statement) => void;
+  readonly works: (step: "prepare" | "activate" | "roll_back", statement: UpdateStatement) => void;
   readonly changed: () => void;
 }
 
 /** Brings a target into use with random time and luck, in the order of the product's strategies (src/updater). */
-export function simulatedStrategy(host: StrategyHost, statement: Statement): UpdateStrategy {
+export function simulatedStrategy(host: StrategyHost, statement: UpdateStatement): UpdateStrategy {
   const { system, step } = host;
   const { storePath: id = "", version = "" } = statement.bundle ?? {};
   const take = async (low: number, high: number, left: () => number, kind: "build" | "activation"): Promise<void> => {

@@ -1,6 +1,6 @@
 import type { UpdateDraft } from "#api/update-schemas.ts";
 import type { Bundle, SignedStatement, UpdateSpec } from "#rollout/spec.ts";
-import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
+import { UpdateStatement, UpdateSpec as Spec } from "#rollout/spec.ts";
 import { ownershipOf } from "#support/ownership.ts";
 
 export const cluster = "sim";
@@ -29,7 +29,7 @@ export function bundleOf(version: string): Bundle {
 /** A manifest as the bastion signs it, with an empty signature: the simulator does not run the code that checks signatures. */
 export function sign(draft: UpdateDraft, now: number): SignedStatement {
   const signedAt = new Date(epochMs + now).toISOString();
-  const said = Statement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
+  const said = UpdateStatement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
   return { statement: JSON.stringify(said), signature: "", signer: "" };
 }
 
@@ -43,10 +43,10 @@ export function signOwner(
   return { statement: JSON.stringify(said), signature: "", signer: "" };
 }
 
-const read = new Map<string, Statement>();
+const read = new Map<string, UpdateStatement>();
 
-export function statementOf({ statement }: SignedStatement): Statement {
-  const known = read.get(statement) ?? Statement.parse(JSON.parse(statement));
+export function statementOf({ statement }: SignedStatement): UpdateStatement {
+  const known = read.get(statement) ?? UpdateStatement.parse(JSON.parse(statement));
   read.set(statement, known);
   return known;
 }

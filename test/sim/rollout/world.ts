@@ -1,5 +1,5 @@
 import type { Order } from "#rollout/order.ts";
-import { hasEnded, type Progress, type Report } from "#rollout/records.ts";
+import { hasEnded, type RolloutProgress, type Report } from "#rollout/records.ts";
 import { Random } from "#support/random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
@@ -175,7 +175,7 @@ export class RolloutWorld {
     );
     if (name === undefined) return undefined;
     for (const [key, value] of changes)
-      if (key.endsWith("/progress") && value !== null) this.#promotions(name, value as Progress, controller);
+      if (key.endsWith("/progress") && value !== null) this.#promotions(name, value as RolloutProgress, controller);
     this.writes++;
     if (this.writes > 2_000) this.violate("(g) owners write without end");
     if (this.#kill?.write !== this.writes) return undefined;
@@ -186,7 +186,7 @@ export class RolloutWorld {
   }
 
   /** Notes promotions by time, as the oracle counts it. */
-  #promotions(name: string, { promoted, soakSince, generation }: Progress, { wall }: SimController): void {
+  #promotions(name: string, { promoted, soakSince, generation }: RolloutProgress, { wall }: SimController): void {
     const soak = this.operator.soakSeconds;
     if (promoted !== true || soak === undefined || soakSince === undefined) return;
     if (wall - soakSince >= soak * 1000) this.promoted.add(`${name} ${generation}`);

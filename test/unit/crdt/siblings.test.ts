@@ -8,7 +8,7 @@ const write = (key: string, o: string, text = "1"): Register => ({ ...blank, key
 
 describe("siblings", () => {
   it("M2: are bounded in number, in bytes and for each key; those that came first stay", () => {
-    const limits = { count: 10, bytes: 3_000, ofOne: 3 };
+    const limits = { count: 10, bytes: 3_000, ofKey: 3 };
     const many = new Siblings(() => false, limits);
     for (let index = 0; index < 50; index++) many.weigh(write(`k${index}`, "a"), write(`k${index}`, "b"));
     expect([many.count, many.turnedAway, many.isFull]).to.deep.equal([10, 40, true]);
@@ -25,7 +25,7 @@ describe("siblings", () => {
   });
 
   it("V2: make room as they go, and are let go by name", () => {
-    const siblings = new Siblings(() => false, { count: 1, bytes: 1_000, ofOne: 1 });
+    const siblings = new Siblings(() => false, { count: 1, bytes: 1_000, ofKey: 1 });
     const lost = write("k", "b");
     siblings.weigh(write("k", "a"), lost);
     // The losing writer continues without having seen the winner.

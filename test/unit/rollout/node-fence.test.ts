@@ -1,15 +1,15 @@
 import { expect } from "chai";
-import { checkOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, rememberOrder, type OrderMemory } from "#rollout/node-fence.ts";
 import type { FencingToken } from "#rollout/records.ts";
 
 function fence(more: Partial<FencingToken> = {}): FencingToken {
   return { name: "u", epoch: 2, owner: "c1", generation: 3, seq: 7, ...more };
 }
-const idle: Remembered = { fence: fence(), isBusy: false };
-const busy: Remembered = { fence: fence(), isBusy: true };
+const idle: OrderMemory = { fence: fence(), isBusy: false };
+const busy: OrderMemory = { fence: fence(), isBusy: true };
 const other = { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 1 };
-const later: Remembered = { ...rememberOrder(idle, other), isBusy: false };
-const nodes: Readonly<Record<string, Remembered | undefined>> = { new: undefined, idle, busy, later };
+const later: OrderMemory = { ...rememberOrder(idle, other), isBusy: false };
+const nodes: Readonly<Record<string, OrderMemory | undefined>> = { new: undefined, idle, busy, later };
 
 /** A node, an order, and whether the node accepts it, knows it or refuses it. */
 const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
@@ -45,7 +45,7 @@ describe("the fence of a node", () => {
     });
 
   it("remembers the last order of each update once, and of 200 others", () => {
-    let remembered: Omit<Remembered, "isBusy"> = { fence: fence({ name: "u0" }) };
+    let remembered: Omit<OrderMemory, "isBusy"> = { fence: fence({ name: "u0" }) };
     for (let index = 1; index <= 300; index++)
       for (const seq of [1, 2])
         remembered = rememberOrder({ ...remembered, isBusy: false }, fence({ name: `u${index}`, seq }));

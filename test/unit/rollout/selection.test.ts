@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { selectionFaults, selectNodes, wavesOf } from "#rollout/selection.ts";
+import { selectionFaults, matchSelector, divideIntoWaves } from "#rollout/selection.ts";
 import { aNode, aSpec } from "#support/stepped-rollout.ts";
 
 const nodes = [
@@ -10,7 +10,7 @@ const nodes = [
 ];
 
 function namesOf(selector: object): readonly string[] {
-  return selectNodes(nodes, aSpec({ selector }).selector).map(({ hostname }) => hostname);
+  return matchSelector(nodes, aSpec({ selector }).selector).map(({ hostname }) => hostname);
 }
 
 describe("the selector of an update", () => {
@@ -53,7 +53,8 @@ describe("the groups of an update", () => {
     aNode("w3", { isReady: false }),
     aNode("w4", { dc: "DC2", labels: { canary: "yes" } }),
   ];
-  const wavesBy = (strategy: object, owner = "c1"): unknown => wavesOf(cluster, aSpec({ strategy }), owner).waves;
+  const wavesBy = (strategy: object, owner = "c1"): unknown =>
+    divideIntoWaves(cluster, aSpec({ strategy }), owner).waves;
 
   it("are single nodes: workers, then controllers, then those that are not ready, and the owner last of all", () => {
     const one = { type: "one-at-a-time", maxUnavailable: 3 };
@@ -75,14 +76,15 @@ describe("the groups of an update", () => {
   it("have the owner last of all also when it is not ready, and behind the canaries", () => {
     const ill = cluster.map((node) => (node.id === "c1" ? { ...node, isReady: false } : node));
     for (const type of ["one-at-a-time", "batch", "per-dc", "canary"]) {
-      const last = (nodes: typeof cluster): unknown => wavesOf(nodes, aSpec({ strategy: { type } }), "c1").waves.at(-1);
+      const last = (nodes: typeof cluster): unknown =>
+        divideIntoWaves(nodes, aSpec({ strategy: { type } }), "c1").waves.at(-1);
       expect([last(cluster), last(ill)], type).to.deep.equal([["c1"], ["c1"]]);
     }
   });
 
   const canariesBy = (canary?: object): unknown => {
     const spec = aSpec({ strategy: { type: "canary", batchSize: 9, ...(canary ? { canary } : {}) } });
-    const { waves, canaries } = wavesOf(cluster, spec, "c1");
+    const { waves, canaries } = divideIntoWaves(cluster, spec, "c1");
     return [waves[0], canaries];
   };
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
-import type { Statement } from "#rollout/spec.ts";
+import type { UpdateStatement } from "#rollout/spec.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { NixosWorld, nixosStatement, revOf, systemPath } from "#support/nixos-world.ts";
 import { onceAt, pathOf, profile, restarts, statementOf, UpdateWorld } from "#support/update-world.ts";
@@ -31,7 +31,7 @@ const worlds: Readonly<Record<keyof typeof kinds, () => UpdateWorld>> = {
   },
 };
 
-function statementFor(world: UpdateWorld, update: string, version: string, given: readonly string[]): Statement {
+function statementFor(world: UpdateWorld, update: string, version: string, given: readonly string[]): UpdateStatement {
   const month = given.includes("later") ? 2 : given.includes("early") ? 1 : Number(update.slice(1));
   const fields = { name: update, signedAt: `2026-0${month}-01T00:00:00.000Z` };
   const spec = Object.assign({}, quick, ...given.map((word) => words[word])) as object;

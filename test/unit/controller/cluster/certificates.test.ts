@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { watchRejects } from "#controller/cluster/rejects.ts";
 import { watchCertificates, type Certificates } from "#controller/cluster/certificates.ts";
 import { watchRevocations } from "#controller/cluster/revocations.ts";
-import { readRecords, type Records } from "#controller/cluster/records.ts";
+import { openRecords, type Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { checkAccess } from "#controller/server/access.ts";
@@ -37,7 +37,7 @@ describe("the registered keys", () => {
   };
 
   beforeEach(() => {
-    records = readRecords(memoryReplica(() => now));
+    records = openRecords(memoryReplica(() => now));
     certificates = watchCertificates(records, () => now);
   });
   afterEach(() => {
@@ -156,7 +156,7 @@ describe("the registered keys", () => {
   it("C6: a replaced key stays revoked while another of its certificates, issued meanwhile beyond a cut, can be used", async () => {
     const dayMs = 86_400_000;
     let clock = now;
-    const kept = readRecords(memoryReplica(() => clock));
+    const kept = openRecords(memoryReplica(() => clock));
     const live = watchCertificates(kept, () => clock);
     const add = (serial: string, days: number, notAfter = new Date(now + days * dayMs).toISOString()) => {
       const value = { spki: key1, role: "node", id: "a", issuer: "1", notAfter, issued: "", by: "" } as const;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives, type Liveness } from "#controller/cluster/node-lives.ts";
 import type { Json, SoftValue } from "#controller/replica/replica.ts";
 
 describe("the liveness of nodes", () => {
@@ -9,7 +9,7 @@ describe("the liveness of nodes", () => {
   const told = (value: object, key = "live/a", sender = "c2"): void =>
     void shared.push({ key, sender, value: value as Json, receivedMono: now });
   const open = (): Liveness =>
-    watchLiveness({
+    watchNodeLives({
       replica: {
         shareSoft: () => undefined,
         softKeys: () => shared.map(({ key }) => key),
@@ -53,7 +53,7 @@ describe("the liveness of nodes", () => {
     now += 91_000;
     liveness.hear("a");
     liveness.hear("sick", { health: { ok: false, reason: "no disk" } });
-    liveness.bury("stopped");
+    liveness.stopped("stopped");
     now += 10_000;
     const kept = liveness.heard();
     // The controller was off for an hour.
@@ -76,7 +76,7 @@ describe("the liveness of nodes", () => {
   });
 
   it("C14: what was heard since the restart is not taken back by what was heard before", () => {
-    liveness.bury("a");
+    liveness.stopped("a");
     const kept = liveness.heard();
     now += 1_000;
     const restarted = open();

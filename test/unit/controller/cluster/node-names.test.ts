@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { watchNodeNames, type NodeNames } from "#controller/cluster/node-names.ts";
-import { readRecords, type Records } from "#controller/cluster/records.ts";
+import { openRecords, type Records } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
@@ -29,7 +29,7 @@ describe("the names of nodes", () => {
 
   beforeEach(async () => {
     now = 1_700_000_000_000;
-    records = readRecords(memoryReplica(() => now++ * 1000));
+    records = openRecords(memoryReplica(() => now++ * 1000));
     await expectNode(n1, "n1");
     names = watchNodeNames(records);
     await expectNode(n2, "n2");

@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { watchCertificates } from "#controller/cluster/certificates.ts";
-import { watchLiveness, type Liveness } from "#controller/cluster/node-lives.ts";
+import { watchNodeLives, type Liveness } from "#controller/cluster/node-lives.ts";
 import { watchNodeNames, type NodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
 import { manageObjects } from "#controller/cluster/objects.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { readRecords, type Records } from "#controller/cluster/records.ts";
+import { openRecords, type Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { registrationOf } from "#support/controllers.ts";
@@ -38,9 +38,9 @@ describe("the nodes of a cluster", () => {
     now = 1_700_000_000_000;
     isManual = false;
     const replica = memoryReplica(() => now);
-    records = readRecords(replica);
+    records = openRecords(replica);
     const clock = (): number => now;
-    liveness = watchLiveness({ replica, controllerId: "c1", staleAfterMs: 90_000, clock, monotonic: clock });
+    liveness = watchNodeLives({ replica, controllerId: "c1", staleAfterMs: 90_000, clock, monotonic: clock });
     const certificates = watchCertificates(records, clock);
     names = watchNodeNames(records);
     nodes = manageNodes({

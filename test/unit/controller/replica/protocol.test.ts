@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { kindOf, kinds, mergeKindOf } from "#controller/cluster/registers.ts";
+import { registerKindOf, registerKinds, mergeKindOf } from "#controller/cluster/registers.ts";
 import { protocols, speaks } from "#controller/replica/messages.ts";
 import { conflictId } from "#crdt/conflict.ts";
 import { Digest } from "#crdt/digest.ts";
@@ -82,7 +82,7 @@ describe("replication protocol 1 (F-29)", () => {
     };
     for (const [kind, keys] of Object.entries(merges))
       for (const key of keys) expect(mergeKindOf(key), key).to.equal(kind);
-    const known = new Set(Object.values(merges).flat().map(kindOf));
-    expect([...known]).to.have.members([...Object.keys(kinds), undefined]);
+    const known = new Set(Object.values(merges).flat().map(registerKindOf));
+    expect([...known]).to.have.members([...Object.keys(registerKinds), undefined]);
   });
 });

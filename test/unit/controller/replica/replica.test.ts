@@ -501,6 +501,7 @@ describe("two replicas", () => {
     expect([...a.alarms(), ...bad.alarms()].join()).to.contain("STATE_DIVERGENCE");
     await scheduler.runUntil(asked + 60_000);
     expect([a, bad].map(({ replica }) => replica.stands("other"))).to.deep.equal([false, false]);
+    expect([...a.alarms(), ...bad.alarms()].join()).not.to.contain("STATE_DIVERGENCE");
   });
 
   it("EQUIVOCATION: find a clone that wrote under the same number, come to one content, and go on under a new origin (F-26)", async () => {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { keyRules } from "#controller/cluster/registers.ts";
-import { JournalFile } from "#controller/store/journal.ts";
+import { StateJournal } from "#controller/store/journal.ts";
 import { decodeFrame, encodeFrame } from "#controller/store/journal-frames.ts";
 import { recover, type Recovered } from "#controller/store/recover.ts";
 import { segmentHead, segmentName } from "#controller/store/segments.ts";
@@ -17,7 +17,7 @@ const sector = 512;
 async function journalOf(...groups: readonly (readonly string[])[]): Promise<{ bytes: Buffer; last: number }> {
   const disk = new MemoryDisk();
   const options = { folder, disk, segments: [], end: 0, next: 1, segmentBytes: 1e9, onBroken: () => undefined };
-  const journal = await JournalFile.open(options);
+  const journal = await StateJournal.open(options);
   let last = 0;
   for (const records of groups) {
     last = disk.paths().includes(path) ? disk.contentOf(path).length : 16;

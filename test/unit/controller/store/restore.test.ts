@@ -8,7 +8,7 @@ import { keyRules } from "#controller/cluster/registers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { openDatabase, type ControllerDatabase } from "#controller/store/database.ts";
 import { realDisk } from "#controller/store/durable-disk.ts";
-import { JournalFile } from "#controller/store/journal.ts";
+import { StateJournal } from "#controller/store/journal.ts";
 import { recordsOf, recover } from "#controller/store/recover.ts";
 import { repairStore, restampStore, restoreStore } from "#controller/store/restore.ts";
 import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
@@ -25,7 +25,7 @@ describe("a controller's backup, restore and repair", () => {
   const write = async (...records: readonly JournalRecord[]): Promise<void> => {
     await ensurePrivateFolder(folder);
     const found = await recover(realDisk, folder);
-    const journal = await JournalFile.open({
+    const journal = await StateJournal.open({
       folder,
       disk: realDisk,
       segmentBytes: 10,
@@ -75,8 +75,12 @@ describe("a controller's backup, restore and repair", () => {
     await write(oneRegister(3));
     expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2", "k/3"]);
     folder = dir("other");
-    await restoreStore({ file, ...where() });
+    const restored = await restoreStore({ file, ...where() });
     expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2"]);
+    expect([restored.aside, (await readdir(folder)).filter((name) => name.startsWith("before-"))]).to.deep.equal([
+      "",
+      [],
+    ]);
   });
 
   it("C5: tells what a backup holds in things, not in parts of its file", async () => {

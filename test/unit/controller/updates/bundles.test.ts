@@ -3,13 +3,13 @@ import { mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from "node
 import { join } from "node:path";
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
-import { realDisk, type Disk, type DiskFile } from "#controller/store/durable-disk.ts";
+import { realDisk, type StoreDisk, type DiskFile } from "#controller/store/durable-disk.ts";
 import {
   openBundleStore,
-  tooMany,
+  bundlesToRemove,
   type BundleStore,
   type BundleStoreOptions,
-  type Held,
+  type BundleState,
 } from "#controller/updates/bundles.ts";
 import { folderOfEachTest } from "../../../support/temp-dir.ts";
 
@@ -28,7 +28,7 @@ describe("the bundles on a controller's disk", () => {
 
   const open = (more: Partial<BundleStoreOptions> = {}): BundleStore =>
     openBundleStore({ folder, isNeeded: () => false, ...more });
-  const put = (store: BundleStore, offset: number, length = 100_000, of: Buffer = bytes): Promise<Held> =>
+  const put = (store: BundleStore, offset: number, length = 100_000, of: Buffer = bytes): Promise<BundleState> =>
     store.put(sha256Of(of), { offset, size: of.length, data: of.subarray(offset, offset + length) });
   const putAll = async (store: BundleStore, of: Buffer): Promise<void> => {
     expect(await put(store, 0, of.length, of)).to.deep.equal({ held: of.length, whole: true });
@@ -45,9 +45,9 @@ describe("the bundles on a controller's disk", () => {
       (error: unknown) => (error instanceof Refused ? `${error.status} ${error.code}` : String(error)),
     );
   /** The real disk, with other behaviour of its files for a moment. */
-  const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): Disk => {
+  const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): StoreDisk => {
     const wrapped =
-      (open: Disk["edit"]): Disk["edit"] =>
+      (open: StoreDisk["edit"]): StoreDisk["edit"] =>
       async (...args) => {
         const file = await open(...args);
         return { ...file, ...changed(file) };
@@ -87,7 +87,7 @@ describe("the bundles on a controller's disk", () => {
   it("two who bring the same at once write it once", async () => {
     const store = open();
     const bring = async (): Promise<void> => {
-      for (let held: Held = { held: 0, whole: false }; !held.whole;) held = await put(store, held.held, 7_000);
+      for (let held: BundleState = { held: 0, whole: false }; !held.whole;) held = await put(store, held.held, 7_000);
     };
     await Promise.all([bring(), bring(), bring()]);
     expect((await read(store)).equals(bytes)).to.equal(true);
@@ -223,7 +223,7 @@ describe("the bundles on a controller's disk", () => {
   it("keeps no more than 2 GiB of what nobody needs", () => {
     const one = (name: string, changed: number) => ({ sha256: name, whole: true, bytes: gibibyte * 0.75, changed });
     const all = [one("old", 1), one("middle", 2), one("new", 3), one("coming", 0), one("needed", 0)];
-    const found = tooMany(all, { coming: "coming", isNeeded: (name) => name === "needed" });
+    const found = bundlesToRemove(all, { coming: "coming", isNeeded: (name) => name === "needed" });
     expect(found.map(({ sha256 }) => sha256)).to.deep.equal(["old"]);
   });
 });

@@ -3,7 +3,7 @@ import type { AcceptedBodyOf } from "#api/methods.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { answerHook, attendUpdate, takeOver, noteRequest } from "#controller/updates/operator-requests.ts";
-import { planUpdate } from "#controller/updates/plan-update.ts";
+import { makePlan } from "#controller/updates/plan-update.ts";
 import { inputOf } from "#controller/updates/known-input.ts";
 import { nextEpoch } from "#controller/updates/update-records.ts";
 import { viewUpdate } from "#controller/updates/update-views.ts";
@@ -119,7 +119,7 @@ describe("C7: the process that attends to an update", () => {
   });
   const attend = (host: string, ended = false, by = ann.by): Promise<string> =>
     outcome(attendUpdate(known.parts, read(), { host, ended }, by));
-  const planned = () => planUpdate(known.parts, { name: "u", spec: read().statement.spec }).attendance;
+  const planned = () => makePlan(known.parts, { name: "u", spec: read().statement.spec }).attendance;
 
   it("is one register, written once for each process that begins, and shown with the wait for the bastion", async () => {
     const waits = "the bastion: drain of n1 (unattended: kcore update cluster run-hooks u)";

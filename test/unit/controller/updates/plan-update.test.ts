@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { keys } from "#controller/cluster/registers.ts";
-import { isTooLarge, planUpdate } from "#controller/updates/plan-update.ts";
+import { isTooLarge, makePlan } from "#controller/updates/plan-update.ts";
 import { maxValueBytes } from "#crdt/register.ts";
-import { Statement } from "#rollout/spec.ts";
+import { UpdateStatement } from "#rollout/spec.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { bundleOf } from "#support/update-world.ts";
 import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
@@ -23,7 +23,7 @@ describe("the plan of an update", () => {
   let known: KnownUpdates;
   beforeEach(async () => (known = await new KnownUpdates().nodes("n1", "n2", "n3")));
   afterEach(() => known.stop());
-  const plan = (more: object) => planUpdate(known.parts, { name: "u", spec: aSpec(more) });
+  const plan = (more: object) => makePlan(known.parts, { name: "u", spec: aSpec(more) });
 
   it("is blocked by a canary that is a node, and none that the selector means", () => {
     const canary = (...nodeIds: readonly string[]) => ({ strategy: { type: "canary", canary: { nodeIds } } });
@@ -49,7 +49,7 @@ describe("the plan of an update", () => {
       const usage = { cpu: 0, memory: 0, storeFree, ...more };
       const liveness: typeof known.parts.liveness = { of: (id) => ({ ...known.parts.liveness.of(id), usage }) };
       const spec = aSpec({ selector: { nodeIds: ["n1"] }, target: { version: "0.2.0", ...target } });
-      const { viable, nodes } = planUpdate({ ...known.parts, liveness }, { name: "u", spec, bundle });
+      const { viable, nodes } = makePlan({ ...known.parts, liveness }, { name: "u", spec, bundle });
       return [viable, ...(nodes[0]?.blockers ?? [])];
     };
     expect(planned({})).to.deep.equal([
@@ -91,8 +91,8 @@ describe("the plan of an update", () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     const { spec } = await known
       .update(other)
-      .then(({ head }) => Statement.parse(JSON.parse(head.value.signed.statement)));
-    const again = (is: boolean) => planUpdate(known.parts, { name: "other", spec, again: is }).generation;
+      .then(({ head }) => UpdateStatement.parse(JSON.parse(head.value.signed.statement)));
+    const again = (is: boolean) => makePlan(known.parts, { name: "other", spec, again: is }).generation;
     expect([again(false), again(true)]).to.deep.equal([1, 1]);
     await known.update(other.finish("n1").finish("n2"));
     expect([again(false), again(true)]).to.deep.equal([1, 2]);
@@ -101,8 +101,8 @@ describe("the plan of an update", () => {
   it("counts past a generation of a former owner that a node has, also with the same manifest", async () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     const { head } = await known.update(other);
-    const { spec } = Statement.parse(JSON.parse(head.value.signed.statement));
-    const planned = () => planUpdate(known.parts, { name: "other", spec });
+    const { spec } = UpdateStatement.parse(JSON.parse(head.value.signed.statement));
+    const planned = () => makePlan(known.parts, { name: "other", spec });
     expect(planned()).to.include({ result: "unchanged", generation: 1 });
     const report = other.view.reports.get("n1");
     const value = { ...report, epoch: 99, fence: { ...report?.fence, generation: 3 } };

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { attendUpdate } from "#controller/updates/operator-requests.ts";
-import { planUpdate } from "#controller/updates/plan-update.ts";
-import { removeOld, removeUpdate } from "#controller/updates/removal.ts";
+import { makePlan } from "#controller/updates/plan-update.ts";
+import { removeOld, removeSettledUpdate } from "#controller/updates/removal.ts";
 import { manageUpdates, type UpdatesParts } from "#controller/updates/updates.ts";
 import type { ViewParts } from "#controller/updates/update-views.ts";
 import { KnownUpdates } from "#support/known-update.ts";
@@ -35,7 +35,7 @@ describe("updates that are over", () => {
     const update = known.parts.index.read(name);
     if (!update) return "unknown";
     try {
-      return (await removeUpdate({ ...known.parts, ...parts }, update, "operator ann")).result;
+      return (await removeSettledUpdate({ ...known.parts, ...parts }, update, "operator ann")).result;
     } catch (error) {
       if (error instanceof Refused) return `${error.message} [${error.code}]`;
       throw error;
@@ -64,7 +64,7 @@ describe("updates that are over", () => {
     await known.update(done("u"));
     await known.update(done("v", 1));
     await removed("u");
-    const { blockers } = planUpdate(known.parts, { name: "u", spec: aSpec() });
+    const { blockers } = makePlan(known.parts, { name: "u", spec: aSpec() });
     expect(blockers).to.include(
       "“u” was removed at 1970-01-01T00:16:40.000Z, and its name is never used again: remove this manifest, or give it another name",
     );

@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { Refused } from "#controller/cluster/refused.ts";
 import { openBundleStore } from "#controller/updates/bundles.ts";
-import { sendBundles } from "#controller/updates/serve-bundle.ts";
+import { openBundleSender } from "#controller/updates/serve-bundle.ts";
 import { eventually } from "../../../support/cluster.ts";
 import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
@@ -18,12 +18,12 @@ describe("bundles on their way from a controller", () => {
   let server: Server;
   let failures: unknown[];
 
-  const start = async (patienceMs: number): Promise<void> => {
+  const start = async (stalledClientMs: number): Promise<void> => {
     dir = await makeTempDir("serve");
     failures = [];
     const store = openBundleStore({ folder: join(dir.path, "bundles"), isNeeded: () => false });
     await store.put(sha256, { offset: 0, size: bytes.length, data: bytes });
-    const bundles = sendBundles({ store, patienceMs });
+    const bundles = openBundleSender({ store, stalledClientMs });
     // The path is KEY/ID.
     server = createServer((request, response) => {
       const [, key = "", id = ""] = (request.url ?? "").split("/");

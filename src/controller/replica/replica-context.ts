@@ -2,13 +2,13 @@
 import type { Alarms } from "./alarms.ts";
 import type { CommitQueue } from "./commit-queue.ts";
 import type { Peer } from "./peer.ts";
-import type { Clock, Log } from "./replica-ports.ts";
+import type { Clock, ReplicaLog } from "./replica-ports.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
 
 /** The part of the core (replica-core.ts) that its components use. */
 export interface ReplicaContext {
-  readonly options: { readonly id: string; readonly clock: Clock; readonly log?: Log };
+  readonly options: { readonly id: string; readonly clock: Clock; readonly log?: ReplicaLog };
   readonly tuning: Tuning;
   readonly state: ClusterState;
   readonly alarms: Alarms;
