@@ -8,8 +8,8 @@ k_upon= k_made= b_foreseen=
 # this step or an earlier one (k_upon). OWNER, GROUP: - for any.
 foresee_place() {
   foresee_owner "$4" "$5"
-  k_new_one
-  [ "$2" = - ] || k_stands "$1" "$2"
+  k_default_attributes
+  [ "$2" = - ] || k_attributes "$1" "$2"
   [ "$4" = - ] || k_own=$4
   k_dir=${1%/*}
   if [ -d "${k_dir:-/}" ]; then
@@ -43,7 +43,7 @@ foresee_account() {
   getent "$2" "$3" >/dev/null 2>&1
 }
 
-# b_foresee: the same for the loaded step of a batch. In a folder that only root can change, the batch's common probe is
+# b_foresee: checks the loaded step of a batch in this way. In a folder that only root can change, the batch's common probe is
 # enough.
 b_foresee() {
   if [ -d "${b_dir:-/}" ] && b_is_plain; then

@@ -58,14 +58,14 @@ function extraOf(name: string): string {
 }
 
 /** The functions of trial-runner.sh that changes on trial need. */
-const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
+const trialFunctions = ["k_trial", "k_await_revert", "k_remove_trial", "k_revert_unconfirmed"];
 
 /** The functions that steps' shells may call beyond step.sh. */
 function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
   return [
     shippedText("files"),
     ...(isDry ? [shippedText("foresee")] : []),
-    ...(hasTrials ? [extraOf("k_tried"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
+    ...(hasTrials ? [extraOf("k_remove_trial"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
   ].join("\n");
 }
 
@@ -122,7 +122,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...steps.map((step) => stepText(step, planner, shared)),
     ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
-    ...(trials.size > 0 ? ["k_untried"] : []),
+    ...(trials.size > 0 ? ["k_revert_unconfirmed"] : []),
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(factsText())}\nk_text facts; k_read fact`)}`] : []),
     "",
   ].join("\n");
