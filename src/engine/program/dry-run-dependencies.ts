@@ -22,13 +22,13 @@ function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effec
   };
 }
 
-/** By earlier step: the verdicts of a later one that survive the earlier step's change. */
+/** By the key of an earlier step: the verdicts of the later step that survive the earlier step's change. */
 export type Survivals = ReadonlyMap<string, Survival>;
 
 /** The earlier steps on which a step depends. */
 export interface Dependencies {
   readonly on: Survivals;
-  /** Whether an earlier step makes the folder above its path. */
+  /** Whether an earlier step makes the folder above the step's path. */
   readonly isUpon: boolean;
   /** Users and groups that earlier steps make. */
   readonly made: readonly string[];
@@ -40,7 +40,7 @@ interface Earlier {
 }
 
 /**
- * Finds the earlier steps of a node on which a step depends, in a dry run. Steps come in their order. Changes are kept
+ * Finds the earlier steps of a node on which a step depends, in a dry run. Steps come in their order. Changes are indexed
  * by their paths, so that a thousand files cost a thousand lookups and not a million.
  */
 export class DryRunDependencies {
@@ -61,12 +61,12 @@ export class DryRunDependencies {
     };
     let isUpon = false;
     const made = new Set<string>();
-    for (const rest of reads)
-      for (const { key: earlier, change } of this.#near(rest)) {
-        const survival = survives(change, rest);
+    for (const resource of reads)
+      for (const { key: earlier, change } of this.#near(resource)) {
+        const survival = survives(change, resource);
         if (survival !== undefined) doubt(earlier, survival);
-        isUpon ||= "path" in rest && makesFolderOf(change, rest.path);
-        if (survival !== undefined && makes(change, rest)) made.add(change.name);
+        isUpon ||= "path" in resource && makesFolderOf(change, resource.path);
+        if (survival !== undefined && makes(change, resource)) made.add(change.name);
       }
     // Whether a watched step changes anything is not known either; if it does, so does this step.
     for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), "02");
@@ -89,10 +89,10 @@ export class DryRunDependencies {
     for (const folder of foldersAbove(change.path)) add(this.#beneath, folder, earlier);
   }
 
-  #near(rest: Resource): readonly Earlier[] {
-    if (rest.is === "command" || rest.is === "program") return this.#all;
-    if (!("path" in rest)) return this.#others;
-    const { path } = rest;
+  #near(resource: Resource): readonly Earlier[] {
+    if (resource.is === "command" || resource.is === "program") return this.#all;
+    if (!("path" in resource)) return this.#others;
+    const { path } = resource;
     return [
       ...this.#others,
       ...[path, ...foldersAbove(path)].flatMap((at) => this.#at.get(at) ?? []),
@@ -108,9 +108,9 @@ function makesFolderOf(change: Resource, path: string): boolean {
   return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
 }
 
-function makes(change: Resource, rest: Resource): change is Extract<Resource, { is: "user" | "group" }> {
+function makes(change: Resource, resource: Resource): change is Extract<Resource, { is: "user" | "group" }> {
   const isAccount = change.is === "user" || change.is === "group";
-  return isAccount && !change.goes && (rest.is === "owner" || rest.is === "ownerGroup");
+  return isAccount && !change.goes && (resource.is === "owner" || resource.is === "ownerGroup");
 }
 
 function folderOf(path: string): string {
