@@ -29,7 +29,7 @@ export interface CompiledStep {
    * It comes before `text`, which begins with the values.
    */
   readonly skeleton: string;
-  /** Names of the blobs that probe, guard and show need. */
+  /** Names of the blobs that must be there before the probe: those of probe, guard and show, and the secrets. */
   readonly early: readonly string[];
   /** Names of the blobs that only apply and react need. */
   readonly late: readonly string[];
@@ -109,7 +109,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChang
   const probeTexts = [step.probe, guardText, plan.sensitive || step.sensitive ? undefined : step.show];
   const [probe, guard, show] = probeTexts.map(render) as [string, string, string];
   const early = [...blobs.keys()];
-  const [apply, react] = [step.apply, step.react].map((text) => render(recordedFirst(plan, text))) as [string, string];
+  const [apply, react] = [step.apply, step.react].map((text) => render(withRecord(plan, text))) as [string, string];
   const asks = render(step.asks);
   const late = [...blobs.keys()].filter((name) => !early.includes(name));
 
@@ -186,7 +186,7 @@ export function confirmWithin({ confirm = 30 }: PlannedStep): number {
 }
 
 /** The apply or react of a step on trial, after it has recorded the present state, once for all attempts (trial.sh). */
-function recordedFirst(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
+function withRecord(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
   const { risk, step } = plan;
   if (risk === undefined || text === undefined || !step.keep) return text;
   return sh`trial_open ${timeoutOf(plan) + confirmWithin(plan)} || exit 1
