@@ -8,14 +8,14 @@ import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
-import { PathPart, type Target } from "#kubernetes/target.ts";
+import { PathPart, type ApiTarget } from "#kubernetes/target.ts";
 import { applyObject, awaitGone, awaitObject, compareObject, deleteObject } from "#kubernetes/apply.ts";
-import { missingOf, type Awaited } from "#kubernetes/conditions.ts";
-import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/manifests.ts";
-import { ObjectShape, titleOf, type KubeObject } from "#kubernetes/objects.ts";
+import { missingOf, type WaitCondition } from "#kubernetes/conditions.ts";
+import { ObjectManifest, readObjects, wantedObject, type WantedObject } from "#kubernetes/manifests.ts";
+import { ObjectShape, objectTitle, type KubeObject } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { Resources } from "#kubernetes/resources.ts";
-import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-place.ts";
 
 /** The default limit, in seconds, for a condition, or until an object is gone. */
 const PATIENCE = 300;
@@ -45,7 +45,7 @@ const args = z
     ...clusterArgs,
     namespace: PathPart.optional().describe("For objects that name none; the context's unless given."),
     manifest: z
-      .union([Manifest, z.array(Manifest).min(1), z.string().min(1), z.instanceof(Secret)])
+      .union([ObjectManifest, z.array(ObjectManifest).min(1), z.string().min(1), z.instanceof(Secret)])
       .optional()
       .describe("An object, a list of objects, or a text with YAML documents."),
     file: z.string().min(1).optional().describe("A file of the project with YAML documents."),
@@ -103,14 +103,14 @@ function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): Kub
   return present;
 }
 
-async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Ensured> {
+async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const wanted = manifestsOf(given, context);
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
   const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
   const work = given.absent ? remove : apply;
-  const targets = new Map<Wanted, Target | undefined>();
+  const targets = new Map<WantedObject, ApiTarget | undefined>();
   // Later objects depend on earlier ones, so they are deleted first.
   for (const each of given.absent ? wanted.toReversed() : wanted)
     targets.set(each, await work(each, given, context, { ...place, dryRun, progress }));
@@ -133,11 +133,11 @@ interface Place {
 
 /** Applies an object; returns its target, or undefined if the cluster does not know its kind yet. */
 async function apply(
-  wanted: Wanted,
+  wanted: WantedObject,
   { force, wait }: Args,
   context: ActionContext,
   place: Place,
-): Promise<Target | undefined> {
+): Promise<ApiTarget | undefined> {
   const { api, progress, dryRun } = place;
   const { note, signal } = context;
   const { object } = wanted;
@@ -149,7 +149,7 @@ async function apply(
   if (target === undefined || (dryRun && before !== undefined)) {
     progress.changed = true;
     progress.fresh.push(object);
-    note(`would create ${titleIn(object, target)}${before ? ` (after ${titleOf(before)})` : ""}`);
+    note(`would create ${titleIn(object, target)}${before ? ` (after ${objectTitle(before)})` : ""}`);
     return target;
   }
   const title = titleIn(object, target);
@@ -177,11 +177,11 @@ async function apply(
 }
 
 async function remove(
-  { object }: Wanted,
+  { object }: WantedObject,
   { propagation, wait }: Args,
   { note, signal }: ActionContext,
   { api, resources, namespace, progress, dryRun }: Place,
-): Promise<Target | undefined> {
+): Promise<ApiTarget | undefined> {
   const target = await resources.targetOf(object, namespace).catch((error: unknown) => {
     // A kind that the cluster does not have has no objects.
     if (isKindUnknown(error)) return undefined;
@@ -214,7 +214,7 @@ async function onceDefined(
   object: KubeObject,
   { signal, note }: ActionContext,
   { resources, namespace, dryRun }: Place,
-): Promise<Target | undefined> {
+): Promise<ApiTarget | undefined> {
   if (dryRun) return undefined;
   let last: unknown;
   return pollUntil(
@@ -236,30 +236,30 @@ function isKindUnknown(error: unknown): boolean {
   return error instanceof KcoreError && error.problems[0]?.code === "KUBERNETES_KIND_UNKNOWN";
 }
 
-function titleIn({ kind, metadata }: KubeObject, target: Target | undefined): string {
+function titleIn({ kind, metadata }: KubeObject, target: ApiTarget | undefined): string {
   const { namespace, name } = target ?? metadata;
-  return titleOf({ kind, metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) } });
+  return objectTitle({ kind, metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) } });
 }
 
-function awaitedOf({ condition, status, field, value }: z.output<typeof Wait>): Awaited | undefined {
+function awaitedOf({ condition, status, field, value }: z.output<typeof Wait>): WaitCondition | undefined {
   if (condition !== undefined) return { condition, status };
   return field === undefined ? undefined : { field, value };
 }
 
 /** The objects of the manifest, file or template. @throws KcoreError at their places */
-function manifestsOf({ manifest, file, template, vars }: Args, { project, trust }: ActionContext): readonly Wanted[] {
+function manifestsOf({ manifest, file, template, vars }: Args, { project, trust }: ActionContext): readonly WantedObject[] {
   const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
   if (template !== undefined) {
     const text = openTemplates(foldersOf("templates", places)).render(template, vars);
     const name = `the output of templates/${template} made`;
-    if (!(text instanceof Secret)) return readManifests(name, text);
+    if (!(text instanceof Secret)) return readObjects(name, text);
     // The place of the secret among its values is unknown here.
-    return readManifests(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
+    return readObjects(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
   }
-  if (file !== undefined) return readManifests(file, bytesOf(file, places));
-  if (manifest instanceof Secret) return readManifests("the manifest", manifest.reveal(), { conceal: true });
-  if (typeof manifest === "string") return readManifests("the manifest", manifest);
-  return (Array.isArray(manifest) ? manifest : [manifest]).map(wantedOf);
+  if (file !== undefined) return readObjects(file, bytesOf(file, places));
+  if (manifest instanceof Secret) return readObjects("the manifest", manifest.reveal(), { conceal: true });
+  if (typeof manifest === "string") return readObjects("the manifest", manifest);
+  return (Array.isArray(manifest) ? manifest : [manifest]).map(wantedObject);
 }
 
 function bytesOf(file: string, places: Parameters<typeof foldersOf>[1]): Buffer {
