@@ -20,7 +20,7 @@ import {
   noteFounded,
   openContext,
   wasFounded,
-} from "./cluster-place.ts";
+} from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -37,17 +37,17 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-/** How a controller begins: it founds the cluster, or it joins controllers that know it already. */
+/** How a controller begins: it founds the cluster, goes on with its state, or joins controllers that know it already. */
 interface Beginning {
-  /** `host:port`; empty: it is the founder. */
+  /** Endpoints to join; empty: the controller founds the cluster, or goes on with the state that it has. */
   readonly join: readonly string[];
-  /** Whether the controller may begin with an empty state: the cluster was never founded. */
+  /** Whether the controller may begin with an empty state: the cluster was never founded, or `foundAgain` is set. */
   readonly found: boolean;
 }
 
 /**
- * Has a controller registered by one that is in the cluster already, before the new one starts (docs/replication.md, Coming and going).
- * Gives its first configuration. The first of a cluster founds it, once: no controller is there that could register it.
+ * Has a controller of the cluster register a new one before it starts (docs/replication.md, Coming and going), and gives the new one's
+ * first configuration. The first controller founds the cluster, once: no other one could register it.
  */
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
@@ -102,7 +102,10 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   return { changed, outputs: { founds, join, joinKeys, advertise: own, ...founding } };
 }
 
-/** By endpoint, the key of the certificate that this machine issued for that host: the joiner accepts no other key there. */
+/**
+ * By endpoint, the key of the certificate that this machine issued for that host: the joiner accepts no other key there. An endpoint whose
+ * certificate another machine issued is left out.
+ */
 async function keysAt(
   join: readonly string[],
   registered: ReadonlySet<string>,
@@ -120,8 +123,9 @@ async function keysAt(
 }
 
 /**
- * Decides which controllers a new one joins: those in its roster entry, else those before it in the context. The answer stays
- * the same when more controllers come later, so that a second run changes nothing. Only a cluster that was never seen is founded.
+ * Decides how a controller begins. A new one joins the controllers in its roster entry, else those before it in the context. The answer
+ * stays the same when more controllers come later, so a second run changes nothing. A cluster is founded only if it never was, or with
+ * `foundAgain` if no other controller answers.
  */
 async function decide(
   node: NodeEntry,
@@ -140,7 +144,7 @@ async function decide(
 ): Promise<Beginning> {
   const others = othersOf(node, own, cluster);
   const findLiving = async (): Promise<readonly string[]> => {
-    const living = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)));
+    const living = await Promise.all(others.map((endpoint) => isReady(endpoint, cluster, context)));
     return others.filter((_, index) => living[index]);
   };
   if (foundAgain) {
@@ -154,14 +158,14 @@ async function decide(
   const before = at === -1 ? known : known.slice(0, at);
   if (before.length > 0) return { join: before, found: false };
   // This controller is the context's first. One that lost its disk must not found a second cluster.
-  if (await answers(own, cluster, context)) return { join: [], found: false };
+  if (await isReady(own, cluster, context)) return { join: [], found: false };
   const living = await findLiving();
   if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
   // A controller asks those of `rejoin` by itself: if one of them lives, its configuration stays, now and when it answers again.
   return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
 }
 
-/** The other controllers of the roster, from which a founder that lost its state gets it back. */
+/** Endpoints of the roster's other controllers, from which a founder that lost its state gets it back. */
 function othersInRoster(node: NodeEntry, port: number, { nodes }: ActionContext): readonly string[] {
   return [...nodes.values()]
     .filter((each) => isController(each) && each.id !== node.id)
@@ -172,7 +176,8 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
   return controllers.filter((endpoint) => !isOwnEndpoint(endpoint, node, own));
 }
 
-async function answers(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
+/** Whether the controller at this endpoint answers and is ready. */
+async function isReady(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
     const { ready } = await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));
     if (ready) await noteFounded(cluster, context);

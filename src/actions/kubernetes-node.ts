@@ -11,7 +11,7 @@ import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedMarks 
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { KubeRefusal } from "#kubernetes/refusals.ts";
-import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
 /** The most attempts to patch a node that other clients change meanwhile. */
 const TRIES = 10;
@@ -98,7 +98,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   if (node === undefined && (given.absent || given.mayBeMissing)) return resultOf(name, undefined, false);
   if (node === undefined && !given.ready) throw unknownNode(name, api);
   if (node === undefined && dryRun) {
-    context.note(`would wait until ${name} has awaitNode`);
+    context.note(`would wait until ${name} has joined`);
     return { ...resultOf(name, undefined, false), open: true };
   }
   return given.absent ? removeNode(work, node as KubeNode) : keepNode(work, node);

@@ -15,12 +15,12 @@ import { ObjectManifest, readObjects, wantedObject, type WantedObject } from "#k
 import { ObjectShape, objectTitle, type KubeObject } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { Resources } from "#kubernetes/resources.ts";
-import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
 /** The default limit, in seconds, for a condition, or until an object is gone. */
-const PATIENCE = 300;
-/** Seconds until the API knows a kind whose definition was just applied. */
-const DEFINED = 30;
+const WAIT_LIMIT = 300;
+/** The limit, in seconds, until the API knows a kind whose definition was just applied. */
+const DEFINITION_LIMIT = 30;
 
 const Wait = z
   .strictObject({
@@ -35,7 +35,7 @@ const Wait = z
       .union([z.string(), z.number(), z.boolean()])
       .optional()
       .describe("The field's value; without it the field must be there."),
-    timeout: Duration.default(PATIENCE).describe("How long: 2m, 90s; also until an absent object is gone."),
+    timeout: Duration.default(WAIT_LIMIT).describe("How long: 2m, 90s; also until an absent object is gone."),
   })
   .refine(({ condition, field }) => condition === undefined || field === undefined, "takes a condition or a field")
   .refine(({ field, value }) => field !== undefined || value === undefined, "value is a field's");
@@ -84,22 +84,22 @@ export const kubernetesObject = defineAction({
   ...runAndPlan(ensure),
 });
 
-/** The objects that were found so far. */
-interface Progress {
+/** The outcome of the objects so far. */
+interface ApplyProgress {
   changed: boolean;
-  /** A dry run cannot know how a wait would end. */
+  /** Whether a dry run cannot know the result, since it cannot know how a wait would end. */
   open: boolean;
   /** Objects that this run created, or would create: others may depend on them, in later stages too. */
   readonly fresh: KubeObject[];
 }
 
-/** Created objects by run and cluster. */
-const made = new Map<string, KubeObject[]>();
+/** The objects that a run created, by run and cluster. */
+const created = new Map<string, KubeObject[]>();
 
-function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
+function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
   const key = `${runId} ${server}`;
-  const present = made.get(key) ?? [];
-  made.set(key, present);
+  const present = created.get(key) ?? [];
+  created.set(key, present);
   return present;
 }
 
@@ -108,7 +108,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
-  const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
+  const progress: ApplyProgress = { changed: false, open: false, fresh: createdBy(context, api) };
   const work = given.absent ? remove : apply;
   const targets = new Map<WantedObject, ApiTarget | undefined>();
   // Later objects depend on earlier ones, so they are deleted first.
@@ -123,20 +123,20 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   return { changed, open, outputs: { objects } };
 }
 
-interface Place {
+interface ApplyContext {
   readonly dryRun: boolean;
   readonly api: KubeApi;
   readonly resources: Resources;
   readonly namespace: string;
-  readonly progress: Progress;
+  readonly progress: ApplyProgress;
 }
 
-/** Applies an object; returns its target, or undefined if the cluster does not know its kind yet. */
+/** Applies an object and waits for its condition; returns its target, or undefined if the cluster does not know its kind yet. */
 async function apply(
   wanted: WantedObject,
   { force, wait }: Args,
   context: ActionContext,
-  place: Place,
+  place: ApplyContext,
 ): Promise<ApiTarget | undefined> {
   const { api, progress, dryRun } = place;
   const { note, signal } = context;
@@ -165,7 +165,7 @@ async function apply(
   const awaited = wait && awaitedOf(wait);
   if (awaited === undefined) return target;
   if (!dryRun) {
-    await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+    await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? WAIT_LIMIT, signal, note });
     return target;
   }
   const live = await api.find<KubeObject>(target, ObjectShape);
@@ -176,11 +176,12 @@ async function apply(
   return target;
 }
 
+/** Deletes an object and waits for its end; returns its target, or undefined if the cluster does not know its kind. */
 async function remove(
   { object }: WantedObject,
   { propagation, wait }: Args,
   { note, signal }: ActionContext,
-  { api, resources, namespace, progress, dryRun }: Place,
+  { api, resources, namespace, progress, dryRun }: ApplyContext,
 ): Promise<ApiTarget | undefined> {
   const target = await resources.targetOf(object, namespace).catch((error: unknown) => {
     // A kind that the cluster does not have has no objects.
@@ -194,7 +195,7 @@ async function remove(
   progress.changed ||= fate === "deleted";
   progress.open ||= fate === "going";
   if (fate !== "none" && !dryRun)
-    await awaitGone(api, target, title, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+    await awaitGone(api, target, title, { seconds: wait?.timeout ?? WAIT_LIMIT, signal, note });
   return target;
 }
 
@@ -209,11 +210,11 @@ function isNamespace({ kind, metadata }: KubeObject, namespace: string | undefin
   return kind === "Namespace" && metadata.name === namespace;
 }
 
-/** Waits until the API has the paths of a definition that was just created; in a dry run there are none. */
+/** Waits until the API knows the kind of the object, whose definition was just created; returns its target, in a dry run undefined. */
 async function onceDefined(
   object: KubeObject,
   { signal, note }: ActionContext,
-  { resources, namespace, dryRun }: Place,
+  { resources, namespace, dryRun }: ApplyContext,
 ): Promise<ApiTarget | undefined> {
   if (dryRun) return undefined;
   let last: unknown;
@@ -228,7 +229,7 @@ async function onceDefined(
       }
     },
     () => last as Error,
-    { seconds: DEFINED, signal, note },
+    { seconds: DEFINITION_LIMIT, signal, note },
   );
 }
 
@@ -251,18 +252,18 @@ function manifestsOf({ manifest, file, template, vars }: Args, { project, trust 
   const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
   if (template !== undefined) {
     const text = openTemplates(foldersOf("templates", places)).render(template, vars);
-    const name = `the output of templates/${template} made`;
+    const name = `the output of templates/${template}`;
     if (!(text instanceof Secret)) return readObjects(name, text);
     // The place of the secret among its values is unknown here.
     return readObjects(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
   }
-  if (file !== undefined) return readObjects(file, bytesOf(file, places));
+  if (file !== undefined) return readObjects(file, readProjectFile(file, places));
   if (manifest instanceof Secret) return readObjects("the manifest", manifest.reveal(), { conceal: true });
   if (typeof manifest === "string") return readObjects("the manifest", manifest);
   return (Array.isArray(manifest) ? manifest : [manifest]).map(wantedObject);
 }
 
-function bytesOf(file: string, places: Parameters<typeof foldersOf>[1]): Buffer {
+function readProjectFile(file: string, places: Parameters<typeof foldersOf>[1]): Buffer {
   const [folder] = foldersOf(".", places);
   const found = folder && findIn([folder], file);
   if (found === undefined)

@@ -8,7 +8,7 @@ import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { makeFolder } from "#base/folder.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
-import { InProject, placeInProject } from "./in-project.ts";
+import { InProject, safeProjectPath } from "./in-project.ts";
 
 const args = z.strictObject({
   path: InProject.describe("The file, relative to the project; folders above it are made."),
@@ -61,7 +61,7 @@ export async function keepFile(
   context: Pick<ActionContext, "project" | "trust" | "dryRun" | "note">,
 ): Promise<ActionResult> {
   const { dryRun, note } = context;
-  const file = await placeInProject(path, context);
+  const file = await safeProjectPath(path, context);
   const text = content instanceof Secret ? content.reveal() : content;
   const bits = Number.parseInt(mode, 8);
   if (await isSo(file, text, bits)) return { changed: false, outputs: {} };

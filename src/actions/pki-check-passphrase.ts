@@ -7,7 +7,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { openContext } from "./cluster-place.ts";
+import { openContext } from "./cluster-context.ts";
 
 /**
  * Tries the passphrase that was given at the start of the run, so that a wrong one is found before anything was changed.

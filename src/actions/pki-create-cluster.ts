@@ -8,7 +8,7 @@ import { readConfig } from "#pki/contexts.ts";
 import { endpointOf } from "#api/ask.ts";
 import { controllerAt } from "#api/controller-at.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { isController, joinControllersOf, placeOf } from "./cluster-place.ts";
+import { isController, joinControllersOf, contextHomeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   controller: z.string().optional().describe("Endpoint of the first controller; unless given it is noted once it runs"),
@@ -24,7 +24,7 @@ export const pkiCreateCluster = defineAction({
     const name = await missingContext(controller, context);
     if (name === undefined) return { changed: false, outputs: {} };
     const { folder } = await createCluster({
-      ...placeOf(context),
+      ...contextHomeOf(context),
       context: name,
       controllers: controller === undefined ? [] : [formatEndpoint(parseEndpoint(controller))],
       operator: userInfo().username,
@@ -44,7 +44,7 @@ export const pkiCreateCluster = defineAction({
 
 /** The name of the run's context, if it has to be made. @throws KcoreError CLUSTER_EXISTS */
 async function missingContext(controller: string | undefined, context: ActionContext): Promise<string | undefined> {
-  const { contexts, "current-context": current } = await readConfig(placeOf(context));
+  const { contexts, "current-context": current } = await readConfig(contextHomeOf(context));
   const name = context.context ?? current ?? "default";
   if (Object.hasOwn(contexts, name)) return undefined;
   await refuseSecondCluster(context.nodes.values(), controller === undefined ? [] : [controller]);

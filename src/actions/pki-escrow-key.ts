@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { makeEscrowKey, readEscrowKey } from "#pki/escrow.ts";
-import { openContext } from "./cluster-place.ts";
+import { openContext } from "./cluster-context.ts";
 
 /**
  * Gives `publicKey`, for which recovery keys of LUKS containers are sealed, in PEM; made when first needed, with the passphrase of the

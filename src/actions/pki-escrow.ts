@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { keepSealed, parseSealed, parseUnlock } from "#pki/escrow.ts";
-import { nodeOf, openContext } from "./cluster-place.ts";
+import { nodeOf, openContext } from "./cluster-context.ts";
 
 const args = z.strictObject({
   node: z.string().optional().describe("The node; else the stage's own."),

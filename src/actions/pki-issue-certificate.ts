@@ -3,7 +3,7 @@ import { defineAction, type ActionContext, type ActionResult } from "#engine/orc
 import { firstCertificate } from "#pki/chain.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
-import { nodeOf } from "./cluster-place.ts";
+import { nodeOf } from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 
 const Args = z.strictObject({

@@ -17,7 +17,7 @@ import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
 import { askFirst } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import { areAway, askingOf, checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
+import { areAway, askingOf, checkClock, isController, nodeOf, openContext, contextHomeOf } from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 
@@ -97,7 +97,7 @@ export const pkiIssueNode = defineAction({
 /** Writes the present address of a controller that moved into the context. */
 async function followController({ name }: NodeEntry, context: ActionContext): Promise<void> {
   const { name: cluster, controllers } = await openContext(context);
-  if (await changeControllers(placeOf(context), cluster, () => controllers))
+  if (await changeControllers(contextHomeOf(context), cluster, () => controllers))
     context.note(`context ${cluster} follows ${name}: its controllers are ${controllers.join(", ")}`);
 }
 
@@ -141,7 +141,7 @@ function openOnce<What extends keyof typeof open>(
 
 /** Finds out, without the passphrase, which certificates have to be issued. */
 async function examine(args: Args, node: NodeEntry, context: ActionContext) {
-  const { name } = await findContext(placeOf(context), context.context);
+  const { name } = await findContext(contextHomeOf(context), context.context);
   const folder = contextFolder(context.home, name);
   const rootPem = await readText(join(folder, "ca.crt"));
   const operator = firstCertificate(await readText(join(folder, "kctl.crt")));

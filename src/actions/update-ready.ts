@@ -5,7 +5,7 @@ import { poll } from "#base/wait.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
+import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-context.ts";
 
 /** Milliseconds that a controller on the updated node itself has to answer again. */
 const patienceMs = 10_000;

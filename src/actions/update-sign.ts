@@ -4,7 +4,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import { Ownership, Statement } from "#rollout/spec.ts";
-import { checkClock, placeOf } from "./cluster-place.ts";
+import { checkClock, contextHomeOf } from "./cluster-context.ts";
 import { onceARun } from "./once-a-run.ts";
 
 /**
@@ -30,7 +30,7 @@ export const updateSign = defineAction({
     at: z.string().describe("When it is signed, ISO 8601 in UTC; a resumed run says the same again."),
   }),
   async run({ update: name, owner, spec, bundle = {}, at }, context) {
-    const { name: cluster } = await findContext(placeOf(context), context.context);
+    const { name: cluster } = await findContext(contextHomeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
     const authority = await onceARun(`authority ${folder}`, context, async () => {
       await checkClock(context);

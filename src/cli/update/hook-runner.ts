@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { createHookRunner, untilReached, type Asked, type HookRunner } from "#actions/hook-runner.ts";
+import { createHookRunner, untilReached, type HookRequest, type HookRunner } from "#actions/hook-runner.ts";
 import { hookCommand, runHook, type HookEnd, type HookProgram } from "#actions/run-hook.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { replaceFileSync } from "#base/file.ts";
@@ -42,7 +42,7 @@ export async function openHookRunner(options: HookRunnerOptions): Promise<HookRu
   }
   const runner = createHookRunner({
     say,
-    run: (asked) => runAsked(options, folder, asked),
+    run: (request) => runAsked(options, folder, request),
     answer: (answer) => askUpdates(cluster, (client) => client.call("answerHook", answer, { id: name })),
     mostAtOnce: (view) => mostAtOnce(options, view),
     sleep: wait,
@@ -91,7 +91,7 @@ function tellAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): P
 }
 
 /** A hook that cannot run at all has failed, with the reason: the rollout must not wait for it. */
-async function runAsked(options: HookRunnerOptions, folder: string, { view, node, signal }: Asked): Promise<HookEnd> {
+async function runAsked(options: HookRunnerOptions, folder: string, { view, node, signal }: HookRequest): Promise<HookEnd> {
   try {
     const spec = signedSpec(options, view);
     const hook = bastionHooks(spec).find(({ name }) => name === node.hook);

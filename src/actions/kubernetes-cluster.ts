@@ -22,7 +22,7 @@ export const clusterArgs = {
   context: z.string().min(1).optional().describe("A context in it; its current one unless given."),
 };
 
-/** The API of the cluster. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
+/** The API of the cluster that the arguments name, and the context's namespace. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
 export async function openApi(
   { kubeconfig, context }: { readonly kubeconfig: GivenKubeconfig; readonly context?: string | undefined },
   { project, trust, signal }: ActionContext,
@@ -40,11 +40,11 @@ export async function openApi(
 }
 
 export interface EnsureResult extends ActionResult {
-  /** A dry run cannot know how a wait would end. */
+  /** Whether a dry run cannot know the result, since it cannot know how a wait would end. */
   readonly open: boolean;
 }
 
-/** `run` and `plan` of an action that does both by one function; a dry run is one of the server. */
+/** `run` and `plan` of an action that does both by one function; its dry run uses the API server's own. */
 export function runAndPlan<Given>(
   ensure: (given: Given, context: ActionContext, dryRun: boolean) => Promise<EnsureResult>,
 ): {
