@@ -13,7 +13,7 @@ const args = z.strictObject({
 });
 
 /**
- * Takes a path with its closure out of the bastion's own Nix store, path by path. `nix.profile` delivers those that a node lacks.
+ * Exports a path with its closure from the bastion's own Nix store, path by path. `nix.profile` delivers the paths that a node lacks.
  * ```yaml
  * - { id: closure, run: store.export, path: "{{params.path}}", once: true }
  * ```

@@ -7,7 +7,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-context.ts";
 
-/** Milliseconds that a controller on the updated node itself has to answer again. */
+/** Milliseconds in which a controller on the updated node itself has to answer again. */
 const patienceMs = 10_000;
 const pauseMs = 1_000;
 

@@ -38,7 +38,7 @@ export const updateSign = defineAction({
     });
     const epoch = Date.parse(at);
     const common = { cluster: authority.cluster, name, signedAt: at };
-    const sign = (said: Statement | Ownership) => signStatement(JSON.stringify(said), authority);
+    const sign = (document: Statement | Ownership) => signStatement(JSON.stringify(document), authority);
     const signed = sign(
       Statement.parse({ kind: "ClusterUpdate", spec, ...(bundle["sha256"] !== undefined && { bundle }), ...common }),
     );

@@ -15,9 +15,9 @@ export interface WantedLayout {
   readonly layout: Layout | NixSource;
 }
 
-const forms = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
+const layoutKeys = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
 
-/** Reads a `DiskLayout` that has its shape. Contradictions are problems, and so is no layout at all. */
+/** Reads a `DiskLayout` once its schema accepts it. Adds contradictions to `problems`, and also the lack of a layout. */
 export function wantedLayout(
   { spec }: z.output<typeof DiskLayoutSchema>,
   node: SourceNode,
@@ -25,11 +25,11 @@ export function wantedLayout(
 ): WantedLayout {
   const place = (path: Path): SourcePosition => placeOf(node, ["spec", ...path]);
   const refuse = (problem: Problem): void => problems.add(refusal(problem));
-  const given = forms.filter((form) => spec[form] !== undefined);
+  const given = layoutKeys.filter((form) => spec[form] !== undefined);
   if (given.length !== 1)
     refuse({
       code: "DISK_LAYOUT_INVALID",
-      message: `a layout is told by exactly one of ${forms.join(", ")}, not by ${given.join(" and ") || "none"}`,
+      message: `a layout is told by exactly one of ${layoutKeys.join(", ")}, not by ${given.join(" and ") || "none"}`,
       at: place(given.slice(1, 2)),
       hint: given.length === 0 ? "diskLayout: { disks: […] }" : "keep one of them",
     });

@@ -248,12 +248,12 @@ function isQuoted({ path, params }: CallExpression): boolean {
   return path.type === "PathExpression" && path.original === "shell" && params.length > 0;
 }
 
-/** The fault of an expression whose value would reach a shell unquotedFault. */
+/** The fault of an expression whose value would reach a shell unquoted. */
 function unquotedFault({ path, params }: CallExpression): Fault {
   const name = path.type === "PathExpression" ? path.original : "…";
   // `docker inspect --format '{{json .}}'`
   const isOfGo = params.some((param) => param.type === "PathExpression" && param.original === ".");
-  return new Fault("this value would stand unquotedFault in a shell text", {
+  return new Fault("this value would stand unquoted in a shell text", {
     code: "EXPRESSION_UNQUOTED",
     hint: `write {{shell ${params.length > 0 ? `(${name} …)` : name}}}${isOfGo ? "; for another program's braces \\{{…" : ""}`,
   });

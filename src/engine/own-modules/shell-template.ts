@@ -21,7 +21,7 @@ export interface ShellTemplate {
 
 /**
  * `code`: the names of arguments that may be code for a shell.
- * @throws KcoreError EXPRESSION_SYNTAX, MODULE_INVALID at each misplacedExpressions expression
+ * @throws KcoreError EXPRESSION_SYNTAX, MODULE_INVALID at each misplaced expression
  */
 export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): ShellTemplate {
   const template = templateOfScalar(scalar);
