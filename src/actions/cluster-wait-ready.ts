@@ -32,8 +32,8 @@ const pauseMs = 1_000;
 type Readiness = { readonly ready: NodeView } | { readonly waitingFor: string; readonly isPending?: true };
 
 /**
- * Waits until a controller reports a node as ready, with the key of the certificate that was issued last. On a controller's
- * node it waits until that controller is ready too, and notes the controller's endpoint in the context.
+ * Waits until a controller reports a node as ready, with the key of the certificate that was issued last or of a later renewal.
+ * On a controller's node it waits until that controller is ready too, and notes the controller's endpoint in the context.
  */
 export const clusterWaitReady = defineAction({
   name: "cluster.waitReady",

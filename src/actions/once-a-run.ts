@@ -2,7 +2,10 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
 
 const opened = new Map<string, Promise<unknown>>();
 
-/** The result of `open`, which is called once a run and `what`: opening a CA's key takes 0.2 s of CPU on purpose (ADR 0111). A failed call is repeated by the next caller. */
+/**
+ * The result of `open`, which is called once for each run and each `what`: opening a CA's key takes 0.2 s of CPU on purpose (ADR 0111).
+ * The next caller repeats a failed call.
+ */
 export function onceARun<Opened>(
   what: string,
   { runId }: Pick<ActionContext, "runId">,

@@ -238,7 +238,7 @@ function hostsOf(
   return isHostName(name) ? { host: name, addresses: [address, ...hosts] } : { host: address, addresses: hosts };
 }
 
-/** The keys that the cluster has revoked, read once a run; undefined if no controller answers. */
+/** The recorded keys that the cluster has revoked, read once a run; undefined if no controller tells them. */
 function revokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
   return onceARun(`revoked keys ${context.home} ${context.context ?? ""}`, context, () => fetchRevokedKeys(context));
 }

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { z } from "zod";
-import { poll, wait as pause } from "#base/wait.ts";
+import { poll, wait } from "#base/wait.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 
@@ -26,7 +26,7 @@ const TcpAddress = z
  * - { id: answers, run: wait, tcp: "{{hostPort node.address 9090}}", each: "{{params.node_name}}", timeout: 2m }
  * ```
  */
-export const wait = defineAction({
+export const waitAction = defineAction({
   name: "wait",
   summary: "Waits for some time, or until a TCP port answers.",
   outputs: [],
@@ -38,7 +38,7 @@ export const wait = defineAction({
     })
     .refine((args) => (args.for === undefined) !== (args.tcp === undefined), "needs either “for” or “tcp”"),
   async run({ for: seconds, tcp }, context) {
-    if (tcp === undefined) await pause((seconds ?? 0) * 1000, context.signal);
+    if (tcp === undefined) await wait((seconds ?? 0) * 1000, context.signal);
     else await awaitPort(tcp, context);
     return { changed: false, outputs: {} };
   },
@@ -54,7 +54,7 @@ interface Address {
   readonly port: number;
 }
 
-/** Waits until the port accepts a connection; notes each new obstacle, and every tenth one. */
+/** Waits until the port accepts a connection; notes each new obstacle, and the obstacle of every tenth attempt. */
 async function awaitPort(address: Address, { signal, note }: ActionContext): Promise<void> {
   let [lastNote, attempt] = ["", 0];
   const isAnswering = async (): Promise<boolean> => {
