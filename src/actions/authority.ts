@@ -11,7 +11,7 @@ export interface IssuedCertificate {
   readonly until: string;
 }
 
-/** Issues a certificate of a CA that pki.createAuthority made; asks for the passphrase once a run. @throws KcoreError, as `openForeignCa` and `issueForeign` */
+/** Issues a certificate of a CA that pki.createAuthority made; asks for the CA's passphrase once a run. @throws KcoreError as `openForeignCa` and `issueForeign` */
 export async function issueOfAuthority(
   authority: string,
   leaf: ForeignLeaf,

@@ -141,7 +141,7 @@ async function checkControllers(
   return findings;
 }
 
-const regardless = "--skip-health goes on regardless, and is recorded";
+const skipHint = "--skip-health goes on regardless, and is recorded";
 
 /** Whether one controller answers, and its problems; none if it is healthy. Peers that this run deploys may be out of step. */
 async function checkController(
@@ -154,7 +154,7 @@ async function checkController(
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,
-    hint: `its log says more: journalctl -u kcore-controller; ${regardless}`,
+    hint: `its log says more: journalctl -u kcore-controller; ${skipHint}`,
   });
   const asking = { ...askingOf(cluster, context, [endpoint]), timeoutMs: timeout * 1000 };
   try {
@@ -170,7 +170,7 @@ async function checkController(
     if (error instanceof KcoreError) {
       const problems = error.problems.map(({ hint, ...problem }) => ({
         ...problem,
-        hint: hint === undefined ? regardless : `${hint}; ${regardless}`,
+        hint: hint === undefined ? skipHint : `${hint}; ${skipHint}`,
       }));
       return { answers: false, problems };
     }

@@ -54,18 +54,18 @@ export const clusterRegisterController = defineAction({
   summary: "Has a new controller registered by one of the cluster before it starts; tells whom it is to join.",
   outputs: ["advertise", "bootstrap", "found", "founds", "join", "joinKeys", "rejoin"],
   args: Args,
-  run: (args, context) => begin(args, context, true),
-  plan: (args, context) => begin(args, context, false),
+  run: (args, context) => register(args, context, true),
+  plan: (args, context) => register(args, context, false),
 });
 
-async function begin(args: Args, context: ActionContext, write: boolean) {
+async function register(args: Args, context: ActionContext, write: boolean) {
   const node = nodeOf("cluster.registerController", args.node, context);
   if (!isController(node)) return { changed: false, outputs: { founds: false, join: [], joinKeys: {}, advertise: "" } };
   const cluster = await openContext(context);
   const own = endpointOf(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const rejoin = othersInRoster(node, args.port, context);
-  const { join, found } = await decide(node, own, { cluster, context, rejoin, foundAgain: args.foundAgain === true });
+  const { join, found } = await decideBeginning(node, own, { cluster, context, rejoin, foundAgain: args.foundAgain === true });
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
@@ -83,7 +83,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
     changed = result !== "unchanged";
     if (changed && write) context.note(`${node.name} is registered as a controller in ${node.dc}`);
   } catch (error) {
-    if (join.length > 0 || !areAway(error)) throw error instanceof KcoreError ? sponsorless(node, error) : error;
+    if (join.length > 0 || !areAway(error)) throw error instanceof KcoreError ? sponsorMissing(node, error) : error;
     context.note(
       found
         ? `${node.name} founds the cluster ${cluster.name}`
@@ -127,7 +127,7 @@ async function keysAt(
  * stays the same when more controllers come later, so a second run changes nothing. A cluster is founded only if it never was, or with
  * `foundAgain` if no other controller answers.
  */
-async function decide(
+async function decideBeginning(
   node: NodeEntry,
   own: string,
   {
@@ -188,7 +188,7 @@ async function isReady(endpoint: string, cluster: Context, context: ActionContex
   }
 }
 
-function sponsorless(node: NodeEntry, error: KcoreError): KcoreError {
+function sponsorMissing(node: NodeEntry, error: KcoreError): KcoreError {
   const problem: Problem = {
     code: "CLUSTER_UNHEALTHY",
     message: `no controller could register ${node.name}: a controller joins only through one that is in the cluster`,

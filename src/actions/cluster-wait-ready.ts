@@ -63,7 +63,7 @@ export const clusterWaitReady = defineAction({
       return undefined;
     };
     const ready = await poll(findReady, { everyMs: pauseMs, signal: context.signal });
-    return finish(node, ready, args, cluster, context);
+    return noteReady(node, ready, args, cluster, context);
   },
   async plan(args, context) {
     const found = await askReadiness(
@@ -128,7 +128,7 @@ async function expectedKey(folder: string, id: string): Promise<string | undefin
   return pem === undefined ? undefined : keyFingerprint(publicDer(firstCertificate(pem).publicKey));
 }
 
-async function finish(
+async function noteReady(
   node: NodeEntry,
   view: NodeView,
   { port }: Args,

@@ -26,7 +26,7 @@ interface Running extends Pick<HookRequest, "view" | "node"> {
   readonly work: Promise<void>;
 }
 
-const withdrawn = new Error("it is not asked for any more");
+const withdrawal = new Error("it is not asked for any more");
 
 export type HookRunner = ReturnType<typeof createHookRunner>;
 
@@ -47,8 +47,8 @@ export function createHookRunner(ports: HookPorts) {
     const stop = new AbortController();
     const signal = AbortSignal.any([end.signal, stop.signal]);
     const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
-      if (error === withdrawn) {
-        say(`${node.hostname}: ${node.hook} is ended: ${withdrawn.message}`);
+      if (error === withdrawal) {
+        say(`${node.hostname}: ${node.hook} is ended: ${withdrawal.message}`);
         // A rollout that requests the hook again gets it.
         begun.delete(key);
       } else if (!signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
@@ -67,7 +67,7 @@ export function createHookRunner(ports: HookPorts) {
     last = view;
     for (const node of view.nodeStatus) {
       const present = running.get(node.id);
-      if (present && isWithdrawn(present, view.generation, node, isNew(node, view))) present.stop.abort(withdrawn);
+      if (present && isWithdrawn(present, view.generation, node, isNew(node, view))) present.stop.abort(withdrawal);
     }
     for (const node of newRequests(view)) {
       if (running.size >= ports.mostAtOnce(view)) break;

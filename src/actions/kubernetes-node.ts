@@ -73,7 +73,7 @@ export const kubernetesNode = defineAction({
 });
 
 /** The planned changes of a dry run, by run, cluster and node: later stages see the node with them. */
-const planned = new Map<string, readonly NodeChange[] | "deleted">();
+const plannedChanges = new Map<string, readonly NodeChange[] | "deleted">();
 
 interface Work {
   readonly given: Args;
@@ -112,7 +112,7 @@ function plannedKey({ context, api, name }: Work): string {
 async function findNode(work: Work): Promise<KubeNode | undefined> {
   const { api, target, dryRun } = work;
   const live = await api.find<KubeNode>(target, NodeShape);
-  const before = dryRun ? (planned.get(plannedKey(work)) ?? []) : [];
+  const before = dryRun ? (plannedChanges.get(plannedKey(work)) ?? []) : [];
   return before === "deleted" ? undefined : live && before.reduce(changedNode, live);
 }
 
@@ -122,7 +122,7 @@ async function removeNode(work: Work, node: KubeNode): Promise<EnsureResult> {
   const drained = await applyMarks(work, node, {});
   const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
   if (fate === "deleted") context.note(`${dryRun ? "would delete" : "deletes"} the node ${name}`);
-  if (dryRun) planned.set(plannedKey(work), "deleted");
+  if (dryRun) plannedChanges.set(plannedKey(work), "deleted");
   const { signal, note } = context;
   if (!dryRun) await awaitGone(api, target, `the node ${name}`, { seconds: given.readyTimeout, signal, note });
   return resultOf(name, undefined, fate === "deleted" || drained);
@@ -176,8 +176,8 @@ async function patchNode(work: Work, node: KubeNode, wanted: WantedMarks): Promi
     }
     context.note(`${dryRun ? "would change" : "changed"} ${name}: ${found.lines.join("; ")}`);
     if (dryRun) {
-      const before = planned.get(plannedKey(work)) ?? [];
-      if (before !== "deleted") planned.set(plannedKey(work), [...before, found]);
+      const before = plannedChanges.get(plannedKey(work)) ?? [];
+      if (before !== "deleted") plannedChanges.set(plannedKey(work), [...before, found]);
     }
     return true;
   }

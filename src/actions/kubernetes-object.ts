@@ -143,7 +143,7 @@ async function apply(
   const { object } = wanted;
   const definition = progress.fresh.find((fresh) => defines(fresh, object));
   const target = await (definition
-    ? onceDefined(object, context, place)
+    ? awaitDefinition(object, context, place)
     : place.resources.targetOf(object, place.namespace));
   const before = definition ?? progress.fresh.find((fresh) => isNamespace(fresh, target?.namespace));
   if (target === undefined || (dryRun && before !== undefined)) {
@@ -162,7 +162,7 @@ async function apply(
     if (compared.fate === "differs") for (const line of compared.lines) note(`  ${line}`);
     if (!dryRun) await applyObject(api, target, object, { dryRun, force });
   }
-  const awaited = wait && awaitedOf(wait);
+  const awaited = wait && waitConditionOf(wait);
   if (awaited === undefined) return target;
   if (!dryRun) {
     await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? WAIT_LIMIT, signal, note });
@@ -211,7 +211,7 @@ function isNamespace({ kind, metadata }: KubeObject, namespace: string | undefin
 }
 
 /** Waits until the API knows the kind of the object, whose definition was just created; returns its target, in a dry run undefined. */
-async function onceDefined(
+async function awaitDefinition(
   object: KubeObject,
   { signal, note }: ActionContext,
   { resources, namespace, dryRun }: ApplyContext,
@@ -242,7 +242,7 @@ function titleIn({ kind, metadata }: KubeObject, target: ApiTarget | undefined):
   return objectTitle({ kind, metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) } });
 }
 
-function awaitedOf({ condition, status, field, value }: z.output<typeof Wait>): WaitCondition | undefined {
+function waitConditionOf({ condition, status, field, value }: z.output<typeof Wait>): WaitCondition | undefined {
   if (condition !== undefined) return { condition, status };
   return field === undefined ? undefined : { field, value };
 }

@@ -32,14 +32,14 @@ export const nixosConfig = defineAction({
   summary: "Writes a machine's NixOS configuration into the project, and commits it where nothing else is uncommitted.",
   outputs: ["flake"],
   args,
-  run: (given, context) => queued(() => configure(given, context, { dryRun: false })),
+  run: (given, context) => runInTurn(() => configure(given, context, { dryRun: false })),
   plan: (given, context) => configure(given, context, { dryRun: true }),
 });
 
 let lastWork: Promise<unknown> = Promise.resolve();
 
 /** Runs the work after all earlier work: git has one index, and all machines have one flake. */
-function queued<T>(work: () => Promise<T>): Promise<T> {
+function runInTurn<T>(work: () => Promise<T>): Promise<T> {
   const next = lastWork.then(work, work);
   lastWork = next.catch(() => undefined);
   return next;

@@ -66,7 +66,7 @@ export const pkiIssueNode = defineAction({
   args: Args,
   async run(args, context) {
     const node = nodeOf("pki.issueNode", args.node, context);
-    const examined = await examine(args, node, context);
+    const examined = await examineCertificates(args, node, context);
     const { folder, wanted, operatorIsDue } = examined;
     const due = wanted.filter(({ kept }) => kept === undefined);
     await recordRenewed(wanted);
@@ -77,19 +77,19 @@ export const pkiIssueNode = defineAction({
     const issued = new Map<Kind, string>();
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
-      const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
+      const pem = await issueCertificate(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
       // Before the file is replaced: only the former certificate says which endpoint was this controller's.
       if (item.kind === "controller") await followController(node, context);
       await makeFolder(dirname(item.file), { mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
       issued.set(item.kind, pem);
-      context.note(describe(item, pem, node.name));
+      context.note(describeIssued(item, pem, node.name));
     }
     const complete = wanted.map((item) => ({ ...item, kept: issued.get(item.kind) ?? item.kept ?? "" }));
     return resultOf(folder, complete, due.length > 0);
   },
   async plan(args, context) {
-    const { folder, wanted } = await examine(args, nodeOf("pki.issueNode", args.node, context), context);
+    const { folder, wanted } = await examineCertificates(args, nodeOf("pki.issueNode", args.node, context), context);
     return wanted.every(({ kept }) => kept !== undefined) ? resultOf(folder, wanted, false) : "unknown";
   },
 });
@@ -101,7 +101,7 @@ async function followController({ name }: NodeEntry, context: ActionContext): Pr
     context.note(`context ${cluster} follows ${name}: its controllers are ${controllers.join(", ")}`);
 }
 
-async function issue(
+async function issueCertificate(
   { kind, spki }: WantedCertificate,
   proof: KeyProof,
   {
@@ -120,7 +120,7 @@ async function issue(
   return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
 }
 
-function describe({ kind, reason = "new" }: WantedCertificate, pem: string, name: string): string {
+function describeIssued({ kind, reason = "new" }: WantedCertificate, pem: string, name: string): string {
   const { validToDate, serialNumber } = firstCertificate(pem);
   const until = validToDate.toISOString().slice(0, 10);
   return `issued a ${kind} certificate for ${name} until ${until} (serial ${serialNumber.toLowerCase()}): ${reason}`;
@@ -140,7 +140,7 @@ function openOnce<What extends keyof typeof openers>(
 }
 
 /** The certificates that the node needs, and which of them are kept, without the passphrase. `operatorIsDue`: the operator's own is to be renewed. */
-async function examine(args: Args, node: NodeEntry, context: ActionContext) {
+async function examineCertificates(args: Args, node: NodeEntry, context: ActionContext) {
   const { name } = await findContext(contextHomeOf(context), context.context);
   const folder = contextFolder(context.home, name);
   const rootPem = await readText(join(folder, "ca.crt"));

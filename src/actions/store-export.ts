@@ -24,12 +24,12 @@ export const storeExport = defineAction({
   outputs: ["narHash", "source", "storePath"],
   bastionNames: ["path"],
   args,
-  run: deliver,
+  run: exportToCache,
   // The export only fills the cache, and a plan must name the hash to be able to say that nothing changes.
-  plan: deliver,
+  plan: exportToCache,
 });
 
-async function deliver({ path }: z.output<typeof args>, { home, signal, note }: ActionContext): Promise<ActionResult> {
+async function exportToCache({ path }: z.output<typeof args>, { home, signal, note }: ActionContext): Promise<ActionResult> {
   const options = { cache: join(home, "cache", "closures"), signal };
   const outputs = await exportClosure({ path, note, ...options });
   for (const { path: one, file } of outputs.source)

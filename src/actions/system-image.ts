@@ -21,7 +21,7 @@ const args = z.strictObject({
   encrypted: z.boolean().default(false).describe("With what unlocks an encrypted root at boot."),
 });
 
-const unlocking = ["cryptsetup-initramfs", "dropbear-initramfs"];
+const unlockPackages = ["cryptsetup-initramfs", "dropbear-initramfs"];
 
 /**
  * The operating system that `os.installed` puts on a machine's own disk: made by debootstrap on this machine, once for all nodes, or an
@@ -49,7 +49,7 @@ function cacheOf({ home }: ActionContext): string {
 }
 
 function debianOf({ suite, mirror, kernel, packages, encrypted }: Given) {
-  return { suite, mirror, kernel, packages: encrypted ? [...packages, ...unlocking] : packages };
+  return { suite, mirror, kernel, packages: encrypted ? [...packages, ...unlockPackages] : packages };
 }
 
 async function build(given: Given, context: ActionContext): Promise<ActionResult> {

@@ -27,7 +27,7 @@ export interface UnlockOptions {
 /** Milliseconds to connect: short, since an initrd either answers at once or does not run yet. */
 const timeout = 5_000;
 
-/** The record of a node's locked root; undefined: the bastion has none. */
+/** The record of a node's locked root; undefined: the bastion has none. @throws KcoreError RECOVERY_KEY_UNREADABLE */
 export async function findLockedRoot(folder: string, id: string): Promise<LockedRoot | undefined> {
   const escrow: Escrow | undefined = (await readEscrows(folder)).find((one) => one.id === id);
   const sealed = escrow?.keys.findLast(({ uuid }) => uuid === escrow.unlock?.uuid);
@@ -37,7 +37,7 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
 /**
  * Sends the recovery key of its root to a machine that waits in its initrd. Only an initrd with the recorded host key gets the key. Errors
  * of `connect` other than a wrong host key or a refused login stay as they are.
- * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, RECOVERY_KEY_UNREADABLE
+ * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, FILE_UNREADABLE, RECOVERY_KEY_UNREADABLE
  */
 export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<UnlockOutcome> {
   const { endpoint, connect, folder, passphrase, record, signal } = options;

@@ -39,7 +39,7 @@ export const updateReady = defineAction({
       context.note(`not asked whether ${node.name} is ready: ${missing}`);
       return true;
     };
-    if (await poll(isDone, { everyMs: pauseMs, limitMs: within * 1000, signal: context.signal })) return done;
+    if (await poll(isDone, { everyMs: pauseMs, limitMs: within * 1000, signal: context.signal })) return unchanged;
     throw new KcoreError(
       {
         code: "NODE_NOT_READY",
@@ -51,11 +51,11 @@ export const updateReady = defineAction({
   },
   plan: (_, { note }) => {
     note("would ask a controller, where one answers, whether it is ready");
-    return Promise.resolve(done);
+    return Promise.resolve(unchanged);
   },
 });
 
-const done = { changed: false, outputs: {} } as const;
+const unchanged = { changed: false, outputs: {} } as const;
 
 /** The missing condition, if any. `isUnanswered`: no controller answered, or none knows the node. */
 async function findReadiness(

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { KubeCluster } from "./kubeconfig.ts";
 import { clipText } from "./clip.ts";
 import { pageShape } from "./objects.ts";
-import { overflow, KubeRefusal, Status, unreachable } from "./refusals.ts";
+import { overflowError, KubeRefusal, Status, unreachableError } from "./refusals.ts";
 import { apiPath, type ApiCall, type ApiTarget } from "./target.ts";
 
 /** The most milliseconds without a byte. */
@@ -72,7 +72,7 @@ export class KubeApi {
       token = page.metadata?.continue || undefined;
       if (token === undefined) return items;
     }
-    throw overflow(this.cluster.server, `a list of more than ${MOST_PAGES} pages or ${LIST_LIMIT >> 20} MiB`);
+    throw overflowError(this.cluster.server, `a list of more than ${MOST_PAGES} pages or ${LIST_LIMIT >> 20} MiB`);
   }
 
   /** Sends one request; adds the bytes of its answer to `read`. */
@@ -108,7 +108,7 @@ export class KubeApi {
     );
     request.once("error", reject).setTimeout(SILENCE_LIMIT, () => request.destroy(new Error(`silent for ${SILENCE_LIMIT / 1000} s`)));
     const late = setTimeout(
-      () => request.destroy(overflow(server, `an answer for more than ${ANSWER_LIMIT / 1000} s`)),
+      () => request.destroy(overflowError(server, `an answer for more than ${ANSWER_LIMIT / 1000} s`)),
       ANSWER_LIMIT,
     );
     request.end(body);
@@ -120,7 +120,7 @@ export class KubeApi {
       throw new KubeRefusal(refusalStatus(status, text), { server, verb: call.verb, target });
     } catch (error) {
       this.#signal.throwIfAborted();
-      throw error instanceof KcoreError ? error : unreachable(server, error);
+      throw error instanceof KcoreError ? error : unreachableError(server, error);
     } finally {
       clearTimeout(late);
     }
@@ -144,7 +144,7 @@ async function readBody(reply: IncomingMessage, server: string): Promise<string>
   let size = 0;
   for await (const chunk of reply as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > REPLY_LIMIT) throw overflow(server, `an answer of more than ${REPLY_LIMIT >> 20} MiB`);
+    if (size > REPLY_LIMIT) throw overflowError(server, `an answer of more than ${REPLY_LIMIT >> 20} MiB`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

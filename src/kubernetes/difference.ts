@@ -19,13 +19,13 @@ export function differences(
   hidden: (path: readonly string[]) => boolean,
 ): readonly string[] {
   const found: string[] = [];
-  compare(substance(live), substance(next), [], (path, have, want) => {
+  compare(withoutCounters(live), withoutCounters(next), [], (path, have, want) => {
     const show = hidden(path) || path.includes(LAST_APPLIED) ? () => MASK : shortValue;
     found.push(
       `${clipText(pathText(path))}: ${have === undefined ? "none" : show(have)} → ${want === undefined ? "none" : show(want)}`,
     );
   });
-  if (found.length === 0 && !isDeepStrictEqual(ownedBy(live), ownedBy(next)))
+  if (found.length === 0 && !isDeepStrictEqual(appliedFields(live), appliedFields(next)))
     return [`the fields that are ${fieldManager}'s`];
   return found.length > MOST_FIELDS
     ? [...found.slice(0, MOST_FIELDS), `and ${found.length - MOST_FIELDS} more fields`]
@@ -33,29 +33,29 @@ export function differences(
 }
 
 /** The object without the fields that the server counts by itself. */
-function substance({ metadata, ...rest }: KubeObject): unknown {
+function withoutCounters({ metadata, ...rest }: KubeObject): unknown {
   const { managedFields: _owners, resourceVersion: _version, generation: _generation, ...kept } = metadata;
   return { ...rest, metadata: kept };
 }
 
 /** The entries of `managedFields` for kcore's applies. */
-function ownedBy({ metadata: { managedFields = [] } }: KubeObject): unknown {
+function appliedFields({ metadata: { managedFields = [] } }: KubeObject): unknown {
   return managedFields
     .filter((entry) => entry.manager === fieldManager && entry.operation === "Apply")
     .map(({ fieldsV1 }) => fieldsV1);
 }
 
-type Tell = (path: readonly string[], have: unknown, want: unknown) => void;
+type OnDifference = (path: readonly string[], have: unknown, want: unknown) => void;
 
-function compare(have: unknown, want: unknown, path: readonly string[], tell: Tell): void {
+function compare(have: unknown, want: unknown, path: readonly string[], onDifference: OnDifference): void {
   if (isDeepStrictEqual(have, want)) return;
   const [left, right] = [partsOf(have), partsOf(want)];
   if (left === undefined || right === undefined) {
-    tell(path, have, want);
+    onDifference(path, have, want);
     return;
   }
   for (const key of new Set([...left.keys(), ...right.keys()]))
-    compare(left.get(key), right.get(key), [...path, key], tell);
+    compare(left.get(key), right.get(key), [...path, key], onDifference);
 }
 
 /** The entries of a map or list; of a list by their names if all items have different ones. Undefined for any other value. */

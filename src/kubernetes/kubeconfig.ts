@@ -35,9 +35,9 @@ export interface KubeCluster extends ClusterAccess {
 
 const Text = z.string().min(1);
 const File = Text.nullish();
-const Named = <Fields extends z.ZodRawShape>(fields: Fields) => z.array(z.looseObject({ name: Text, ...fields }));
+const namedList = <Fields extends z.ZodRawShape>(fields: Fields) => z.array(z.looseObject({ name: Text, ...fields }));
 const Kubeconfig = z.looseObject({
-  clusters: Named({
+  clusters: namedList({
     cluster: z.looseObject({
       server: z.url({ protocol: /^https?$/ }),
       "certificate-authority": File,
@@ -47,10 +47,10 @@ const Kubeconfig = z.looseObject({
         .nullish(),
     }),
   }),
-  contexts: Named({
+  contexts: namedList({
     context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: PathPart.nullish() }),
   }).nullish(),
-  users: Named({
+  users: namedList({
     user: z
       .looseObject({
         "client-certificate": File,
@@ -81,8 +81,8 @@ const clusterFiles = ["certificate-authority"] as const;
 const userFiles = ["client-certificate", "client-key", "token-file", "tokenFile"] as const;
 
 /**
- * Opens the cluster of a kubeconfig's context. @throws KcoreError KUBECONFIG_INVALID at its place, FILE_UNREADABLE; `requestOptions` rejects
- * with KUBECONFIG_PLUGIN_MISSING, KUBECONFIG_PLUGIN_FAILED or KUBECONFIG_INVALID
+ * Opens the cluster of a kubeconfig's context. @throws KcoreError KUBECONFIG_INVALID at its place, FILE_UNREADABLE, errors of `check`;
+ * `requestOptions` rejects with KUBECONFIG_PLUGIN_MISSING, KUBECONFIG_PLUGIN_FAILED or KUBECONFIG_INVALID
  */
 export async function openKubeCluster(place: KubeconfigSource): Promise<KubeCluster> {
   const { node, folder, name, isText } = readKubeconfig(place);
@@ -108,7 +108,7 @@ export async function openKubeCluster(place: KubeconfigSource): Promise<KubeClus
     namespace: chosen.namespace ?? "default",
     requestOptions: () =>
       access.requestOptions().then(maskCredentials, (error: unknown) => {
-        throw unusable(error, { user, at: nodeAt(node, chosen.userPath) ?? node, server: cluster.server });
+        throw credentialError(error, { user, at: nodeAt(node, chosen.userPath) ?? node, server: cluster.server });
       }),
   };
 }
@@ -270,7 +270,7 @@ function preparePlugin(exec: NonNullable<User["exec"]>, folder: string): void {
 }
 
 /** The error of credentials that the library could not use for a request. */
-function unusable(
+function credentialError(
   error: unknown,
   { user, at, server }: { user: User | null | undefined; at: SourceNode; server: string },
 ): KcoreError {

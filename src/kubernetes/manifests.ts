@@ -88,7 +88,7 @@ function sealedProblems(node: SourceNode): readonly Problem[] {
 export function wantedObject(manifest: unknown): WantedObject {
   const secrets = new Set<string>();
   const object = reveal(manifest, [], secrets) as KubeObject;
-  return { object: isSecretObject(object) ? withData(object) : object, secrets };
+  return { object: isSecretObject(object) ? moveStringData(object) : object, secrets };
 }
 
 function reveal(value: unknown, path: readonly string[], secrets: Set<string>): unknown {
@@ -109,7 +109,7 @@ export function isSecretObject({ apiVersion, kind }: Pick<KubeObject, "apiVersio
  * Moves `stringData` into `data`, as the server would: the server drops `stringData`, so that no manager would own the field.
  * From here on the record masks the values.
  */
-function withData({ stringData, ...object }: KubeObject): KubeObject {
+function moveStringData({ stringData, ...object }: KubeObject): KubeObject {
   const given = (object["data"] ?? {}) as Record<string, string>;
   const texts = (stringData ?? {}) as Record<string, string>;
   for (const value of Object.values(given)) {

@@ -27,7 +27,7 @@ export async function pollUntil<Found>(
 ): Promise<Found> {
   let [lastNote, notedAt] = ["", 0];
   const once = async (): Promise<{ readonly found: Found } | undefined> => {
-    const seen = await tolerant(attempt);
+    const seen = await attemptTolerantly(attempt);
     if ("found" in seen) return seen;
     const now = performance.now();
     if (seen.waitingFor !== lastNote || now - notedAt > REMINDER * 1000) {
@@ -41,7 +41,7 @@ export async function pollUntil<Found>(
   return seen.found;
 }
 
-async function tolerant<Found>(attempt: () => Promise<Attempt<Found>>): Promise<Attempt<Found>> {
+async function attemptTolerantly<Found>(attempt: () => Promise<Attempt<Found>>): Promise<Attempt<Found>> {
   try {
     return await attempt();
   } catch (error) {

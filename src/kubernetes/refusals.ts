@@ -57,7 +57,7 @@ const MANAGER_LENGTH = 128;
 const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
 
 /** The error of a request without an answer: KUBERNETES_UNTRUSTED, or {@link Unreachable}. */
-export function unreachable(server: string, error: unknown): KcoreError {
+export function unreachableError(server: string, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
   // For a name with several addresses Node throws one error with the errors of all of them.
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
@@ -82,7 +82,7 @@ export function unreachable(server: string, error: unknown): KcoreError {
 }
 
 /** An answer beyond kcore's limits; a wait ends with this error instead of asking again. */
-export function overflow(server: string, what: string): KcoreError {
+export function overflowError(server: string, what: string): KcoreError {
   return new KcoreError(
     {
       code: "KUBERNETES_OVERFLOW",

@@ -27,7 +27,7 @@ import { UnknownValue, Attempts } from "./unknown.ts";
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
 /** Roots whose members are declared: a missing member is an error even in `default`. */
-const DECLARED = new Set(["params", "steps", "stages", "run"]);
+const DECLARED_ROOTS = new Set(["params", "steps", "stages", "run"]);
 
 export interface InterpretOptions {
   /** The template that `{{> name}}` includes. @throws KcoreError TEMPLATE_NOT_FOUND */
@@ -230,7 +230,7 @@ export class Interpreter {
     if (expression.type !== "PathExpression") return this.#expression(expression, frame);
     const { parts, depth, data } = expression;
     const [head = ""] = parts;
-    if (parts.length < 2 || data || (depth === 0 && DECLARED.has(head) && !frame.shadows(head)))
+    if (parts.length < 2 || data || (depth === 0 && DECLARED_ROOTS.has(head) && !frame.shadows(head)))
       return this.#expression(expression, frame);
     const parent = this.#expression({ ...expression, parts: parts.slice(0, -1) }, frame);
     const last = parts.at(-1) ?? "";

@@ -113,7 +113,7 @@ export class QuotingScanner {
       this.#line = this.#line.slice(0, -1);
       return 1;
     }
-    if (this.#document !== undefined && isLast(this.#line, this.#document)) this.#document = undefined;
+    if (this.#document !== undefined && endsDocument(this.#line, this.#document)) this.#document = undefined;
     if (this.#document === undefined) this.#document = this.#announced.shift();
     this.#line = "";
     this.#isComment = false;
@@ -188,6 +188,6 @@ export class QuotingScanner {
   }
 }
 
-function isLast(line: string, { end, stripsTabs }: HereDocument): boolean {
+function endsDocument(line: string, { end, stripsTabs }: HereDocument): boolean {
   return (stripsTabs ? line.replace(/^\t+/, "") : line) === end;
 }

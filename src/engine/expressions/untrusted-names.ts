@@ -11,12 +11,12 @@ import type { Scope } from "./scope.ts";
 export type UntrustedSource = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
 /** Key of a scope's untrusted paths besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
-const untrusted = Symbol("untrusted");
-type UntrustedScope = Scope & { readonly [untrusted]?: ReadonlyMap<string, UntrustedSource> };
+const untrustedPaths = Symbol("untrusted");
+type UntrustedScope = Scope & { readonly [untrustedPaths]?: ReadonlyMap<string, UntrustedSource> };
 
 /** The scope, with these paths marked as dependent on nodes' answers. */
 export function withUntrusted(scope: Scope, paths: Iterable<readonly [string, UntrustedSource]>): Scope {
-  const marked: UntrustedScope = { ...scope, [untrusted]: new Map(paths) };
+  const marked: UntrustedScope = { ...scope, [untrustedPaths]: new Map(paths) };
   return marked;
 }
 
@@ -53,7 +53,7 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   const { value: text } = node;
   if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isUntrusted: false }];
   const template = templateOfScalar(node);
-  const calls = new Set(answersIn(template.program, scope, "top"));
+  const calls = new Set(untrustedCalls(template.program, scope, "top"));
   const pieces: Piece[] = [];
   const value = (given: unknown, call: CallExpression): void => {
     const piece = { text: scalarText(given) ?? "", isUntrusted: calls.has(call) };
@@ -68,7 +68,7 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
 function givenPieces({ path, params }: CallExpression, scope: Scope): readonly Piece[] {
   if (path.type !== "PathExpression" || params.length > 0) return [];
   const length = path.parts[0] === "item" ? 1 : 2;
-  const source = (scope as UntrustedScope)[untrusted]?.get(path.parts.slice(0, length).join("."));
+  const source = (scope as UntrustedScope)[untrustedPaths]?.get(path.parts.slice(0, length).join("."));
   const node = source && nodeAt(source.node, path.parts.slice(length));
   return source && node ? piecesOf(node, source.scope()) : [];
 }
@@ -76,13 +76,13 @@ function givenPieces({ path, params }: CallExpression, scope: Scope): readonly P
 /** Where an expression stands: in no `each` or `with` block, in one, or in one over a node's answer. */
 type BlockPosition = "top" | "into" | "untrusted";
 
-function* answersIn({ body }: Program, scope: Scope, position: BlockPosition): Generator<CallExpression> {
+function* untrustedCalls({ body }: Program, scope: Scope, position: BlockPosition): Generator<CallExpression> {
   for (const statement of body) {
     if (statement.type === "MustacheStatement" && isUntrustedCall(statement, scope, position)) yield statement;
     if (statement.type !== "BlockStatement") continue;
     const inner = positionWithin(statement, scope, position);
-    if (statement.program) yield* answersIn(statement.program, scope, inner);
-    if (statement.inverse) yield* answersIn(statement.inverse, scope, position);
+    if (statement.program) yield* untrustedCalls(statement.program, scope, inner);
+    if (statement.inverse) yield* untrustedCalls(statement.inverse, scope, position);
   }
 }
 
@@ -111,7 +111,7 @@ function isUntrustedAt(expression: Expression, scope: Scope, position: BlockPosi
 
 function isNodeAnswer([root, name]: readonly string[], scope: Scope): boolean {
   if (root === undefined || root === "facts" || root === "steps") return true;
-  const paths = [...((scope as UntrustedScope)[untrusted]?.keys() ?? [])];
+  const paths = [...((scope as UntrustedScope)[untrustedPaths]?.keys() ?? [])];
   return paths.some(
     (path) => path === root || (name === undefined ? path.startsWith(`${root}.`) : path === `${root}.${name}`),
   );

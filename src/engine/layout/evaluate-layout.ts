@@ -14,7 +14,7 @@ export interface NixSource {
   readonly nix: { readonly text: string } | { readonly file: string };
 }
 
-/** The layout of a source in Nix. @throws KcoreError as `evaluateLayout` does; DISK_LAYOUT_UNSUPPORTED, DISK_LAYOUT_NO_DISKS */
+/** The layout of a source in Nix. @throws KcoreError as `evaluateLayout` does; FILE_UNREADABLE, DISK_LAYOUT_UNSUPPORTED, DISK_LAYOUT_NO_DISKS */
 export async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
   const path =
     "file" in nix && !isAbsolute(nix.file) ? join(dirname(at.file), nix.file) : "file" in nix ? nix.file : "";
@@ -62,9 +62,9 @@ function namedPath(path: readonly PropertyKey[], layout: unknown): string {
 }
 
 /** Milliseconds that an evaluation may take. */
-const longest = 10_000;
+const evaluationLimitMs = 10_000;
 /** The most bytes of a layout as JSON. */
-const largest = 1 << 20;
+const outputLimit = 1 << 20;
 
 /**
  * The layout is a set, or a function whose arguments have defaults: an argument without one is refused once it is used.
@@ -101,8 +101,8 @@ export async function evaluateLayout(
     const { code, stopped, stdout, stderr } = await run(["/bin/sh", "-c", command, "sh", folder], {
       // This machine's own Nix configuration must have no effect.
       env: { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" },
-      limitMs: longest,
-      mostBytes: largest,
+      limitMs: evaluationLimitMs,
+      mostBytes: outputLimit,
       ownGroup: true,
     });
     if (code === 127)
@@ -116,7 +116,7 @@ export async function evaluateLayout(
       throw new KcoreError({
         code: "DISK_LAYOUT_NIX_FAILED",
         message: stopped
-          ? `${name} was not evaluated within ${longest / 1000} s, or is too large`
+          ? `${name} was not evaluated within ${evaluationLimitMs / 1000} s, or is too large`
           : `${name} cannot be evaluated`,
         at,
         // stderr explains nothing when the output was cut for its size.

@@ -4,7 +4,7 @@ import { sizeInBytes, groupMembers } from "./check-layout.ts";
 import { insideOf, type InnerContent, type Layout } from "./layout-schema.ts";
 
 /** GPT types by the contents of a partition (`disk.partitioned`). */
-const types = { filesystem: "linux", lvm_pv: "lvm", zfs: "zfs", swap: "swap" } as const;
+const gptTypeNames = { filesystem: "linux", lvm_pv: "lvm", zfs: "zfs", swap: "swap" } as const;
 
 /** Programs that a layout may need, with their packages in Debian. The state installs those of ZFS by itself (`zfs`). */
 const programs = {
@@ -56,7 +56,7 @@ export function layoutParams(
       disk: pinOf(disk.name),
       partitions: disk.gpt.partitions.map((partition) => {
         const { encrypted, inner } = insideOf(partition);
-        const type = encrypted ? "luks" : types[inner?.type ?? "filesystem"];
+        const type = encrypted ? "luks" : gptTypeNames[inner?.type ?? "filesystem"];
         return { name: partition.name, size: sizeInBytes(partition.size) ?? "100%", type };
       }),
     })),

@@ -48,14 +48,14 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
     return format?.kind === "scalar" && format.value === "shell";
   });
   return {
-    schema: inTime(z.strictObject(shape)),
+    schema: limitTime(z.strictObject(shape)),
     names: Object.keys(shape),
     code: new Set(code.map(({ key }) => key)),
   };
 }
 
 /** Limits the time of a check, which patterns and references could make endless: a check beyond the limit gives a problem. */
-function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
+function limitTime<Schema extends z.ZodType>(schema: Schema): Schema {
   const run = schema._zod.run.bind(schema._zod);
   schema._zod.run = (payload, context) => {
     const input: unknown = payload.value;

@@ -40,7 +40,7 @@ export function openOwnModules(places: {
   }
   const loaded = new Map<string, OwnModule>();
   const load = (name: string): OwnModule => {
-    const known = loaded.get(name) ?? read(name, files.get(name));
+    const known = loaded.get(name) ?? readNamed(name, files.get(name));
     loaded.set(name, known);
     return known;
   };
@@ -61,7 +61,7 @@ export function openOwnModules(places: {
   };
 }
 
-function read(name: string, found: FoundFile | undefined): OwnModule {
+function readNamed(name: string, found: FoundFile | undefined): OwnModule {
   if (found === undefined)
     throw new KcoreError({ code: "STATE_MODULE_UNKNOWN", message: `the project has no module “${name}”` });
   const { path, shown, folder } = found;

@@ -88,9 +88,9 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   const tools = problems.attempt(() => toolsOf(source.get("tools")));
   const timeout = problems.attempt(() => timeoutOf(source.get("timeout")));
   problems.throwIfAny();
-  const parts: Parts = {
+  const parts: ModuleParts = {
     source,
-    args: args as Parts["args"],
+    args: args as ModuleParts["args"],
     shell,
     tools: tools ?? [],
     ...omitUndefined({ timeout }),
@@ -108,7 +108,7 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   return { module, shell: texts, example: validate(example, parts.args.schema) };
 }
 
-interface Parts {
+interface ModuleParts {
   readonly source: SourceMap;
   readonly args: ReturnType<typeof readArguments>;
   readonly shell: ReadonlyMap<Text, ShellTemplate>;
@@ -117,7 +117,7 @@ interface Parts {
 }
 
 /** The step of a module with these arguments. @throws KcoreError at the places in the module's file where expressions fail */
-function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, context: StepContext): Step {
+function makeStep(parts: ModuleParts, given: Readonly<Record<string, unknown>>, context: StepContext): Step {
   const { source, args, tools, timeout } = parts;
   // An absent argument is null, so that `#if` can test it.
   const values = Object.fromEntries(args.names.map((name) => [name, given[name] ?? null]));

@@ -8,10 +8,10 @@ import { shippedText } from "./texts.ts";
  * Only paths of plain characters take part in the evidence and in batches: they need no quoting and make no line
  * ambiguous.
  */
-const plain = /^\/[A-Za-z0-9._/+@:,=-]*$/;
+const plainPath = /^\/[A-Za-z0-9._/+@:,=-]*$/;
 
 export function isPlain(path: string): boolean {
-  return plain.test(path);
+  return plainPath.test(path);
 }
 
 /** The data of a step if the evidence can prove it: with plain names, and owners by name as `stat` prints them. */
@@ -70,7 +70,7 @@ export interface BatchPlace {
 }
 
 /** Most steps of a batch: a shell is slow to search the text of a longer one. */
-const longest = 200;
+const longestBatch = 200;
 
 /**
  * Cuts consecutive steps into batches and waves. All steps of a batch are probed before the first of them is applied. So
@@ -91,7 +91,7 @@ export class BatchPlanner {
 
   /** The place of the next step. */
   place({ kind, path }: StepData): BatchPlace {
-    const opens = !this.#open || this.#paths.size >= longest || this.#collides(path);
+    const opens = !this.#open || this.#paths.size >= longestBatch || this.#collides(path);
     if (opens) {
       this.#paths.clear();
       this.#wave = 0;

@@ -10,12 +10,12 @@ import { batchBlob, batchLine, isBatched, isPlain, provableData } from "./batch.
 import { escapeLine } from "./frames.ts";
 import { shippedText } from "./texts.ts";
 
-const keys = new Map<string, string>();
+const stepKeys = new Map<string, string>();
 
 /** The name of a step in frames and file names on the node: 12 hex digits of its id's SHA-256. Nodes share their steps' ids. */
 export function stepKey(id: string): string {
-  let key = keys.get(id);
-  if (key === undefined) keys.set(id, (key = createHash("sha256").update(id).digest("hex").slice(0, 12)));
+  let key = stepKeys.get(id);
+  if (key === undefined) stepKeys.set(id, (key = createHash("sha256").update(id).digest("hex").slice(0, 12)));
   return key;
 }
 

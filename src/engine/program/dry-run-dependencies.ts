@@ -4,11 +4,11 @@ import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
 
 /** The effects of a step whose module declares none. */
-const anything: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
+const unknownEffects: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
 
 /** A step's effects, those of its keys (`creates`, `unless`, `onlyIf`, `runAs`) included. */
 function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effects {
-  const { writes, reads } = step.effects ?? anything;
+  const { writes, reads } = step.effects ?? unknownEffects;
   const made: readonly Resource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
   const asked = [unless, onlyIf].filter((text) => text !== undefined);
   return {
@@ -34,7 +34,7 @@ export interface Dependencies {
   readonly made: readonly string[];
 }
 
-interface Earlier {
+interface EarlierChange {
   readonly key: string;
   readonly change: Resource;
 }
@@ -44,11 +44,11 @@ interface Earlier {
  * by their paths, so that a thousand files cost a thousand lookups and not a million.
  */
 export class DryRunDependencies {
-  readonly #at = new Map<string, Earlier[]>();
+  readonly #at = new Map<string, EarlierChange[]>();
   /** Earlier steps by each folder above a path that they change. */
-  readonly #beneath = new Map<string, Earlier[]>();
-  readonly #others: Earlier[] = [];
-  readonly #all: Earlier[] = [];
+  readonly #beneath = new Map<string, EarlierChange[]>();
+  readonly #others: EarlierChange[] = [];
+  readonly #all: EarlierChange[] = [];
   /** Steps that run the operator's own text. */
   readonly #commands = new Set<string>();
 
@@ -66,7 +66,7 @@ export class DryRunDependencies {
         const survival = survives(change, resource);
         if (survival !== undefined) doubt(earlier, survival);
         isUpon ||= "path" in resource && makesFolderOf(change, resource.path);
-        if (survival !== undefined && makes(change, resource)) made.add(change.name);
+        if (survival !== undefined && makesAccount(change, resource)) made.add(change.name);
       }
     // Whether a watched step changes anything is not known either; if it does, so does this step.
     for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), "02");
@@ -77,7 +77,7 @@ export class DryRunDependencies {
     return { on, isUpon, made: [...made] };
   }
 
-  #keep(earlier: Earlier): void {
+  #keep(earlier: EarlierChange): void {
     const { key, change } = earlier;
     this.#all.push(earlier);
     if (change.is === "command") this.#commands.add(key);
@@ -85,11 +85,11 @@ export class DryRunDependencies {
       this.#others.push(earlier);
       return;
     }
-    add(this.#at, change.path, earlier);
-    for (const folder of foldersAbove(change.path)) add(this.#beneath, folder, earlier);
+    addTo(this.#at, change.path, earlier);
+    for (const folder of foldersAbove(change.path)) addTo(this.#beneath, folder, earlier);
   }
 
-  #near(resource: Resource): readonly Earlier[] {
+  #near(resource: Resource): readonly EarlierChange[] {
     if (resource.is === "command" || resource.is === "program") return this.#all;
     if (!("path" in resource)) return this.#others;
     const { path } = resource;
@@ -108,7 +108,7 @@ function makesFolderOf(change: Resource, path: string): boolean {
   return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
 }
 
-function makes(change: Resource, resource: Resource): change is Extract<Resource, { is: "user" | "group" }> {
+function makesAccount(change: Resource, resource: Resource): change is Extract<Resource, { is: "user" | "group" }> {
   const isAccount = change.is === "user" || change.is === "group";
   return isAccount && !change.goes && (resource.is === "owner" || resource.is === "ownerGroup");
 }
@@ -117,7 +117,7 @@ function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
 }
 
-function add(map: Map<string, Earlier[]>, path: string, earlier: Earlier): void {
+function addTo(map: Map<string, EarlierChange[]>, path: string, earlier: EarlierChange): void {
   const known = map.get(path);
   if (known) known.push(earlier);
   else map.set(path, [earlier]);

@@ -16,7 +16,7 @@ const longestLine = 256 << 10;
  */
 const longestOutput = 16 << 20;
 /** Bytes of output that are collected before they are passed on. */
-const portion = 64 << 10;
+const portionLimit = 64 << 10;
 /** Characters of noise beside frames that are kept. */
 const noiseLimit = 8192;
 
@@ -87,9 +87,9 @@ export class FrameReader {
       this.#pending = undefined;
       return 1;
     }
-    const part = chunk.subarray(0, Math.min(pending.left, portion - this.#rest.length));
+    const part = chunk.subarray(0, Math.min(pending.left, portionLimit - this.#rest.length));
     pending.left -= part.length;
-    if (pending.left > 0 && this.#rest.length + part.length < portion) {
+    if (pending.left > 0 && this.#rest.length + part.length < portionLimit) {
       this.#rest.append(part);
       return part.length;
     }
@@ -143,7 +143,7 @@ function countOf(word = ""): number {
   return /^\d{1,15}$/.test(word) ? Number(word) : 0;
 }
 
-const smallest = 4096;
+const smallestBuffer = 4096;
 
 /** Collects bytes from pieces of any size; each byte is copied a few times at most. */
 class ByteBuffer {
@@ -153,7 +153,7 @@ class ByteBuffer {
   append(part: Uint8Array): void {
     const length = this.length + part.length;
     if (length > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(smallest, length, 2 * this.#bytes.length));
+      const grown = Buffer.allocUnsafeSlow(Math.max(smallestBuffer, length, 2 * this.#bytes.length));
       this.#bytes.copy(grown, 0, 0, this.length);
       this.#bytes = grown;
     }

@@ -202,7 +202,7 @@ function declareStep(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyM
 
 function declareBatchStep({ plan, compiled }: SegmentStep, data: StepData, { opens, wave }: BatchPlace): string {
   const { key, owes } = compiled;
-  const line = batchLine(data, { key, wave, seconds: timeoutOf(plan), owes: owes.join(","), shows: shows(plan) });
+  const line = batchLine(data, { key, wave, seconds: timeoutOf(plan), owes: owes.join(","), shows: hasDiff(plan) });
   const variables = assignments({ nb: opens ? "1" : "", ms: plan.milestone ?? "" });
   return [...variables, `k_data ${quote(asciiTitle(plan))} ${line}`].join("\n");
 }
@@ -253,7 +253,7 @@ function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, 
   return !step.always || creates !== undefined || unless !== undefined;
 }
 
-function shows({ step, sensitive }: PlannedStep): boolean {
+function hasDiff({ step, sensitive }: PlannedStep): boolean {
   return step.show !== undefined && !sensitive && step.sensitive !== true;
 }
 
