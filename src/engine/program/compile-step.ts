@@ -48,17 +48,17 @@ export interface CompileOptions {
   /**
    * For a dry run: whether an earlier step makes the folder above, and the users and groups that earlier steps make.
    */
-  readonly earlierChanges?: { readonly isUpon: boolean; readonly made: readonly string[] };
+  readonly earlierChanges?: { readonly isFolderMade: boolean; readonly made: readonly string[] };
   /** Unguessable hex digits, for the names of sensitive blobs. */
   readonly randomName: () => string;
 }
 
 /** Compiles one step for the lane that it belongs to. Pure but for the random names of sensitive blobs. */
 export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
-  const { isUpon = false, made = [] } = options.earlierChanges ?? {};
+  const { isFolderMade = false, made = [] } = options.earlierChanges ?? {};
   const batchData = isBatched(plan) && made.length === 0 ? plan.step.data : undefined;
   if (!batchData) return compileAlone(plan, options);
-  const data = isUpon && "makeDirs" in batchData ? { ...batchData, makeDirs: true } : batchData;
+  const data = isFolderMade && "makeDirs" in batchData ? { ...batchData, makeDirs: true } : batchData;
   const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, batchBlob(data.blob)]] : []);
   return {
     key: stepKey(plan.id),
@@ -129,7 +129,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChang
     }),
     assign({ k_env: exportLines(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
-    ...(earlierChanges ? [assign({ k_upon: earlierChanges.isUpon ? "1" : "", k_made: earlierChanges.made.join(" ") })] : []),
+    ...(earlierChanges ? [assign({ k_folder_made: earlierChanges.isFolderMade ? "1" : "", k_made: earlierChanges.made.join(" ") })] : []),
   ];
   if (secrets.size > 0) {
     const revealed = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");

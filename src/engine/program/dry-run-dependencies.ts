@@ -29,7 +29,7 @@ export type Survivals = ReadonlyMap<string, Survival>;
 export interface Dependencies {
   readonly on: Survivals;
   /** Whether an earlier step makes the folder above the step's path. */
-  readonly isUpon: boolean;
+  readonly isFolderMade: boolean;
   /** Users and groups that earlier steps make. */
   readonly made: readonly string[];
 }
@@ -59,13 +59,13 @@ export class DryRunDependencies {
     const doubt = (earlier: string, survival: Survival): void => {
       on.set(earlier, afterBoth(on.get(earlier) ?? "22", survival));
     };
-    let isUpon = false;
+    let isFolderMade = false;
     const made = new Set<string>();
     for (const resource of reads)
       for (const { key: earlier, change } of this.#near(resource)) {
         const survival = survives(change, resource);
         if (survival !== undefined) doubt(earlier, survival);
-        isUpon ||= "path" in resource && makesFolderOf(change, resource.path);
+        isFolderMade ||= "path" in resource && makesFolderOf(change, resource.path);
         if (survival !== undefined && makesAccount(change, resource)) made.add(change.name);
       }
     // Whether a watched step changes anything is not known either; if it does, so does this step.
@@ -74,7 +74,7 @@ export class DryRunDependencies {
     const isSure = plan.step.always && [plan.creates, plan.unless, plan.onlyIf].every((text) => text === undefined);
     if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, "00");
     for (const change of writes) this.#keep({ key, change });
-    return { on, isUpon, made: [...made] };
+    return { on, isFolderMade, made: [...made] };
   }
 
   #keep(earlier: EarlierChange): void {
