@@ -161,7 +161,8 @@ async function decideBeginning(
   if (await isReady(own, cluster, context)) return { join: [], found: false };
   const living = await findLiving();
   if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
-  // A controller asks those of `rejoin` by itself: if one of them lives, its configuration stays, now and when it answers again.
+  // The controller gets its state back from `rejoin` by itself. So `join` stays empty if one of those lives, as it will be once this controller
+  // answers again.
   return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
 }
 

@@ -28,7 +28,7 @@ type Args = z.output<typeof Args>;
 
 /**
  * Writes a kubeconfig with a key and certificate of its own, for a cluster whose CA is on this machine. A present file stays while it fits
- * the arguments. The output `kubeconfig` is its path, for the other actions of Kubernetes.
+ * the arguments. The output `kubeconfig` is the file's path, for the other actions of Kubernetes.
  * ```yaml
  * - { id: admin, run: kubernetes.kubeconfig, file: .kcore/admin.conf, server: "https://192.0.2.31:6443", once: true }
  * ```

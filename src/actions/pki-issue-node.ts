@@ -139,7 +139,7 @@ function openOnce<What extends keyof typeof openers>(
   }) as ReturnType<(typeof openers)[What]>;
 }
 
-/** The certificates that the node needs, and which of them are kept, without the passphrase. `operatorIsDue`: the operator's own is to be renewed. */
+/** The certificates that the node needs, and which of them are kept, without the passphrase. `operatorIsDue`: the operator's certificate has to be renewed. */
 async function examineCertificates(args: Args, node: NodeEntry, context: ActionContext) {
   const { name } = await findContext(contextHomeOf(context), context.context);
   const folder = contextFolder(context.home, name);

@@ -9,7 +9,7 @@ import { onceARun } from "./once-a-run.ts";
 
 /**
  * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes obey only signed updates and owners. Gives `order` and
- * `epoch` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and those of earlier runs. A dry
+ * `epoch` for runtime.updated. The run's epoch is its time in ms, which is above the counted epochs of controllers and all epochs of earlier runs. A dry
  * run signs nothing, and asks for no passphrase.
  * ```yaml
  * - { id: sign, run: update.sign, update: release-1, owner: me, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }

@@ -7,7 +7,7 @@ import { Interpreter } from "./interpret.ts";
 import { referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
-/** The expression whose value depends on a node's answer, with its scope; undefined for the answer itself. */
+/** The expression of a value that depends on a node's answer, with the expression's scope; undefined: the value is the answer. */
 export type UntrustedSource = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
 /** Key of a scope's untrusted paths besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */

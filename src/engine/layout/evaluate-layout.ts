@@ -67,7 +67,7 @@ const evaluationLimitMs = 10_000;
 const outputLimit = 1 << 20;
 
 /**
- * The layout is a set, or a function whose arguments have defaults: an argument without one is refused once it is used.
+ * The layout is a set, or a function whose arguments have defaults: the use of an argument without a default is an error.
  * Only its `disko.devices` is evaluated.
  */
 const wrapper = `let

@@ -6,7 +6,7 @@ import { insideOf, type InnerContent, type Layout } from "./layout-schema.ts";
 /** GPT types by the contents of a partition (`disk.partitioned`). */
 const gptTypeNames = { filesystem: "linux", lvm_pv: "lvm", zfs: "zfs", swap: "swap" } as const;
 
-/** Programs that a layout may need, with their packages in Debian. The state installs those of ZFS by itself (`zfs`). */
+/** Programs that a layout may need, with their packages in Debian. The state installs the packages of ZFS by itself (`zfs`). */
 const programs = {
   sgdisk: "gdisk",
   "mkfs.xfs": "xfsprogs",

@@ -15,7 +15,7 @@ export interface OwnArguments {
 }
 
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
-/** Keywords that restrict a property's type; beside any keyword that is not in `annotations`, one of them is required. */
+/** Keywords that restrict a property's type. A property with a keyword that is not in `annotations` needs one of these. */
 const typeKeywords = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
 /** Limits for a property's references: the number of schemas they lead to, and the depth. */
 const [mostSchemas, deepest] = [2000, 64];

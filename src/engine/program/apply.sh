@@ -50,7 +50,7 @@ k_reap() {
       if [ "$k_outcome" = ok ]; then k_load && k_ok; else k_end_step "$k_outcome" "$k_exit"; fi
     fi
   done <"$K_RUN/batch"
-  # k_next = the failed step: the last one that had begun; if the batch's shell died between two steps, the one after.
+  # k_next = the failed step: the last one that had begun; if the batch's shell died between two steps, the next step.
   k_next=
   for k_key in $k_begun; do case $k_reported in *" $k_key "*) ;; *) k_next=$k_key ;; esac; done
   if [ -z "$k_next$k_failed" ] && [ "$k_rc" != 0 ]; then

@@ -6,7 +6,7 @@ import { stepKey } from "./compile-step.ts";
 /** The effects of a step whose module declares none. */
 const unknownEffects: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
 
-/** A step's effects, those of its keys (`creates`, `unless`, `onlyIf`, `runAs`) included. */
+/** The effects of a step and of its keys `creates`, `unless`, `onlyIf` and `runAs`. */
 function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effects {
   const { writes, reads } = step.effects ?? unknownEffects;
   const made: readonly Resource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];

@@ -158,7 +158,7 @@ k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
     while ((getline l < "/proc/mounts") > 0) { split(l, w, " "); if (w[2] == "/") { device = w[1]; type = w[3] } }
     fact("root.device", clean(device)); fact("root.filesystem", type); fact("root.totalKiB", total); fact("root.freeKiB", free); fact("rootFree.KiB", free)
 
-    # At most 256 routes: a router may have those of the whole internet.
+    # At most 256 routes: a router may know the whole internet.
     lowest = -1
     while ((getline l < "/proc/net/route") > 0 && ++lines <= 257) {
       split(l, w, /[ \t]+/)

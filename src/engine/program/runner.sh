@@ -75,7 +75,7 @@ k_lock() {
       fi
     fi
     k_own_generation=$((k_found + 1))
-    # Another runner was faster, or the disk is full: ext4 keeps such a long link in a block of its own.
+    # Another runner was faster, or the disk is full: ext4 needs a block for a link of this length.
     ln -s "$k_me" "$K_STATE/lock/$k_own_generation" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
     # A runner that looked before this generation existed may have made a higher one since.
     k_highest

@@ -2,8 +2,8 @@
 # files.sh and k_remove_trial (trial-runner.sh). Changes on trial stay only if a new connection confirms them; else
 # revert.sh (K_REVERT) restores the recorded state.
 
-# trial_open SECONDS: starts the guard. Without a confirmation the node reverts the changes after at most so many
-# seconds.
+# trial_open SECONDS: starts the guard, or extends its deadline. Without a confirmation the node reverts the changes after
+# at most SECONDS.
 trial_open() {
   k_trial=$K_STATE/trial
   [ ! -d "$k_trial" ] || trial_before
