@@ -21,7 +21,7 @@ export interface HookPorts {
   readonly say: (text: string) => void;
 }
 
-interface Running extends Pick<HookRequest, "view" | "node"> {
+interface RunningHook extends Pick<HookRequest, "view" | "node"> {
   readonly stop: AbortController;
   readonly work: Promise<void>;
 }
@@ -38,7 +38,7 @@ export function createHookRunner(ports: HookPorts) {
   const filter = staleViewFilter();
   let last: UpdateView | undefined;
   /** By node, so that a drain and its end never run at once. */
-  const running = new Map<string, Running>();
+  const running = new Map<string, RunningHook>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
     node.hook !== undefined && !begun.has(requestKey(node, generation));
   const newRequests = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
@@ -96,7 +96,7 @@ function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): stri
  * rollout may request it again when the node is ready, and a lagging controller shows earlier requests.
  */
 function isWithdrawn(
-  { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
+  { view, node: { hook, seq = 0 } }: Pick<RunningHook, "view" | "node">,
   generation: number,
   node: NodeUpdateView,
   isNew: boolean,

@@ -75,7 +75,7 @@ export const kubernetesNode = defineAction({
 /** The planned changes of a dry run, by run, cluster and node: later stages see the node with them. */
 const plannedChanges = new Map<string, readonly NodeChange[] | "deleted">();
 
-interface Work {
+interface NodeWork {
   readonly given: Args;
   readonly context: ActionContext;
   readonly api: KubeApi;
@@ -93,7 +93,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
       hint: "give name: NAME, or each: TARGET in the stage",
     });
   const { api } = await openApi(given, context);
-  const work: Work = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
+  const work: NodeWork = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
   const node = await findNode(work);
   if (node === undefined && (given.absent || given.mayBeMissing)) return resultOf(name, undefined, false);
   if (node === undefined && !given.ready) throw unknownNode(name, api);
@@ -104,12 +104,12 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   return given.absent ? removeNode(work, node as KubeNode) : keepNode(work, node);
 }
 
-function plannedKey({ context, api, name }: Work): string {
+function plannedKey({ context, api, name }: NodeWork): string {
   return `${context.runId} ${api.cluster.server} ${name}`;
 }
 
 /** The node, in a dry run with its planned changes; undefined: the cluster has none of this name. */
-async function findNode(work: Work): Promise<KubeNode | undefined> {
+async function findNode(work: NodeWork): Promise<KubeNode | undefined> {
   const { api, target, dryRun } = work;
   const live = await api.find<KubeNode>(target, NodeShape);
   const before = dryRun ? (plannedChanges.get(plannedKey(work)) ?? []) : [];
@@ -117,7 +117,7 @@ async function findNode(work: Work): Promise<KubeNode | undefined> {
 }
 
 /** Deletes the node's object, after a drain if `drained` is set. */
-async function removeNode(work: Work, node: KubeNode): Promise<EnsureResult> {
+async function removeNode(work: NodeWork, node: KubeNode): Promise<EnsureResult> {
   const { given, context, api, target, name, dryRun } = work;
   const drained = await applyMarks(work, node, {});
   const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
@@ -128,7 +128,7 @@ async function removeNode(work: Work, node: KubeNode): Promise<EnsureResult> {
   return resultOf(name, undefined, fate === "deleted" || drained);
 }
 
-async function keepNode(work: Work, found: KubeNode | undefined): Promise<EnsureResult> {
+async function keepNode(work: NodeWork, found: KubeNode | undefined): Promise<EnsureResult> {
   const { given, context, name, dryRun } = work;
   const { labels, annotations, taints, cordoned, ready } = given;
   const node = found ?? (await awaitNode(work));
@@ -143,7 +143,7 @@ async function keepNode(work: Work, found: KubeNode | undefined): Promise<Ensure
 }
 
 /** Sets the node's labels, annotations, taints and cordon, and drains it if `drained` is set; returns whether anything changed. */
-async function applyMarks(work: Work, node: KubeNode, marks: WantedMarks): Promise<boolean> {
+async function applyMarks(work: NodeWork, node: KubeNode, marks: WantedMarks): Promise<boolean> {
   const { given, api, name } = work;
   if (!given.drained) return patchNode(work, node, marks);
   const drain = new NodeDrain(api, name, given);
@@ -156,7 +156,7 @@ async function applyMarks(work: Work, node: KubeNode, marks: WantedMarks): Promi
 }
 
 /** Patches the node, in a dry run without storing it; returns whether there was a difference. */
-async function patchNode(work: Work, node: KubeNode, wanted: WantedMarks): Promise<boolean> {
+async function patchNode(work: NodeWork, node: KubeNode, wanted: WantedMarks): Promise<boolean> {
   const { api, target, name, context, dryRun } = work;
   let current = node;
   for (let tries = 1; ; tries++) {
@@ -185,7 +185,7 @@ async function patchNode(work: Work, node: KubeNode, wanted: WantedMarks): Promi
 
 /** Evicts the pods that must leave the node; true if there were any. */
 async function evict(
-  { given, context, name, dryRun }: Work,
+  { given, context, name, dryRun }: NodeWork,
   drain: NodeDrain,
   { leaving, staying }: PodChoice,
 ): Promise<boolean> {
@@ -213,7 +213,7 @@ async function evict(
 }
 
 /** Waits until the node is in the cluster. @throws KcoreError KUBERNETES_NODE_UNKNOWN */
-async function awaitNode(work: Work): Promise<KubeNode> {
+async function awaitNode(work: NodeWork): Promise<KubeNode> {
   const { given, context, api, name } = work;
   return pollUntil(
     async () => {
@@ -225,7 +225,7 @@ async function awaitNode(work: Work): Promise<KubeNode> {
   );
 }
 
-async function waitReady(work: Work): Promise<void> {
+async function waitReady(work: NodeWork): Promise<void> {
   const { given, context, name } = work;
   await pollUntil(
     async () => {

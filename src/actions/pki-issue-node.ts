@@ -39,13 +39,13 @@ type Args = z.output<typeof Args>;
 
 /** The certificates of a node; a controller has all three. */
 const certificateKinds = ["node", "controller", "sub-ca"] as const;
-type Kind = (typeof certificateKinds)[number];
+type CertificateKind = (typeof certificateKinds)[number];
 const keyArguments = { node: "nodeKey", controller: "controllerKey", "sub-ca": "subCaKey" } as const;
 const outputNames = { node: "nodeCert", controller: "controllerCert", "sub-ca": "subCaCert" } as const;
 
 /** A certificate that the node needs, and the present one if it is kept. */
 interface WantedCertificate {
-  readonly kind: Kind;
+  readonly kind: CertificateKind;
   readonly spki: string;
   readonly signature: string;
   readonly file: string;
@@ -74,7 +74,7 @@ export const pkiIssueNode = defineAction({
     const now = Date.now();
     const authority = await openOnce("authority", folder, context);
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
-    const issued = new Map<Kind, string>();
+    const issued = new Map<CertificateKind, string>();
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
       const pem = await issueCertificate(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
@@ -147,7 +147,7 @@ async function examineCertificates(args: Args, node: NodeEntry, context: ActionC
   const operator = firstCertificate(await readText(join(folder, "kctl.crt")));
   const { cluster } = identityOf(operator, "client");
   const now = Date.now();
-  const reasonOf = async (kind: Kind, pem: string, spki: string): Promise<string | undefined> =>
+  const reasonOf = async (kind: CertificateKind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
       ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: namesOf(hostsOf(args, node)) })
       : (renewalReason(pem, {

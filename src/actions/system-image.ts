@@ -42,17 +42,17 @@ export const systemImage = defineAction({
   endsAtStop: true,
 });
 
-type Given = z.output<typeof args>;
+type ImageArgs = z.output<typeof args>;
 
 function cacheOf({ home }: ActionContext): string {
   return join(home, "cache", "system");
 }
 
-function debianOf({ suite, mirror, kernel, packages, encrypted }: Given) {
+function debianOf({ suite, mirror, kernel, packages, encrypted }: ImageArgs) {
   return { suite, mirror, kernel, packages: encrypted ? [...packages, ...unlockPackages] : packages };
 }
 
-async function build(given: Given, context: ActionContext): Promise<ActionResult> {
+async function build(given: ImageArgs, context: ActionContext): Promise<ActionResult> {
   const { project, note, signal } = context;
   const { file } = given;
   const image =

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { KubeCluster } from "./kubeconfig.ts";
 import { clipText } from "./clip.ts";
 import { pageShape } from "./objects.ts";
-import { overflowError, KubeRefusal, Status, unreachableError } from "./refusals.ts";
+import { overflowError, KubeRefusal, KubeStatus, unreachableError } from "./refusals.ts";
 import { apiPath, type ApiCall, type ApiTarget } from "./target.ts";
 
 /** The most milliseconds without a byte. */
@@ -67,7 +67,7 @@ export class KubeApi {
         query: { ...query, limit: String(PAGE_SIZE), ...(token !== "" && { continue: token }) },
         shape: pageShape(shape, PAGE_SIZE),
       };
-      const page: Page<Item> = await this.#send<Page<Item>>(apiPath(target), call, { target, read });
+      const page: ListPage<Item> = await this.#send<ListPage<Item>>(apiPath(target), call, { target, read });
       for (const item of page.items ?? []) items.push(item);
       token = page.metadata?.continue || undefined;
       if (token === undefined) return items;
@@ -127,7 +127,7 @@ export class KubeApi {
   }
 }
 
-interface Page<Item> {
+interface ListPage<Item> {
   readonly items?: readonly Item[] | null;
   readonly metadata?: { readonly continue?: string };
 }
@@ -151,9 +151,9 @@ async function readBody(reply: IncomingMessage, server: string): Promise<string>
 }
 
 /** The server's Status of a refusal, or one made of the answer of a proxy before the server. */
-function refusalStatus(code: number, text: string): Status {
+function refusalStatus(code: number, text: string): KubeStatus {
   try {
-    const found = Status.safeParse(JSON.parse(text));
+    const found = KubeStatus.safeParse(JSON.parse(text));
     if (found.success) return { ...found.data, code };
   } catch {
     // No JSON: a proxy's page.

@@ -4,7 +4,7 @@ import { clipText, clipLines } from "./clip.ts";
 import { describeTarget, type ApiCall, type ApiTarget } from "./target.ts";
 
 /** An API server's answer to a request that it does not carry out (meta/v1 Status). */
-export const Status = z.looseObject({
+export const KubeStatus = z.looseObject({
   code: z.number().default(0),
   message: z.string().default(""),
   reason: z.string().optional(),
@@ -22,7 +22,7 @@ export const Status = z.looseObject({
     })
     .nullish(),
 });
-export type Status = z.output<typeof Status>;
+export type KubeStatus = z.output<typeof KubeStatus>;
 
 interface KubeRequest {
   readonly server: string;
@@ -33,16 +33,16 @@ interface KubeRequest {
 /** The API server understood the request and refused it. */
 export class KubeRefusal extends KcoreError {
   readonly status: number;
-  readonly answer: Status;
+  readonly answer: KubeStatus;
 
-  constructor(given: Status, request: KubeRequest) {
+  constructor(given: KubeStatus, request: KubeRequest) {
     const answer = { ...given, message: clipText(given.message) };
     super(refusalProblem(answer, request), { exitCode: exitCodes.failed });
     this.status = answer.code;
     this.answer = answer;
   }
 
-  get causes(): NonNullable<NonNullable<Status["details"]>["causes"]> {
+  get causes(): NonNullable<NonNullable<KubeStatus["details"]>["causes"]> {
     return this.answer.details?.causes ?? [];
   }
 }
@@ -93,7 +93,7 @@ export function overflowError(server: string, what: string): KcoreError {
   );
 }
 
-function refusalProblem(answer: Status, { server, verb, target }: KubeRequest): Problem {
+function refusalProblem(answer: KubeStatus, { server, verb, target }: KubeRequest): Problem {
   const what = target ? describeTarget(target) : "the API";
   switch (answer.code) {
     case 401:
@@ -119,7 +119,7 @@ function refusalProblem(answer: Status, { server, verb, target }: KubeRequest): 
 }
 
 /** The problem of fields that other field managers own. */
-function conflict({ details }: Status, what: string): Problem {
+function conflict({ details }: KubeStatus, what: string): Problem {
   const owners = new Map<string, string[]>();
   for (const { reason, message, field = "" } of details?.causes ?? [])
     if (reason === "FieldManagerConflict") {

@@ -6,7 +6,7 @@ import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { checkLayout } from "#engine/layout/check-layout.ts";
 import type { NixSource } from "#engine/layout/evaluate-layout.ts";
 import type { Layout, Path } from "#engine/layout/layout-schema.ts";
-import { refusal } from "#engine/layout/reasons.ts";
+import { withReason } from "#engine/layout/reasons.ts";
 import type { DiskLayoutSchema } from "./manifest-schemas.ts";
 
 /** A `DiskLayout`: a node, and a layout, or the Nix text or file that becomes one. */
@@ -24,7 +24,7 @@ export function wantedLayout(
   problems: Problems,
 ): WantedLayout {
   const place = (path: Path): SourcePosition => placeOf(node, ["spec", ...path]);
-  const refuse = (problem: Problem): void => problems.add(refusal(problem));
+  const refuse = (problem: Problem): void => problems.add(withReason(problem));
   const given = layoutKeys.filter((form) => spec[form] !== undefined);
   if (given.length !== 1)
     refuse({

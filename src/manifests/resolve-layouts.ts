@@ -1,5 +1,5 @@
 import { layoutFromNix } from "#engine/layout/evaluate-layout.ts";
-import { refusal } from "#engine/layout/reasons.ts";
+import { withReason } from "#engine/layout/reasons.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Manifest } from "./read-manifests.ts";
 
@@ -22,6 +22,6 @@ export async function resolveLayouts(manifests: readonly Manifest[]): Promise<re
       problems.push(...error.problems);
     }
   }
-  if (problems.length > 0) throw new KcoreError(problems.map((problem) => refusal(problem)));
+  if (problems.length > 0) throw new KcoreError(problems.map((problem) => withReason(problem)));
   return resolved;
 }

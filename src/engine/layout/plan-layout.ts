@@ -5,7 +5,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { findDisk, pinDisk } from "./named-disks.ts";
 import { sizeInBytes } from "./check-layout.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
-import { refusal, type LayoutRefusal } from "./reasons.ts";
+import { withReason, type LayoutRefusal } from "./reasons.ts";
 
 const MiB = 1024 ** 2;
 
@@ -60,7 +60,7 @@ export function planLayout(
   inventory: DiskInventory,
 ): LayoutPlan {
   const refusals: LayoutRefusal[] = [];
-  const refuse = (problem: Problem, disk?: string): void => void refusals.push(refusal(problem, disk));
+  const refuse = (problem: Problem, disk?: string): void => void refusals.push(withReason(problem, disk));
   const { mode } = inventory;
   if (mode !== undefined && mode !== "controller-managed")
     refuse({
@@ -110,7 +110,7 @@ export function withRefusals(
     // A step is called by the disk of the layout: partition[fast], filesystem[fast/home].
     const disk = plan.disks.find(({ name }) => step.includes(`[${name}]`) || step.includes(`[${name}/`));
     const code = disk && problem.code === "DISK_IN_USE" ? codeOfUse(disk, inventory) : problem.code;
-    return refusal({ ...problem, code }, disk?.name);
+    return withReason({ ...problem, code }, disk?.name);
   });
   return withVerdicts({ ...plan, refusals: [...plan.refusals, ...refusals] });
 }

@@ -32,7 +32,7 @@ export interface LayoutRefusal extends Problem {
 }
 
 /** A problem with the forerunner's word for it. */
-export function refusal(problem: Problem, disk?: string): LayoutRefusal {
+export function withReason(problem: Problem, disk?: string): LayoutRefusal {
   const reason = (reasons as Partial<Record<ErrorCode, Reason>>)[problem.code];
   return { ...problem, ...(reason && { reason }), ...(disk !== undefined && { disk }) };
 }
