@@ -65,7 +65,12 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   const own = endpointOf(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const rejoin = othersInRoster(node, args.port, context);
-  const { join, found } = await decideBeginning(node, own, { cluster, context, rejoin, foundAgain: args.foundAgain === true });
+  const { join, found } = await decideBeginning(node, own, {
+    cluster,
+    context,
+    rejoin,
+    foundAgain: args.foundAgain === true,
+  });
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();

@@ -11,7 +11,15 @@ import { firstCertificate } from "#pki/chain.ts";
 import { addController, type Context } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { askingOf, endpointsFor, isController, nodeOf, noteFounded, openContext, contextHomeOf } from "./cluster-context.ts";
+import {
+  askingOf,
+  endpointsFor,
+  isController,
+  nodeOf,
+  noteFounded,
+  openContext,
+  contextHomeOf,
+} from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),

@@ -41,7 +41,8 @@ export function createHookRunner(ports: HookPorts) {
   const running = new Map<string, RunningHook>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
     node.hook !== undefined && !begun.has(requestKey(node, generation));
-  const newRequests = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
+  const newRequests = (view: UpdateView): readonly NodeUpdateView[] =>
+    view.nodeStatus.filter((node) => isNew(node, view));
   const begin = (view: UpdateView, node: NodeUpdateView): void => {
     const key = requestKey(node, view.generation);
     const stop = new AbortController();

@@ -190,7 +190,8 @@ async function evict(
   { leaving, staying }: PodChoice,
 ): Promise<boolean> {
   const { signal, note, warn } = context;
-  if (staying.length > 0) note(`stay on ${name}: ${firstNames(staying.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
+  if (staying.length > 0)
+    note(`stay on ${name}: ${firstNames(staying.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
   if (leaving.length === 0) return false;
   note(`${dryRun ? "would evict" : "evicts"} from ${name}: ${firstNames(leaving.map(podName))}`);
   if (dryRun) {

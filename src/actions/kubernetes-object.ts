@@ -239,7 +239,10 @@ function isKindUnknown(error: unknown): boolean {
 
 function titleIn({ kind, metadata }: KubeObject, target: ApiTarget | undefined): string {
   const { namespace, name } = target ?? metadata;
-  return objectTitle({ kind, metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) } });
+  return objectTitle({
+    kind,
+    metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) },
+  });
 }
 
 function waitConditionOf({ condition, status, field, value }: z.output<typeof Wait>): WaitCondition | undefined {
@@ -248,7 +251,10 @@ function waitConditionOf({ condition, status, field, value }: z.output<typeof Wa
 }
 
 /** The objects of the manifest, file or template. @throws KcoreError at their places */
-function manifestsOf({ manifest, file, template, vars }: Args, { project, trust }: ActionContext): readonly WantedObject[] {
+function manifestsOf(
+  { manifest, file, template, vars }: Args,
+  { project, trust }: ActionContext,
+): readonly WantedObject[] {
   const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
   if (template !== undefined) {
     const text = openTemplates(foldersOf("templates", places)).render(template, vars);

@@ -70,7 +70,11 @@ async function execute(given: Args, context: ActionContext): Promise<ActionResul
   if (code === 0)
     return {
       changed: !readOnly,
-      outputs: { rc: 0, stdout: lastLines(stdout, RESULT_LENGTH).replace(/\n$/, ""), stderr: lastLines(stderr, RESULT_LENGTH) },
+      outputs: {
+        rc: 0,
+        stdout: lastLines(stdout, RESULT_LENGTH).replace(/\n$/, ""),
+        stderr: lastLines(stderr, RESULT_LENGTH),
+      },
     };
   if (stopped)
     throw new KcoreError({

@@ -77,7 +77,11 @@ export const pkiIssueNode = defineAction({
     const issued = new Map<CertificateKind, string>();
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
-      const pem = await issueCertificate(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
+      const pem = await issueCertificate(
+        item,
+        { challenge, signature: item.signature },
+        { args, node, folder, context, now },
+      );
       // Before the file is replaced: only the former certificate says which endpoint was this controller's.
       if (item.kind === "controller") await followController(node, context);
       await makeFolder(dirname(item.file), { mode: 0o700 });

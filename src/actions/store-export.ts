@@ -29,7 +29,10 @@ export const storeExport = defineAction({
   plan: exportToCache,
 });
 
-async function exportToCache({ path }: z.output<typeof args>, { home, signal, note }: ActionContext): Promise<ActionResult> {
+async function exportToCache(
+  { path }: z.output<typeof args>,
+  { home, signal, note }: ActionContext,
+): Promise<ActionResult> {
   const options = { cache: join(home, "cache", "closures"), signal };
   const outputs = await exportClosure({ path, note, ...options });
   for (const { path: one, file } of outputs.source)

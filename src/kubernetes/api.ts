@@ -106,7 +106,9 @@ export class KubeApi {
       },
       resolve,
     );
-    request.once("error", reject).setTimeout(SILENCE_LIMIT, () => request.destroy(new Error(`silent for ${SILENCE_LIMIT / 1000} s`)));
+    request
+      .once("error", reject)
+      .setTimeout(SILENCE_LIMIT, () => request.destroy(new Error(`silent for ${SILENCE_LIMIT / 1000} s`)));
     const late = setTimeout(
       () => request.destroy(overflowError(server, `an answer for more than ${ANSWER_LIMIT / 1000} s`)),
       ANSWER_LIMIT,

@@ -120,7 +120,12 @@ export async function awaitGone(api: KubeApi, target: ApiTarget, title: string, 
 }
 
 /** Waits until the object meets the condition. @throws KcoreError KUBERNETES_NOT_READY */
-export async function awaitObject(api: KubeApi, target: ApiTarget, awaited: WaitCondition, limits: Limits): Promise<void> {
+export async function awaitObject(
+  api: KubeApi,
+  target: ApiTarget,
+  awaited: WaitCondition,
+  limits: Limits,
+): Promise<void> {
   await pollUntil(
     async () => {
       const live = await api.find<KubeObject>(target, ObjectShape);

@@ -29,7 +29,10 @@ export function missingOf(object: KubeObject, awaited: WaitCondition): string | 
   return `${awaited.condition} is ${clipText(String(found.status))}${why === "" ? "" : ` (${clipText(why)})`}`;
 }
 
-function missingField(object: KubeObject, { field, value }: Extract<WaitCondition, { field: string }>): string | undefined {
+function missingField(
+  object: KubeObject,
+  { field, value }: Extract<WaitCondition, { field: string }>,
+): string | undefined {
   let found: unknown = object;
   for (const key of field.split("."))
     found = typeof found === "object" && found !== null ? (found as Record<string, unknown>)[key] : undefined;

@@ -12,7 +12,10 @@ export interface ClusterAccess {
 }
 
 /** `kubeconfig`: its JSON; `folder`: where its relative paths begin. @throws the library's own errors, also from `requestOptions` */
-export function openAccess(kubeconfig: string, { folder, context }: { folder: string; context: string }): ClusterAccess {
+export function openAccess(
+  kubeconfig: string,
+  { folder, context }: { folder: string; context: string },
+): ClusterAccess {
   const config = new KubeConfig();
   config.loadFromString(kubeconfig);
   config.makePathsAbsolute(folder);

@@ -226,7 +226,10 @@ function chooseContext(config: Kubeconfig, node: SourceNode, wanted: string | un
 }
 
 /** A kubeconfig given as text may come from a node: it must name no program, no file of the bastion and no proxy. */
-function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<typeof chooseContext>, node: SourceNode): void {
+function refuseForeign(
+  { cluster, clusterPath, user, userPath }: ReturnType<typeof chooseContext>,
+  node: SourceNode,
+): void {
   const given = [
     [cluster, clusterPath, [...clusterFiles, "proxy-url"]],
     [user, userPath, ["exec", "auth-provider", ...userFiles]],

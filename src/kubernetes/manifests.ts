@@ -47,7 +47,11 @@ export interface WantedObject {
 const List = z.looseObject({ kind: z.literal("List"), items: z.array(z.unknown()) });
 
 /** The objects of a text with one or more YAML documents; a `kind: List` gives its items. @throws KcoreError with every problem, at its place */
-export function readObjects(name: string, text: string | Uint8Array, { conceal = false } = {}): readonly WantedObject[] {
+export function readObjects(
+  name: string,
+  text: string | Uint8Array,
+  { conceal = false } = {},
+): readonly WantedObject[] {
   const problems: Problem[] = [];
   const wanted = attempt(problems, () => parseDocuments(name, text))?.flatMap((node) =>
     itemsOf(node).flatMap((item) => {

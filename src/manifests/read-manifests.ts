@@ -41,7 +41,11 @@ export function readManifests(file: string, text: string | Uint8Array): readonly
   const problems = new Problems();
   const documents = parseDocuments(file, text);
   if (documents.length === 0)
-    problems.add({ code: "MANIFEST_EMPTY", message: `${file} holds no manifest`, hint: `kinds: ${manifestKinds.join(", ")}` });
+    problems.add({
+      code: "MANIFEST_EMPTY",
+      message: `${file} holds no manifest`,
+      hint: `kinds: ${manifestKinds.join(", ")}`,
+    });
   const manifests = documents.map((document) => readOne(document, problems));
   refuseTwice(manifests, problems);
   problems.throwIfAny();

@@ -91,7 +91,11 @@ function tellAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): P
 }
 
 /** A hook that cannot run at all has failed, with the reason: the rollout must not wait for it. */
-async function runAsked(options: HookRunnerOptions, folder: string, { view, node, signal }: HookRequest): Promise<HookEnd> {
+async function runAsked(
+  options: HookRunnerOptions,
+  folder: string,
+  { view, node, signal }: HookRequest,
+): Promise<HookEnd> {
   try {
     const spec = signedSpec(options, view);
     const hook = bastionHooks(spec).find(({ name }) => name === node.hook);

@@ -118,7 +118,9 @@ class Reader {
     const knownFields = Object.entries(fields).filter(([key, one]) => keys.has(key) && one !== null);
     this.refuseRest(Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.has(key))), path);
     // disko's own default for mountOptions is left out.
-    const withoutDefaults = knownFields.filter(([key, one]) => key !== "mountOptions" || JSON.stringify(one) !== '["defaults"]');
+    const withoutDefaults = knownFields.filter(
+      ([key, one]) => key !== "mountOptions" || JSON.stringify(one) !== '["defaults"]',
+    );
     return { type, ...Object.fromEntries(withoutDefaults) };
   }
 

@@ -129,7 +129,9 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChang
     }),
     assign({ k_env: exportLines(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
-    ...(earlierChanges ? [assign({ k_folder_made: earlierChanges.isFolderMade ? "1" : "", k_made: earlierChanges.made.join(" ") })] : []),
+    ...(earlierChanges
+      ? [assign({ k_folder_made: earlierChanges.isFolderMade ? "1" : "", k_made: earlierChanges.made.join(" ") })]
+      : []),
   ];
   if (secrets.size > 0) {
     const revealed = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");

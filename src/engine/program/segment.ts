@@ -65,7 +65,9 @@ function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly h
   return [
     shippedText("files"),
     ...(isDry ? [shippedText("foresee")] : []),
-    ...(hasTrials ? [extraFunction("k_remove_trial"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
+    ...(hasTrials
+      ? [extraFunction("k_remove_trial"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`]
+      : []),
   ].join("\n");
 }
 

@@ -64,7 +64,10 @@ export class SimAttendant {
     });
   }
 
-  #carryOut({ view, node, signal }: HookRequest, after: (ms: number, run: () => void) => void): ReturnType<HookPorts["run"]> {
+  #carryOut(
+    { view, node, signal }: HookRequest,
+    after: (ms: number, run: () => void) => void,
+  ): ReturnType<HookPorts["run"]> {
     const { random, swarm, isHealed, hooks } = this.#world;
     const { id, hook = "", seq = 0 } = node;
     const { generation, owner } = view;

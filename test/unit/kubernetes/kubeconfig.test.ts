@@ -73,9 +73,9 @@ describe("a kubeconfig", () => {
       }
     }
     const text = kubeconfig.replace('6443/" }', '6443/", certificate-authority: /etc/hostname }');
-    expect((await rejectionOf(openKubeCluster({ kubeconfig: secret(text), project: "/", home: "/" }))).message).to.include(
-      "“certificate-authority”",
-    );
+    expect(
+      (await rejectionOf(openKubeCluster({ kubeconfig: secret(text), project: "/", home: "/" }))).message,
+    ).to.include("“certificate-authority”");
   });
 
   it("S6: a text without a line break is a text, and a path with one is no text: their types tell", async () => {

@@ -172,8 +172,9 @@ describe("what a step stands on in a dry run", () => {
     const isFolderMade = (...written: readonly Written[]): boolean => {
       const dependencies = new DryRunDependencies();
       return (
-        written.map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isFolderMade).at(-1) ??
-        false
+        written
+          .map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isFolderMade)
+          .at(-1) ?? false
       );
     };
     expect(isFolderMade(folder("/srv/a"), file("/srv/a/b"))).to.equal(true);
