@@ -6,7 +6,7 @@ import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts"
 
 /** Seconds between two attempts. */
 const PAUSE = 1;
-/** Seconds that one attempt may take. */
+/** Seconds that an attempt may take. */
 const ATTEMPT_LIMIT = 3;
 
 /** `address:port`, an IPv6 address in brackets. */

@@ -404,9 +404,9 @@ k_remove_here() {
   find . -mindepth 1 -maxdepth 1 ! -type d -exec rm -f -- {} + && find . -mindepth 1 -maxdepth 1 -type d -exec rmdir -- {} +
 }
 
-# mend_tree PATH OWNER: mends everything beneath PATH. The caller defines `mend FIND_WORD...`, which mends each
-# difference that find(1) finds with these words, and `differing FOLDER FIND_WORD...`, which finds the differing files
-# that lie directly in a folder.
+# mend_tree PATH OWNER: mends everything beneath PATH. The caller defines two functions: `mend FIND_WORD...` mends each
+# difference that find(1) finds with these words. `differing FOLDER FIND_WORD...` finds the differing files that lie directly
+# in a folder.
 mend_tree() {
   (
     k_enter "$1" "$2"

@@ -27,7 +27,7 @@ trap 'exit 1' HUP TERM PIPE
 s_say saving
 mkdir -p "$K_TMP" || exit 1
 
-# s_find NAME: s_name = the disk's name in sysfs, empty for an unknown name; s_why = why a known name means no one disk.
+# s_find NAME: s_name = the disk's name in sysfs, empty for an unknown name; s_why = the reason if several disks have the name.
 s_find() {
   s_name= s_why=
   s_found=$(

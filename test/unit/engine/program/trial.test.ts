@@ -197,7 +197,7 @@ k_remove_trial`;
     ] as const;
     const text = segmentOf(plans);
     expect(text.match(/^rk_\w+=.*$/gm)?.map((line) => line.replace(/.*=/, ""))).to.deep.equal(["-", "-", "90", "5"]);
-    expect(text).to.contain("\nk_go\nk_untried\n");
+    expect(text).to.contain("\nk_go\nk_revert_unconfirmed\n");
     expect(segmentOf(plans, { ended: new Map(), dependencies: new Map() })).to.not.contain("k_revert_unconfirmed");
     expect(segmentOf(plans.slice(0, 1))).to.not.contain("k_revert_unconfirmed");
   });
