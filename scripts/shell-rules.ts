@@ -30,7 +30,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
   { code: "SC2086", line: /set -- .*\$|\$\(echo \$|printf '%s\\n' \$flags|dd \$k_size/, why: "the words of a line" },
   {
     code: "SC2086",
-    line: /\bk_(?:need|ask|sight|sight_links|sight_data|holds|want) .*\$|\$k_(?:more|moresums) 2>|\$k_provable$/,
+    line: /\bk_(?:need|ask|gather_evidence|check_links|add_evidence|holds|want) .*\$|\$k_(?:more|moresums) 2>|\$k_provable$/,
     why: "lists of keys, hashes and paths of plain characters (compile-step.ts, batch.ts)",
   },
   {

@@ -5,19 +5,19 @@ import { issueForeign, openForeignCa, type ForeignLeaf } from "#pki/foreign-ca.t
 import type { KeyProof } from "#pki/issue.ts";
 import { onceARun } from "./once-a-run.ts";
 
-/** A certificate, and its last day as `2026-11-25`. */
-export interface Issued {
+/** A certificate in PEM, and its last day as `2026-11-25`. */
+export interface IssuedCertificate {
   readonly certificate: string;
   readonly until: string;
 }
 
-/** Issues a certificate of a CA that pki.createAuthority made; asks for the passphrase once a run. @throws KcoreError */
+/** Issues a certificate of a CA that pki.createAuthority made; asks for the CA's passphrase once a run. @throws KcoreError as `openForeignCa` and `issueForeign` */
 export async function issueOfAuthority(
   authority: string,
   leaf: ForeignLeaf,
   proof: KeyProof,
   context: ActionContext,
-): Promise<Issued> {
+): Promise<IssuedCertificate> {
   const ca = await onceARun(`${context.home} ${authority}`, context, async () =>
     openForeignCa(context.home, authority, await context.passphrase()),
   );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { askFirst } from "#api/ask.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-place.ts";
+import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -10,7 +10,10 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-/** A node that takes over a machine discards the keys and controller state of its former ids: the cluster must have removed those ids. */
+/**
+ * Refuses a node that takes over a machine, if the cluster still has a former id of it: such a node discards the keys and controller state
+ * of its former ids.
+ */
 export const clusterCheckRemoved = defineAction({
   name: "cluster.checkRemoved",
   summary: "Refuses a node if the cluster still has one of its formerIds, as a node or a controller.",

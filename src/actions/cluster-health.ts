@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, checkClock, hostsOfRoster, isController, noteFounded, openContext } from "./cluster-place.ts";
+import { askingOf, checkClock, hostsOfRoster, isController, noteFounded, openContext } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
@@ -31,15 +31,15 @@ interface ControllerFinding {
 }
 
 /**
- * Checks that every controller that the context knows answers and is in step with its peers. No controller yet is
- * healthy; endpoints on nodes that this run itself deploys are checked but not required.
+ * Checks that every controller that the context knows answers and is in step with its peers. A context without controllers
+ * is healthy. Controllers on nodes that this run deploys are checked but not required.
  */
 export const clusterHealth = defineAction({
   name: "cluster.health",
   summary: "Checks that every controller the context knows answers and replicates.",
   outputs: ["controllers", "healthy"],
   args: Args,
-  // The answering controllers are unknown, so no node is required to reach them.
+  // Without the check no controller is known to answer, so no node has to reach one.
   leftOut: { healthy: false, controllers: [] },
   async run(args, context) {
     const cluster = await openContext(context);
@@ -63,13 +63,13 @@ function hasExpired({ cert }: Context): boolean {
 }
 
 async function checkHealth(args: Args, cluster: Context, context: ActionContext): Promise<ActionResult> {
-  let findings: Awaited<ReturnType<typeof lookAtAll>> = [];
+  let findings: Awaited<ReturnType<typeof checkControllers>> = [];
   // Controllers that were just written to, or restarted, may lag for a moment; one that is down is reported at once.
-  const look = async (): Promise<boolean> => {
-    findings = await lookAtAll(args, cluster, context);
+  const isSettled = async (): Promise<boolean> => {
+    findings = await checkControllers(args, cluster, context);
     return !findings.some(isSettling) || findings.some(isDown);
   };
-  await poll(look, { everyMs: 500, limitMs: args.settle * 1000, signal: context.signal });
+  await poll(isSettled, { everyMs: 500, limitMs: args.settle * 1000, signal: context.signal });
   const problems = findings.filter(({ required }) => required).flatMap((finding) => finding.problems);
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: 1 });
   if (!findings.some((finding) => finding.problems.length === 0)) refuseWithoutFounder(context);
@@ -87,7 +87,10 @@ async function checkHealth(args: Args, cluster: Context, context: ActionContext)
   return { changed: false, outputs: { healthy: true, controllers } };
 }
 
-/** Stops the run: the remaining nodes could only wait for the failed controller. A dry run goes on, to show the obstacles of the remaining nodes. */
+/**
+ * Stops the run if a node that was to be a controller has failed: the remaining nodes could only wait for it. A dry run goes on, to show
+ * the obstacles of the remaining nodes.
+ */
 function refuseWithoutFounder({ ended, nodes, targets, dryRun }: ActionContext): void {
   const [failed] = [...ended].filter(([name, { outcome }]) => {
     const node = nodes.get(name);
@@ -113,7 +116,7 @@ function isDown({ required, answers }: ControllerFinding): boolean {
   return required && !answers;
 }
 
-async function lookAtAll(
+async function checkControllers(
   { timeout }: Args,
   cluster: Context,
   context: ActionContext,
@@ -138,9 +141,9 @@ async function lookAtAll(
   return findings;
 }
 
-const regardless = "--skip-health goes on regardless, and is recorded";
+const skipHint = "--skip-health goes on regardless, and is recorded";
 
-/** The faults of one controller; empty when it is healthy. Peers that this run deploys are left out. */
+/** Whether one controller answers, and its problems; none if it is healthy. Peers that this run deploys may be out of step. */
 async function checkController(
   endpoint: string,
   cluster: Context,
@@ -151,7 +154,7 @@ async function checkController(
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,
-    hint: `its log says more: journalctl -u kcore-controller; ${regardless}`,
+    hint: `its log says more: journalctl -u kcore-controller; ${skipHint}`,
   });
   const asking = { ...askingOf(cluster, context, [endpoint]), timeoutMs: timeout * 1000 };
   try {
@@ -167,7 +170,7 @@ async function checkController(
     if (error instanceof KcoreError) {
       const problems = error.problems.map(({ hint, ...problem }) => ({
         ...problem,
-        hint: hint === undefined ? regardless : `${hint}; ${regardless}`,
+        hint: hint === undefined ? skipHint : `${hint}; ${skipHint}`,
       }));
       return { answers: false, problems };
     }

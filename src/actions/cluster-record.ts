@@ -8,7 +8,7 @@ import { defineAction, type ActionContext, type ActionResult } from "#engine/orc
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { readText } from "#base/file.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/issued.ts";
-import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-place.ts";
+import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -25,8 +25,8 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /**
- * Records in the cluster the certificates that the bastion issued to a node, and the roster's settings of the node.
- * So every controller knows the node's keys (S-10).
+ * Records in the cluster the certificates that the bastion issued to a node, the operator's certificate, and the roster's
+ * settings of the node. So every controller knows the node's keys (S-10).
  */
 export const clusterRecord = defineAction({
   name: "cluster.record",
@@ -35,11 +35,11 @@ export const clusterRecord = defineAction({
   args: Args,
   async run(args, context) {
     const patience = { everyMs: 250, limitMs: args.timeout * 1000, signal: context.signal };
-    return retry(() => record(args, context, tell), { ...patience, mayHelp: isNotUpYet });
+    return retry(() => record(args, context, recordEntries), { ...patience, mayHelp: isNotUpYet });
   },
   async plan(args, context) {
     try {
-      return await record(args, context, isNews);
+      return await record(args, context, compareEntries);
     } catch (error) {
       // This run may still deploy the controller that would record it.
       if (isNotUpYet(error)) return "unknown";
@@ -48,13 +48,13 @@ export const clusterRecord = defineAction({
   },
 });
 
-/** Records entries at a controller, or finds out whether any of them is new. */
-type Telling = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
+/** Records entries at a controller, or only compares; returns whether any of them is new. */
+type Recording = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
 
 async function record(
   { node: name, issued, port }: Args,
   context: ActionContext,
-  telling: Telling,
+  recording: Recording,
 ): Promise<ActionResult> {
   const node = nodeOf("cluster.record", name, context);
   const cluster = await openContext(context);
@@ -66,18 +66,18 @@ async function record(
   ];
   const entries = texts.flatMap((pem) => (pem === undefined ? [] : (inventoryEntry(pem) ?? [])));
   const endpoints = othersFirst(node, port, cluster, context);
-  const changed = await askFirst(askingOf(cluster, context, endpoints), (client) => telling(client, node, entries));
+  const changed = await askFirst(askingOf(cluster, context, endpoints), (client) => recording(client, node, entries));
   return { changed, outputs: {} };
 }
 
-const tell: Telling = async (client, node, entries) => {
+const recordEntries: Recording = async (client, node, entries) => {
   const results: string[] = [];
   for (const entry of entries) results.push((await client.call("recordCertificate", entry)).result);
   results.push((await client.call("setExpected", expectationOf(node), { id: node.id })).result);
   return results.some((result) => result !== "unchanged");
 };
 
-const isNews: Telling = async (client, node, entries) => {
+const compareEntries: Recording = async (client, node, entries) => {
   await refuseRemoved(client, node);
   const { certificates } = await client.call("listCertificates", {});
   const known = new Set(certificates.map(({ serial }) => serial));
@@ -88,7 +88,7 @@ const isNews: Telling = async (client, node, entries) => {
   return !isDeepStrictEqual(expected, expectationOf(node));
 };
 
-/** @throws ApiRefusal NODE_REMOVED */
+/** @throws ApiRefusal NODE_REMOVED if the cluster has removed the node */
 async function refuseRemoved(client: ApiClient, { id }: NodeEntry): Promise<void> {
   await client.call("getNode", {}, { id }).catch((error: unknown) => {
     if (!(error instanceof ApiRefusal) || error.reason !== "NODE_UNKNOWN") throw error;

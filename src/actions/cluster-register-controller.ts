@@ -20,7 +20,7 @@ import {
   noteFounded,
   openContext,
   wasFounded,
-} from "./cluster-place.ts";
+} from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -37,35 +37,40 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-/** How a controller begins: it founds the cluster, or it joins controllers that know it already. */
+/** How a controller begins: it founds the cluster, goes on with its state, or joins controllers that know it already. */
 interface Beginning {
-  /** `host:port`; empty: it is the founder. */
+  /** Endpoints to join; empty: the controller founds the cluster, or goes on with the state that it has. */
   readonly join: readonly string[];
-  /** Whether the controller may begin with an empty state: the cluster was never founded. */
+  /** Whether the controller may begin with an empty state: the cluster was never founded, or `foundAgain` is set. */
   readonly found: boolean;
 }
 
 /**
- * Has a controller registered by one that is in the cluster already, before the new one starts (docs/replication.md, Coming and going).
- * Gives its first configuration. The first of a cluster founds it, once: no controller is there that could register it.
+ * Has a controller of the cluster register a new one before it starts (docs/replication.md, Coming and going), and gives the new one's
+ * first configuration. The first controller founds the cluster, once: no other one could register it.
  */
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
   summary: "Has a new controller registered by one of the cluster before it starts; tells whom it is to join.",
   outputs: ["advertise", "bootstrap", "found", "founds", "join", "joinKeys", "rejoin"],
   args: Args,
-  run: (args, context) => begin(args, context, true),
-  plan: (args, context) => begin(args, context, false),
+  run: (args, context) => register(args, context, true),
+  plan: (args, context) => register(args, context, false),
 });
 
-async function begin(args: Args, context: ActionContext, write: boolean) {
+async function register(args: Args, context: ActionContext, write: boolean) {
   const node = nodeOf("cluster.registerController", args.node, context);
   if (!isController(node)) return { changed: false, outputs: { founds: false, join: [], joinKeys: {}, advertise: "" } };
   const cluster = await openContext(context);
   const own = endpointOf(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const rejoin = othersInRoster(node, args.port, context);
-  const { join, found } = await decide(node, own, { cluster, context, rejoin, foundAgain: args.foundAgain === true });
+  const { join, found } = await decideBeginning(node, own, {
+    cluster,
+    context,
+    rejoin,
+    foundAgain: args.foundAgain === true,
+  });
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
@@ -83,7 +88,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
     changed = result !== "unchanged";
     if (changed && write) context.note(`${node.name} is registered as a controller in ${node.dc}`);
   } catch (error) {
-    if (join.length > 0 || !areAway(error)) throw error instanceof KcoreError ? sponsorless(node, error) : error;
+    if (join.length > 0 || !areAway(error)) throw error instanceof KcoreError ? sponsorMissing(node, error) : error;
     context.note(
       found
         ? `${node.name} founds the cluster ${cluster.name}`
@@ -102,7 +107,10 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   return { changed, outputs: { founds, join, joinKeys, advertise: own, ...founding } };
 }
 
-/** By endpoint, the key of the certificate that this machine issued for that host: the joiner accepts no other key there. */
+/**
+ * By endpoint, the key of the certificate that this machine issued for that host: the joiner accepts no other key there. An endpoint whose
+ * certificate another machine issued is left out.
+ */
 async function keysAt(
   join: readonly string[],
   registered: ReadonlySet<string>,
@@ -120,10 +128,11 @@ async function keysAt(
 }
 
 /**
- * Decides which controllers a new one joins: those in its roster entry, else those before it in the context. The answer stays
- * the same when more controllers come later, so that a second run changes nothing. Only a cluster that was never seen is founded.
+ * Decides how a controller begins. A new one joins the controllers in its roster entry, else those before it in the context. The answer
+ * stays the same when more controllers come later, so a second run changes nothing. A cluster is founded only if it never was, or with
+ * `foundAgain` if no other controller answers.
  */
-async function decide(
+async function decideBeginning(
   node: NodeEntry,
   own: string,
   {
@@ -140,7 +149,7 @@ async function decide(
 ): Promise<Beginning> {
   const others = othersOf(node, own, cluster);
   const findLiving = async (): Promise<readonly string[]> => {
-    const living = await Promise.all(others.map((endpoint) => answers(endpoint, cluster, context)));
+    const living = await Promise.all(others.map((endpoint) => isReady(endpoint, cluster, context)));
     return others.filter((_, index) => living[index]);
   };
   if (foundAgain) {
@@ -154,14 +163,15 @@ async function decide(
   const before = at === -1 ? known : known.slice(0, at);
   if (before.length > 0) return { join: before, found: false };
   // This controller is the context's first. One that lost its disk must not found a second cluster.
-  if (await answers(own, cluster, context)) return { join: [], found: false };
+  if (await isReady(own, cluster, context)) return { join: [], found: false };
   const living = await findLiving();
   if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
-  // A controller asks those of `rejoin` by itself: if one of them lives, its configuration stays, now and when it answers again.
+  // The controller gets its state back from `rejoin` by itself. So `join` stays empty if one of those lives, as it will be once this controller
+  // answers again.
   return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
 }
 
-/** The other controllers of the roster, from which a founder that lost its state gets it back. */
+/** Endpoints of the roster's other controllers, from which a founder that lost its state gets it back. */
 function othersInRoster(node: NodeEntry, port: number, { nodes }: ActionContext): readonly string[] {
   return [...nodes.values()]
     .filter((each) => isController(each) && each.id !== node.id)
@@ -172,7 +182,8 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
   return controllers.filter((endpoint) => !isOwnEndpoint(endpoint, node, own));
 }
 
-async function answers(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
+/** Whether the controller at this endpoint answers and is ready. */
+async function isReady(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
     const { ready } = await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));
     if (ready) await noteFounded(cluster, context);
@@ -183,7 +194,7 @@ async function answers(endpoint: string, cluster: Context, context: ActionContex
   }
 }
 
-function sponsorless(node: NodeEntry, error: KcoreError): KcoreError {
+function sponsorMissing(node: NodeEntry, error: KcoreError): KcoreError {
   const problem: Problem = {
     code: "CLUSTER_UNHEALTHY",
     message: `no controller could register ${node.name}: a controller joins only through one that is in the cluster`,

@@ -11,7 +11,15 @@ import { firstCertificate } from "#pki/chain.ts";
 import { addController, type Context } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { askingOf, endpointsFor, isController, nodeOf, noteFounded, openContext, placeOf } from "./cluster-place.ts";
+import {
+  askingOf,
+  endpointsFor,
+  isController,
+  nodeOf,
+  noteFounded,
+  openContext,
+  contextHomeOf,
+} from "./cluster-context.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -28,12 +36,12 @@ type Args = z.output<typeof Args>;
 
 const pauseMs = 1_000;
 
-/** The result of one askReadiness: the node is ready, or the reason why it is not yet. */
+/** The node as a controller reports it if it is ready, or the reason why it is not ready yet. */
 type Readiness = { readonly ready: NodeView } | { readonly waitingFor: string; readonly isPending?: true };
 
 /**
- * Waits until a node is a ready member, as a controller sees it, with the key that its present certificate holds; on a
- * controller's node, until that controller answers too, and notes its endpoint in the context.
+ * Waits until a controller reports a node as ready, with the key of the certificate that was issued last or of a later renewal.
+ * On a controller's node it waits until that controller is ready too, and notes the controller's endpoint in the context.
  */
 export const clusterWaitReady = defineAction({
   name: "cluster.waitReady",
@@ -45,13 +53,13 @@ export const clusterWaitReady = defineAction({
     const cluster = await openContext(context);
     let patience = args.timeout;
     let giveUpAt = performance.now() + patience * 1000;
-    let told = "";
+    let lastNote = "";
     let wasPending = false;
-    const look = async (): Promise<NodeView | undefined> => {
+    const findReady = async (): Promise<NodeView | undefined> => {
       const found = await askReadiness(node, args, cluster, context);
       if ("ready" in found) return found.ready;
-      if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
-      told = found.waitingFor;
+      if (found.waitingFor !== lastNote) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
+      lastNote = found.waitingFor;
       const isPending = found.isPending === true;
       // An operator's approval has a time limit of its own, and the time after it begins anew.
       if (isPending !== wasPending) {
@@ -59,11 +67,11 @@ export const clusterWaitReady = defineAction({
         giveUpAt = performance.now() + patience * 1000;
       }
       wasPending = isPending;
-      if (performance.now() + pauseMs > giveUpAt) throw notReady(node, patience, told);
+      if (performance.now() + pauseMs > giveUpAt) throw notReady(node, patience, lastNote);
       return undefined;
     };
-    const ready = await poll(look, { everyMs: pauseMs, signal: context.signal });
-    return finish(node, ready, args, cluster, context);
+    const ready = await poll(findReady, { everyMs: pauseMs, signal: context.signal });
+    return noteReady(node, ready, args, cluster, context);
   },
   async plan(args, context) {
     const found = await askReadiness(
@@ -122,13 +130,13 @@ function readinessOf(view: NodeDetail, key: string | undefined): Readiness {
     : { waitingFor: "it has not registered with its new key yet" };
 }
 
-/** The key of the certificate that was issued last: an agent with another key does not use that certificate yet. */
+/** The key of the certificate that was issued last; undefined if this machine issued none. An agent with another key does not use it yet. */
 async function expectedKey(folder: string, id: string): Promise<string | undefined> {
   const pem = await readFile(issuedFile(folder, id, "node"), "utf8").catch(() => undefined);
   return pem === undefined ? undefined : keyFingerprint(publicDer(firstCertificate(pem).publicKey));
 }
 
-async function finish(
+async function noteReady(
   node: NodeEntry,
   view: NodeView,
   { port }: Args,
@@ -137,7 +145,7 @@ async function finish(
 ): Promise<ActionResult> {
   const endpoint = endpointOf(node.address, port);
   if (isController(node)) await noteFounded(cluster, context);
-  if (isController(node) && (await addController(placeOf(context), cluster.name, endpoint))) {
+  if (isController(node) && (await addController(contextHomeOf(context), cluster.name, endpoint))) {
     context.note(`context ${cluster.name} now knows the controller ${endpoint}`);
   }
   context.note(`${node.name} is ready`);

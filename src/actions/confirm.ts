@@ -11,7 +11,7 @@ const YES = /^\s*(y|yes|true)\s*$/i;
  * - { id: sure, run: confirm, message: "Remove {{params.node_name}} from the cluster?" }
  * ```
  */
-export const confirm = defineAction({
+export const confirmAction = defineAction({
   name: "confirm",
   summary: "Asks the operator whether to go on.",
   outputs: [],

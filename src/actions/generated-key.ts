@@ -14,7 +14,7 @@ export const GeneratedKey = z.object({
     .describe("Of key.generated"),
 });
 
-/** An argument of actions that issue certificates. */
+/** The argument `challenge` of actions that issue certificates. */
 export const Challenge = z
   .string()
   .min(1)

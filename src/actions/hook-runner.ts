@@ -5,15 +5,15 @@ import { KcoreError } from "#errors/problem.ts";
 import type { HookEnd } from "./run-hook.ts";
 import { staleViewFilter } from "./stale-view-filter.ts";
 
-/** A hook that a rollout requests; the signal ends it. */
-export interface Asked {
+/** A node's hook that a rollout requests; the signal ends the hook. */
+export interface HookRequest {
   readonly view: UpdateView;
   readonly node: NodeUpdateView;
   readonly signal: AbortSignal;
 }
 
 export interface HookPorts {
-  readonly run: (asked: Asked) => Promise<HookEnd>;
+  readonly run: (request: HookRequest) => Promise<HookEnd>;
   /** Sends a controller the answer. @throws KcoreError */
   readonly answer: (answer: AcceptedBodyOf<"answerHook">) => Promise<unknown>;
   readonly mostAtOnce: (view: UpdateView) => number;
@@ -21,16 +21,16 @@ export interface HookPorts {
   readonly say: (text: string) => void;
 }
 
-interface Running extends Pick<Asked, "view" | "node"> {
+interface RunningHook extends Pick<HookRequest, "view" | "node"> {
   readonly stop: AbortController;
   readonly work: Promise<void>;
 }
 
-const withdrawn = new Error("it is not asked for any more");
+const withdrawal = new Error("it is not asked for any more");
 
 export type HookRunner = ReturnType<typeof createHookRunner>;
 
-/** Runs the hooks that a rollout asks of the bastion, of a node one at a time, and answers. */
+/** Runs the hooks that a rollout requests of the bastion, one at a time for each node, and sends the answers. */
 export function createHookRunner(ports: HookPorts) {
   const { say } = ports;
   const end = new AbortController();
@@ -38,17 +38,18 @@ export function createHookRunner(ports: HookPorts) {
   const filter = staleViewFilter();
   let last: UpdateView | undefined;
   /** By node, so that a drain and its end never run at once. */
-  const running = new Map<string, Running>();
+  const running = new Map<string, RunningHook>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
     node.hook !== undefined && !begun.has(requestKey(node, generation));
-  const asked = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
+  const newRequests = (view: UpdateView): readonly NodeUpdateView[] =>
+    view.nodeStatus.filter((node) => isNew(node, view));
   const begin = (view: UpdateView, node: NodeUpdateView): void => {
     const key = requestKey(node, view.generation);
     const stop = new AbortController();
     const signal = AbortSignal.any([end.signal, stop.signal]);
     const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
-      if (error === withdrawn) {
-        say(`${node.hostname}: ${node.hook} is ended: ${withdrawn.message}`);
+      if (error === withdrawal) {
+        say(`${node.hostname}: ${node.hook} is ended: ${withdrawal.message}`);
         // A rollout that requests the hook again gets it.
         begun.delete(key);
       } else if (!signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
@@ -62,24 +63,24 @@ export function createHookRunner(ports: HookPorts) {
     });
   };
   const startHooks = (seen: UpdateView): void => {
-    if (!filter.isCurrent(seen)) return;
-    const view = { ...seen, nodeStatus: seen.nodeStatus.filter(filter.isCurrentNode) };
+    if (!filter.accept(seen)) return;
+    const view = { ...seen, nodeStatus: seen.nodeStatus.filter(filter.acceptNode) };
     last = view;
     for (const node of view.nodeStatus) {
       const present = running.get(node.id);
-      if (present && isWithdrawn(present, view.generation, node, isNew(node, view))) present.stop.abort(withdrawn);
+      if (present && isWithdrawn(present, view.generation, node, isNew(node, view))) present.stop.abort(withdrawal);
     }
-    for (const node of asked(view)) {
+    for (const node of newRequests(view)) {
       if (running.size >= ports.mostAtOnce(view)) break;
       if (!running.has(node.id)) begin(view, node);
     }
   };
   return {
-    /** Begins each hook that the rollout asks for now, once. */
+    /** Begins each hook that the view requests, once, and ends the hooks that were withdrawn. A stale view does nothing. */
     startHooks,
     /** Whether a hook is running, or still to be run. */
-    isNeeded: (view: UpdateView): boolean => running.size > 0 || asked(view).length > 0,
-    /** Ends the running hooks. */
+    isNeeded: (view: UpdateView): boolean => running.size > 0 || newRequests(view).length > 0,
+    /** Ends the running hooks; resolves when none is left. */
     async close(): Promise<void> {
       end.abort();
       await Promise.all([...running.values()].map(({ work }) => work));
@@ -92,11 +93,11 @@ function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): stri
 }
 
 /**
- * Whether a running hook was withdrawn, by a later request or generation. A hook that is only absent may be requested
- * again when its node is ready; a lagging controller shows earlier requests.
+ * Whether a later request or generation has withdrawn a running hook. A view without the hook does not withdraw it: the
+ * rollout may request it again when the node is ready, and a lagging controller shows earlier requests.
  */
 function isWithdrawn(
-  { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
+  { view, node: { hook, seq = 0 } }: Pick<RunningHook, "view" | "node">,
   generation: number,
   node: NodeUpdateView,
   isNew: boolean,
@@ -107,11 +108,11 @@ function isWithdrawn(
 }
 
 /** Runs the hook and sends the answer; resolves when no process of the hook is left. */
-async function runAndAnswer(ports: HookPorts, asked: Asked): Promise<void> {
-  const { view, node, signal } = asked;
+async function runAndAnswer(ports: HookPorts, request: HookRequest): Promise<void> {
+  const { view, node, signal } = request;
   const { id, hostname: host, hook = "", seq = 0 } = node;
   ports.say(`${host}: ${hook} is begun`);
-  const { left, ...end } = await ports.run(asked);
+  const { exit, ...end } = await ports.run(request);
   ports.say(`${host}: ${hook} ${end.ok ? "is done" : `failed: ${end.message}`}`);
   const owner = { id: view.owner.id, epoch: view.owner.epoch };
   const answer = { node: id, generation: view.generation, seq, owner, hook, ...end };
@@ -121,11 +122,11 @@ async function runAndAnswer(ports: HookPorts, asked: Asked): Promise<void> {
     // Another bastion has answered, or the hook is over.
     if (codeOf(error) !== "UPDATE_NOT_ASKED") throw error;
   } finally {
-    await left;
+    await exit;
   }
 }
 
-/** Asks until a controller can be reached. @throws KcoreError as the controller refuses */
+/** Calls `ask` each second until it reaches a controller. @throws KcoreError of a controller that refuses; the signal's reason */
 export async function untilReached(
   ask: () => Promise<unknown>,
   signal: AbortSignal,

@@ -12,10 +12,10 @@ export const InProject = z
   .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project");
 
 /**
- * The absolute path of a file to write: no folder above it may lead out of the project or be writable by others (S-20).
+ * The absolute path of a file to write. Refuses a folder above it that leads out of the project or that others can write to (S-20).
  * @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED
  */
-export async function placeInProject(
+export async function safeProjectPath(
   path: string,
   { project, trust }: Pick<ActionContext, "project" | "trust">,
 ): Promise<string> {

@@ -12,7 +12,7 @@ import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#base/folder.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
 import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
-import { InProject, placeInProject } from "./in-project.ts";
+import { InProject, safeProjectPath } from "./in-project.ts";
 
 const Args = z.strictObject({
   file: InProject.describe(
@@ -28,7 +28,7 @@ type Args = z.output<typeof Args>;
 
 /**
  * Writes a kubeconfig with a key and certificate of its own, for a cluster whose CA is on this machine. A present file stays while it fits
- * the arguments. The output `kubeconfig` is its path, for the other actions of Kubernetes.
+ * the arguments. The output `kubeconfig` is the file's path, for the other actions of Kubernetes.
  * ```yaml
  * - { id: admin, run: kubernetes.kubeconfig, file: .kcore/admin.conf, server: "https://192.0.2.31:6443", once: true }
  * ```
@@ -42,7 +42,7 @@ export const kubernetesKubeconfig = defineAction({
   async run(args, context) {
     const outputs = { kubeconfig: args.file };
     const ca = await readForeignCa(context.home, args.authority);
-    const path = await placeInProject(args.file, context);
+    const path = await safeProjectPath(args.file, context);
     const { key, reason } = await inspectFile(path, args, ca, context.trust);
     if (reason === undefined) return { changed: false, outputs };
     const used = key ?? generateKey();
@@ -56,12 +56,12 @@ export const kubernetesKubeconfig = defineAction({
   async plan(args, context: ActionContext) {
     const ca = await readForeignCaIfAny(context.home, args.authority);
     if (ca === undefined) return "unknown";
-    const { reason } = await inspectFile(await placeInProject(args.file, context), args, ca, context.trust);
+    const { reason } = await inspectFile(await safeProjectPath(args.file, context), args, ca, context.trust);
     return reason === undefined ? { changed: false, outputs: { kubeconfig: args.file } } : "unknown";
   },
 });
 
-/** The key in the present file, and the reason why the file has to be written; absent: it stays. */
+/** The key in the present file, and the reason why the file has to be written; without a reason the file stays. */
 async function inspectFile(
   path: string,
   args: Args,

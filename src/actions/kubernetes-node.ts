@@ -3,17 +3,17 @@ import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts"
 import { Duration } from "#engine/step/fields.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
-import { manager, PathPart, type Target } from "#kubernetes/target.ts";
+import { fieldManager, PathPart, type ApiTarget } from "#kubernetes/target.ts";
 import { awaitGone, deleteObject } from "#kubernetes/apply.ts";
 import { missingOf } from "#kubernetes/conditions.ts";
-import { Drain, podName, firstNames, type PodChoice } from "#kubernetes/drain.ts";
-import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedNode } from "#kubernetes/node-change.ts";
+import { NodeDrain, podName, firstNames, type PodChoice } from "#kubernetes/drain.ts";
+import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedMarks } from "#kubernetes/node-change.ts";
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { KubeRefusal } from "#kubernetes/refusals.ts";
-import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
-/** Times that a change is tried again when another client changed the node meanwhile. */
+/** The most attempts to patch a node that other clients change meanwhile. */
 const TRIES = 10;
 const READY = { condition: "Ready", status: "True" } as const;
 
@@ -73,18 +73,18 @@ export const kubernetesNode = defineAction({
 });
 
 /** The planned changes of a dry run, by run, cluster and node: later stages see the node with them. */
-const planned = new Map<string, readonly NodeChange[] | "deleted">();
+const plannedChanges = new Map<string, readonly NodeChange[] | "deleted">();
 
-interface Work {
+interface NodeWork {
   readonly given: Args;
   readonly context: ActionContext;
   readonly api: KubeApi;
   readonly name: string;
-  readonly target: Target;
+  readonly target: ApiTarget;
   readonly dryRun: boolean;
 }
 
-async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Ensured> {
+async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const name = given.name ?? context.node?.name;
   if (name === undefined)
     throw new KcoreError({
@@ -93,8 +93,8 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
       hint: "give name: NAME, or each: TARGET in the stage",
     });
   const { api } = await openApi(given, context);
-  const work: Work = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
-  const node = await find(work);
+  const work: NodeWork = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
+  const node = await findNode(work);
   if (node === undefined && (given.absent || given.mayBeMissing)) return resultOf(name, undefined, false);
   if (node === undefined && !given.ready) throw unknownNode(name, api);
   if (node === undefined && dryRun) {
@@ -104,58 +104,59 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   return given.absent ? removeNode(work, node as KubeNode) : keepNode(work, node);
 }
 
-function plannedKey({ context, api, name }: Work): string {
+function plannedKey({ context, api, name }: NodeWork): string {
   return `${context.runId} ${api.cluster.server} ${name}`;
 }
 
-async function find(work: Work): Promise<KubeNode | undefined> {
+/** The node, in a dry run with its planned changes; undefined: the cluster has none of this name. */
+async function findNode(work: NodeWork): Promise<KubeNode | undefined> {
   const { api, target, dryRun } = work;
   const live = await api.find<KubeNode>(target, NodeShape);
-  const before = dryRun ? (planned.get(plannedKey(work)) ?? []) : [];
+  const before = dryRun ? (plannedChanges.get(plannedKey(work)) ?? []) : [];
   return before === "deleted" ? undefined : live && before.reduce(changedNode, live);
 }
 
 /** Deletes the node's object, after a drain if `drained` is set. */
-async function removeNode(work: Work, node: KubeNode): Promise<Ensured> {
+async function removeNode(work: NodeWork, node: KubeNode): Promise<EnsureResult> {
   const { given, context, api, target, name, dryRun } = work;
   const drained = await applyMarks(work, node, {});
   const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
   if (fate === "deleted") context.note(`${dryRun ? "would delete" : "deletes"} the node ${name}`);
-  if (dryRun) planned.set(plannedKey(work), "deleted");
+  if (dryRun) plannedChanges.set(plannedKey(work), "deleted");
   const { signal, note } = context;
   if (!dryRun) await awaitGone(api, target, `the node ${name}`, { seconds: given.readyTimeout, signal, note });
   return resultOf(name, undefined, fate === "deleted" || drained);
 }
 
-async function keepNode(work: Work, found: KubeNode | undefined): Promise<Ensured> {
+async function keepNode(work: NodeWork, found: KubeNode | undefined): Promise<EnsureResult> {
   const { given, context, name, dryRun } = work;
   const { labels, annotations, taints, cordoned, ready } = given;
-  const node = found ?? (await joined(work));
+  const node = found ?? (await awaitNode(work));
   // Labels and taints come first: they may choose the pods that make a node Ready.
   let changed = await applyMarks(work, node, { labels, annotations, taints, ...(cordoned === true && { cordoned }) });
   const missing = ready ? missingOf(node, READY) : undefined;
   const open = missing !== undefined && dryRun;
   if (open) context.note(`would wait until ${name} is Ready: ${missing}`);
   else if (missing !== undefined) await waitReady(work);
-  if (cordoned === false) changed = (await change(work, (await find(work)) ?? node, { cordoned })) || changed;
-  return { ...resultOf(name, (await find(work)) ?? node, changed), open };
+  if (cordoned === false) changed = (await patchNode(work, (await findNode(work)) ?? node, { cordoned })) || changed;
+  return { ...resultOf(name, (await findNode(work)) ?? node, changed), open };
 }
 
 /** Sets the node's labels, annotations, taints and cordon, and drains it if `drained` is set; returns whether anything changed. */
-async function applyMarks(work: Work, node: KubeNode, marks: WantedNode): Promise<boolean> {
+async function applyMarks(work: NodeWork, node: KubeNode, marks: WantedMarks): Promise<boolean> {
   const { given, api, name } = work;
-  if (!given.drained) return change(work, node, marks);
-  const drain = new Drain(api, name, given);
+  if (!given.drained) return patchNode(work, node, marks);
+  const drain = new NodeDrain(api, name, given);
   // Before any change: `choose` throws if a pod needs the operator's permission.
   const choice = await drain.choose();
-  const isChanged = await change(work, node, { ...marks, cordoned: true });
+  const isChanged = await patchNode(work, node, { ...marks, cordoned: true });
   // Pods may have come to the node until it was cordoned.
   const isOld = isChanged && !work.dryRun;
   return (await evict(work, drain, isOld ? await drain.choose() : choice)) || isChanged;
 }
 
 /** Patches the node, in a dry run without storing it; returns whether there was a difference. */
-async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<boolean> {
+async function patchNode(work: NodeWork, node: KubeNode, wanted: WantedMarks): Promise<boolean> {
   const { api, target, name, context, dryRun } = work;
   let current = node;
   for (let tries = 1; ; tries++) {
@@ -165,18 +166,18 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
       await api.call(target, {
         verb: "patch",
         contentType: "application/merge-patch+json",
-        query: { fieldManager: manager, ...(dryRun && { dryRun: "All" }) },
+        query: { fieldManager, ...(dryRun && { dryRun: "All" }) },
         body: found.patch,
       });
     } catch (error) {
       if (!(error instanceof KubeRefusal) || error.status !== 409 || tries === TRIES) throw error;
-      current = (await find(work)) ?? current;
+      current = (await findNode(work)) ?? current;
       continue;
     }
     context.note(`${dryRun ? "would change" : "changed"} ${name}: ${found.lines.join("; ")}`);
     if (dryRun) {
-      const before = planned.get(plannedKey(work)) ?? [];
-      if (before !== "deleted") planned.set(plannedKey(work), [...before, found]);
+      const before = plannedChanges.get(plannedKey(work)) ?? [];
+      if (before !== "deleted") plannedChanges.set(plannedKey(work), [...before, found]);
     }
     return true;
   }
@@ -184,38 +185,40 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
 
 /** Evicts the pods that must leave the node; true if there were any. */
 async function evict(
-  { given, context, name, dryRun }: Work,
-  drain: Drain,
-  { evicted, left }: PodChoice,
+  { given, context, name, dryRun }: NodeWork,
+  drain: NodeDrain,
+  { leaving, staying }: PodChoice,
 ): Promise<boolean> {
   const { signal, note, warn } = context;
-  if (left.length > 0) note(`stay on ${name}: ${firstNames(left.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
-  if (evicted.length === 0) return false;
-  note(`${dryRun ? "would evict" : "evicts"} from ${name}: ${firstNames(evicted.map(podName))}`);
+  if (staying.length > 0)
+    note(`stay on ${name}: ${firstNames(staying.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
+  if (leaving.length === 0) return false;
+  note(`${dryRun ? "would evict" : "evicts"} from ${name}: ${firstNames(leaving.map(podName))}`);
   if (dryRun) {
-    for (const pod of evicted) {
+    for (const pod of leaving) {
       const why = await drain.try(pod);
       if (why !== undefined) note(`${podName(pod)} would have to wait: ${why}`);
     }
     return true;
   }
-  const tell = (): void =>
+  const warnAboutPods = (): void =>
     warn(`${name} stays cordoned: its drain was stopped with these pods left: ${firstNames(drain.remaining)}`);
-  signal.addEventListener("abort", tell, { once: true });
+  signal.addEventListener("abort", warnAboutPods, { once: true });
   try {
     await drain.finish({ seconds: given.drainTimeout, signal, note });
   } finally {
-    signal.removeEventListener("abort", tell);
+    signal.removeEventListener("abort", warnAboutPods);
   }
   note(`${name} is drained`);
   return true;
 }
 
-async function joined(work: Work): Promise<KubeNode> {
+/** Waits until the node is in the cluster. @throws KcoreError KUBERNETES_NODE_UNKNOWN */
+async function awaitNode(work: NodeWork): Promise<KubeNode> {
   const { given, context, api, name } = work;
   return pollUntil(
     async () => {
-      const node = await find(work);
+      const node = await findNode(work);
       return node ? { found: node } : { waitingFor: `${name} to join` };
     },
     () => unknownNode(name, api),
@@ -223,11 +226,11 @@ async function joined(work: Work): Promise<KubeNode> {
   );
 }
 
-async function waitReady(work: Work): Promise<void> {
+async function waitReady(work: NodeWork): Promise<void> {
   const { given, context, name } = work;
   await pollUntil(
     async () => {
-      const node = await find(work);
+      const node = await findNode(work);
       const missing = node ? missingOf(node, READY) : "it is not in the cluster";
       return missing === undefined ? { found: true } : { waitingFor: `${name}: ${missing}` };
     },
@@ -244,7 +247,7 @@ async function waitReady(work: Work): Promise<void> {
   );
 }
 
-function resultOf(name: string, node: KubeNode | undefined, changed: boolean): Ensured {
+function resultOf(name: string, node: KubeNode | undefined, changed: boolean): EnsureResult {
   const kubeletVersion = node?.status?.nodeInfo?.kubeletVersion ?? "";
   return { changed, open: false, outputs: { name, exists: node !== undefined, kubeletVersion } };
 }

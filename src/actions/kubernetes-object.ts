@@ -8,19 +8,19 @@ import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
-import { PathPart, type Target } from "#kubernetes/target.ts";
+import { PathPart, type ApiTarget } from "#kubernetes/target.ts";
 import { applyObject, awaitGone, awaitObject, compareObject, deleteObject } from "#kubernetes/apply.ts";
-import { missingOf, type Awaited } from "#kubernetes/conditions.ts";
-import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/manifests.ts";
-import { ObjectShape, titleOf, type KubeObject } from "#kubernetes/objects.ts";
+import { missingOf, type WaitCondition } from "#kubernetes/conditions.ts";
+import { ObjectManifest, readObjects, wantedObject, type WantedObject } from "#kubernetes/manifests.ts";
+import { ObjectShape, objectTitle, type KubeObject } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { Resources } from "#kubernetes/resources.ts";
-import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
+import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
 /** The default limit, in seconds, for a condition, or until an object is gone. */
-const PATIENCE = 300;
-/** Seconds until the API knows a kind whose definition was just applied. */
-const DEFINED = 30;
+const WAIT_LIMIT = 300;
+/** The limit, in seconds, until the API knows a kind whose definition was just applied. */
+const DEFINITION_LIMIT = 30;
 
 const Wait = z
   .strictObject({
@@ -35,7 +35,7 @@ const Wait = z
       .union([z.string(), z.number(), z.boolean()])
       .optional()
       .describe("The field's value; without it the field must be there."),
-    timeout: Duration.default(PATIENCE).describe("How long: 2m, 90s; also until an absent object is gone."),
+    timeout: Duration.default(WAIT_LIMIT).describe("How long: 2m, 90s; also until an absent object is gone."),
   })
   .refine(({ condition, field }) => condition === undefined || field === undefined, "takes a condition or a field")
   .refine(({ field, value }) => field !== undefined || value === undefined, "value is a field's");
@@ -45,7 +45,7 @@ const args = z
     ...clusterArgs,
     namespace: PathPart.optional().describe("For objects that name none; the context's unless given."),
     manifest: z
-      .union([Manifest, z.array(Manifest).min(1), z.string().min(1), z.instanceof(Secret)])
+      .union([ObjectManifest, z.array(ObjectManifest).min(1), z.string().min(1), z.instanceof(Secret)])
       .optional()
       .describe("An object, a list of objects, or a text with YAML documents."),
     file: z.string().min(1).optional().describe("A file of the project with YAML documents."),
@@ -84,33 +84,33 @@ export const kubernetesObject = defineAction({
   ...runAndPlan(ensure),
 });
 
-/** The objects that were found so far. */
-interface Progress {
+/** The outcome of the objects so far. */
+interface ApplyProgress {
   changed: boolean;
-  /** A dry run cannot know how a wait would end. */
+  /** Whether a dry run cannot know the result, since it cannot know how a wait would end. */
   open: boolean;
   /** Objects that this run created, or would create: others may depend on them, in later stages too. */
   readonly fresh: KubeObject[];
 }
 
-/** Created objects by run and cluster. */
-const made = new Map<string, KubeObject[]>();
+/** The objects that a run created, by run and cluster. */
+const created = new Map<string, KubeObject[]>();
 
-function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
+function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
   const key = `${runId} ${server}`;
-  const present = made.get(key) ?? [];
-  made.set(key, present);
+  const present = created.get(key) ?? [];
+  created.set(key, present);
   return present;
 }
 
-async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<Ensured> {
+async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const wanted = manifestsOf(given, context);
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
-  const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
+  const progress: ApplyProgress = { changed: false, open: false, fresh: createdBy(context, api) };
   const work = given.absent ? remove : apply;
-  const targets = new Map<Wanted, Target | undefined>();
+  const targets = new Map<WantedObject, ApiTarget | undefined>();
   // Later objects depend on earlier ones, so they are deleted first.
   for (const each of given.absent ? wanted.toReversed() : wanted)
     targets.set(each, await work(each, given, context, { ...place, dryRun, progress }));
@@ -123,33 +123,33 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   return { changed, open, outputs: { objects } };
 }
 
-interface Place {
+interface ApplyContext {
   readonly dryRun: boolean;
   readonly api: KubeApi;
   readonly resources: Resources;
   readonly namespace: string;
-  readonly progress: Progress;
+  readonly progress: ApplyProgress;
 }
 
-/** Applies an object; returns its target, or undefined if the cluster does not know its kind yet. */
+/** Applies an object and waits for its condition; returns its target, or undefined if the cluster does not know its kind yet. */
 async function apply(
-  wanted: Wanted,
+  wanted: WantedObject,
   { force, wait }: Args,
   context: ActionContext,
-  place: Place,
-): Promise<Target | undefined> {
+  place: ApplyContext,
+): Promise<ApiTarget | undefined> {
   const { api, progress, dryRun } = place;
   const { note, signal } = context;
   const { object } = wanted;
   const definition = progress.fresh.find((fresh) => defines(fresh, object));
   const target = await (definition
-    ? onceDefined(object, context, place)
+    ? awaitDefinition(object, context, place)
     : place.resources.targetOf(object, place.namespace));
   const before = definition ?? progress.fresh.find((fresh) => isNamespace(fresh, target?.namespace));
   if (target === undefined || (dryRun && before !== undefined)) {
     progress.changed = true;
     progress.fresh.push(object);
-    note(`would create ${titleIn(object, target)}${before ? ` (after ${titleOf(before)})` : ""}`);
+    note(`would create ${titleIn(object, target)}${before ? ` (after ${objectTitle(before)})` : ""}`);
     return target;
   }
   const title = titleIn(object, target);
@@ -162,10 +162,10 @@ async function apply(
     if (compared.fate === "differs") for (const line of compared.lines) note(`  ${line}`);
     if (!dryRun) await applyObject(api, target, object, { dryRun, force });
   }
-  const awaited = wait && awaitedOf(wait);
+  const awaited = wait && waitConditionOf(wait);
   if (awaited === undefined) return target;
   if (!dryRun) {
-    await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+    await awaitObject(api, target, awaited, { seconds: wait?.timeout ?? WAIT_LIMIT, signal, note });
     return target;
   }
   const live = await api.find<KubeObject>(target, ObjectShape);
@@ -176,12 +176,13 @@ async function apply(
   return target;
 }
 
+/** Deletes an object and waits for its end; returns its target, or undefined if the cluster does not know its kind. */
 async function remove(
-  { object }: Wanted,
+  { object }: WantedObject,
   { propagation, wait }: Args,
   { note, signal }: ActionContext,
-  { api, resources, namespace, progress, dryRun }: Place,
-): Promise<Target | undefined> {
+  { api, resources, namespace, progress, dryRun }: ApplyContext,
+): Promise<ApiTarget | undefined> {
   const target = await resources.targetOf(object, namespace).catch((error: unknown) => {
     // A kind that the cluster does not have has no objects.
     if (isKindUnknown(error)) return undefined;
@@ -194,7 +195,7 @@ async function remove(
   progress.changed ||= fate === "deleted";
   progress.open ||= fate === "going";
   if (fate !== "none" && !dryRun)
-    await awaitGone(api, target, title, { seconds: wait?.timeout ?? PATIENCE, signal, note });
+    await awaitGone(api, target, title, { seconds: wait?.timeout ?? WAIT_LIMIT, signal, note });
   return target;
 }
 
@@ -209,12 +210,12 @@ function isNamespace({ kind, metadata }: KubeObject, namespace: string | undefin
   return kind === "Namespace" && metadata.name === namespace;
 }
 
-/** Waits until the API has the paths of a definition that was just created; in a dry run there are none. */
-async function onceDefined(
+/** Waits until the API knows the kind of the object, whose definition was just created; returns its target, in a dry run undefined. */
+async function awaitDefinition(
   object: KubeObject,
   { signal, note }: ActionContext,
-  { resources, namespace, dryRun }: Place,
-): Promise<Target | undefined> {
+  { resources, namespace, dryRun }: ApplyContext,
+): Promise<ApiTarget | undefined> {
   if (dryRun) return undefined;
   let last: unknown;
   return pollUntil(
@@ -228,7 +229,7 @@ async function onceDefined(
       }
     },
     () => last as Error,
-    { seconds: DEFINED, signal, note },
+    { seconds: DEFINITION_LIMIT, signal, note },
   );
 }
 
@@ -236,33 +237,39 @@ function isKindUnknown(error: unknown): boolean {
   return error instanceof KcoreError && error.problems[0]?.code === "KUBERNETES_KIND_UNKNOWN";
 }
 
-function titleIn({ kind, metadata }: KubeObject, target: Target | undefined): string {
+function titleIn({ kind, metadata }: KubeObject, target: ApiTarget | undefined): string {
   const { namespace, name } = target ?? metadata;
-  return titleOf({ kind, metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) } });
+  return objectTitle({
+    kind,
+    metadata: { name: name ?? metadata.name, ...(namespace !== undefined && { namespace }) },
+  });
 }
 
-function awaitedOf({ condition, status, field, value }: z.output<typeof Wait>): Awaited | undefined {
+function waitConditionOf({ condition, status, field, value }: z.output<typeof Wait>): WaitCondition | undefined {
   if (condition !== undefined) return { condition, status };
   return field === undefined ? undefined : { field, value };
 }
 
 /** The objects of the manifest, file or template. @throws KcoreError at their places */
-function manifestsOf({ manifest, file, template, vars }: Args, { project, trust }: ActionContext): readonly Wanted[] {
+function manifestsOf(
+  { manifest, file, template, vars }: Args,
+  { project, trust }: ActionContext,
+): readonly WantedObject[] {
   const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
   if (template !== undefined) {
     const text = openTemplates(foldersOf("templates", places)).render(template, vars);
-    const name = `the output of templates/${template} made`;
-    if (!(text instanceof Secret)) return readManifests(name, text);
+    const name = `the output of templates/${template}`;
+    if (!(text instanceof Secret)) return readObjects(name, text);
     // The place of the secret among its values is unknown here.
-    return readManifests(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
+    return readObjects(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
   }
-  if (file !== undefined) return readManifests(file, bytesOf(file, places));
-  if (manifest instanceof Secret) return readManifests("the manifest", manifest.reveal(), { conceal: true });
-  if (typeof manifest === "string") return readManifests("the manifest", manifest);
-  return (Array.isArray(manifest) ? manifest : [manifest]).map(wantedOf);
+  if (file !== undefined) return readObjects(file, readProjectFile(file, places));
+  if (manifest instanceof Secret) return readObjects("the manifest", manifest.reveal(), { conceal: true });
+  if (typeof manifest === "string") return readObjects("the manifest", manifest);
+  return (Array.isArray(manifest) ? manifest : [manifest]).map(wantedObject);
 }
 
-function bytesOf(file: string, places: Parameters<typeof foldersOf>[1]): Buffer {
+function readProjectFile(file: string, places: Parameters<typeof foldersOf>[1]): Buffer {
   const [folder] = foldersOf(".", places);
   const found = folder && findIn([folder], file);
   if (found === undefined)

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 import { Text } from "#engine/step/fields.ts";
 import { secret } from "#engine/step/secret.ts";
-import { readToldAccess } from "#kubernetes/kubeconfig.ts";
+import { readNodeAccess } from "#kubernetes/kubeconfig.ts";
 import { AuthorityName, CertificateName } from "./authority.ts";
 import { InProject } from "./in-project.ts";
 import { kubeconfigOf } from "./kubernetes-kubeconfig.ts";
@@ -39,7 +39,7 @@ async function keep(
   { file, content, ...names }: z.output<typeof Args>,
   context: Parameters<typeof keepFile>[1],
 ): ReturnType<typeof keepFile> {
-  const text = secret(kubeconfigOf({ ...names, ...readToldAccess(content) }));
+  const text = secret(kubeconfigOf({ ...names, ...readNodeAccess(content) }));
   const { changed } = await keepFile({ path: file, content: text, mode: "0600" }, context);
   return { changed, outputs: { kubeconfig: file } };
 }

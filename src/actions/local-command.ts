@@ -10,9 +10,10 @@ import { shellText, shellWords } from "#engine/step/shell-text.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { InProject } from "./in-project.ts";
 
-/** Bytes of output: more end the command. Characters of output that later stages get. */
-const LIMIT = 2 * 2 ** 20;
-const KEPT = 64 * 2 ** 10;
+/** The most bytes of output; more of it ends the command. */
+const OUTPUT_LIMIT = 2 * 2 ** 20;
+/** The most characters of output that later stages and problems get. */
+const RESULT_LENGTH = 64 * 2 ** 10;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const KILL_AFTER = 5000;
 
@@ -59,34 +60,38 @@ const unchanged: ActionResult = { changed: false, outputs: { rc: 0, stdout: "", 
 async function isDone({ creates, unless, ...given }: Args, context: ActionContext): Promise<boolean> {
   if (creates !== undefined && (await isThere(resolve(context.project, creates)))) return true;
   if (unless === undefined) return false;
-  return (await start(["/bin/sh", "-c", unless], given, context)).code === 0;
+  return (await runCommand(["/bin/sh", "-c", unless], given, context)).code === 0;
 }
 
 async function execute(given: Args, context: ActionContext): Promise<ActionResult> {
   const { command, readOnly } = given;
   const words = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
-  const { code, signal, stopped, stdout, stderr } = await start(words, given, context, context.output);
+  const { code, signal, stopped, stdout, stderr } = await runCommand(words, given, context, context.output);
   if (code === 0)
     return {
       changed: !readOnly,
-      outputs: { rc: 0, stdout: lastLines(stdout, KEPT).replace(/\n$/, ""), stderr: lastLines(stderr, KEPT) },
+      outputs: {
+        rc: 0,
+        stdout: lastLines(stdout, RESULT_LENGTH).replace(/\n$/, ""),
+        stderr: lastLines(stderr, RESULT_LENGTH),
+      },
     };
   if (stopped)
     throw new KcoreError({
       code: "LOCAL_COMMAND_FAILED",
-      message: `“${shown(given)}” printed more than ${LIMIT / 2 ** 20} MiB`,
+      message: `“${commandText(given)}” printed more than ${OUTPUT_LIMIT / 2 ** 20} MiB`,
       hint: "send its output to a file",
     });
-  const detail = lastLines(stderr.trim() === "" ? stdout : stderr, KEPT).trim();
+  const detail = lastLines(stderr.trim() === "" ? stdout : stderr, RESULT_LENGTH).trim();
   throw new KcoreError({
     code: "LOCAL_COMMAND_FAILED",
-    message: `“${shown(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${code}`}`,
+    message: `“${commandText(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${code}`}`,
     hint: `it ran in ${join(context.project, given.cwd)}`,
     ...(detail !== "" && { detail }),
   });
 }
 
-async function start(
+async function runCommand(
   words: readonly string[],
   { cwd, env, stdin }: Pick<Args, "cwd" | "env" | "stdin">,
   { project, signal }: ActionContext,
@@ -98,7 +103,7 @@ async function start(
     env: { ...process.env, ...env },
     input: stdin instanceof Secret ? stdin.reveal() : (stdin ?? ""),
     signal,
-    mostBytes: LIMIT,
+    mostBytes: OUTPUT_LIMIT,
     ownGroup: true,
     graceMs: KILL_AFTER,
     onOutput: lines.onOutput,
@@ -107,7 +112,7 @@ async function start(
   return ended;
 }
 
-/** Passes a program's output on, whole lines at a time. */
+/** Passes the output of a program to `tell`, whole lines at a time; `end` passes the rest. */
 export function wholeLines(tell: ActionContext["output"]): {
   readonly onOutput: (stream: "out" | "err", chunk: Buffer) => void;
   readonly end: () => void;
@@ -130,6 +135,6 @@ function lineDecoder(): { take: (chunk: Buffer) => string; end: () => string } {
   };
 }
 
-function shown({ command }: Args): string {
+function commandText({ command }: Args): string {
   return (typeof command === "string" ? command : command.join(" ")).slice(0, 200);
 }

@@ -8,7 +8,7 @@ import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { makeFolder } from "#base/folder.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
-import { InProject, placeInProject } from "./in-project.ts";
+import { InProject, safeProjectPath } from "./in-project.ts";
 
 const args = z.strictObject({
   path: InProject.describe("The file, relative to the project; folders above it are made."),
@@ -40,13 +40,13 @@ function keep(given: Args, context: Parameters<typeof keepFile>[1]): Promise<Act
 }
 
 /** Keys of a kubeconfig's user by which kubectl starts a program or reads a file. */
-const userNames = /^(exec|auth-provider|client-certificate|client-key|token-?file)$/i;
+const foreignUserKeys = /^(exec|auth-provider|client-certificate|client-key|token-?file)$/i;
 const usersKey = /^users$/i;
 
-/** A kubeconfig may come from a node, and kubectl on the bastion would start the programs that the kubeconfig names (S-4). */
+/** Refuses a kubeconfig that names programs or files: it may come from a node, and kubectl on the bastion would use them (S-4). */
 function refusePrograms(text: string, path: string): void {
   const keys = keysIn(text);
-  const key = keys.find((each) => userNames.test(each));
+  const key = keys.find((each) => foreignUserKeys.test(each));
   if (key === undefined || !keys.some((each) => usersKey.test(each))) return;
   throw new KcoreError({
     code: "KUBECONFIG_INVALID",
@@ -55,16 +55,16 @@ function refusePrograms(text: string, path: string): void {
   });
 }
 
-/** Writes the file unless the file has that content and mode already. @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED */
+/** Writes the file unless it has that content and mode already; in a dry run only says so. @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED */
 export async function keepFile(
   { path, content, mode }: Args,
   context: Pick<ActionContext, "project" | "trust" | "dryRun" | "note">,
 ): Promise<ActionResult> {
   const { dryRun, note } = context;
-  const file = await placeInProject(path, context);
+  const file = await safeProjectPath(path, context);
   const text = content instanceof Secret ? content.reveal() : content;
   const bits = Number.parseInt(mode, 8);
-  if (await isSo(file, text, bits)) return { changed: false, outputs: {} };
+  if (await isUpToDate(file, text, bits)) return { changed: false, outputs: {} };
   note(`${dryRun ? "would write" : "wrote"} ${path}`);
   if (!dryRun) {
     await makeFolder(dirname(file));
@@ -73,7 +73,7 @@ export async function keepFile(
   return { changed: true, outputs: {} };
 }
 
-async function isSo(file: string, text: string, mode: number): Promise<boolean> {
+async function isUpToDate(file: string, text: string, mode: number): Promise<boolean> {
   const found = await ifThere(lstat(file));
   if (found?.isDirectory() === true)
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${file} is a folder`, hint: "name a file" });

@@ -16,7 +16,7 @@ import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
 
 /** The project's folder with the flake of its NixOS machines. */
 const FOLDER = "nixos";
-/** Bytes that the flake of a project may have: all of it goes to a machine that is installed. */
+/** The most bytes of a project's flake: all of it goes to a machine that is installed. */
 const LARGEST = 16 << 20;
 
 const args = z.strictObject({
@@ -32,16 +32,16 @@ export const nixosConfig = defineAction({
   summary: "Writes a machine's NixOS configuration into the project, and commits it where nothing else is uncommitted.",
   outputs: ["flake"],
   args,
-  run: (given, context) => queued(() => configure(given, context, { dryRun: false })),
+  run: (given, context) => runInTurn(() => configure(given, context, { dryRun: false })),
   plan: (given, context) => configure(given, context, { dryRun: true }),
 });
 
-let last: Promise<unknown> = Promise.resolve();
+let lastWork: Promise<unknown> = Promise.resolve();
 
-/** Runs one piece of work after the other: git has one index, and all machines have one flake. */
-function queued<T>(work: () => Promise<T>): Promise<T> {
-  const next = last.then(work, work);
-  last = next.catch(() => undefined);
+/** Runs the work after all earlier work: git has one index, and all machines have one flake. */
+function runInTurn<T>(work: () => Promise<T>): Promise<T> {
+  const next = lastWork.then(work, work);
+  lastWork = next.catch(() => undefined);
   return next;
 }
 
@@ -59,8 +59,8 @@ async function configure(
   const files = await writeGenerated(
     folder,
     {
-      ...(isInstalled ? {} : await textsOf(node, live, folder)),
-      [`${place}/kcore.nix`]: needsOf(node, project),
+      ...(isInstalled ? {} : await liveTexts(node, live, folder)),
+      [`${place}/kcore.nix`]: kcoreNix(node, project),
     },
     { dryRun },
   );
@@ -77,7 +77,7 @@ async function configure(
   }
   return {
     changed: written.length > 0,
-    outputs: { flake: { name: node.name, files: await filesOf(folder, files, others(context)) } },
+    outputs: { flake: { name: node.name, files: await flakeFiles(folder, files, foldersOfOthers(context)) } },
   };
 }
 
@@ -88,8 +88,8 @@ async function commit({ project, node, signal, note }: ActionContext, files: rea
   if (fate === "staged") note("staged, not committed: the project has other changes, or git would not commit");
 }
 
-/** The files made from the live system's facts. An existing flake stays: its release is that of all machines. @throws KcoreError NIXOS_UNSUITED */
-async function textsOf(node: NodeEntry, live: Args["live"], folder: string): Promise<Record<string, string>> {
+/** Texts made from the live system's facts, by path. An existing flake.nix is not among them: its release is that of all machines. @throws KcoreError NIXOS_UNSUITED */
+async function liveTexts(node: NodeEntry, live: Args["live"], folder: string): Promise<Record<string, string>> {
   const machine = machineOf(node, live);
   const place = `hosts/${node.name}`;
   const isFirst = !(await readdir(folder).catch((): string[] => [])).includes("flake.nix");
@@ -124,8 +124,8 @@ function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
   };
 }
 
-/** The files that deploy_node writes below /etc on other systems, and that NixOS has to make itself. @throws KcoreError NIXOS_UNSUITED */
-function needsOf(node: NodeEntry, project: string): string {
+/** The text of kcore.nix: NixOS makes by it the files that deploy_node writes below /etc on other systems. @throws KcoreError NIXOS_UNSUITED */
+function kcoreNix(node: NodeEntry, project: string): string {
   const { storageBackend = "filesystem", encryptDisks = false } = node.vars;
   const disks = node.disks.filter(({ use }) => use === "volumes");
   if (disks.length > 0 && encryptDisks === true)
@@ -164,12 +164,12 @@ function linesOf(text: string): readonly string[] {
 }
 
 /** Folders of the roster's other machines, which this machine does not get. */
-function others({ node, nodes }: ActionContext): readonly string[] {
+function foldersOfOthers({ node, nodes }: ActionContext): readonly string[] {
   return [...nodes.keys()].filter((name) => name !== node?.name).map((name) => `hosts/${name}/`);
 }
 
-/** All files of the flake, also an operator's own, as they are or will be, except those below `without`. */
-async function filesOf(folder: string, generated: readonly Generated[], without: readonly string[]) {
+/** All files of the flake as they are or will be, an operator's own included, except those below the folders `without`. */
+async function flakeFiles(folder: string, generated: readonly Generated[], without: readonly string[]) {
   const texts = new Map<string, Uint8Array>();
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries.filter((found) => found.isFile())) {

@@ -7,11 +7,11 @@ import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { openContext } from "./cluster-place.ts";
+import { openContext } from "./cluster-context.ts";
 
 /**
- * Tries the passphrase that was given at the start of the run, so that a wrong one is found before anything was changed.
- * A passphrase that was not given is asked for here if a node of the run has no certificate yet and an operator can answer.
+ * Tries the passphrase that was given at the start of the run, so that a wrong one is found before any change. Without one,
+ * it asks for the passphrase if a node of the run has no certificate yet and an operator can answer.
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",

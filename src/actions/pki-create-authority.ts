@@ -11,7 +11,7 @@ const Args = z.strictObject({
 
 /**
  * Makes a CA for another program, such as Kubernetes or etcd, on this machine, encrypted with the run's passphrase; an existing CA stays.
- * kcore's own clusters do not trust it. Their CAs decide themselves whom a certificate names (S-14), so they cannot serve other programs.
+ * kcore's own clusters do not trust it. The CAs of these clusters decide names and usages themselves (S-14), so they cannot serve others.
  * ```yaml
  * - { id: ca, run: pki.createAuthority, name: kubernetes, once: true }
  * ```

@@ -8,7 +8,7 @@ import { readConfig } from "#pki/contexts.ts";
 import { endpointOf } from "#api/ask.ts";
 import { controllerAt } from "#api/controller-at.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { isController, joinControllersOf, placeOf } from "./cluster-place.ts";
+import { isController, joinControllersOf, contextHomeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   controller: z.string().optional().describe("Endpoint of the first controller; unless given it is noted once it runs"),
@@ -24,7 +24,7 @@ export const pkiCreateCluster = defineAction({
     const name = await missingContext(controller, context);
     if (name === undefined) return { changed: false, outputs: {} };
     const { folder } = await createCluster({
-      ...placeOf(context),
+      ...contextHomeOf(context),
       context: name,
       controllers: controller === undefined ? [] : [formatEndpoint(parseEndpoint(controller))],
       operator: userInfo().username,
@@ -42,16 +42,16 @@ export const pkiCreateCluster = defineAction({
   },
 });
 
-/** The name of the run's context, if it has to be made. @throws KcoreError CLUSTER_EXISTS */
+/** The name of the run's context if it has to be made; undefined: it exists. @throws KcoreError CLUSTER_EXISTS, USAGE */
 async function missingContext(controller: string | undefined, context: ActionContext): Promise<string | undefined> {
-  const { contexts, "current-context": current } = await readConfig(placeOf(context));
+  const { contexts, "current-context": current } = await readConfig(contextHomeOf(context));
   const name = context.context ?? current ?? "default";
   if (Object.hasOwn(contexts, name)) return undefined;
   await refuseSecondCluster(context.nodes.values(), controller === undefined ? [] : [controller]);
   return name;
 }
 
-/** The passphrase; an operator types it twice, since a typing mistake would show only at its next use. */
+/** The passphrase; an operator types it twice, since a typing mistake would show only at the next use. @throws KcoreError USAGE */
 async function newPassphrase({ givenPassphrase, passphrase, ask }: ActionContext): Promise<string> {
   const first = await passphrase();
   if (givenPassphrase !== undefined) return first;
@@ -70,7 +70,7 @@ export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: rea
     ...joinControllersOf(node),
   ]);
   const endpoints = [...new Set([...given.map((text) => formatEndpoint(parseEndpoint(text))), ...ofRoster])];
-  const looks = endpoints.map(async (endpoint) => {
+  const checks = endpoints.map(async (endpoint) => {
     const cluster = await controllerAt(parseEndpoint(endpoint));
     if (cluster === undefined) return [];
     return {
@@ -79,6 +79,6 @@ export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: rea
       hint: "kcore cluster restore FILE brings back its CA and context; for a new cluster all the same: kcore create cluster --force",
     };
   });
-  const problems = (await Promise.all(looks)).flat();
+  const problems = (await Promise.all(checks)).flat();
   if (problems.length > 0) throw new KcoreError(problems);
 }

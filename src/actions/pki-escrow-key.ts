@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { makeEscrowKey, readEscrowKey } from "#pki/escrow.ts";
-import { openContext } from "./cluster-place.ts";
+import { openContext } from "./cluster-context.ts";
 
 /**
- * Gives `publicKey`, for which recovery keys of LUKS containers are sealed, in PEM; made when first needed, with the passphrase of the
- * CA's keys. It is empty if none of the run's nodes encrypts its disks (`vars.encryptDisks`, `vars.encryptOs`).
+ * Gives `publicKey`, for which recovery keys of LUKS containers are sealed, in PEM. The key is made when it is first needed, with the
+ * passphrase of the CA's keys. `publicKey` is empty if none of the run's nodes encrypts its disks (`vars.encryptDisks`, `vars.encryptOs`).
  */
 export const pkiEscrowKey = defineAction({
   name: "pki.escrowKey",
@@ -15,18 +15,18 @@ export const pkiEscrowKey = defineAction({
   leftOut: { publicKey: "" },
   async run(_, context) {
     const folder = await escrowFolder(context);
-    if (folder === undefined) return given("");
+    if (folder === undefined) return unchanged("");
     const known = await readEscrowKey(folder);
-    if (known !== undefined) return given(known);
+    if (known !== undefined) return unchanged(known);
     const made = await makeEscrowKey(folder, await context.passphrase());
     context.note("made the escrow key: back it up with the context's folder");
     return { changed: true, outputs: { publicKey: made } };
   },
   async plan(_, context) {
     const folder = await escrowFolder(context);
-    if (folder === undefined) return given("");
+    if (folder === undefined) return unchanged("");
     const known = await readEscrowKey(folder);
-    return known === undefined ? "unknown" : given(known);
+    return known === undefined ? "unknown" : unchanged(known);
   },
 });
 
@@ -38,6 +38,6 @@ async function escrowFolder(context: ActionContext): Promise<string | undefined>
   return encrypts ? (await openContext(context)).folder : undefined;
 }
 
-function given(publicKey: string): ActionResult {
+function unchanged(publicKey: string): ActionResult {
   return { changed: false, outputs: { publicKey } };
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { keepSealed, parseSealed, parseUnlock } from "#pki/escrow.ts";
-import { nodeOf, openContext } from "./cluster-place.ts";
+import { nodeOf, openContext } from "./cluster-context.ts";
 
 const args = z.strictObject({
   node: z.string().optional().describe("The node; else the stage's own."),
@@ -10,8 +10,8 @@ const args = z.strictObject({
 });
 
 /**
- * Keeps the output of `luks.escrowed` of a node: its containers' recovery keys, sealed. `kcore disk recovery-key` opens them. The output of
- * `luks.root` names the initrd that asks for one of them, so that `kcore disk unlock` knows the receiver.
+ * Keeps the output of `luks.escrowed` of a node: the sealed recovery keys of its containers, which `kcore disk recovery-key` opens. The
+ * output of `luks.root` has port and host key of the initrd that asks for a key, so that `kcore disk unlock` can send one.
  */
 export const pkiEscrow = defineAction({
   name: "pki.escrow",
@@ -29,8 +29,8 @@ async function keep(
 ): Promise<ActionResult> {
   const { name, id } = nodeOf("pki.escrow", node, context);
   const { folder } = await openContext(context);
-  const told = { keys: parseSealed(sealed, Date.now()), unlock: parseUnlock(unlock) };
-  const news = await keepSealed(folder, { node: name, id }, told, { isDry });
+  const escrow = { keys: parseSealed(sealed, Date.now()), unlock: parseUnlock(unlock) };
+  const news = await keepSealed(folder, { node: name, id }, escrow, { isDry });
   const words = isDry ? "would keep" : "keeps";
   if (news.keys > 0)
     context.note(`${words} ${news.keys} new sealed recovery ${news.keys === 1 ? "key" : "keys"} of ${name}`);

@@ -3,7 +3,7 @@ import { defineAction, type ActionContext, type ActionResult } from "#engine/orc
 import { firstCertificate } from "#pki/chain.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
-import { nodeOf } from "./cluster-place.ts";
+import { nodeOf } from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 
 const Args = z.strictObject({
@@ -51,7 +51,7 @@ export const pkiIssueCertificate = defineAction({
     const leaf = leafOf(args);
     const present = Buffer.from(args.key.facts.certificate ?? "", "base64").toString("utf8");
     const reason = present === "" ? "new" : foreignRenewalReason(present, leaf, caPem, Date.now());
-    if (reason === undefined) return kept(present, caPem);
+    if (reason === undefined) return keptResult(present, caPem);
     const proof = {
       challenge: args.challenge ?? challengeFor(node, context),
       signature: args.key.facts.proof ?? "",
@@ -66,7 +66,7 @@ export const pkiIssueCertificate = defineAction({
     const present = Buffer.from(args.key.facts.certificate ?? "", "base64").toString("utf8");
     if (caPem === undefined || present === "") return "unknown";
     const reason = foreignRenewalReason(present, leafOf(args), caPem, Date.now());
-    return reason === undefined ? kept(present, caPem) : "unknown";
+    return reason === undefined ? keptResult(present, caPem) : "unknown";
   },
 });
 
@@ -74,7 +74,7 @@ function leafOf({ commonName, organizations, hosts, usages, days, key }: Args): 
   return { commonName, organizations, hosts, usages, days, spki: key.facts.spki ?? "" };
 }
 
-/** In the form in which `certificate.dropped` writes it. */
-function kept(present: string, ca: string): ActionResult {
+/** The result for a kept certificate, in the form in which `certificate.dropped` writes it. */
+function keptResult(present: string, ca: string): ActionResult {
   return { changed: false, outputs: { certificate: `${firstCertificate(present).toString().trim()}\n`, ca } };
 }

@@ -17,7 +17,7 @@ import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
 import { askFirst } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import { areAway, askingOf, checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
+import { areAway, askingOf, checkClock, isController, nodeOf, openContext, contextHomeOf } from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 
@@ -38,20 +38,20 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /** The certificates of a node; a controller has all three. */
-const kinds = ["node", "controller", "sub-ca"] as const;
-type Kind = (typeof kinds)[number];
-const keyOf = { node: "nodeKey", controller: "controllerKey", "sub-ca": "subCaKey" } as const;
-const outputOf = { node: "nodeCert", controller: "controllerCert", "sub-ca": "subCaCert" } as const;
+const certificateKinds = ["node", "controller", "sub-ca"] as const;
+type CertificateKind = (typeof certificateKinds)[number];
+const keyArguments = { node: "nodeKey", controller: "controllerKey", "sub-ca": "subCaKey" } as const;
+const outputNames = { node: "nodeCert", controller: "controllerCert", "sub-ca": "subCaCert" } as const;
 
-/** The wanted properties of one certificate, and the present one. */
-interface Wanted {
-  readonly kind: Kind;
+/** A certificate that the node needs, and the present one if it is kept. */
+interface WantedCertificate {
+  readonly kind: CertificateKind;
   readonly spki: string;
   readonly signature: string;
   readonly file: string;
-  /** The chain that is kept; absent: to be issued. */
+  /** The present chain in PEM; absent: the certificate has to be issued. */
   readonly kept?: string;
-  /** Why it has to be issued. */
+  /** Why the present certificate is not kept; absent: there is none. */
   readonly reason?: string;
 }
 
@@ -66,43 +66,47 @@ export const pkiIssueNode = defineAction({
   args: Args,
   async run(args, context) {
     const node = nodeOf("pki.issueNode", args.node, context);
-    const examined = await examine(args, node, context);
+    const examined = await examineCertificates(args, node, context);
     const { folder, wanted, operatorIsDue } = examined;
     const due = wanted.filter(({ kept }) => kept === undefined);
-    await remember(wanted);
+    await recordRenewed(wanted);
     if (due.length === 0 && !operatorIsDue) return resultOf(folder, wanted, false);
     const now = Date.now();
     const authority = await openOnce("authority", folder, context);
     if (await renewOperatorIfNeeded(folder, authority, now)) context.note("renewed the operator's certificate");
-    const issued = new Map<Kind, string>();
+    const issued = new Map<CertificateKind, string>();
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
-      const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
+      const pem = await issueCertificate(
+        item,
+        { challenge, signature: item.signature },
+        { args, node, folder, context, now },
+      );
       // Before the file is replaced: only the former certificate says which endpoint was this controller's.
       if (item.kind === "controller") await followController(node, context);
       await makeFolder(dirname(item.file), { mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
       issued.set(item.kind, pem);
-      context.note(describe(item, pem, node.name));
+      context.note(describeIssued(item, pem, node.name));
     }
     const complete = wanted.map((item) => ({ ...item, kept: issued.get(item.kind) ?? item.kept ?? "" }));
     return resultOf(folder, complete, due.length > 0);
   },
   async plan(args, context) {
-    const { folder, wanted } = await examine(args, nodeOf("pki.issueNode", args.node, context), context);
+    const { folder, wanted } = await examineCertificates(args, nodeOf("pki.issueNode", args.node, context), context);
     return wanted.every(({ kept }) => kept !== undefined) ? resultOf(folder, wanted, false) : "unknown";
   },
 });
 
-/** Writes the present address of a controller that moved into the context. */
+/** Writes the present address of a moved controller into the context. */
 async function followController({ name }: NodeEntry, context: ActionContext): Promise<void> {
   const { name: cluster, controllers } = await openContext(context);
-  if (await changeControllers(placeOf(context), cluster, () => controllers))
+  if (await changeControllers(contextHomeOf(context), cluster, () => controllers))
     context.note(`context ${cluster} follows ${name}: its controllers are ${controllers.join(", ")}`);
 }
 
-async function issue(
-  { kind, spki }: Wanted,
+async function issueCertificate(
+  { kind, spki }: WantedCertificate,
   proof: KeyProof,
   {
     args,
@@ -120,34 +124,34 @@ async function issue(
   return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
 }
 
-function describe({ kind, reason = "new" }: Wanted, pem: string, name: string): string {
+function describeIssued({ kind, reason = "new" }: WantedCertificate, pem: string, name: string): string {
   const { validToDate, serialNumber } = firstCertificate(pem);
   const until = validToDate.toISOString().slice(0, 10);
   return `issued a ${kind} certificate for ${name} until ${until} (serial ${serialNumber.toLowerCase()}): ${reason}`;
 }
 
-const open = { authority: openIssuer, root: openRoot } as const;
+const openers = { authority: openIssuer, root: openRoot } as const;
 
-function openOnce<What extends keyof typeof open>(
+function openOnce<What extends keyof typeof openers>(
   what: What,
   folder: string,
   context: ActionContext,
-): ReturnType<(typeof open)[What]> {
+): ReturnType<(typeof openers)[What]> {
   return onceARun(`${what} ${folder}`, context, async () => {
     await checkClock(context);
-    return open[what](folder, await context.passphrase());
-  }) as ReturnType<(typeof open)[What]>;
+    return openers[what](folder, await context.passphrase());
+  }) as ReturnType<(typeof openers)[What]>;
 }
 
-/** Finds out, without the passphrase, which certificates have to be issued. */
-async function examine(args: Args, node: NodeEntry, context: ActionContext) {
-  const { name } = await findContext(placeOf(context), context.context);
+/** The certificates that the node needs, and which of them are kept, without the passphrase. `operatorIsDue`: the operator's certificate has to be renewed. */
+async function examineCertificates(args: Args, node: NodeEntry, context: ActionContext) {
+  const { name } = await findContext(contextHomeOf(context), context.context);
   const folder = contextFolder(context.home, name);
   const rootPem = await readText(join(folder, "ca.crt"));
   const operator = firstCertificate(await readText(join(folder, "kctl.crt")));
   const { cluster } = identityOf(operator, "client");
   const now = Date.now();
-  const reasonOf = async (kind: Kind, pem: string, spki: string): Promise<string | undefined> =>
+  const reasonOf = async (kind: CertificateKind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
       ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: namesOf(hostsOf(args, node)) })
       : (renewalReason(pem, {
@@ -157,10 +161,10 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext) {
           rootPem,
           now,
         }) ?? (await issuerReason(pem, rootPem, context)));
-  const wanted = kinds
+  const wanted = certificateKinds
     .filter((kind) => kind === "node" || isController(node))
-    .map(async (kind): Promise<Wanted> => {
-      const { spki = "", proof: signature = "", certificate = "" } = args.identity[keyOf[kind]]?.facts ?? {};
+    .map(async (kind): Promise<WantedCertificate> => {
+      const { spki = "", proof: signature = "", certificate = "" } = args.identity[keyArguments[kind]]?.facts ?? {};
       const file = issuedFile(folder, node.id, kind);
       const recorded = await readFile(file, "utf8").catch(() => "");
       const item = { kind, spki, signature, file };
@@ -174,7 +178,7 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext) {
   return { folder, wanted: await Promise.all(wanted), operatorIsDue: daysLeft(operator, now) <= renewDays };
 }
 
-/** Why a certificate cannot be kept because of the controller's sub-CA that issued it; undefined: it can, or the bastion issued it. */
+/** Why a certificate cannot be kept because of the controller's sub-CA that issued it; undefined: the sub-CA is valid, or the bastion issued it. */
 async function issuerReason(pem: string, rootPem: string, context: ActionContext): Promise<string | undefined> {
   const issuer = certificatesOf(pem)[1];
   if (issuer === undefined || isOfBastion(issuer, rootPem)) return undefined;
@@ -183,7 +187,7 @@ async function issuerReason(pem: string, rootPem: string, context: ActionContext
   return revoked.has(keyFingerprint(publicDer(issuer.publicKey))) ? "the CA that issued it was revoked" : undefined;
 }
 
-/** Why a sub-CA has to be signed anew, in words; undefined: it is kept. */
+/** Why a sub-CA has to be signed anew, in words; undefined: the present one is kept. */
 function subCaReason(
   pem: string,
   expected: {
@@ -205,8 +209,8 @@ function subCaReason(
   return left > subCaRenewDays ? undefined : `it expires in ${Math.floor(left)} days`;
 }
 
-/** Records certificates that nodes renewed by themselves as issued. */
-async function remember(wanted: readonly Wanted[]): Promise<void> {
+/** Writes the kept certificates that agents or controllers renewed by themselves to the files of issued ones. */
+async function recordRenewed(wanted: readonly WantedCertificate[]): Promise<void> {
   for (const { kept, file } of wanted) {
     if (kept === undefined || kept === (await readFile(file, "utf8").catch(() => ""))) continue;
     await makeFolder(dirname(file), { mode: 0o700 });
@@ -221,16 +225,16 @@ function normalPem(pem: string): string {
     .join("");
 }
 
-async function resultOf(folder: string, wanted: readonly Wanted[], changed: boolean): Promise<ActionResult> {
+async function resultOf(folder: string, wanted: readonly WantedCertificate[], changed: boolean): Promise<ActionResult> {
   const certificates: Record<string, string> = {};
-  for (const { kind, kept = "" } of wanted) certificates[outputOf[kind]] = kept;
+  for (const { kind, kept = "" } of wanted) certificates[outputNames[kind]] = kept;
   return {
     changed,
     outputs: { ca: await readText(join(folder, "ca.crt")), ...certificates, changed },
   };
 }
 
-/** The roster's name where it may be a host name, and always the address. */
+/** The host names and addresses for a node's certificates: the roster's name if it is a host name, its address, and the further ones. */
 function hostsOf(
   { hosts }: Args,
   { name, address }: NodeEntry,

@@ -10,7 +10,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
     async () => (await import("./cluster-register-controller.ts")).clusterRegisterController,
   ],
   ["cluster.waitReady", async () => (await import("./cluster-wait-ready.ts")).clusterWaitReady],
-  ["confirm", async () => (await import("./confirm.ts")).confirm],
+  ["confirm", async () => (await import("./confirm.ts")).confirmAction],
   ["kubernetes.kubeconfig", async () => (await import("./kubernetes-kubeconfig.ts")).kubernetesKubeconfig],
   ["kubernetes.takeKubeconfig", async () => (await import("./kubernetes-take-kubeconfig.ts")).kubernetesTakeKubeconfig],
   ["kubernetes.node", async () => (await import("./kubernetes-node.ts")).kubernetesNode],
@@ -34,7 +34,7 @@ const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () =
   ["update.sign", async () => (await import("./update-sign.ts")).updateSign],
   ["update.verdict", async () => (await import("./update-verdict.ts")).updateVerdict],
   ["update.window", async () => (await import("./update-window.ts")).updateWindow],
-  ["wait", async () => (await import("./wait.ts")).wait],
+  ["wait", async () => (await import("./wait.ts")).waitAction],
 ]);
 
 export const actionNames: readonly string[] = [...loaders.keys()];

@@ -4,7 +4,7 @@ import { poll, within } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 
-/** The program of a drain or a gate on the bastion. */
+/** The program of a hook, a drain or a gate, on the bastion. */
 export interface HookProgram {
   readonly words: readonly string[];
   readonly cwd: string;
@@ -13,22 +13,23 @@ export interface HookProgram {
   readonly log?: string;
   readonly onOutput?: RunOptions["onOutput"];
   readonly limitSeconds: number;
-  /** The hook is ended this long before its limit, and `runHook` returns half of this time later in any case. 0: it awaits the end. */
+  /** The hook is ended this long before its limit; half of this time later `runHook` returns in any case. 0: `runHook` awaits the hook's end. */
   readonly spareSeconds: number;
-  /** A gate is repeated until it ends with 0, or its time is over. */
+  /** Whether the hook, a gate, is repeated until it ends with 0 or its time is over. */
   readonly isRepeated: boolean;
   readonly signal: AbortSignal;
 }
 
-/** The result of a hook: its success or, for a gate, that of its last attempt. */
+/** The result of a hook; of a gate, the result of its last attempt. */
 export interface HookEnd {
   readonly ok: boolean;
   /** The reason, with the end of the output. */
   readonly message?: string;
-  /** Resolves at the hook's end; present if `runHook` returned before. */
-  readonly left?: Promise<unknown>;
+  /** Resolves when the hook has ended; present if `runHook` returned before. */
+  readonly exit?: Promise<unknown>;
 }
 
+/** Milliseconds between two attempts of a gate. */
 const pauseMs = 2_000;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const graceMs = 10_000;
@@ -36,7 +37,7 @@ const graceMs = 10_000;
 const tailLength = 1_000;
 
 /**
- * Runs a hook in a process group of its own, which is ended at its limit or by the signal: before this returns, or before `left` resolves.
+ * Runs a hook in a process group of its own, which the limit or the signal ends: before this resolves, or before `exit` resolves.
  * @throws the signal's reason
  */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
@@ -46,7 +47,7 @@ export async function runHook(program: HookProgram): Promise<HookEnd> {
   let end: HookEnd = { ok: false };
   const isOver = async (): Promise<boolean> => {
     end = await runOnce(program, until - performance.now());
-    if (signal.aborted) await end.left;
+    if (signal.aborted) await end.exit;
     signal.throwIfAborted();
     return end.ok || !isRepeated;
   };
@@ -69,16 +70,16 @@ async function runOnce(
     if (end?.code === 0 && end.stopped === undefined) return { ok: true };
     const how = end?.signal === undefined ? `it exits with ${end?.code}` : `it ended by ${end.signal}`;
     const reason = end && end.stopped === undefined ? how : `it ran out of its ${limitSeconds} s`;
-    const printed = file ? await endOf(file) : (end?.stderr ?? "").trim() || (end?.stdout ?? "");
+    const printed = file ? await readTail(file) : (end?.stderr ?? "").trim() || (end?.stdout ?? "");
     const tail = cleanText(printed.slice(-tailLength)).trim();
     const message = tail === "" ? reason : `${reason}: ${tail}`;
-    return { ok: false, message, ...(end === undefined && { left: gone.catch(() => undefined) }) };
+    return { ok: false, message, ...(end === undefined && { exit: gone.catch(() => undefined) }) };
   } finally {
     await file?.close();
   }
 }
 
-async function endOf(file: FileHandle): Promise<string> {
+async function readTail(file: FileHandle): Promise<string> {
   const { size } = await file.stat();
   // A character has at most four bytes.
   const length = Math.min(size, 4 * tailLength);

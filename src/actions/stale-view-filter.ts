@@ -1,5 +1,5 @@
-/** The progress of an update in one controller's view. */
-interface Version {
+/** The generation and the owner of an update in one controller's view. */
+interface ViewVersion {
   readonly generation: number;
   readonly owner: { readonly id: string; readonly epoch: number };
 }
@@ -9,18 +9,18 @@ interface Version {
  * good.
  */
 export function staleViewFilter() {
-  let last: Version | undefined;
+  let last: ViewVersion | undefined;
   let seqs = new Map<string, number>();
   return {
-    /** Whether no controller has shown a later state of the update. */
-    isCurrent: (view: Version): boolean => {
+    /** Takes a view; false if a controller has shown a later state of the update. */
+    accept: (view: ViewVersion): boolean => {
       if (last && isBefore(view, last)) return false;
       if (last && (isBefore(last, view) || last.owner.id !== view.owner.id)) seqs = new Map();
       last = view;
       return true;
     },
-    /** Whether no controller has shown a later request of the node under the present owner. */
-    isCurrentNode: ({ id, seq = 0 }: { readonly id: string; readonly seq?: number | undefined }): boolean => {
+    /** Takes a node of the last accepted view; false if a controller has shown a later request of it under the present owner. */
+    acceptNode: ({ id, seq = 0 }: { readonly id: string; readonly seq?: number | undefined }): boolean => {
       if (seq < (seqs.get(id) ?? 0)) return false;
       seqs.set(id, seq);
       return true;
@@ -28,6 +28,6 @@ export function staleViewFilter() {
   };
 }
 
-function isBefore(one: Version, other: Version): boolean {
+function isBefore(one: ViewVersion, other: ViewVersion): boolean {
   return one.generation === other.generation ? one.owner.epoch < other.owner.epoch : one.generation < other.generation;
 }

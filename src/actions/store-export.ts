@@ -13,7 +13,7 @@ const args = z.strictObject({
 });
 
 /**
- * Takes a path with its closure out of the bastion's own Nix store, path by path. `nix.profile` delivers those that a node lacks.
+ * Exports a path with its closure from the bastion's own Nix store, path by path. `nix.profile` delivers the paths that a node lacks.
  * ```yaml
  * - { id: closure, run: store.export, path: "{{params.path}}", once: true }
  * ```
@@ -24,12 +24,15 @@ export const storeExport = defineAction({
   outputs: ["narHash", "source", "storePath"],
   bastionNames: ["path"],
   args,
-  run: deliver,
+  run: exportToCache,
   // The export only fills the cache, and a plan must name the hash to be able to say that nothing changes.
-  plan: deliver,
+  plan: exportToCache,
 });
 
-async function deliver({ path }: z.output<typeof args>, { home, signal, note }: ActionContext): Promise<ActionResult> {
+async function exportToCache(
+  { path }: z.output<typeof args>,
+  { home, signal, note }: ActionContext,
+): Promise<ActionResult> {
   const options = { cache: join(home, "cache", "closures"), signal };
   const outputs = await exportClosure({ path, note, ...options });
   for (const { path: one, file } of outputs.source)

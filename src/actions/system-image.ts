@@ -21,7 +21,7 @@ const args = z.strictObject({
   encrypted: z.boolean().default(false).describe("With what unlocks an encrypted root at boot."),
 });
 
-const unlocking = ["cryptsetup-initramfs", "dropbear-initramfs"];
+const unlockPackages = ["cryptsetup-initramfs", "dropbear-initramfs"];
 
 /**
  * The operating system that `os.installed` puts on a machine's own disk: made by debootstrap on this machine, once for all nodes, or an
@@ -42,17 +42,17 @@ export const systemImage = defineAction({
   endsAtStop: true,
 });
 
-type Given = z.output<typeof args>;
+type ImageArgs = z.output<typeof args>;
 
 function cacheOf({ home }: ActionContext): string {
   return join(home, "cache", "system");
 }
 
-function debianOf({ suite, mirror, kernel, packages, encrypted }: Given) {
-  return { suite, mirror, kernel, packages: encrypted ? [...packages, ...unlocking] : packages };
+function debianOf({ suite, mirror, kernel, packages, encrypted }: ImageArgs) {
+  return { suite, mirror, kernel, packages: encrypted ? [...packages, ...unlockPackages] : packages };
 }
 
-async function build(given: Given, context: ActionContext): Promise<ActionResult> {
+async function build(given: ImageArgs, context: ActionContext): Promise<ActionResult> {
   const { project, note, signal } = context;
   const { file } = given;
   const image =

@@ -12,7 +12,7 @@ export interface LockedRoot {
 }
 
 export interface UnlockOptions {
-  /** The machine's endpoint once it runs. */
+  /** The endpoint of the running machine; the initrd has the same address. */
   readonly endpoint: Endpoint;
   readonly connect: Connect;
   /** The context's folder. */
@@ -27,7 +27,7 @@ export interface UnlockOptions {
 /** Milliseconds to connect: short, since an initrd either answers at once or does not run yet. */
 const timeout = 5_000;
 
-/** The record of a node's locked root; undefined: kcore made none. */
+/** The record of a node's locked root; undefined: the bastion has none. @throws KcoreError RECOVERY_KEY_UNREADABLE */
 export async function findLockedRoot(folder: string, id: string): Promise<LockedRoot | undefined> {
   const escrow: Escrow | undefined = (await readEscrows(folder)).find((one) => one.id === id);
   const sealed = escrow?.keys.findLast(({ uuid }) => uuid === escrow.unlock?.uuid);
@@ -35,9 +35,9 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
 }
 
 /**
- * Sends the recovery key of its root to a machine that waits in its initrd. The initrd must have the host key that it was made with: no
- * other one gets anything.
- * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, RECOVERY_KEY_UNREADABLE
+ * Sends the recovery key of its root to a machine that waits in its initrd. Only an initrd with the recorded host key gets the key. Errors
+ * of `connect` other than a wrong host key or a refused login stay as they are.
+ * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, FILE_UNREADABLE, RECOVERY_KEY_UNREADABLE
  */
 export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<UnlockOutcome> {
   const { endpoint, connect, folder, passphrase, record, signal } = options;
@@ -55,7 +55,7 @@ export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Prom
   }
 }
 
-/** A wrong host key or refused login is final; any other error stays as it is, since the next attempt may succeed. */
+/** UNLOCK_FAILED for a wrong host key or a refused login; any other error as it is, since the next attempt may succeed. */
 function refusal(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || !/^HOST_KEY_|^AUTH_/.test(problem.code)) return error;

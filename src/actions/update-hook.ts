@@ -3,7 +3,7 @@ import { defineAction } from "#engine/orchestrate/action.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { shellText } from "#engine/step/shell-text.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { nodeOf } from "./cluster-place.ts";
+import { nodeOf } from "./cluster-context.ts";
 import { wholeLines } from "./local-command.ts";
 import { hookCommand, runHook } from "./run-hook.ts";
 

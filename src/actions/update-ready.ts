@@ -5,9 +5,9 @@ import { poll } from "#base/wait.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
+import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-context.ts";
 
-/** Milliseconds that a controller on the updated node itself has to answer again. */
+/** Milliseconds in which a controller on the updated node itself has to answer again. */
 const patienceMs = 10_000;
 const pauseMs = 1_000;
 
@@ -39,7 +39,7 @@ export const updateReady = defineAction({
       context.note(`not asked whether ${node.name} is ready: ${missing}`);
       return true;
     };
-    if (await poll(isDone, { everyMs: pauseMs, limitMs: within * 1000, signal: context.signal })) return done;
+    if (await poll(isDone, { everyMs: pauseMs, limitMs: within * 1000, signal: context.signal })) return unchanged;
     throw new KcoreError(
       {
         code: "NODE_NOT_READY",
@@ -51,11 +51,11 @@ export const updateReady = defineAction({
   },
   plan: (_, { note }) => {
     note("would ask a controller, where one answers, whether it is ready");
-    return Promise.resolve(done);
+    return Promise.resolve(unchanged);
   },
 });
 
-const done = { changed: false, outputs: {} } as const;
+const unchanged = { changed: false, outputs: {} } as const;
 
 /** The missing condition, if any. `isUnanswered`: no controller answered, or none knows the node. */
 async function findReadiness(

@@ -4,12 +4,12 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import { OwnershipStatement, UpdateStatement } from "#rollout/spec.ts";
-import { checkClock, placeOf } from "./cluster-place.ts";
+import { checkClock, contextHomeOf } from "./cluster-context.ts";
 import { onceARun } from "./once-a-run.ts";
 
 /**
  * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes obey only signed updates and owners. Gives `order` and
- * `epoch` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and those of earlier runs. A dry
+ * `epoch` for runtime.updated. The run's epoch is its time in ms, which is above the counted epochs of controllers and all epochs of earlier runs. A dry
  * run signs nothing, and asks for no passphrase.
  * ```yaml
  * - { id: sign, run: update.sign, update: release-1, owner: me, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }
@@ -30,7 +30,7 @@ export const updateSign = defineAction({
     at: z.string().describe("When it is signed, ISO 8601 in UTC; a resumed run says the same again."),
   }),
   async run({ update: name, owner, spec, bundle = {}, at }, context) {
-    const { name: cluster } = await findContext(placeOf(context), context.context);
+    const { name: cluster } = await findContext(contextHomeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
     const authority = await onceARun(`authority ${folder}`, context, async () => {
       await checkClock(context);
@@ -38,7 +38,7 @@ export const updateSign = defineAction({
     });
     const epoch = Date.parse(at);
     const common = { cluster: authority.cluster, name, signedAt: at };
-    const sign = (said: UpdateStatement | OwnershipStatement) => signStatement(JSON.stringify(said), authority);
+    const sign = (document: UpdateStatement | OwnershipStatement) => signStatement(JSON.stringify(document), authority);
     const signed = sign(
       UpdateStatement.parse({
         kind: "ClusterUpdate",

@@ -1,12 +1,13 @@
 import { connect } from "node:net";
 import { z } from "zod";
-import { poll, wait as pause } from "#base/wait.ts";
+import { poll, wait } from "#base/wait.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
 
-/** Seconds between two tries, and for one try. */
-const INTERVAL = 1;
-const TRY = 3;
+/** Seconds between two attempts. */
+const PAUSE = 1;
+/** Seconds that an attempt may take. */
+const ATTEMPT_LIMIT = 3;
 
 /** `address:port`, an IPv6 address in brackets. */
 const TcpAddress = z
@@ -25,7 +26,7 @@ const TcpAddress = z
  * - { id: answers, run: wait, tcp: "{{hostPort node.address 9090}}", each: "{{params.node_name}}", timeout: 2m }
  * ```
  */
-export const wait = defineAction({
+export const waitAction = defineAction({
   name: "wait",
   summary: "Waits for some time, or until a TCP port answers.",
   outputs: [],
@@ -37,8 +38,8 @@ export const wait = defineAction({
     })
     .refine((args) => (args.for === undefined) !== (args.tcp === undefined), "needs either “for” or “tcp”"),
   async run({ for: seconds, tcp }, context) {
-    if (tcp === undefined) await pause((seconds ?? 0) * 1000, context.signal);
-    else await answers(tcp, context);
+    if (tcp === undefined) await wait((seconds ?? 0) * 1000, context.signal);
+    else await awaitPort(tcp, context);
     return { changed: false, outputs: {} };
   },
   async plan({ tcp }, { note, signal }) {
@@ -53,30 +54,31 @@ interface Address {
   readonly port: number;
 }
 
-async function answers(address: Address, { signal, note }: ActionContext): Promise<void> {
-  let [told, attempt] = ["", 0];
-  const look = async (): Promise<boolean> => {
-    const against = await askPort(address, signal);
-    if (against === undefined) return true;
+/** Waits until the port accepts a connection; notes each new obstacle, and the obstacle of every tenth attempt. */
+async function awaitPort(address: Address, { signal, note }: ActionContext): Promise<void> {
+  let [lastNote, attempt] = ["", 0];
+  const isAnswering = async (): Promise<boolean> => {
+    const obstacle = await askPort(address, signal);
+    if (obstacle === undefined) return true;
     attempt += 1;
-    if (against !== told || attempt % 10 === 0)
-      note(`${address.host} port ${address.port} does not answer yet: ${against}`);
-    told = against;
+    if (obstacle !== lastNote || attempt % 10 === 0)
+      note(`${address.host} port ${address.port} does not answer yet: ${obstacle}`);
+    lastNote = obstacle;
     return false;
   };
-  await poll(look, { everyMs: INTERVAL * 1000, signal });
+  await poll(isAnswering, { everyMs: PAUSE * 1000, signal });
 }
 
-/** Why the port does not answer; undefined when it does. */
+/** Why the port accepts no connection; undefined: it accepts one. */
 async function askPort({ host, port }: Address, signal: AbortSignal): Promise<string | undefined> {
   signal.throwIfAborted();
-  const socket = connect({ host, port, timeout: TRY * 1000 });
+  const socket = connect({ host, port, timeout: ATTEMPT_LIMIT * 1000 });
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const giveUp = (): void => resolve("stopped");
   socket
     .once("connect", () => resolve(undefined))
     .once("error", ({ message }) => resolve(message))
-    .once("timeout", () => resolve(`silent for ${TRY} s`));
+    .once("timeout", () => resolve(`silent for ${ATTEMPT_LIMIT} s`));
   signal.addEventListener("abort", giveUp, { once: true });
   try {
     return await promise;

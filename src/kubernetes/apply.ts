@@ -1,33 +1,33 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
-import { clip } from "./clip.ts";
-import { manager, type Target } from "./target.ts";
-import { missingOf, type Awaited } from "./conditions.ts";
+import { clipText } from "./clip.ts";
+import { fieldManager, type ApiTarget } from "./target.ts";
+import { missingOf, type WaitCondition } from "./conditions.ts";
 import { differences } from "./difference.ts";
-import { isSecret, type Wanted } from "./manifests.ts";
-import { ObjectShape, titleOf, type KubeObject } from "./objects.ts";
+import { isSecretObject, type WantedObject } from "./manifests.ts";
+import { ObjectShape, objectTitle, type KubeObject } from "./objects.ts";
 import { pollUntil, type Limits } from "./poll-until.ts";
 
-/** How objects that depend on a deleted object are deleted. */
+/** How the API server deletes objects that depend on a deleted object. */
 export type Propagation = "Background" | "Foreground" | "Orphan";
 
-/** The effect of an apply on one object. */
+/** The effect that an apply would have on one object. */
 export type Comparison =
   { readonly fate: "unchanged" | "new" } | { readonly fate: "differs"; readonly lines: readonly string[] };
 
-/** Times that an object is compared anew because another client wrote it meanwhile. */
+/** The most comparisons of an object that other clients write meanwhile. */
 const TRIES = 5;
 
 interface ApplyOptions {
   readonly dryRun: boolean;
-  /** Takes fields over that another manager set otherwise. */
+  /** Whether to take over fields that another field manager set otherwise. */
   readonly force: boolean;
 }
 
 /** Writes an object by server-side apply. @throws KubeRefusal; KUBERNETES_CONFLICT if other managers own fields that differ */
 export function applyObject(
   api: KubeApi,
-  target: Target,
+  target: ApiTarget,
   object: KubeObject,
   { dryRun, force }: ApplyOptions,
 ): Promise<KubeObject> {
@@ -36,7 +36,7 @@ export function applyObject(
     verb: "patch",
     contentType: "application/apply-patch+yaml",
     query: {
-      fieldManager: manager,
+      fieldManager,
       force: String(force),
       // Servers before 1.25 ignore this parameter and drop unknown fields silently.
       fieldValidation: "Strict",
@@ -49,8 +49,8 @@ export function applyObject(
 /** Asks the server for the effect of an apply. */
 export async function compareObject(
   api: KubeApi,
-  target: Target,
-  { object, secrets }: Wanted,
+  target: ApiTarget,
+  { object, secrets }: WantedObject,
   { force }: Pick<ApplyOptions, "force">,
 ): Promise<Comparison> {
   let live: KubeObject | undefined;
@@ -63,12 +63,12 @@ export async function compareObject(
   } while (live && live.metadata.resourceVersion !== next.metadata.resourceVersion && ++tries < TRIES);
   if (live === undefined) return { fate: "new" };
   const isHidden = (path: readonly string[]): boolean =>
-    (isSecret(object) && path[0] === "data") || [...secrets].some((given) => isAbove(path, given, object));
+    (isSecretObject(object) && path[0] === "data") || [...secrets].some((given) => isAbove(path, given, object));
   const lines = differences(live, next, isHidden);
   return lines.length === 0 ? { fate: "unchanged" } : { fate: "differs", lines };
 }
 
-/** Whether a difference at `path` could show a value that was given as a secret: lists may have been reordered. */
+/** Whether a difference at `path` could show the secret at the path `given`. Lists may have been reordered, so any index is taken for any other. */
 function isAbove(path: readonly string[], given: string, object: KubeObject): boolean {
   const steps = JSON.parse(given) as readonly string[];
   let value: unknown = object;
@@ -80,10 +80,10 @@ function isAbove(path: readonly string[], given: string, object: KubeObject): bo
   });
 }
 
-/** Deletes an object. `none`: there is none; `going`: it is being deleted already. */
+/** Deletes an object, without waiting for its end. `none`: it does not exist; `going`: its deletion had begun before. */
 export async function deleteObject(
   api: KubeApi,
-  target: Target,
+  target: ApiTarget,
   { propagation, dryRun }: { readonly propagation: Propagation; readonly dryRun: boolean },
 ): Promise<"none" | "going" | "deleted"> {
   const live = await api.find<KubeObject>(target, ObjectShape);
@@ -102,8 +102,8 @@ export async function deleteObject(
   return "deleted";
 }
 
-/** Waits until an object is gone, or another one has its name. @throws KcoreError KUBERNETES_NOT_READY */
-export async function awaitGone(api: KubeApi, target: Target, title: string, limits: Limits): Promise<void> {
+/** Waits until an object is gone, or another object has its name. @throws KcoreError KUBERNETES_NOT_READY */
+export async function awaitGone(api: KubeApi, target: ApiTarget, title: string, limits: Limits): Promise<void> {
   let uid: string | undefined;
   await pollUntil(
     async () => {
@@ -111,7 +111,7 @@ export async function awaitGone(api: KubeApi, target: Target, title: string, lim
       if (live === undefined || (uid !== undefined && live.metadata.uid !== uid)) return { found: true };
       ({ uid } = live.metadata);
       const { finalizers = [] } = live.metadata;
-      const held = finalizers.length > 0 ? clip(`, held by its finalizers ${finalizers.join(", ")}`) : "";
+      const held = finalizers.length > 0 ? clipText(`, held by its finalizers ${finalizers.join(", ")}`) : "";
       return { waitingFor: `${title} is still there${held}` };
     },
     (waitingFor) => notReady(`after ${limits.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),
@@ -120,13 +120,18 @@ export async function awaitGone(api: KubeApi, target: Target, title: string, lim
 }
 
 /** Waits until the object meets the condition. @throws KcoreError KUBERNETES_NOT_READY */
-export async function awaitObject(api: KubeApi, target: Target, awaited: Awaited, limits: Limits): Promise<void> {
+export async function awaitObject(
+  api: KubeApi,
+  target: ApiTarget,
+  awaited: WaitCondition,
+  limits: Limits,
+): Promise<void> {
   await pollUntil(
     async () => {
       const live = await api.find<KubeObject>(target, ObjectShape);
       if (live === undefined) return { waitingFor: `${target.resource} ${target.name ?? ""} is not there any more` };
       const missing = missingOf(live, awaited);
-      return missing === undefined ? { found: true } : { waitingFor: `${titleOf(live)}: ${missing}` };
+      return missing === undefined ? { found: true } : { waitingFor: `${objectTitle(live)}: ${missing}` };
     },
     (waitingFor) => notReady(`after ${limits.seconds} s ${waitingFor}`, "look at it: kubectl describe; or wait longer"),
     limits,

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { MASK } from "#engine/step/secret.ts";
-import { clip } from "./clip.ts";
-import { manager } from "./target.ts";
+import { clipText } from "./clip.ts";
+import { fieldManager } from "./target.ts";
 import type { KubeObject } from "./objects.ts";
 
-/** Lines and characters that a difference shows. */
-const LINES = 20;
+/** The most fields that a difference shows. */
+const MOST_FIELDS = 20;
+/** The most characters of a value. */
 const WIDTH = 80;
 
 /** kubectl's annotation with the last applied object, a Secret's values included. */
@@ -18,44 +19,46 @@ export function differences(
   hidden: (path: readonly string[]) => boolean,
 ): readonly string[] {
   const found: string[] = [];
-  compare(substance(live), substance(next), [], (path, have, want) => {
-    const show = hidden(path) || path.includes(LAST_APPLIED) ? () => MASK : shown;
+  compare(withoutCounters(live), withoutCounters(next), [], (path, have, want) => {
+    const show = hidden(path) || path.includes(LAST_APPLIED) ? () => MASK : shortValue;
     found.push(
-      `${clip(written(path))}: ${have === undefined ? "none" : show(have)} → ${want === undefined ? "none" : show(want)}`,
+      `${clipText(pathText(path))}: ${have === undefined ? "none" : show(have)} → ${want === undefined ? "none" : show(want)}`,
     );
   });
-  if (found.length === 0 && !isDeepStrictEqual(ownedBy(live), ownedBy(next)))
-    return [`the fields that are ${manager}'s`];
-  return found.length > LINES ? [...found.slice(0, LINES), `and ${found.length - LINES} more fields`] : found;
+  if (found.length === 0 && !isDeepStrictEqual(appliedFields(live), appliedFields(next)))
+    return [`the fields that are ${fieldManager}'s`];
+  return found.length > MOST_FIELDS
+    ? [...found.slice(0, MOST_FIELDS), `and ${found.length - MOST_FIELDS} more fields`]
+    : found;
 }
 
 /** The object without the fields that the server counts by itself. */
-function substance({ metadata, ...rest }: KubeObject): unknown {
+function withoutCounters({ metadata, ...rest }: KubeObject): unknown {
   const { managedFields: _owners, resourceVersion: _version, generation: _generation, ...kept } = metadata;
   return { ...rest, metadata: kept };
 }
 
-/** The fields that were applied by kcore. */
-function ownedBy({ metadata: { managedFields = [] } }: KubeObject): unknown {
+/** The entries of `managedFields` for kcore's applies. */
+function appliedFields({ metadata: { managedFields = [] } }: KubeObject): unknown {
   return managedFields
-    .filter((entry) => entry.manager === manager && entry.operation === "Apply")
+    .filter((entry) => entry.manager === fieldManager && entry.operation === "Apply")
     .map(({ fieldsV1 }) => fieldsV1);
 }
 
-type Tell = (path: readonly string[], have: unknown, want: unknown) => void;
+type OnDifference = (path: readonly string[], have: unknown, want: unknown) => void;
 
-function compare(have: unknown, want: unknown, path: readonly string[], tell: Tell): void {
+function compare(have: unknown, want: unknown, path: readonly string[], onDifference: OnDifference): void {
   if (isDeepStrictEqual(have, want)) return;
   const [left, right] = [partsOf(have), partsOf(want)];
   if (left === undefined || right === undefined) {
-    tell(path, have, want);
+    onDifference(path, have, want);
     return;
   }
   for (const key of new Set([...left.keys(), ...right.keys()]))
-    compare(left.get(key), right.get(key), [...path, key], tell);
+    compare(left.get(key), right.get(key), [...path, key], onDifference);
 }
 
-/** A map's entries, or a list's, by name where all have one; undefined: a single value. */
+/** The entries of a map or list; of a list by their names if all items have different ones. Undefined for any other value. */
 function partsOf(value: unknown): ReadonlyMap<string, unknown> | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (!Array.isArray(value)) return new Map(Object.entries(value));
@@ -64,15 +67,15 @@ function partsOf(value: unknown): ReadonlyMap<string, unknown> | undefined {
   return new Map(value.map((item: unknown, index) => [`[${areNamed ? String(names[index]) : index}]`, item]));
 }
 
-/** `spec.template.spec.containers[web].image` */
-function written(path: readonly string[]): string {
+/** A path as text: `spec.template.spec.containers[web].image`. */
+function pathText(path: readonly string[]): string {
   return path
     .map((key) => (key.startsWith("[") ? key : /^[\w-]+$/.test(key) ? `.${key}` : `.“${key}”`))
     .join("")
     .replace(/^\./, "");
 }
 
-/** A value in short. */
-export function shown(value: unknown): string {
-  return clip(JSON.stringify(value), WIDTH);
+/** The beginning of a value as JSON. */
+export function shortValue(value: unknown): string {
+  return clipText(JSON.stringify(value), WIDTH);
 }

@@ -1,23 +1,23 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
-import { clip, clipLines } from "./clip.ts";
-import { PodShape, ResourcesShape, type Pod, type Resource } from "./objects.ts";
+import { clipText, clipLines } from "./clip.ts";
+import { PodShape, ResourcesShape, type Pod, type ApiResource } from "./objects.ts";
 import { pollUntil, type Attempt, type Limits } from "./poll-until.ts";
 import { KubeRefusal } from "./refusals.ts";
 
-/** Seconds until an eviction that was refused is tried again: the first, and the longest, time. */
+/** Seconds until a refused eviction is tried again. Each further refusal doubles them. */
 const FIRST_PAUSE = 1;
 const LONGEST_PAUSE = 10;
-/** Pods that a line names. */
-const NAMED = 5;
+/** The most pods that a line names. */
+const MOST_NAMES = 5;
 
 export interface DrainOptions extends AcceptedLoss {
   /** Seconds that a pod gets to end; absent: the pod's own. */
   readonly gracePeriod?: number | undefined;
 }
 
-/** The evictions of one node. */
-export class Drain {
+/** Evicts the pods of one node. */
+export class NodeDrain {
   readonly #api: KubeApi;
   readonly #node: string;
   readonly #options: DrainOptions;
@@ -31,19 +31,19 @@ export class Drain {
     this.#options = options;
   }
 
-  /** Names of the pods still to be evicted or to end, as of the last round. */
+  /** Names of the pods that were still to be evicted or to end in the last round. */
   get remaining(): readonly string[] {
     return this.#remaining.map(podName);
   }
 
-  /** The node's pods. @throws KcoreError KUBERNETES_DRAIN_REFUSED where one may not be evicted */
+  /** Chooses among the node's pods. @throws KcoreError KUBERNETES_DRAIN_REFUSED if a pod needs the operator's leave */
   async choose(): Promise<PodChoice> {
     const pods = await this.#api.list<Pod>(
       { apiVersion: "v1", resource: "pods" },
       { query: { fieldSelector: `spec.nodeName=${this.#node}` }, shape: PodShape },
     );
     const choice = choosePods(pods, this.#options);
-    if (choice.refused.length > 0) throw refused(this.#node, choice);
+    if (choice.unpermitted.length > 0) throw refusal(this.#node, choice);
     return choice;
   }
 
@@ -56,16 +56,16 @@ export class Drain {
     );
   }
 
-  /** Asks whether the pod may be evicted, without doing it; gives the obstacle, if there is one. */
+  /** Asks whether the pod may be evicted, without doing it; returns the obstacle, if there is one. */
   async try(pod: Pod): Promise<string | undefined> {
     return this.#evict(pod, { dryRun: ["All"] });
   }
 
   async #round(): Promise<Attempt<true>> {
-    const { evicted } = await this.choose();
-    this.#remaining = evicted;
-    if (evicted.length === 0) return { found: true };
-    for (const pod of evicted) {
+    const { leaving } = await this.choose();
+    this.#remaining = leaving;
+    if (leaving.length === 0) return { found: true };
+    for (const pod of leaving) {
       const { uid = podName(pod), deletionTimestamp } = pod.metadata;
       const held = this.#held.get(uid);
       if (deletionTimestamp !== undefined || (held && performance.now() < held.again)) continue;
@@ -107,7 +107,7 @@ export class Drain {
       if (error.status < 500 && error.status !== 429 && !isGoing) throw error;
       // 429: the budget allows no disruption now (causes name it), or the server is overloaded. 500: two budgets for one pod.
       const causes = error.causes.map(({ message }) => message).filter((message) => message !== "");
-      return clip(causes.join("; ") || error.said.message);
+      return clipText(causes.join("; ") || error.answer.message);
     }
   }
 
@@ -116,7 +116,7 @@ export class Drain {
   /** policy/v1 since 1.22; policy/v1beta1 is gone since 1.25. */
   #evictionVersion(): Promise<string> {
     this.#version ??= this.#api
-      .read<{ readonly resources: readonly Resource[] }>("/api/v1", ResourcesShape)
+      .read<{ readonly resources: readonly ApiResource[] }>("/api/v1", ResourcesShape)
       .then(({ resources }) => {
         const { group = "policy", version = "v1" } = resources.find(({ name }) => name === "pods/eviction") ?? {};
         return `${group}/${version}`;
@@ -129,8 +129,8 @@ export class Drain {
     const held = this.#remaining.filter(({ metadata: { uid = "" } }) => this.#held.has(uid));
     const going = this.#remaining.filter((pod) => !held.includes(pod));
     const parts = [
-      ...held.slice(0, NAMED).map((pod) => `${podName(pod)}: ${this.#why(pod)}`),
-      ...(held.length > NAMED ? [`and ${held.length - NAMED} more pods that may not go yet`] : []),
+      ...held.slice(0, MOST_NAMES).map((pod) => `${podName(pod)}: ${this.#why(pod)}`),
+      ...(held.length > MOST_NAMES ? [`and ${held.length - MOST_NAMES} more pods that may not go yet`] : []),
       ...(going.length > 0 ? [`${firstNames(going.map(podName))} to end`] : []),
     ];
     return parts.join("; ");
@@ -155,7 +155,7 @@ export class Drain {
   }
 }
 
-function refused(node: string, { refused: pods }: PodChoice): KcoreError {
+function refusal(node: string, { unpermitted: pods }: PodChoice): KcoreError {
   const leaves = [...new Set(pods.map(({ leave }) => leave))];
   return new KcoreError(
     {
@@ -170,8 +170,8 @@ function refused(node: string, { refused: pods }: PodChoice): KcoreError {
 
 /** The first names, and how many more there are. */
 export function firstNames(names: readonly string[]): string {
-  const more = names.length - NAMED;
-  return `${names.slice(0, NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const more = names.length - MOST_NAMES;
+  return `${names.slice(0, MOST_NAMES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** kubectl's names for the losses that an operator accepts. */
@@ -182,46 +182,47 @@ interface AcceptedLoss {
 
 /** The effect of a drain on the pods of a node. */
 export interface PodChoice {
-  readonly evicted: readonly Pod[];
+  /** Pods to evict. */
+  readonly leaving: readonly Pod[];
   /** Pods that stay, each with the reason. */
-  readonly left: readonly { readonly pod: Pod; readonly why: string }[];
-  /** Pods that need the operator's leave: nothing is evicted as long as there is one. */
-  readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof AcceptedLoss }[];
+  readonly staying: readonly { readonly pod: Pod; readonly why: string }[];
+  /** Pods that need the operator's leave. While there is one, no pod is evicted. */
+  readonly unpermitted: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof AcceptedLoss }[];
 }
 
 /** The annotation of a static pod's mirror: the kubelet reads such a pod from a file and starts it again after each deletion. */
 const MIRROR = "kubernetes.io/config.mirror";
 
-/** Chooses as kubectl drain does with --ignore-daemonsets. */
+/** Chooses as `kubectl drain --ignore-daemonsets` does. */
 export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: AcceptedLoss): PodChoice {
-  const evicted: Pod[] = [];
-  const left: { pod: Pod; why: string }[] = [];
-  const refused: { pod: Pod; why: string; leave: keyof AcceptedLoss }[] = [];
+  const leaving: Pod[] = [];
+  const staying: { pod: Pod; why: string }[] = [];
+  const unpermitted: { pod: Pod; why: string; leave: keyof AcceptedLoss }[] = [];
   for (const pod of pods) {
     const owner = pod.metadata.ownerReferences?.find(({ controller }) => controller === true);
-    if (pod.metadata.annotations?.[MIRROR] !== undefined) left.push({ pod, why: "a static pod's mirror" });
-    else if (owner?.kind === "DaemonSet") left.push({ pod, why: `of the DaemonSet ${owner.name}` });
+    if (pod.metadata.annotations?.[MIRROR] !== undefined) staying.push({ pod, why: "a static pod's mirror" });
+    else if (owner?.kind === "DaemonSet") staying.push({ pod, why: `of the DaemonSet ${owner.name}` });
     else {
       const isOver = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
       const emptyDirs = pod.spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined) ?? [];
       // A pod that has ended or is being deleted needs no permission.
       const isFree = isOver || pod.metadata.deletionTimestamp !== undefined;
       if (!isFree && !force && owner === undefined)
-        refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });
+        unpermitted.push({ pod, leave: "force", why: "no controller would start it elsewhere" });
       else if (!isFree && !deleteEmptyDirData && emptyDirs.length > 0) {
-        const names = clip(emptyDirs.map(({ name }) => name).join(", "));
-        refused.push({
+        const names = clipText(emptyDirs.map(({ name }) => name).join(", "));
+        unpermitted.push({
           pod,
           leave: "deleteEmptyDirData",
           why: `the contents of its emptyDir (${names}) would be lost`,
         });
-      } else evicted.push(pod);
+      } else leaving.push(pod);
     }
   }
-  return { evicted, left, refused };
+  return { leaving, staying, unpermitted };
 }
 
-/** `web/a`. */
+/** `NAMESPACE/NAME`. */
 export function podName({ metadata: { namespace = "default", name } }: Pod): string {
   return `${namespace}/${name}`;
 }

@@ -1,18 +1,21 @@
 import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 
-// The only file that imports @kubernetes/client-node (ADR 0313). It is loaded at the first request to a cluster, never before.
+// The only file that imports @kubernetes/client-node (ADR 0313). It is loaded when the first cluster is opened, never before.
 
-/** One cluster as one user of a kubeconfig sees it. */
-export interface Access {
+/** The way to a cluster's API server as a user of a kubeconfig. */
+export interface ClusterAccess {
   /** Without a slash at its end. */
   readonly server: string;
   /** Certificates, headers and a proxy's agent of a request; fetched anew where a token has expired. */
   readonly requestOptions: () => Promise<RequestOptions>;
 }
 
-/** `kubeconfig`: its JSON; `folder`: where its relative paths begin. Rejects with the library's own errors. */
-export function openAccess(kubeconfig: string, { folder, context }: { folder: string; context: string }): Access {
+/** `kubeconfig`: its JSON; `folder`: where its relative paths begin. @throws the library's own errors, also from `requestOptions` */
+export function openAccess(
+  kubeconfig: string,
+  { folder, context }: { folder: string; context: string },
+): ClusterAccess {
   const config = new KubeConfig();
   config.loadFromString(kubeconfig);
   config.makePathsAbsolute(folder);

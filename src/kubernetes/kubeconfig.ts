@@ -9,16 +9,16 @@ import { validate } from "#engine/yaml/validate.ts";
 import { Secret, secret } from "#engine/step/secret.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import type { Access } from "./kubeconfig-access.ts";
+import type { ClusterAccess } from "./kubeconfig-access.ts";
 import { PathPart } from "./target.ts";
 
 /** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text, never a path (S-4). */
 export type GivenKubeconfig = string | Secret | { readonly content: string | Secret };
 
-/** How a kubeconfig is named by an action. */
-export interface KubeconfigPlace {
+/** The kubeconfig that an action names. */
+export interface KubeconfigSource {
   readonly kubeconfig: GivenKubeconfig;
-  /** The context in it; its current one unless given. */
+  /** A context in the kubeconfig; absent: the current one. */
   readonly context?: string | undefined;
   /** Where relative paths begin. */
   readonly project: string;
@@ -29,15 +29,15 @@ export interface KubeconfigPlace {
 }
 
 /** A cluster, and the namespace of the kubeconfig's context. */
-export interface Cluster extends Access {
+export interface KubeCluster extends ClusterAccess {
   readonly namespace: string;
 }
 
 const Text = z.string().min(1);
 const File = Text.nullish();
-const Named = <Fields extends z.ZodRawShape>(fields: Fields) => z.array(z.looseObject({ name: Text, ...fields }));
+const namedList = <Fields extends z.ZodRawShape>(fields: Fields) => z.array(z.looseObject({ name: Text, ...fields }));
 const Kubeconfig = z.looseObject({
-  clusters: Named({
+  clusters: namedList({
     cluster: z.looseObject({
       server: z.url({ protocol: /^https?$/ }),
       "certificate-authority": File,
@@ -47,10 +47,10 @@ const Kubeconfig = z.looseObject({
         .nullish(),
     }),
   }),
-  contexts: Named({
+  contexts: namedList({
     context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: PathPart.nullish() }),
   }).nullish(),
-  users: Named({
+  users: namedList({
     user: z
       .looseObject({
         "client-certificate": File,
@@ -76,16 +76,19 @@ const Kubeconfig = z.looseObject({
 type Kubeconfig = z.output<typeof Kubeconfig>;
 type User = NonNullable<NonNullable<Kubeconfig["users"]>[number]["user"]>;
 
-/** Fields that name files. */
+/** Fields of a cluster and of a user that name files. */
 const clusterFiles = ["certificate-authority"] as const;
 const userFiles = ["client-certificate", "client-key", "token-file", "tokenFile"] as const;
 
-/** Opens the cluster that a kubeconfig means. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE, YAML_… at their places */
-export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
+/**
+ * Opens the cluster of a kubeconfig's context. @throws KcoreError KUBECONFIG_INVALID at its place, FILE_UNREADABLE, errors of `check`;
+ * `requestOptions` rejects with KUBECONFIG_PLUGIN_MISSING, KUBECONFIG_PLUGIN_FAILED or KUBECONFIG_INVALID
+ */
+export async function openKubeCluster(place: KubeconfigSource): Promise<KubeCluster> {
   const { node, folder, name, isText } = readKubeconfig(place);
-  const config = concealed(() => validate(node, Kubeconfig));
+  const config = concealProblems(() => validate(node, Kubeconfig));
   maskSecrets(config);
-  const chosen = choose(config, node, place.context, name);
+  const chosen = chooseContext(config, node, place.context, name);
   const { cluster, user } = chosen;
   if (isText) refuseForeign(chosen, node);
   checkFiles(chosen, node, folder);
@@ -105,7 +108,7 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
     namespace: chosen.namespace ?? "default",
     requestOptions: () =>
       access.requestOptions().then(maskCredentials, (error: unknown) => {
-        throw unusable(error, { user, at: nodeAt(node, chosen.userPath) ?? node, server: cluster.server });
+        throw credentialError(error, { user, at: nodeAt(node, chosen.userPath) ?? node, server: cluster.server });
       }),
   };
 }
@@ -120,11 +123,11 @@ export interface NodeAccess {
 const credentialKeys = ["client-certificate-data", "client-key-data", "token", "username", "password"] as const;
 
 /** Takes only CA and credentials out of a kubeconfig's text. @throws KcoreError KUBECONFIG_INVALID */
-export function readToldAccess(text: string | Secret): NodeAccess {
+export function readNodeAccess(text: string | Secret): NodeAccess {
   const { node, name } = parseText(text);
-  const config = concealed(() => validate(node, Kubeconfig));
+  const config = concealProblems(() => validate(node, Kubeconfig));
   maskSecrets(config);
-  const chosen = choose(config, node, undefined, name);
+  const chosen = chooseContext(config, node, undefined, name);
   refuseForeign(chosen, node);
   const { cluster, user, userPath, clusterPath } = chosen;
   const ca = cluster["certificate-authority-data"] ?? "";
@@ -143,10 +146,10 @@ export function readToldAccess(text: string | Secret): NodeAccess {
 function parseText(given: string | Secret): { readonly name: string; readonly node: SourceNode } {
   const name = "the given kubeconfig";
   const text = given instanceof Secret ? given.reveal() : given;
-  return { name, node: concealed(() => parseSource(name, text)) };
+  return { name, node: concealProblems(() => parseSource(name, text)) };
 }
 
-function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigPlace) {
+function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigSource) {
   if (typeof kubeconfig !== "string") {
     const text = kubeconfig instanceof Secret ? kubeconfig : kubeconfig.content;
     return { ...parseText(text), folder: project, isText: true };
@@ -154,11 +157,11 @@ function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigPlace) {
   const path = resolve(project, kubeconfig.startsWith("~/") ? join(home, kubeconfig.slice(2)) : kubeconfig);
   const name = isAbsolute(kubeconfig) || kubeconfig.startsWith("~/") ? path : kubeconfig;
   const bytes = readBytes(path, { name, ...(check && { check }) });
-  return { name, folder: dirname(path), isText: false, node: concealed(() => parseSource(name, bytes)) };
+  return { name, folder: dirname(path), isText: false, node: concealProblems(() => parseSource(name, bytes)) };
 }
 
-/** Conceals the lines of problems: a line of a kubeconfig may hold a token or a key. */
-function concealed<T>(work: () => T): T {
+/** Makes the problems of `work` KUBECONFIG_INVALID and conceals their lines: a line of a kubeconfig may hold a token or a key. */
+function concealProblems<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -187,7 +190,7 @@ function maskCredentials(options: RequestOptions): RequestOptions {
   return options;
 }
 
-function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined, name: string) {
+function chooseContext(config: Kubeconfig, node: SourceNode, wanted: string | undefined, name: string) {
   const context = wanted ?? config["current-context"] ?? "";
   if (context === "")
     throw invalid(`${name} has no current-context`, nodeAt(node, []) ?? node, "give the action a context: NAME");
@@ -223,7 +226,10 @@ function choose(config: Kubeconfig, node: SourceNode, wanted: string | undefined
 }
 
 /** A kubeconfig given as text may come from a node: it must name no program, no file of the bastion and no proxy. */
-function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<typeof choose>, node: SourceNode): void {
+function refuseForeign(
+  { cluster, clusterPath, user, userPath }: ReturnType<typeof chooseContext>,
+  node: SourceNode,
+): void {
   const given = [
     [cluster, clusterPath, [...clusterFiles, "proxy-url"]],
     [user, userPath, ["exec", "auth-provider", ...userFiles]],
@@ -243,7 +249,7 @@ function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<type
 
 /** Reports all named files that do not exist, each at its place. */
 function checkFiles(
-  { cluster, clusterPath, user, userPath }: ReturnType<typeof choose>,
+  { cluster, clusterPath, user, userPath }: ReturnType<typeof chooseContext>,
   node: SourceNode,
   folder: string,
 ): void {
@@ -267,7 +273,7 @@ function preparePlugin(exec: NonNullable<User["exec"]>, folder: string): void {
 }
 
 /** The error of credentials that the library could not use for a request. */
-function unusable(
+function credentialError(
   error: unknown,
   { user, at, server }: { user: User | null | undefined; at: SourceNode; server: string },
 ): KcoreError {

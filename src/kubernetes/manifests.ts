@@ -9,7 +9,7 @@ import type { KubeObject } from "./objects.ts";
 import { PathPart } from "./target.ts";
 
 /** The fields of every manifest; the API checks the rest. */
-export const Manifest = z
+export const ObjectManifest = z
   .looseObject({
     apiVersion: z
       .string()
@@ -24,7 +24,7 @@ export const Manifest = z
       .describe("Name, namespace, labels, annotations."),
   })
   .superRefine((object, context) => {
-    if (!isSecret(object)) return;
+    if (!isSecretObject(object)) return;
     for (const field of ["data", "stringData"] as const)
       for (const [key, value] of Object.entries(object[field] ?? {}))
         if (typeof value !== "string" && !(value instanceof Secret))
@@ -37,22 +37,26 @@ export const Manifest = z
   })
   .describe("An object as the API takes it.");
 
-/** An object as the operator wants it, and which of its values are secret. */
-export interface Wanted {
+/** An object as the operator wants it, and the paths of its secrets. */
+export interface WantedObject {
   readonly object: KubeObject;
-  /** Paths whose values were given as secrets, as JSON texts. */
+  /** Paths whose values were given as secrets, each as a JSON list. */
   readonly secrets: ReadonlySet<string>;
 }
 
 const List = z.looseObject({ kind: z.literal("List"), items: z.array(z.unknown()) });
 
 /** The objects of a text with one or more YAML documents; a `kind: List` gives its items. @throws KcoreError with every problem, at its place */
-export function readManifests(name: string, text: string | Uint8Array, { conceal = false } = {}): readonly Wanted[] {
+export function readObjects(
+  name: string,
+  text: string | Uint8Array,
+  { conceal = false } = {},
+): readonly WantedObject[] {
   const problems: Problem[] = [];
   const wanted = attempt(problems, () => parseDocuments(name, text))?.flatMap((node) =>
     itemsOf(node).flatMap((item) => {
-      problems.push(...sealedIn(item));
-      return attempt(problems, () => wantedOf(validate(item, Manifest))) ?? [];
+      problems.push(...sealedProblems(item));
+      return attempt(problems, () => wantedObject(validate(item, ObjectManifest))) ?? [];
     }),
   );
   if (problems.length > 0) throw new KcoreError(problems.map((each) => (conceal ? { ...each, conceal: true } : each)));
@@ -74,21 +78,21 @@ function itemsOf(node: SourceNode): readonly SourceNode[] {
   return items?.kind === "list" ? items.items : [node];
 }
 
-/** Refuses sealed values in a file of manifests: they would be written into the cluster as they are. */
-function sealedIn(node: SourceNode): readonly Problem[] {
-  if (node.kind === "list") return node.items.flatMap(sealedIn);
-  if (node.kind === "map") return [...node.entries.values()].flatMap(({ value }) => sealedIn(value));
+/** The problems of sealed values in a file of manifests, which would be written into the cluster as they are. */
+function sealedProblems(node: SourceNode): readonly Problem[] {
+  if (node.kind === "list") return node.items.flatMap(sealedProblems);
+  if (node.kind === "map") return [...node.entries.values()].flatMap(({ value }) => sealedProblems(value));
   if (!isSealed(node.value)) return [];
   const message = "a sealed value is not opened in a file of manifests";
   const hint = "write it into the stage itself, as its manifest, or give it to a template by vars";
   return [{ code: "SECRET_MISPLACED", message, at: node.at, hint }];
 }
 
-/** A manifest that was given as a value, secrets in it revealed. */
-export function wantedOf(manifest: unknown): Wanted {
+/** The object of a manifest, with secrets revealed and `stringData` moved into `data`. */
+export function wantedObject(manifest: unknown): WantedObject {
   const secrets = new Set<string>();
   const object = reveal(manifest, [], secrets) as KubeObject;
-  return { object: isSecret(object) ? withData(object) : object, secrets };
+  return { object: isSecretObject(object) ? moveStringData(object) : object, secrets };
 }
 
 function reveal(value: unknown, path: readonly string[], secrets: Set<string>): unknown {
@@ -101,7 +105,7 @@ function reveal(value: unknown, path: readonly string[], secrets: Set<string>): 
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, reveal(inner, [...path, key], secrets)]));
 }
 
-export function isSecret({ apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">): boolean {
+export function isSecretObject({ apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">): boolean {
   return apiVersion === "v1" && kind === "Secret";
 }
 
@@ -109,7 +113,7 @@ export function isSecret({ apiVersion, kind }: Pick<KubeObject, "apiVersion" | "
  * Moves `stringData` into `data`, as the server would: the server drops `stringData`, so that no manager would own the field.
  * From here on the record masks the values.
  */
-function withData({ stringData, ...object }: KubeObject): KubeObject {
+function moveStringData({ stringData, ...object }: KubeObject): KubeObject {
   const given = (object["data"] ?? {}) as Record<string, string>;
   const texts = (stringData ?? {}) as Record<string, string>;
   for (const value of Object.values(given)) {

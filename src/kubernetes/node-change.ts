@@ -1,12 +1,12 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { shown } from "./difference.ts";
+import { shortValue } from "./difference.ts";
 import type { KubeNode, Taint } from "./objects.ts";
 
-/** The wanted labels, taints and so on of a node; null removes, an unnamed one is left alone. */
-export interface WantedNode {
+/** The wanted labels, annotations, taints and cordon of a node. Null removes one; all others stay. */
+export interface WantedMarks {
   readonly labels?: Readonly<Record<string, string | null>> | undefined;
   readonly annotations?: Readonly<Record<string, string | null>> | undefined;
-  /** Values by `KEY:EFFECT`; null removes the taint. `KEY` alone with null removes those of every effect. */
+  /** Values by `KEY:EFFECT`; null removes the taint. `KEY` alone with null removes the taints of every effect. */
   readonly taints?: Readonly<Record<string, string | null>> | undefined;
   readonly cordoned?: boolean | undefined;
 }
@@ -14,12 +14,12 @@ export interface WantedNode {
 export interface NodeChange {
   /** A JSON merge patch. */
   readonly patch: Readonly<Record<string, unknown>>;
-  /** One line for each thing that differs. */
+  /** One line for each difference. */
   readonly lines: readonly string[];
 }
 
-/** The change that a node needs; undefined: none. */
-export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | undefined {
+/** The change that a node needs; undefined: it is as wanted. */
+export function nodeChange(node: KubeNode, wanted: WantedMarks): NodeChange | undefined {
   const lines: string[] = [];
   const metadata = {
     ...mapChange("labels", node.metadata.labels, wanted.labels, lines),
@@ -52,7 +52,7 @@ export function changedNode(node: KubeNode, { patch }: NodeChange): KubeNode {
   };
 }
 
-/** RFC 7396. */
+/** Applies a JSON merge patch (RFC 7396). */
 function merge(value: unknown, patch: unknown): unknown {
   if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
   const merged: Record<string, unknown> = { ...(isMap(value) ? value : {}) };
@@ -84,7 +84,7 @@ function mapChange(
 }
 
 function valueOf(value: string | null | undefined): string {
-  return value === null || value === undefined ? "none" : shown(value);
+  return value === null || value === undefined ? "none" : shortValue(value);
 }
 
 function taintsChange(

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const Texts = z.record(z.string(), z.string()).optional();
 const Text = z.string().optional();
-/** Names, keys and short values: at most 253 characters in the API, or two such parts with a slash between. */
+/** A name, key or short value. The API allows 253 characters, or two such parts with a slash between. */
 const Name = z.string().max(512);
 
 /** The checked fields of an object: a compromised server may send anything. */
@@ -56,7 +56,7 @@ interface OfKind {
 
 export type Taint = NonNullable<NonNullable<KubeNode["spec"]>["taints"]>[number];
 
-export interface Condition {
+export interface ObjectCondition {
   readonly type: string;
   readonly status: string;
   readonly reason?: string;
@@ -64,13 +64,13 @@ export interface Condition {
   readonly observedGeneration?: number;
 }
 
-/** `Deployment web/nginx`. */
-export function titleOf({ kind, metadata: { name, namespace } }: Pick<KubeObject, "kind" | "metadata">): string {
+/** An object's kind and name: `Deployment web/nginx`. */
+export function objectTitle({ kind, metadata: { name, namespace } }: Pick<KubeObject, "kind" | "metadata">): string {
   return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }
 
 /** The schema of one page of a list; a page with more than `most` objects is refused before any object is parsed. */
-export function pageOf(item: z.ZodType, most: number): z.ZodType {
+export function pageShape(item: z.ZodType, most: number): z.ZodType {
   const few = z.looseObject({ items: z.array(z.unknown()).max(most).nullish() });
   return few.pipe(
     z.looseObject({
@@ -80,8 +80,8 @@ export function pageOf(item: z.ZodType, most: number): z.ZodType {
   );
 }
 
-/** One of the resources that a version of a group has. */
-export interface Resource {
+/** A resource of a group version, as the API lists it. */
+export interface ApiResource {
   readonly name: string;
   readonly kind: string;
   readonly namespaced: boolean;

@@ -1,8 +1,9 @@
 import { poll } from "#base/wait.ts";
 import { KubeRefusal, Unreachable } from "./refusals.ts";
 
-/** Seconds between two attempts, and until the same note is repeated. */
+/** Seconds between two attempts. */
 const PAUSE = 1;
+/** Seconds until the same note is repeated. */
 const REMINDER = 60;
 
 /** The result of one attempt: found, or still waiting for something. */
@@ -24,30 +25,30 @@ export async function pollUntil<Found>(
   tooLate: (waitingFor: string) => Error,
   { seconds, signal, note }: Limits,
 ): Promise<Found> {
-  let [told, toldAt] = ["", 0];
+  let [lastNote, notedAt] = ["", 0];
   const once = async (): Promise<{ readonly found: Found } | undefined> => {
-    const seen = await tolerant(attempt);
+    const seen = await attemptTolerantly(attempt);
     if ("found" in seen) return seen;
     const now = performance.now();
-    if (seen.waitingFor !== told || now - toldAt > REMINDER * 1000) {
+    if (seen.waitingFor !== lastNote || now - notedAt > REMINDER * 1000) {
       note(`waiting: ${seen.waitingFor}`);
-      [told, toldAt] = [seen.waitingFor, now];
+      [lastNote, notedAt] = [seen.waitingFor, now];
     }
     return undefined;
   };
   const seen = await poll(once, { everyMs: PAUSE * 1000, limitMs: seconds * 1000, signal });
-  if (!seen) throw tooLate(told);
+  if (!seen) throw tooLate(lastNote);
   return seen.found;
 }
 
-async function tolerant<Found>(attempt: () => Promise<Attempt<Found>>): Promise<Attempt<Found>> {
+async function attemptTolerantly<Found>(attempt: () => Promise<Attempt<Found>>): Promise<Attempt<Found>> {
   try {
     return await attempt();
   } catch (error) {
     if (error instanceof Unreachable) return { waitingFor: error.message };
     // An overloaded server, or the proxy before a restarting one, answers so.
     if (error instanceof KubeRefusal && (error.status === 429 || error.status >= 500))
-      return { waitingFor: `${error.message}: ${error.said.message}` };
+      return { waitingFor: `${error.message}: ${error.answer.message}` };
     throw error;
   }
 }

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { clip, clipLines } from "./clip.ts";
-import { namedIn, type Call, type Target } from "./target.ts";
+import { clipText, clipLines } from "./clip.ts";
+import { describeTarget, type ApiCall, type ApiTarget } from "./target.ts";
 
 /** An API server's answer to a request that it does not carry out (meta/v1 Status). */
-export const Status = z.looseObject({
+export const KubeStatus = z.looseObject({
   code: z.number().default(0),
   message: z.string().default(""),
   reason: z.string().optional(),
@@ -22,46 +22,47 @@ export const Status = z.looseObject({
     })
     .nullish(),
 });
-export type Status = z.output<typeof Status>;
+export type KubeStatus = z.output<typeof KubeStatus>;
 
 interface KubeRequest {
   readonly server: string;
-  readonly verb: Call["verb"];
-  readonly target?: Target | undefined;
+  readonly verb: ApiCall["verb"];
+  readonly target?: ApiTarget | undefined;
 }
 
 /** The API server understood the request and refused it. */
 export class KubeRefusal extends KcoreError {
   readonly status: number;
-  readonly said: Status;
+  readonly answer: KubeStatus;
 
-  constructor(given: Status, asked: KubeRequest) {
-    const said = { ...given, message: clip(given.message) };
-    super(problemOf(said, asked), { exitCode: exitCodes.failed });
-    this.status = said.code;
-    this.said = said;
+  constructor(given: KubeStatus, request: KubeRequest) {
+    const answer = { ...given, message: clipText(given.message) };
+    super(refusalProblem(answer, request), { exitCode: exitCodes.failed });
+    this.status = answer.code;
+    this.answer = answer;
   }
 
-  get causes(): NonNullable<NonNullable<Status["details"]>["causes"]> {
-    return this.said.details?.causes ?? [];
+  get causes(): NonNullable<NonNullable<KubeStatus["details"]>["causes"]> {
+    return this.answer.details?.causes ?? [];
   }
 }
 
-/** No answer came: the server is down, somewhere else, or cannot be reached from here. */
+/** KUBERNETES_UNREACHABLE: the API server did not answer. A wait asks again. */
 export class Unreachable extends KcoreError {}
 
-/** Characters that a field manager's name has at most. */
-const NAME = 128;
+/** The most characters of a field manager's name. */
+const MANAGER_LENGTH = 128;
 
-/** Codes of Node's TLS for a server that is not the one of the kubeconfig. */
-const UNTRUSTED = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
+/** Node's error codes for a server whose certificate the kubeconfig does not trust. */
+const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
 
-export function unreachable(server: string, error: unknown): KcoreError {
+/** The error of a request without an answer: KUBERNETES_UNTRUSTED, or {@link Unreachable}. */
+export function unreachableError(server: string, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
   // For a name with several addresses Node throws one error with the errors of all of them.
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
   const reason = (first?.message ?? message).trim();
-  if (UNTRUSTED.test(code))
+  if (TLS_CODES.test(code))
     return new KcoreError(
       {
         code: "KUBERNETES_UNTRUSTED",
@@ -81,7 +82,7 @@ export function unreachable(server: string, error: unknown): KcoreError {
 }
 
 /** An answer beyond kcore's limits; a wait ends with this error instead of asking again. */
-export function overflow(server: string, what: string): KcoreError {
+export function overflowError(server: string, what: string): KcoreError {
   return new KcoreError(
     {
       code: "KUBERNETES_OVERFLOW",
@@ -92,9 +93,9 @@ export function overflow(server: string, what: string): KcoreError {
   );
 }
 
-function problemOf(said: Status, { server, verb, target }: KubeRequest): Problem {
-  const what = target ? namedIn(target) : "the API";
-  switch (said.code) {
+function refusalProblem(answer: KubeStatus, { server, verb, target }: KubeRequest): Problem {
+  const what = target ? describeTarget(target) : "the API";
+  switch (answer.code) {
     case 401:
       return {
         code: "KUBERNETES_UNAUTHORIZED",
@@ -105,35 +106,35 @@ function problemOf(said: Status, { server, verb, target }: KubeRequest): Problem
       return {
         code: "KUBERNETES_FORBIDDEN",
         message: `the kubeconfig's user may not ${verb} ${what}`,
-        detail: said.message,
+        detail: answer.message,
         hint: target ? ruleFor(verb, target) : undefined,
       };
     case 409:
-      return said.details?.causes?.some(({ reason }) => reason === "FieldManagerConflict") === true
-        ? conflict(said, what)
-        : { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: said.message };
+      return answer.details?.causes?.some(({ reason }) => reason === "FieldManagerConflict") === true
+        ? conflict(answer, what)
+        : { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: answer.message };
     default:
-      return { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: said.message };
+      return { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: answer.message };
   }
 }
 
-/** The managers that own the fields to be written. */
-function conflict({ details }: Status, what: string): Problem {
+/** The problem of fields that other field managers own. */
+function conflict({ details }: KubeStatus, what: string): Problem {
   const owners = new Map<string, string[]>();
   for (const { reason, message, field = "" } of details?.causes ?? [])
     if (reason === "FieldManagerConflict") {
-      const owner = clip(/"([^"]*)"/.exec(message)?.[1] ?? "somebody", NAME);
+      const owner = clipText(/"([^"]*)"/.exec(message)?.[1] ?? "somebody", MANAGER_LENGTH);
       owners.set(owner, [...(owners.get(owner) ?? []), field]);
     }
   return {
     code: "KUBERNETES_CONFLICT",
-    message: `${what} has fields that ${clip([...owners.keys()].map((owner) => `“${owner}”`).join(" and "))} set otherwise`,
-    detail: clipLines([...owners].flatMap(([owner, fields]) => fields.map((field) => clip(`${owner}: ${field}`)))),
+    message: `${what} has fields that ${clipText([...owners.keys()].map((owner) => `“${owner}”`).join(" and "))} set otherwise`,
+    detail: clipLines([...owners].flatMap(([owner, fields]) => fields.map((field) => clipText(`${owner}: ${field}`)))),
     hint: "take them out of the manifest, or take them over: force: true",
   };
 }
 
-function ruleFor(verb: Call["verb"], { apiVersion, resource, subresource }: Target): string {
+function ruleFor(verb: ApiCall["verb"], { apiVersion, resource, subresource }: ApiTarget): string {
   const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : '""';
   const named = subresource === undefined ? resource : `${resource}/${subresource}`;
   return `its role needs: apiGroups: [${group}], resources: [${named}], verbs: [${verb}]`;

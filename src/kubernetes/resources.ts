@@ -1,21 +1,21 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { KubeApi } from "./api.ts";
-import { apiRoot, type Target } from "./target.ts";
-import { ResourcesShape, type KubeObject, type Resource } from "./objects.ts";
+import { apiRoot, type ApiTarget } from "./target.ts";
+import { ResourcesShape, type KubeObject, type ApiResource } from "./objects.ts";
 import { KubeRefusal } from "./refusals.ts";
 
-/** Finds the API paths of objects; queries each version of a group once. */
+/** Finds the targets of objects; asks the server for the resources of each group version once. */
 export class Resources {
   readonly #api: KubeApi;
-  readonly #known = new Map<string, Promise<readonly Resource[]>>();
+  readonly #known = new Map<string, Promise<readonly ApiResource[]>>();
 
   constructor(api: KubeApi) {
     this.#api = api;
   }
 
   /** The object's target, with the namespace that it has or gets. @throws KcoreError KUBERNETES_KIND_UNKNOWN */
-  async targetOf({ apiVersion, kind, metadata }: KubeObject, namespace: string): Promise<Target> {
+  async targetOf({ apiVersion, kind, metadata }: KubeObject, namespace: string): Promise<ApiTarget> {
     const resources = await this.#of(apiVersion);
     const resource = resources.find((each) => each.kind === kind);
     if (resource === undefined) {
@@ -38,17 +38,17 @@ export class Resources {
     return { apiVersion, resource: resource.name, ...place, name: metadata.name };
   }
 
-  async #of(apiVersion: string): Promise<readonly Resource[]> {
+  async #of(apiVersion: string): Promise<readonly ApiResource[]> {
     const known = this.#known.get(apiVersion) ?? this.#ask(apiVersion);
     this.#known.set(apiVersion, known);
     known.catch(() => this.#known.delete(apiVersion));
     return known;
   }
 
-  async #ask(apiVersion: string): Promise<readonly Resource[]> {
+  async #ask(apiVersion: string): Promise<readonly ApiResource[]> {
     try {
       const path = apiRoot(apiVersion);
-      const { resources } = await this.#api.read<{ readonly resources: readonly Resource[] }>(path, ResourcesShape);
+      const { resources } = await this.#api.read<{ readonly resources: readonly ApiResource[] }>(path, ResourcesShape);
       return resources.filter(({ name }) => !name.includes("/"));
     } catch (error) {
       if (error instanceof KubeRefusal && error.status === 404) return [];

@@ -3,11 +3,11 @@ import { z } from "zod";
 /** One part of a path: `.` and `..` would lead to another path, such as all objects of a list. */
 export const PathPart = z.string().regex(/^(?!\.{1,2}$)[^/%]+$/, "must not be . or .., nor have / or % in it");
 
-/** The owner of kcore's writes (`managedFields`). */
-export const manager = "kcore";
+/** The field manager of kcore's writes (`managedFields`). */
+export const fieldManager = "kcore";
 
-/** A resource, one of its objects, or a subresource of one: the parts of an API path. */
-export interface Target {
+/** The parts of an API path: a resource, an object of it, or an object's subresource. */
+export interface ApiTarget {
   /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
   /** Plural: `nodes`. */
@@ -18,8 +18,8 @@ export interface Target {
 }
 
 /** One request to the API, apart from its path. */
-export interface Call {
-  /** As RBAC names it, for messages. */
+export interface ApiCall {
+  /** In RBAC's words. */
   readonly verb: "get" | "list" | "create" | "patch" | "delete";
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
@@ -29,7 +29,7 @@ export interface Call {
 }
 
 /** The target's path on a server. */
-export function pathOf({ apiVersion, resource, namespace, name, subresource }: Target): string {
+export function apiPath({ apiVersion, resource, namespace, name, subresource }: ApiTarget): string {
   const parts = [
     ...(namespace === undefined ? [] : ["namespaces", namespace]),
     resource,
@@ -44,8 +44,8 @@ export function apiRoot(apiVersion: string): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 }
 
-/** `deployments.apps web/nginx`, `nodes n1`, `pods/eviction web/a`. */
-export function namedIn({ apiVersion, resource, namespace, name, subresource }: Target): string {
+/** A target in words: `deployments.apps web/nginx`, `nodes n1`, `pods/eviction web/a`. */
+export function describeTarget({ apiVersion, resource, namespace, name, subresource }: ApiTarget): string {
   const [group] = apiVersion.includes("/") ? apiVersion.split("/") : [];
   const kind = `${resource}${group === undefined ? "" : `.${group}`}${subresource === undefined ? "" : `/${subresource}`}`;
   const place = [namespace, name].filter((part) => part !== undefined).join("/");

@@ -3,7 +3,7 @@ import { isHook } from "#rollout/hooks.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { checkNames, type Path, type Refuse } from "#engine/layout/layout-schema.ts";
 
-/** Checks an update beyond its schema: for contradictions, and for keys without an effect. */
+/** Refuses mistakes that the schema of an update cannot find: contradictions, and keys without an effect. */
 export function checkUpdate(spec: UpdateSpec, refuse: Refuse): void {
   checkTarget(spec, refuse);
   checkActivation(spec, refuse);
@@ -135,36 +135,36 @@ function checkOnce(what: string, list: readonly string[], path: Path, refuse: Re
     if (list.indexOf(one) < index) refuse([...path, index], `the ${what} ${one} is here twice`, "keep it once");
 }
 
-/** All labels must match, and a node has one value of each. */
+/** Refuses two values of one label: a node has one value of it, and all labels must match. */
 function checkLabels(labels: readonly string[], path: Path, refuse: Refuse): void {
-  const keyOf = (label: string): string => label.slice(0, label.indexOf("="));
+  const keyOfLabel = (label: string): string => label.slice(0, label.indexOf("="));
   for (const [index, label] of labels.entries()) {
-    const earlier = labels.slice(0, index).find((one) => keyOf(one) === keyOf(label));
+    const earlier = labels.slice(0, index).find((one) => keyOfLabel(one) === keyOfLabel(label));
     if (earlier !== undefined)
       refuse([...path, index], `no node has ${earlier} and ${label}`, "keep one of them: all labels must match");
   }
 }
 
 /** The forms of a flake's reference, for hints. */
-const forms = "github:OWNER/REPO, or git+https://HOST/REPO";
+const flakeForms = "github:OWNER/REPO, or git+https://HOST/REPO";
 
-/** The reason why nodes could not build a commit of this flake; undefined for a good reference. */
+/** Why nodes could not build a commit of this flake; undefined for a good reference. */
 export function flakeFault(flakeRef: string): { readonly message: string; readonly hint: string } | undefined {
-  if (/[\s<>"]/.test(flakeRef)) return { message: `“${flakeRef}” is no reference to a flake`, hint: forms };
+  if (/[\s<>"]/.test(flakeRef)) return { message: `“${flakeRef}” is no reference to a flake`, hint: flakeForms };
   if (flakeRef.includes("#"))
     return {
       message: "a flake's reference names no output",
       hint: "systemProfile: NAME chooses nixosConfigurations.NAME",
     };
   if (/^(?:\.|path:)/.test(flakeRef))
-    return { message: `“${flakeRef}” is a folder of this machine, of which nodes know nothing`, hint: forms };
+    return { message: `“${flakeRef}” is a folder of this machine, of which nodes know nothing`, hint: flakeForms };
   // A branch or tag in it (`github:o/r/v1.0`) may stay: flakeRev decides.
   const pinned =
     /[?&]rev=/.test(flakeRef) || /^(?:github|gitlab|sourcehut):[^/]+\/[^/]+\/[0-9a-f]{40}(?:\?|$)/.test(flakeRef);
   if (pinned)
     return { message: `“${flakeRef}” pins a commit of its own`, hint: "leave it out there: flakeRev says it" };
   return flakeUrl(flakeRef, "0".repeat(40)) === undefined
-    ? { message: `“${flakeRef}” is no flake that a commit pins`, hint: forms }
+    ? { message: `“${flakeRef}” is no flake that a commit pins`, hint: flakeForms }
     : undefined;
 }
 

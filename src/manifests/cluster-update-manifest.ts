@@ -11,13 +11,13 @@ import { camelCase } from "./spellings.ts";
 import { checkUpdate, commitHint } from "./check-update.ts";
 import type { ClusterUpdateSchema, WrittenUpdate } from "./cluster-update-schema.ts";
 
-/** Reads a `ClusterUpdate` that has its shape, in any dialect. Contradictions are problems. */
+/** Reads a `ClusterUpdate` in any dialect, once its schema accepts it. Adds contradictions to `problems`. */
 export function wantedUpdate(
   { spec }: z.output<typeof ClusterUpdateSchema>,
   node: SourceNode,
   problems: Problems,
 ): UpdateSpec {
-  checkWays(spec, node, problems);
+  checkSpellings(spec, node, problems);
   const refuse: Refuse = (path, message, hint) =>
     problems.add({ code: "UPDATE_INVALID", message, at: placeOf(node, ["spec", ...path]), hint });
   const { enabled, ...how } = spec.drain ?? {};
@@ -28,7 +28,7 @@ export function wantedUpdate(
   return update;
 }
 
-/** One spec of all dialects, with the defaults. */
+/** The spec of a manifest in any dialect, with the defaults. */
 function updateSpecOf(written: WrittenUpdate): UpdateSpec {
   const { type = written.strategy.strategyType, maxUnavailable, batchSize, canary } = written.strategy;
   const drain = written.drain ??
@@ -48,35 +48,35 @@ function updateSpecOf(written: WrittenUpdate): UpdateSpec {
   });
 }
 
-/** Keys with the same meaning, in groups that go together. */
-const ways: readonly (readonly (readonly (keyof WrittenUpdate)[])[])[] = [
+/** For each setting, the ways to write it; the keys of one way go together. */
+const alternatives: readonly (readonly (readonly (keyof WrittenUpdate)[])[])[] = [
   [["drain"], ["drainPolicy"], ["drainVms", "drainTimeoutSeconds"]],
   [["rollback"], ["rollbackPolicy"], ["automaticRollback"]],
 ];
 
-/** A value that is given in two ways is a problem at the second one. */
-function checkWays(spec: WrittenUpdate, node: SourceNode, problems: Problems): void {
-  for (const groups of ways) {
-    const isSaid = (key: string): boolean => spec[key as keyof WrittenUpdate] !== undefined;
-    checkWay(node, ["spec"], groups, isSaid, problems);
+/** Adds a problem for each setting that is given in two ways, at the second one. */
+function checkSpellings(spec: WrittenUpdate, node: SourceNode, problems: Problems): void {
+  for (const groups of alternatives) {
+    const isGiven = (key: string): boolean => spec[key as keyof WrittenUpdate] !== undefined;
+    checkOneWay(node, ["spec"], groups, isGiven, problems);
   }
   const { type, strategyType } = spec.strategy;
   if (type !== undefined && strategyType !== undefined && type !== strategyType)
-    checkWay(node, ["spec", "strategy"], [["type"], ["strategyType"]], () => true, problems);
+    checkOneWay(node, ["spec", "strategy"], [["type"], ["strategyType"]], () => true, problems);
 }
 
-function checkWay(
+function checkOneWay(
   node: SourceNode,
   path: readonly string[],
   groups: readonly (readonly string[])[],
-  isSaid: (key: string) => boolean,
+  isGiven: (key: string) => boolean,
   problems: Problems,
 ): void {
   const map = nodeAt(node, path);
   if (map?.kind !== "map") return;
-  const said = [...map.entries.values()].filter(({ key }) => groups.flat().includes(key) && isSaid(key));
-  const [first] = said;
-  const second = said.find(({ key }) => !groups.some((one) => one.includes(key) && one.includes(first?.key ?? "")));
+  const given = [...map.entries.values()].filter(({ key }) => groups.flat().includes(key) && isGiven(key));
+  const [first] = given;
+  const second = given.find(({ key }) => !groups.some((one) => one.includes(key) && one.includes(first?.key ?? "")));
   if (first && second)
     problems.add({
       code: "YAML_KEY_DUPLICATE",
@@ -89,7 +89,7 @@ function checkWay(
 /** A key in the spelling of the file. */
 const writtenAs = ({ file, start, end }: SourceEntry): string => file.text.slice(start, end);
 
-/** The problems of a document's shape, each with a hint: the place of a key, the purpose of a value. */
+/** The problems that the schema finds, with hints: the right place of an unknown key, the purpose of a wrong value. */
 export function problemsOfUpdate(value: unknown, node: SourceNode, schema: z.ZodType): readonly Problem[] {
   const checked = { value, node, schema };
   const issues = schema.safeParse(value).error?.issues ?? [];

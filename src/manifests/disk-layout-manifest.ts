@@ -6,7 +6,7 @@ import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { checkLayout } from "#engine/layout/check-layout.ts";
 import type { NixSource } from "#engine/layout/evaluate-layout.ts";
 import type { Layout, Path } from "#engine/layout/layout-schema.ts";
-import { refusal } from "#engine/layout/reasons.ts";
+import { withReason } from "#engine/layout/reasons.ts";
 import type { DiskLayoutSchema } from "./manifest-schemas.ts";
 
 /** A `DiskLayout`: a node, and a layout, or the Nix text or file that becomes one. */
@@ -15,21 +15,21 @@ export interface WantedLayout {
   readonly layout: Layout | NixSource;
 }
 
-const forms = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
+const layoutKeys = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
 
-/** Reads a `DiskLayout` that has its shape. Contradictions are problems, and so is no layout at all. */
+/** Reads a `DiskLayout` once its schema accepts it. Adds contradictions to `problems`, and also the lack of a layout. */
 export function wantedLayout(
   { spec }: z.output<typeof DiskLayoutSchema>,
   node: SourceNode,
   problems: Problems,
 ): WantedLayout {
   const place = (path: Path): SourcePosition => placeOf(node, ["spec", ...path]);
-  const refuse = (problem: Problem): void => problems.add(refusal(problem));
-  const given = forms.filter((form) => spec[form] !== undefined);
+  const refuse = (problem: Problem): void => problems.add(withReason(problem));
+  const given = layoutKeys.filter((form) => spec[form] !== undefined);
   if (given.length !== 1)
     refuse({
       code: "DISK_LAYOUT_INVALID",
-      message: `a layout is told by exactly one of ${forms.join(", ")}, not by ${given.join(" and ") || "none"}`,
+      message: `a layout is told by exactly one of ${layoutKeys.join(", ")}, not by ${given.join(" and ") || "none"}`,
       at: place(given.slice(1, 2)),
       hint: given.length === 0 ? "diskLayout: { disks: […] }" : "keep one of them",
     });

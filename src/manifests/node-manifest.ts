@@ -8,9 +8,9 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { NodeManifestSchema } from "./manifest-schemas.ts";
 
 /** A node's fields from a manifest, in the roster's words; a field that is not mentioned is absent. */
-export type WantedNode = Given<WrittenNode>;
+export type WantedNode = GivenFields<WrittenNode>;
 
-type Given<T> = { readonly [Key in keyof T]?: Exclude<T[Key], undefined> };
+type GivenFields<T> = { readonly [Key in keyof T]?: Exclude<T[Key], undefined> };
 type NodeDocument = z.output<typeof NodeManifestSchema>;
 const rolePrefix = /^node-role\.(?:kubernetes|kcore)\.io\//;
 const sshPrefix = /^(?:metalk8s\.scality\.com|kcore\.io)\/ssh-/;
@@ -19,8 +19,8 @@ const sshPrefix = /^(?:metalk8s\.scality\.com|kcore\.io)\/ssh-/;
 const sshWords = ["host", "port", "user", "key-path", "sudo"] as const;
 
 /**
- * Reads a `Node`: labels `node-role.kubernetes.io/ROLE` are roles, annotations `metalk8s.scality.com/ssh-*` say how it
- * is reached, other labels are labels. Contradictions are problems.
+ * Reads a `Node` once its schema accepts it: labels `node-role.kubernetes.io/ROLE` are roles, annotations
+ * `metalk8s.scality.com/ssh-*` say how the node is reached, other labels stay labels. Adds contradictions to `problems`.
  */
 export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, problems: Problems): WantedNode {
   const { nodeId, dcId, ...written } = spec;
@@ -40,12 +40,12 @@ export function wantedNode({ metadata, spec }: NodeDocument, node: SourceNode, p
   const allRoles = written.roles || roles ? { roles: [...new Set([...(written.roles ?? []), ...(roles ?? [])])] } : {};
   const allLabels = written.labels || labels ? { labels: { ...labels, ...written.labels } } : {};
   // In the order in which a person writes an entry.
-  const given = { address, port, user, identityFile, id, dc, ...allRoles, ...allLabels, ...without(written) };
+  const given = { address, port, user, identityFile, id, dc, ...allRoles, ...allLabels, ...otherFields(written) };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-/** The spec without the fields that labels and annotations may give, too. */
-function without(written: WrittenNode): Omit<WrittenNode, "roles" | "labels"> {
+/** The fields of the spec that have no second key, label or annotation. */
+function otherFields(written: WrittenNode): Omit<WrittenNode, "roles" | "labels"> {
   const { address: _, port: _1, user: _2, identityFile: _3, id: _4, dc: _5, roles: _6, labels: _7, ...rest } = written;
   return rest;
 }
@@ -67,7 +67,7 @@ class Reading {
     this.#problems.add({ code, message, at: at ?? this.#node.at, hint });
   }
 
-  /** The one of two keys' values that is given; adds a problem if they differ. */
+  /** The value that either of two keys gives; adds a problem if both give different ones. */
   one<T>(name: string, otherName: string, value: T | undefined, other: T | undefined): T | undefined {
     if (value !== undefined && other !== undefined && value !== other)
       this.add("YAML_TYPE", name.split("."), `${name} says “${String(value)}”, ${otherName} “${String(other)}”`, {

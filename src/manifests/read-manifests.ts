@@ -30,7 +30,7 @@ export type Manifest = { readonly name: string; readonly at: SourcePosition } & 
 );
 
 type Kind = keyof typeof manifestSchemas;
-const kinds = Object.keys(manifestSchemas) as Kind[];
+const manifestKinds = Object.keys(manifestSchemas) as Kind[];
 
 /**
  * The manifests of a text, in its order. Keys may be camelCase or snake_case; a kind is known in any case, with or
@@ -41,38 +41,42 @@ export function readManifests(file: string, text: string | Uint8Array): readonly
   const problems = new Problems();
   const documents = parseDocuments(file, text);
   if (documents.length === 0)
-    problems.add({ code: "MANIFEST_EMPTY", message: `${file} holds no manifest`, hint: `kinds: ${kinds.join(", ")}` });
+    problems.add({
+      code: "MANIFEST_EMPTY",
+      message: `${file} holds no manifest`,
+      hint: `kinds: ${manifestKinds.join(", ")}`,
+    });
   const manifests = documents.map((document) => readOne(document, problems));
-  checkTwice(manifests, problems);
+  refuseTwice(manifests, problems);
   problems.throwIfAny();
   return manifests.filter((manifest) => manifest !== undefined);
 }
 
 function readOne(document: SourceNode, problems: Problems): Manifest | undefined {
-  const kind = kindOf(document, problems);
+  const kind = readKind(document, problems);
   switch (kind) {
     case "Cluster": {
-      const read = check(document, ClusterSchema, problems);
+      const read = readShape(document, ClusterSchema, problems);
       return read && { kind, at: document.at, name: read.value.metadata.name, spec: read.value.spec };
     }
     case "NodeInstall": {
-      const read = check(document, NodeInstallSchema, problems);
-      return read && { kind, at: document.at, ...named(read.value) };
+      const read = readShape(document, NodeInstallSchema, problems);
+      return read && { kind, at: document.at, ...nameInstall(read.value) };
     }
     case "Node": {
-      const read = check(document, NodeManifestSchema, problems);
+      const read = readShape(document, NodeManifestSchema, problems);
       if (!read) return undefined;
       const node = wantedNode(read.value, read.node, problems);
       return { kind, at: document.at, name: read.value.metadata.name, node };
     }
     case "DiskLayout": {
-      const read = check(document, DiskLayoutSchema, problems);
+      const read = readShape(document, DiskLayoutSchema, problems);
       if (!read) return undefined;
       const wanted = wantedLayout(read.value, read.node, problems);
       return { kind, at: document.at, name: read.value.metadata.name, ...wanted };
     }
     case "ClusterUpdate": {
-      const read = check(document, ClusterUpdateSchema, problems, problemsOfUpdate);
+      const read = readShape(document, ClusterUpdateSchema, problems, problemsOfUpdate);
       if (!read) return undefined;
       const spec = wantedUpdate(read.value, read.node, problems);
       return { kind, at: document.at, name: read.value.metadata.name, spec };
@@ -82,8 +86,8 @@ function readOne(document: SourceNode, problems: Problems): Manifest | undefined
   }
 }
 
-/** metadata.name is the host name; a UUID there is the id, as it is to the forerunner. */
-function named({ metadata, spec }: z.output<typeof NodeInstallSchema>) {
+/** Name and spec of a `NodeInstall`: metadata.name is the host name; a UUID there is the id, as in the forerunner. */
+function nameInstall({ metadata, spec }: z.output<typeof NodeInstallSchema>) {
   const isId = NodeId.safeParse(metadata.name).success;
   const nodeId = spec.nodeId ?? (isId ? metadata.name : undefined);
   const hostname = spec.hostname ?? (isId ? undefined : metadata.name);
@@ -93,45 +97,45 @@ function named({ metadata, spec }: z.output<typeof NodeInstallSchema>) {
   };
 }
 
-function kindOf(document: SourceNode, problems: Problems): Kind | undefined {
+function readKind(document: SourceNode, problems: Problems): Kind | undefined {
   const written = document.kind === "map" ? document.get("kind") : undefined;
   if (document.kind !== "map" || written === undefined) {
     problems.add({
       code: "YAML_KEY_MISSING",
       message: "a manifest needs its “kind”",
       at: document.kind === "map" ? ([...document.entries.values()][0]?.keyAt ?? document.at) : document.at,
-      hint: `kind: ${kinds.join(" or ")}`,
+      hint: `kind: ${manifestKinds.join(" or ")}`,
     });
     return undefined;
   }
   const text = written.kind === "scalar" ? String(written.value) : "";
-  const found = kinds.find((kind) => plainWord(kind) === plainWord(text));
+  const found = manifestKinds.find((kind) => plainWord(kind) === plainWord(text));
   if (found === undefined)
     problems.add({
       code: "MANIFEST_KIND_UNKNOWN",
       message: `no kind “${text}” is known`,
       at: written.at,
-      hint: suggestHint(text, kinds, `known kinds: ${kinds.join(", ")}`) ?? "",
+      hint: suggestHint(text, manifestKinds, `known kinds: ${manifestKinds.join(", ")}`) ?? "",
     });
   return found;
 }
 
-function check<Schema extends z.ZodType>(
+function readShape<Schema extends z.ZodType>(
   document: SourceNode,
   schema: Schema,
   problems: Problems,
-  tell: typeof problemsOf = problemsOf,
+  findProblems: typeof problemsOf = problemsOf,
 ) {
   const node = withCamelKeys(document, schema, problems);
   const value = plainOf(node);
   const result = schema.safeParse(value);
   if (result.success) return { value: result.data, node };
-  problems.add(...tell(value, node, schema));
+  problems.add(...findProblems(value, node, schema));
   return undefined;
 }
 
-/** Two manifests of one thing in a file are a problem: the last one would win unseen. */
-function checkTwice(manifests: readonly (Manifest | undefined)[], problems: Problems): void {
+/** Adds a problem for a second manifest of the same kind and name in a file: it would replace the first one unseen. */
+function refuseTwice(manifests: readonly (Manifest | undefined)[], problems: Problems): void {
   const seen = new Map<string, SourcePosition>();
   for (const manifest of manifests) {
     if (!manifest) continue;

@@ -113,8 +113,12 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
   const folder = mkdtempSync(join(tmpdir(), "kcore-step-"));
   try {
     const plan = plannedStep(step, options.plan);
-    const foresight = options.dryRun ? { foresight: { isUpon: false, made: [] } } : {};
-    const compiled = compileAlone(plan, { owes: [], randomName: () => randomBytes(16).toString("hex"), ...foresight });
+    const earlierChanges = options.dryRun ? { earlierChanges: { isFolderMade: false, made: [] } } : {};
+    const compiled = compileAlone(plan, {
+      owes: [],
+      randomName: () => randomBytes(16).toString("hex"),
+      ...earlierChanges,
+    });
     for (const name of ["tmp", "blobs", "bin", "owed"]) mkdirSync(join(folder, name), { mode: 0o700 });
     for (const [name, blob] of compiled.blobs)
       writeFileSync(join(folder, "blobs", name), await blob.read(), { mode: 0o600 });

@@ -9,7 +9,7 @@ import { drawLayoutPlan } from "./draw-layout.ts";
 import { layoutParams } from "#engine/layout/layout-params.ts";
 import { insideOf, type Layout } from "#engine/layout/layout-schema.ts";
 import { withRefusals, planLayout, type LayoutPlan } from "#engine/layout/plan-layout.ts";
-import { refusal } from "#engine/layout/reasons.ts";
+import { withReason } from "#engine/layout/reasons.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -130,7 +130,7 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
   if (inventory) return inventory;
   if (leftEarly || result?.exitCode === undefined) throw runFailure(model, exitCode);
   const message = `the disks of ${name} could not be listed`;
-  throw new KcoreError(refusal({ code: "DISK_LAYOUT_PROBE_FAILED", message, detail: result.stderr.trim() }), {
+  throw new KcoreError(withReason({ code: "DISK_LAYOUT_PROBE_FAILED", message, detail: result.stderr.trim() }), {
     exitCode: exitCodes.failed,
   });
 }

@@ -1,4 +1,4 @@
-import { hostsOfRoster, isController } from "#actions/cluster-place.ts";
+import { hostsOfRoster, isController } from "#actions/cluster-context.ts";
 import { endpointOf } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";

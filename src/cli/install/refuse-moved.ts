@@ -1,6 +1,6 @@
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { DiskInventory } from "#engine/program/disk-inventory.ts";
-import { deviceAt, idOf, isDevice, isWhole, wordsOf } from "#engine/layout/named-disks.ts";
+import { deviceAt, idOf, isDevice, isWhole, describeDiskId } from "#engine/layout/named-disks.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { InstallPlan } from "./request.ts";
 
@@ -20,13 +20,13 @@ export function refuseMoved(
     const other = known.find((one) => isDevice(one, device) && (one.use ?? use) !== use);
     const pinned = use === "os" ? known.find((one) => one.use === "os" && isDevice(one, device) === false) : undefined;
     if (!other && !pinned) continue;
-    const is = `${path} is the disk ${wordsOf(idOf(device) ?? {})} now`;
+    const is = `${path} is the disk ${describeDiskId(idOf(device) ?? {})} now`;
     const now = inventory.devices.find((found) => pinned && isWhole(found) && isDevice(pinned, found));
     throw new KcoreError({
       code: "USAGE",
       message: other
         ? `${is}, which the roster has as a disk of ${name} with use: ${other.use ?? ""}`
-        : `${is}, and the roster has ${now ? `${now.path}, ` : ""}the one ${wordsOf(pinned ?? {})}${now ? "," : ""} as the OS disk of ${name}`,
+        : `${is}, and the roster has ${now ? `${now.path}, ` : ""}the one ${describeDiskId(pinned ?? {})}${now ? "," : ""} as the OS disk of ${name}`,
       hint: "names of disks change from boot to boot: look with kcore node disks; if another disk is meant, correct the roster by hand",
     });
   }

@@ -1,4 +1,4 @@
-import { openContext } from "#actions/cluster-place.ts";
+import { openContext } from "#actions/cluster-context.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openAuthority } from "#pki/cluster.ts";
 import { kcoreHome } from "./kcore-home.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { createHookRunner, untilReached, type Asked, type HookRunner } from "#actions/hook-runner.ts";
+import { createHookRunner, untilReached, type HookRequest, type HookRunner } from "#actions/hook-runner.ts";
 import { hookCommand, runHook, type HookEnd, type HookProgram } from "#actions/run-hook.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { replaceFileSync } from "#base/file.ts";
@@ -94,7 +94,7 @@ function sendAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): P
 async function runRequested(
   options: HookRunnerOptions,
   folder: string,
-  { view, node, signal }: Asked,
+  { view, node, signal }: HookRequest,
 ): Promise<HookEnd> {
   try {
     const spec = signedSpec(options, view);

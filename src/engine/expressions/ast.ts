@@ -8,11 +8,11 @@ export interface Loc {
 
 export interface Program {
   readonly type: "Program";
-  readonly body: readonly Statement[];
+  readonly body: readonly TemplateStatement[];
   readonly blockParams?: readonly string[];
 }
 
-export type Statement =
+export type TemplateStatement =
   | { readonly type: "ContentStatement"; readonly value: string; readonly loc: Loc }
   | { readonly type: "CommentStatement"; readonly loc: Loc }
   | MustacheStatement
@@ -20,18 +20,18 @@ export type Statement =
   | PartialStatement
   | { readonly type: "PartialBlockStatement" | "Decorator" | "DecoratorBlock"; readonly loc: Loc };
 
-export interface Call {
+export interface CallExpression {
   readonly path: Expression;
   readonly params: readonly Expression[];
   readonly hash?: Hash;
   readonly loc: Loc;
 }
 
-export interface MustacheStatement extends Call {
+export interface MustacheStatement extends CallExpression {
   readonly type: "MustacheStatement";
 }
 
-export interface BlockStatement extends Call {
+export interface BlockStatement extends CallExpression {
   readonly type: "BlockStatement";
   readonly program?: Program;
   readonly inverse?: Program;
@@ -50,7 +50,7 @@ export interface Hash {
   readonly pairs: readonly { readonly key: string; readonly value: Expression; readonly loc: Loc }[];
 }
 
-export interface SubExpression extends Call {
+export interface SubExpression extends CallExpression {
   readonly type: "SubExpression";
 }
 

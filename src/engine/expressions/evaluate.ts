@@ -11,7 +11,7 @@ import type { Scope } from "./scope.ts";
  * The value of a tree, its expressions evaluated. A scalar that is one whole expression keeps that value's type;
  * any other text with expressions gives a text, which is a Secret if a secret went into it. Values that expressions
  * bring are data: expressions in them are never evaluated (S-4).
- * @throws KcoreError with every problem at its place in the file; UnknownValue when it depends on an Unknown.
+ * @throws KcoreError with every problem at its place in the file; UnknownValue if the value depends on an Unknown; SealedValue.
  */
 export function evaluate(node: SourceNode, scope: Scope): unknown {
   const attempts = new Attempts();
@@ -47,7 +47,7 @@ export function evaluateScalar(scalar: SourceScalar, scope: Scope): unknown {
   return whole === undefined ? interpreter.text(scope) : interpreter.value(whole, scope);
 }
 
-/** The value of a condition (`when`). @throws KcoreError EXPRESSION_TYPE unless it is true or false. */
+/** The value of a condition (`when`). @throws KcoreError EXPRESSION_TYPE unless the value is true or false; as {@link evaluate}. */
 export function evaluateBoolean(node: SourceNode, scope: Scope): boolean {
   const value = evaluate(node, scope);
   if (typeof value === "boolean") return value;

@@ -15,7 +15,6 @@ export interface Template {
 
 const CACHE_SIZE = 10_000;
 const MAX_NESTING = 64;
-/** Parsed texts. */
 const programs = new Map<string, Program>();
 
 /** Whether a text contains braces of an expression, escaped or not: a cheap test before parsing. */
@@ -50,12 +49,12 @@ function templateIn(lines: SourceFile, placeOf: (offset: number, length: number)
   return { text, program: parse(text, place), place };
 }
 
-/** The source of a template's part; "{{…}}" if the part spans several lines. */
+/** The source text at a place of the template; "{{…}}" if the place spans several lines. */
 export function sourceAt({ text }: Template, { start, end }: Loc): string {
   return start.line === end.line ? (text.split("\n")[start.line - 1] ?? "").slice(start.column, end.column) : "{{…}}";
 }
 
-/** The expression of a text that is one whole expression: its value keeps its type. Undefined for any other text. */
+/** The expression of a text that is nothing but one expression, so that the value can keep its type; undefined for any other text. */
 export function wholeExpression({ program }: Template): MustacheStatement | undefined {
   const [first, second] = program.body;
   return second === undefined && first?.type === "MustacheStatement" ? first : undefined;
@@ -141,7 +140,7 @@ function describeParseError(
   };
 }
 
-/** The place in the text of the arrow that a parse error draws below its excerpt. */
+/** The place in the text to which the arrow below a parse error's excerpt points. */
 function arrowPlace(text: string, line: number, excerpt: string, arrow: number): Loc["start"] {
   const lineText = text.split("\n")[line - 1] ?? "";
   const before = excerpt.slice(0, Math.max(0, arrow)).replace(/^\.\.\./, "");
@@ -150,9 +149,9 @@ function arrowPlace(text: string, line: number, excerpt: string, arrow: number):
 }
 
 /**
- * The place in the file of a character inside a scalar's value. Exact for single-line scalars and literal blocks;
- * in folded text exact within the expression's first line. Anchored at the expression's `{{`, which no YAML style
- * changes, so escapes and folding before it do not matter.
+ * The place in the file of a character inside a scalar's value. It is exact for single-line scalars and literal blocks; in folded text,
+ * within the expression's first line. The search begins at the expression's `{{`, which no YAML style changes, so escapes and folding
+ * before it do not matter.
  */
 function placeInside(scalar: SourceScalar, inner: number, length: number): SourcePosition {
   const value = String(scalar.value);

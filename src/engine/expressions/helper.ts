@@ -25,7 +25,7 @@ export class Arguments {
 
   /** A text, or a number or boolean as it is printed. */
   printable(index: number): string {
-    return printed(this.values[index]) ?? this.#refuse(index, "a text or a number");
+    return scalarText(this.values[index]) ?? this.#refuse(index, "a text or a number");
   }
 
   number(index: number): number {
@@ -33,7 +33,7 @@ export class Arguments {
     return typeof value === "number" ? value : this.#refuse(index, "a number");
   }
 
-  /** A number given by name, `json x indent=2`. */
+  /** The number of a named argument, such as `indent` in `json x indent=2`; `otherwise` if it is absent. */
   namedNumber(name: string, otherwise: number): number {
     const value = this.named.get(name);
     if (value === undefined) return otherwise;
@@ -81,12 +81,12 @@ export interface Helper {
 export type Helpers = Readonly<Record<string, Helper>>;
 
 /** A text, number or boolean as text; undefined for null, a list, a map or a secret. */
-export function printed(value: unknown): string | undefined {
+export function scalarText(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
 }
 
-/** Equal in type and content. */
+/** Whether two values are equal in type and content; the order of a map's keys does not count. */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (Array.isArray(a) && Array.isArray(b))

@@ -7,8 +7,8 @@ import { Duration, Size } from "#engine/step/fields.ts";
 /** Helpers for lists, maps and numbers. */
 export const listHelpers: Helpers = {
   length: { usage: "list | map | text", min: 1, max: 1, run: (args) => lengthOf(args.any(0)) },
-  first: { usage: "list", min: 1, max: 1, passes: true, run: (args) => atEnd(args, 0) },
-  last: { usage: "list", min: 1, max: 1, passes: true, run: (args) => atEnd(args, -1) },
+  first: { usage: "list", min: 1, max: 1, passes: true, run: (args) => itemAtEnd(args, 0) },
+  last: { usage: "list", min: 1, max: 1, passes: true, run: (args) => itemAtEnd(args, -1) },
   sort: { usage: "list", min: 1, max: 1, run: (args) => sortList(args.list(0)) },
   unique: { usage: "list", min: 1, max: 1, run: (args) => unique(args.list(0)) },
   concat: { usage: "a b … (all texts, or all lists)", min: 1, run: concat },
@@ -18,16 +18,16 @@ export const listHelpers: Helpers = {
   values: { usage: "map", min: 1, max: 1, passes: true, run: (args) => args.map(0).map(([, value]) => value) },
   pluck: { usage: "list key", min: 2, max: 2, passes: true, run: pluck },
   where: { usage: "list key value", min: 3, max: 3, passes: true, run: where },
-  add: { usage: "a b …", min: 2, run: (args) => exact(numbers(args).reduce((a, b) => a + b)) },
-  sub: { usage: "a b", min: 2, max: 2, run: (args) => exact(args.number(0) - args.number(1)) },
-  mul: { usage: "a b …", min: 2, run: (args) => exact(numbers(args).reduce((a, b) => a * b)) },
+  add: { usage: "a b …", min: 2, run: (args) => finite(numbers(args).reduce((a, b) => a + b)) },
+  sub: { usage: "a b", min: 2, max: 2, run: (args) => finite(args.number(0) - args.number(1)) },
+  mul: { usage: "a b …", min: 2, run: (args) => finite(numbers(args).reduce((a, b) => a * b)) },
   div: {
     usage: "a b (rounded down)",
     min: 2,
     max: 2,
-    run: (args) => exact(Math.floor(args.number(0) / args.number(1))),
+    run: (args) => finite(Math.floor(args.number(0) / args.number(1))),
   },
-  mod: { usage: "a b", min: 2, max: 2, run: (args) => exact(args.number(0) % args.number(1)) },
+  mod: { usage: "a b", min: 2, max: 2, run: (args) => finite(args.number(0) % args.number(1)) },
   min: { usage: "a b …", min: 1, run: (args) => Math.min(...numbers(args)) },
   max: { usage: "a b …", min: 1, run: (args) => Math.max(...numbers(args)) },
   number: { usage: "text", min: 1, max: 1, run: toNumber },
@@ -56,7 +56,7 @@ function enumerate(args: Arguments): unknown {
   return args.list(0).map((value, index) => ({ index, value }));
 }
 
-function atEnd(args: Arguments, index: 0 | -1): unknown {
+function itemAtEnd(args: Arguments, index: 0 | -1): unknown {
   const list = args.list(0);
   if (list.length === 0) throw new Fault(`${args.name} of an empty list`, { argument: 0 });
   return list.at(index);
@@ -102,7 +102,7 @@ function numbers(args: Arguments): number[] {
   return args.values.map((_, index) => args.number(index));
 }
 
-function exact(result: number): number {
+function finite(result: number): number {
   if (Number.isFinite(result)) return result;
   throw new Fault("the result is not a number");
 }

@@ -1,7 +1,7 @@
 import { hostPort } from "#engine/step/host-port.ts";
 import { quote } from "#base/quote.ts";
 import { Fault } from "./fault.ts";
-import { type Arguments, type Helpers, printed } from "./helper.ts";
+import { type Arguments, type Helpers, scalarText } from "./helper.ts";
 import { entriesOf, isMapValue } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
@@ -29,7 +29,7 @@ export const textHelpers: Helpers = {
 function join(args: Arguments): string {
   const separator = args.values.length > 1 ? args.text(1) : ",";
   const texts = args.list(0).map((item, index) => {
-    const text = printed(item);
+    const text = scalarText(item);
     if (text === undefined)
       throw new Fault(`item ${index + 1} of what join gets is ${describeValue(item)}`, {
         argument: 0,
@@ -62,7 +62,7 @@ function json(args: Arguments): string {
   return JSON.stringify(plain(args.any(0)), undefined, args.namedNumber("indent", 0));
 }
 
-/** Replaces Maps, also inner ones, by plain objects, for JSON and YAML. */
+/** The value with all Maps as plain objects, for JSON and YAML. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   return isMapValue(value) ? Object.fromEntries(entriesOf(value).map(([key, item]) => [key, plain(item)])) : value;
@@ -74,7 +74,7 @@ function shell(args: Arguments): string {
 }
 
 function quoteWord(name: string, word: unknown): string {
-  const text = printed(word);
+  const text = scalarText(word);
   if (text === undefined) throw new Fault(`${name} quotes texts and numbers, not ${describeValue(word)}`);
   if (text.includes("\0")) throw new Fault("a shell word cannot hold a NUL byte");
   return quote(text);

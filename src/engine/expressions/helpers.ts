@@ -23,7 +23,7 @@ export function helperNamed(name: string): Helper {
   });
 }
 
-/** Calls a helper; a text that it makes from a secret is a Secret, a number or boolean is plain. @throws Fault */
+/** The result of a helper; a text made from a secret is a Secret, a number or boolean made from one is plain. @throws Fault */
 export function callHelper(name: string, values: readonly unknown[], named: ReadonlyMap<string, unknown>): unknown {
   try {
     return call(name, values, named);
@@ -54,7 +54,7 @@ function call(name: string, values: readonly unknown[], named: ReadonlyMap<strin
   return isSecret ? conceal(result) : result;
 }
 
-/** The same value with secrets as plain texts, and whether there were any. */
+/** The value with secrets as plain texts, and whether it had any. */
 function reveal(value: unknown): { value: unknown; isSecret: boolean } {
   if (value instanceof Secret) return { value: value.reveal(), isSecret: true };
   if (Array.isArray(value)) {

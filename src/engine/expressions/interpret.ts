@@ -4,18 +4,18 @@ import { suggestHint } from "#errors/suggest.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type {
   BlockStatement,
-  Call,
+  CallExpression,
   Expression,
   Loc,
   PartialStatement,
   PathExpression,
   Program,
-  Statement,
+  TemplateStatement,
 } from "./ast.ts";
 import { foreignHint, type Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
-import { Frame, type FoundValue } from "./frame.ts";
-import { printed } from "./helper.ts";
+import { BlockFrame, type FoundValue } from "./block-frame.ts";
+import { scalarText } from "./helper.ts";
 import { callHelper, helpers } from "./helpers.ts";
 import { isTruthy } from "./helpers-logic.ts";
 import { entriesOf, hasMember, isMapValue, listNames, memberOf } from "./members.ts";
@@ -27,7 +27,7 @@ import { UnknownValue, Attempts } from "./unknown.ts";
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
 /** Roots whose members are declared: a missing member is an error even in `default`. */
-const DECLARED = new Set(["params", "steps", "stages", "run"]);
+const DECLARED_ROOTS = new Set(["params", "steps", "stages", "run"]);
 
 export interface InterpretOptions {
   /** The template that `{{> name}}` includes. @throws KcoreError TEMPLATE_NOT_FOUND */
@@ -52,8 +52,8 @@ export class Interpreter {
   }
 
   /** The value of the one expression that a scalar consists of. @throws KcoreError, UnknownValue */
-  value(call: Call, scope: Scope): unknown {
-    return this.#call(call, Frame.top(scope));
+  value(call: CallExpression, scope: Scope): unknown {
+    return this.#call(call, BlockFrame.top(scope));
   }
 
   /** The text; a {@link Secret} if a secret went into it. @throws KcoreError with every problem, UnknownValue */
@@ -65,18 +65,18 @@ export class Interpreter {
 
   /** Writes the parts of the text to `output`; values keep their types. @throws KcoreError with every problem, UnknownValue */
   into(output: Sink, scope: Scope): void {
-    this.#program(this.#template.program, Frame.top(scope), output);
+    this.#program(this.#template.program, BlockFrame.top(scope), output);
     this.#attempts.end();
   }
 
-  #program(program: Program, frame: Frame, output: Sink): void {
+  #program(program: Program, frame: BlockFrame, output: Sink): void {
     for (const statement of program.body) {
       if (this.#isEndless) return;
       this.#attempts.run(() => this.#statement(statement, frame, output));
     }
   }
 
-  #statement(statement: Statement, frame: Frame, output: Sink): void {
+  #statement(statement: TemplateStatement, frame: BlockFrame, output: Sink): void {
     switch (statement.type) {
       case "ContentStatement":
         output.text(statement.value);
@@ -97,7 +97,7 @@ export class Interpreter {
     }
   }
 
-  #block(block: BlockStatement, frame: Frame, output: Sink): void {
+  #block(block: BlockStatement, frame: BlockFrame, output: Sink): void {
     const name = block.path.type === "PathExpression" ? block.path.original : "";
     const [argument] = block.params;
     if (!BLOCKS.includes(name))
@@ -114,18 +114,18 @@ export class Interpreter {
     else this.#branch(block, isTruthy(value) === (name === "if"), frame, output);
   }
 
-  #branch(block: BlockStatement, condition: boolean, frame: Frame, output: Sink): void {
+  #branch(block: BlockStatement, condition: boolean, frame: BlockFrame, output: Sink): void {
     const program = condition ? block.program : block.inverse;
     if (program !== undefined) this.#program(program, frame, output);
   }
 
-  #with({ program, inverse }: BlockStatement, value: unknown, frame: Frame, output: Sink): void {
+  #with({ program, inverse }: BlockStatement, value: unknown, frame: BlockFrame, output: Sink): void {
     if (value === null && inverse !== undefined) this.#program(inverse, frame, output);
     else if (program !== undefined)
       this.#program(program, frame.inside(value, {}, program.blockParams, [value]), output);
   }
 
-  #each(block: BlockStatement, argument: Expression, value: unknown, frame: Frame, output: Sink): void {
+  #each(block: BlockStatement, argument: Expression, value: unknown, frame: BlockFrame, output: Sink): void {
     const { program, inverse } = block;
     const items: readonly (readonly [string | number, unknown])[] = Array.isArray(value)
       ? value.map((item, index) => [index, item] as const)
@@ -140,7 +140,7 @@ export class Interpreter {
     }
   }
 
-  #partial(statement: PartialStatement, frame: Frame, output: Sink): void {
+  #partial(statement: PartialStatement, frame: BlockFrame, output: Sink): void {
     const { name, params, hash, indent, loc } = statement;
     const text = partialName(name);
     if (text === undefined || params.length > 1)
@@ -172,7 +172,7 @@ export class Interpreter {
   }
 
   /** A mustache or a sub-expression: a helper with arguments, or the value of a path. */
-  #call(call: Call, frame: Frame): unknown {
+  #call(call: CallExpression, frame: BlockFrame): unknown {
     const { path, params, hash, loc } = call;
     if (params.length === 0 && hash === undefined) {
       if (path.type !== "PathExpression" || !isHelperName(path) || frame.has(path.parts[0] ?? ""))
@@ -204,11 +204,11 @@ export class Interpreter {
     return this.#located(loc, () => callHelper(path.original, values, named), params);
   }
 
-  #named(hash: Call["hash"], frame: Frame): Map<string, unknown> {
+  #named(hash: CallExpression["hash"], frame: BlockFrame): Map<string, unknown> {
     return new Map(hash?.pairs.map(({ key, value }) => [key, this.#expression(value, frame)]));
   }
 
-  #expression(expression: Expression, frame: Frame): unknown {
+  #expression(expression: Expression, frame: BlockFrame): unknown {
     switch (expression.type) {
       case "StringLiteral":
       case "NumberLiteral":
@@ -225,12 +225,12 @@ export class Interpreter {
     }
   }
 
-  /** For `default`: the last part of a path may be absent, unless it is declared. */
-  #expressionOrNothing(expression: Expression, frame: Frame): unknown {
+  /** The first argument of `default`: undefined if the last part of its path is absent and need not be declared. */
+  #expressionOrNothing(expression: Expression, frame: BlockFrame): unknown {
     if (expression.type !== "PathExpression") return this.#expression(expression, frame);
     const { parts, depth, data } = expression;
     const [head = ""] = parts;
-    if (parts.length < 2 || data || (depth === 0 && DECLARED.has(head) && !frame.shadows(head)))
+    if (parts.length < 2 || data || (depth === 0 && DECLARED_ROOTS.has(head) && !frame.shadows(head)))
       return this.#expression(expression, frame);
     const parent = this.#expression({ ...expression, parts: parts.slice(0, -1) }, frame);
     const last = parts.at(-1) ?? "";
@@ -238,7 +238,7 @@ export class Interpreter {
     return this.#located(expression.loc, () => memberOf(parent, last, () => parts.slice(0, -1).join(".")));
   }
 
-  #path({ parts, depth, data, original }: PathExpression, frame: Frame): unknown {
+  #path({ parts, depth, data, original }: PathExpression, frame: BlockFrame): unknown {
     const isContext = !data && (depth > 0 || /^(\.|this\b)/.test(original));
     const start = data ? frame.data(parts[0] ?? "") : isContext ? frame.context(depth) : lookUp(parts, frame);
     if (start === undefined) throw undefinedName(data ? `@${parts[0]}` : (parts[0] ?? original), frame.names());
@@ -252,7 +252,7 @@ export class Interpreter {
     return value;
   }
 
-  /** Runs `work`; a fault gets the place of `loc`, or of the argument it names. */
+  /** Runs `work`. A fault becomes a KcoreError at `loc`, or at the argument that the fault names. */
   #located<T>(loc: Loc, work: () => T, params: readonly Expression[] = []): T {
     try {
       return work();
@@ -273,8 +273,8 @@ export class Interpreter {
   }
 }
 
-/** The value of a path's first name. @throws UnknownValue; Fault EXPRESSION_UNDEFINED if an unknown value is known to lack the next name */
-function lookUp(parts: readonly string[], frame: Frame): FoundValue | undefined {
+/** The value of a path's first name; undefined: no such name. @throws UnknownValue; Fault EXPRESSION_UNDEFINED if an unknown value is known to lack the next name */
+function lookUp(parts: readonly string[], frame: BlockFrame): FoundValue | undefined {
   return withKnownMembers(parts, 0, () => frame.lookup(parts[0] ?? ""));
 }
 
@@ -310,7 +310,7 @@ function undefinedName(name: string, names: readonly string[]): Fault {
 /** A value as a part of a text. @throws Fault for a list, a map or null */
 function printable(value: unknown): string | Secret {
   if (value instanceof Secret) return value;
-  const text = printed(value);
+  const text = scalarText(value);
   if (text !== undefined) return text;
   throw new Fault(`${describeValue(value)} cannot be put into a text`, {
     hint: value === null ? "default x 'y' gives another value for nothing" : "use join, json or yaml",
@@ -322,7 +322,7 @@ export interface Sink {
   /** A text of the template itself. */
   text(part: string): void;
   /** The value of an expression, and the expression. @throws Fault for a value that cannot stand there */
-  value(value: unknown, call: Call): void;
+  value(value: unknown, call: CallExpression): void;
 }
 
 /** Collects text; remembers whether a secret went in. */

@@ -27,17 +27,17 @@ export function hasMember(value: unknown, key: string): boolean {
 }
 
 /**
- * One step along a path. `pathOf` names `value` for the message.
+ * The member of a map or list. `describePath`: the path of `value`, for the message.
  * @throws Fault EXPRESSION_UNDEFINED for a missing member, UnknownValue for a member that is not known yet.
  */
-export function memberOf(value: unknown, key: string, pathOf: () => string): unknown {
+export function memberOf(value: unknown, key: string, describePath: () => string): unknown {
   if (hasMember(value, key)) {
     const found =
       value instanceof Map ? (value as ReadonlyMap<string, unknown>).get(key) : (value as Record<string, unknown>)[key];
     if (found instanceof Unknown) throw new UnknownValue(found);
     return found;
   }
-  const path = pathOf();
+  const path = describePath();
   if (isMapValue(value)) {
     const names = entriesOf(value).map(([name]) => name);
     throw new Fault(`“${path}” has no “${key}”`, {

@@ -8,16 +8,16 @@ export type Quoting =
   | "in a comment"
   | "right behind a backslash"
   | "right behind a $"
-  | Unsure;
+  | UnsureQuoting;
 
 /** Constructs that shells parse differently, or that need a full parser: the quoting after them is unknown. */
-export type Unsure = "behind $'" | 'behind a single quote in "${"' | "behind a case in $(";
+export type UnsureQuoting = "behind $'" | 'behind a single quote in "${"' | "behind a case in $(";
 
-/** The open quotes and expansions, the innermost last. Within `$(` quotes begin anew; within `${` they do not. */
-type Opened = '"' | "'" | "`" | "$(" | "$((" | "((" | "${" | "(";
+/** A construct that is still open. Within `$(` quotes begin anew; within `${` they do not. */
+type OpenConstruct = '"' | "'" | "`" | "$(" | "$((" | "((" | "${" | "(";
 
 /** A here-document: its delimiter, and how each line is changed before the comparison with the delimiter. */
-interface Document {
+interface HereDocument {
   readonly end: string;
   readonly stripsTabs: boolean;
   readonly joinsLines: boolean;
@@ -28,15 +28,16 @@ interface Document {
  * here-documents; everything else counts as words.
  */
 export class QuotingScanner {
-  readonly #open: Opened[] = [];
+  /** The innermost is the last. */
+  readonly #open: OpenConstruct[] = [];
   #isComment = false;
   /** Here-documents that begin with the next line. */
-  readonly #announced: Document[] = [];
-  #document: Document | undefined;
+  readonly #announced: HereDocument[] = [];
+  #document: HereDocument | undefined;
   #line = "";
   #last = " ";
   #isEscaped = false;
-  #unsure: Unsure | undefined;
+  #unsure: UnsureQuoting | undefined;
 
   get state(): Quoting {
     if (this.#document !== undefined) return "in a here-document";
@@ -50,7 +51,7 @@ export class QuotingScanner {
     return this.#last === "$" ? "right behind a $" : "word";
   }
 
-  /** A key of the open quotes, expansions and here-documents: text after positions with equal keys is read alike. */
+  /** A key of the open quotes, expansions and here-documents: a shell reads the same text alike after positions with equal keys. */
   get context(): string {
     const documents = [this.#document, ...this.#announced].map((one) => one?.end ?? "");
     // The current line counts only while it may still become the here-document's delimiter.
@@ -76,7 +77,7 @@ export class QuotingScanner {
     this.#isEscaped = false;
   }
 
-  #inner(): readonly Opened[] {
+  #inner(): readonly OpenConstruct[] {
     return this.#open.slice(this.#open.lastIndexOf("$(") + 1);
   }
 
@@ -112,7 +113,7 @@ export class QuotingScanner {
       this.#line = this.#line.slice(0, -1);
       return 1;
     }
-    if (this.#document !== undefined && isLast(this.#line, this.#document)) this.#document = undefined;
+    if (this.#document !== undefined && endsDocument(this.#line, this.#document)) this.#document = undefined;
     if (this.#document === undefined) this.#document = this.#announced.shift();
     this.#line = "";
     this.#isComment = false;
@@ -157,7 +158,7 @@ export class QuotingScanner {
     return all.length;
   }
 
-  #unsureAt(text: string, at: number): Unsure | undefined {
+  #unsureAt(text: string, at: number): UnsureQuoting | undefined {
     if (this.#isQuoted())
       return text[at] === "'" && this.#open.at(-1) === "${" ? 'behind a single quote in "${"' : undefined;
     if (text.startsWith("$'", at)) return "behind $'";
@@ -187,6 +188,6 @@ export class QuotingScanner {
   }
 }
 
-function isLast(line: string, { end, stripsTabs }: Document): boolean {
+function endsDocument(line: string, { end, stripsTabs }: HereDocument): boolean {
   return (stripsTabs ? line.replace(/^\t+/, "") : line) === end;
 }

@@ -14,19 +14,22 @@ export class References {
     this.paths = paths;
   }
 
+  /** Whether a path begins with `facts`. */
   get facts(): boolean {
     return this.names.has("facts");
   }
 
-  /** Names after `steps.`. */
+  /** The names in paths `steps.NAME`. */
   get steps(): ReadonlySet<string> {
     return this.#namesBehind("steps");
   }
 
+  /** The names in paths `stages.NAME`. */
   get stages(): ReadonlySet<string> {
     return this.#namesBehind("stages");
   }
 
+  /** The names in paths `params.NAME`. */
   get params(): ReadonlySet<string> {
     return this.#namesBehind("params");
   }
@@ -48,7 +51,7 @@ export function referencesOf(node: SourceNode | undefined): References {
 
 type PartialOf = (name: string) => Template | undefined;
 
-/** The references in a template; `partial` gives the templates that it includes. */
+/** The references in a template, and in the templates that it includes if `partial` finds them. */
 export function referencesOfTemplate({ program }: Template, partial?: PartialOf): References {
   return new References([...pathsIn(program, partial)]);
 }
@@ -65,7 +68,7 @@ function* pathsInNode(node: SourceNode): Generator<readonly string[]> {
     yield* pathsIn(templateOfScalar(node).program);
 }
 
-/** `included`: names of the templates that were followed already. */
+/** `included`: names of the templates that were read already. */
 function* pathsIn(
   { body }: Program,
   partial: PartialOf = () => undefined,
@@ -96,7 +99,7 @@ function* pathsOf(expression: Expression): Generator<readonly string[]> {
   for (const inner of argumentsOf(expression)) yield* pathsOf(inner);
 }
 
-/** The name of a partial that is written out: `{{> common.hbs}}` or `{{> "nginx/common.hbs"}}`. */
+/** The name of a partial, `{{> common.hbs}}` or `{{> "nginx/common.hbs"}}`; undefined if an expression computes it. */
 export function partialName(name: Expression): string | undefined {
   if (name.type === "StringLiteral") return name.value;
   return name.type === "PathExpression" ? name.original : undefined;

@@ -6,10 +6,10 @@ import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import { definitionOf } from "#engine/yaml/schema-keys.ts";
-import type { BlockStatement, Call, MustacheStatement, Program } from "./ast.ts";
+import type { BlockStatement, CallExpression, MustacheStatement, Program } from "./ast.ts";
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
-import { printed } from "./helper.ts";
+import { scalarText } from "./helper.ts";
 import { Interpreter, type Sink } from "./interpret.ts";
 import { type Quoting, QuotingScanner } from "./quoting.ts";
 import { type References, referencesOfTemplate } from "./references.ts";
@@ -52,19 +52,19 @@ export function shellSources(
 
 /**
  * Refuses expressions that could put syntax into a text for a shell. `{{shell …}}` must stand where a word can; any other value
- * must be one plain word. A text that is one whole expression passes. Without a scope only the places are checked.
+ * must be one plain word. A text that is one whole expression is not refused. Without a scope only the places are checked.
  * @throws KcoreError EXPRESSION_UNQUOTED; errors of {@link evaluate}
  */
 export function refuseSyntax(scalar: SourceScalar, scope?: Scope): void {
   const template = partlyExpressions(scalar);
   if (template === undefined) return;
-  const problems = misplaced(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" });
+  const problems = misplacedExpressions(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" });
   if (problems.length > 0) throw new KcoreError(problems);
   if (scope !== undefined) new Interpreter(template).into(plainWords, scope);
 }
 
 /** Problems of a text whose values are unknown when it is read: each of its expressions must be `{{shell …}}`. */
-export function unquotedIn(scalar: SourceScalar): readonly Problem[] {
+export function unquotedProblems(scalar: SourceScalar): readonly Problem[] {
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
   const problems: Problem[] = [];
@@ -72,12 +72,12 @@ export function unquotedIn(scalar: SourceScalar): readonly Problem[] {
     for (const statement of program?.body ?? [])
       if (statement.type === "BlockStatement") [statement.program, statement.inverse].forEach(collectUnquoted);
       else if (statement.type === "MustacheStatement" && !isQuoted(statement)) {
-        const { code, message, hint } = unquoted(statement);
+        const { code, message, hint } = unquotedFault(statement);
         problems.push({ code, message, at: template.place(statement.loc), hint });
       }
   };
   collectUnquoted(template.program);
-  return [...problems, ...misplaced(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" })];
+  return [...problems, ...misplacedExpressions(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" })];
 }
 
 function partlyExpressions(scalar: SourceScalar): Template | undefined {
@@ -86,10 +86,13 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
   return wholeExpression(template) === undefined ? template : undefined;
 }
 
-/** Sample texts of a scalar at most. */
+/** The most sample texts of a scalar. */
 const MAX_SKELETONS = 16;
 
-/** Sample texts with the word `x` for each expression: with all blocks, with none, and with each block alone. None for one whole expression. */
+/**
+ * Sample texts with the word `x` for each expression: with all blocks, with none, and with each block alone. Empty for a text that is one
+ * whole expression.
+ */
 export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   if (typeof scalar.value !== "string") return [];
   if (!mayHoldExpression(scalar.value)) return [scalar.value];
@@ -123,9 +126,9 @@ function sampleText({ body }: Program, taken?: ReadonlySet<BlockStatement>): str
   return parts.join("");
 }
 
-/** A command begins at the beginning of a text. */
+/** Matches text before the first command. */
 const beginsText = /^\s*["']?$/;
-/** A command begins after the end of another command. */
+/** Matches text that ends a command. */
 const endsCommand = /(?:[;\n]|&&|\|\|?)\s*$/;
 
 /** References of the expressions that name commands in a text, and of the loops around those expressions. */
@@ -169,14 +172,15 @@ const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => s
   "behind a case in $(": (it) => `set a variable to it before: x=${it}, or write the case outside of $(…)`,
 };
 
-/** `quotes`: whether an expression puts a quoted word into the text; `code`: the error if its place is wrong. */
 interface QuotingRule {
-  readonly quotes: (call: Call) => boolean;
+  /** Whether an expression puts a quoted word into the text. */
+  readonly quotes: (call: CallExpression) => boolean;
+  /** The error of an expression at a wrong place. */
   readonly code: ErrorCode;
 }
 
-/** Expressions whose quotes mean nothing at their place, and blocks that leave quotes open; in the text's order. */
-export function misplaced(template: Template, rule: QuotingRule): readonly Problem[] {
+/** Problems of expressions whose quotes mean nothing at their place, and of blocks that leave quotes open; in the text's order. */
+export function misplacedExpressions(template: Template, rule: QuotingRule): readonly Problem[] {
   return misplacedIn(template.program, template, rule, new QuotingScanner());
 }
 
@@ -219,7 +223,7 @@ interface Branch {
   readonly endsLine: boolean;
 }
 
-/** A branch must close all quotes that it opens: the quoting after a block must not depend on whether the branch is taken. */
+/** Problems in a branch. It must close all quotes that it opens, or the quoting after the block would depend on the condition. */
 function misplacedWithin(
   branch: Program,
   { path, loc }: BlockStatement,
@@ -239,13 +243,13 @@ function misplacedWithin(
 }
 
 /** Whether an expression quotes its value itself. */
-function isQuoted({ path, params }: Call): boolean {
+function isQuoted({ path, params }: CallExpression): boolean {
   // `shell` without arguments is not the helper but a name, such as a block's parameter.
   return path.type === "PathExpression" && path.original === "shell" && params.length > 0;
 }
 
 /** The fault of an expression whose value would reach a shell unquoted. */
-function unquoted({ path, params }: Call): Fault {
+function unquotedFault({ path, params }: CallExpression): Fault {
   const name = path.type === "PathExpression" ? path.original : "…";
   // `docker inspect --format '{{json .}}'`
   const isOfGo = params.some((param) => param.type === "PathExpression" && param.original === ".");
@@ -258,7 +262,7 @@ function unquoted({ path, params }: Call): Fault {
 const plainWords: Sink = {
   text: () => undefined,
   value: (value, call) => {
-    const text = value instanceof Secret ? value.reveal() : printed(value);
-    if (text !== undefined && !isPlainWord(text) && !isQuoted(call)) throw unquoted(call);
+    const text = value instanceof Secret ? value.reveal() : scalarText(value);
+    if (text !== undefined && !isPlainWord(text) && !isQuoted(call)) throw unquotedFault(call);
   },
 };

@@ -11,7 +11,7 @@ import { referencesOfTemplate, type References } from "./references.ts";
 import { decodeSource } from "#engine/yaml/scan.ts";
 import type { Scope } from "./scope.ts";
 
-/** The files under `templates/`, the project's and the shipped ones. */
+/** The files under `templates/` of the project, its packs and kcore. */
 export interface Templates {
   /**
    * The text of a template; a Secret if a secret went into it. `at`: the place that names the template, for problems.

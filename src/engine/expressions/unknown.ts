@@ -3,7 +3,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 /** The things that a still unknown value waits for. */
 export interface Needs {
   readonly facts: boolean;
-  /** Names under which steps register. */
+  /** Names under which the results of steps are registered. */
   readonly steps: readonly string[];
   /** Ids of stages. */
   readonly stages: readonly string[];
@@ -16,7 +16,7 @@ export class Unknown {
   /** The source of the value, as shown to the user: the id of a step, `stage issue`, `facts`. */
   readonly after: string;
   readonly needs: Needs;
-  /** The value's member names, if already known: nested maps; a path ends at anything else. */
+  /** The value's member names if they are already known, as nested maps; anything but a map stands for a value. */
   readonly members: Members | undefined;
 
   constructor(after: string, needs: Partial<Needs> = {}, members?: Members) {

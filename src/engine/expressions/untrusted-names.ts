@@ -1,22 +1,22 @@
 import { KcoreError } from "#errors/problem.ts";
 import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
-import { type BlockStatement, type Call, argumentsOf, type Expression, type Program } from "./ast.ts";
+import { type BlockStatement, type CallExpression, argumentsOf, type Expression, type Program } from "./ast.ts";
 import { mayHoldExpression, templateOfScalar } from "./expression.ts";
-import { printed } from "./helper.ts";
+import { scalarText } from "./helper.ts";
 import { Interpreter } from "./interpret.ts";
 import { referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
-/** The expression whose value depends on a node's answer, with its scope; undefined for the answer itself. */
+/** The expression of a value that depends on a node's answer, with the expression's scope; undefined: the value is the answer. */
 export type UntrustedSource = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
 /** Key of a scope's untrusted paths besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
-const untrusted = Symbol("untrusted");
-type UntrustedScope = Scope & { readonly [untrusted]?: ReadonlyMap<string, UntrustedSource> };
+const untrustedPaths = Symbol("untrusted");
+type UntrustedScope = Scope & { readonly [untrustedPaths]?: ReadonlyMap<string, UntrustedSource> };
 
 /** The scope, with these paths marked as dependent on nodes' answers. */
 export function withUntrusted(scope: Scope, paths: Iterable<readonly [string, UntrustedSource]>): Scope {
-  const marked: UntrustedScope = { ...scope, [untrusted]: new Map(paths) };
+  const marked: UntrustedScope = { ...scope, [untrustedPaths]: new Map(paths) };
   return marked;
 }
 
@@ -26,7 +26,7 @@ export function isUntrustedValue(value: SourceNode, scope: Scope): boolean {
 }
 
 /**
- * Refuses a name of a file on the bastion that a node decides (S-4). A fact or a step's output may be the key of a lookup, or a part of the
+ * Refuses a bastion file's name that a node decides (S-4). A fact or a step's output may be the key of a lookup, or a part of the
  * name that cannot leave its folder: `files/{{facts.os.id}}.conf`. @throws KcoreError EXPRESSION_TYPE
  */
 export function refuseUntrustedName(name: SourceNode, scope: Scope): void {
@@ -47,16 +47,16 @@ interface Piece {
   readonly isUntrusted: boolean;
 }
 
-/** The pieces of a text; for a parameter, the pieces of the value given for the parameter. */
+/** The pieces of a text. The pieces of a parameter are those of the value given for it. */
 function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   if (node.kind !== "scalar") return [];
   const { value: text } = node;
   if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isUntrusted: false }];
   const template = templateOfScalar(node);
-  const calls = new Set(answersIn(template.program, scope, "top"));
+  const calls = new Set(untrustedCalls(template.program, scope, "top"));
   const pieces: Piece[] = [];
-  const value = (given: unknown, call: Call): void => {
-    const piece = { text: printed(given) ?? "", isUntrusted: calls.has(call) };
+  const value = (given: unknown, call: CallExpression): void => {
+    const piece = { text: scalarText(given) ?? "", isUntrusted: calls.has(call) };
     const inner = piece.isUntrusted ? givenPieces(call, scope) : [];
     // Inside a block the same name may mean another value, whose text differs.
     pieces.push(...(inner.map((one) => one.text).join("") === piece.text && piece.text !== "" ? inner : [piece]));
@@ -65,53 +65,53 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   return pieces;
 }
 
-function givenPieces({ path, params }: Call, scope: Scope): readonly Piece[] {
+function givenPieces({ path, params }: CallExpression, scope: Scope): readonly Piece[] {
   if (path.type !== "PathExpression" || params.length > 0) return [];
   const length = path.parts[0] === "item" ? 1 : 2;
-  const source = (scope as UntrustedScope)[untrusted]?.get(path.parts.slice(0, length).join("."));
+  const source = (scope as UntrustedScope)[untrustedPaths]?.get(path.parts.slice(0, length).join("."));
   const node = source && nodeAt(source.node, path.parts.slice(length));
   return source && node ? piecesOf(node, source.scope()) : [];
 }
 
-/** Where an expression stands: at the top, in an `each` or `with` block, or in such a block over a node's answer. */
-type Place = "top" | "into" | "untrusted";
+/** Where an expression stands: in no `each` or `with` block, in one, or in one over a node's answer. */
+type BlockPosition = "top" | "into" | "untrusted";
 
-function* answersIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {
+function* untrustedCalls({ body }: Program, scope: Scope, position: BlockPosition): Generator<CallExpression> {
   for (const statement of body) {
-    if (statement.type === "MustacheStatement" && isUntrustedCall(statement, scope, place)) yield statement;
+    if (statement.type === "MustacheStatement" && isUntrustedCall(statement, scope, position)) yield statement;
     if (statement.type !== "BlockStatement") continue;
-    const inner = placeWithin(statement, scope, place);
-    if (statement.program) yield* answersIn(statement.program, scope, inner);
-    if (statement.inverse) yield* answersIn(statement.inverse, scope, place);
+    const inner = positionWithin(statement, scope, position);
+    if (statement.program) yield* untrustedCalls(statement.program, scope, inner);
+    if (statement.inverse) yield* untrustedCalls(statement.inverse, scope, position);
   }
 }
 
-function placeWithin({ path, params }: BlockStatement, scope: Scope, place: Place): Place {
+function positionWithin({ path, params }: BlockStatement, scope: Scope, position: BlockPosition): BlockPosition {
   const isInto = path.type === "PathExpression" && (path.original === "each" || path.original === "with");
-  if (!isInto || place === "untrusted") return place;
-  return params.some((one) => isUntrustedAt(one, scope, place)) ? "untrusted" : "into";
+  if (!isInto || position === "untrusted") return position;
+  return params.some((one) => isUntrustedAt(one, scope, position)) ? "untrusted" : "into";
 }
 
-function isUntrustedCall(call: Call, scope: Scope, place: Place): boolean {
+function isUntrustedCall(call: CallExpression, scope: Scope, position: BlockPosition): boolean {
   const { path, params } = call;
   const all = [...argumentsOf(call)];
-  if (all.length === 0) return isUntrustedAt(path, scope, place);
+  if (all.length === 0) return isUntrustedAt(path, scope, position);
   const isLookup = path.type === "PathExpression" && path.original === "lookup";
-  return (isLookup ? params.slice(0, 1) : all).some((one) => isUntrustedAt(one, scope, place));
+  return (isLookup ? params.slice(0, 1) : all).some((one) => isUntrustedAt(one, scope, position));
 }
 
-function isUntrustedAt(expression: Expression, scope: Scope, place: Place): boolean {
-  if (expression.type === "SubExpression") return isUntrustedCall(expression, scope, place);
+function isUntrustedAt(expression: Expression, scope: Scope, position: BlockPosition): boolean {
+  if (expression.type === "SubExpression") return isUntrustedCall(expression, scope, position);
   if (expression.type !== "PathExpression") return false;
   const { parts, data, depth } = expression;
-  if (place === "untrusted") return true;
+  if (position === "untrusted") return true;
   if (data) return parts[0] === "root" && isNodeAnswer(parts.slice(1), scope);
-  return parts.length === 0 ? place === "top" || depth > 0 : isNodeAnswer(parts, scope);
+  return parts.length === 0 ? position === "top" || depth > 0 : isNodeAnswer(parts, scope);
 }
 
 function isNodeAnswer([root, name]: readonly string[], scope: Scope): boolean {
   if (root === undefined || root === "facts" || root === "steps") return true;
-  const paths = [...((scope as UntrustedScope)[untrusted]?.keys() ?? [])];
+  const paths = [...((scope as UntrustedScope)[untrustedPaths]?.keys() ?? [])];
   return paths.some(
     (path) => path === root || (name === undefined ? path.startsWith(`${root}.`) : path === `${root}.${name}`),
   );

@@ -32,7 +32,7 @@ const keysOfType: Readonly<
   luks: { needs: [], may: ["allowDiscards", "content"] },
 };
 
-/** Finds the mistakes that the schema of a layout cannot: contradictions, and names of things that the layout does not declare. */
+/** Refuses mistakes that the schema of a layout cannot find: contradictions, and names that the layout does not declare. */
 export function checkLayout(layout: Layout, refuse: Refuse): void {
   checkNames("disk", layout.disks, ["disks"], refuse);
   const devices = new Map<string, string>();
@@ -70,7 +70,7 @@ function checkDevice(
 }
 
 /** A size in bytes; undefined for `100%`, and for an invalid size. */
-export function bytesOf(size: LayoutPartition["size"]): number | undefined {
+export function sizeInBytes(size: LayoutPartition["size"]): number | undefined {
   return size === "100%" ? undefined : Size.safeParse(size).data;
 }
 
@@ -79,7 +79,7 @@ function checkPartitions({ name, gpt: { partitions } }: LayoutDisk, path: Path, 
   checkNames("partition", partitions, path, refuse);
   for (const [index, { size }] of partitions.entries()) {
     const place = [...path, index, "size"];
-    const bytes = bytesOf(size);
+    const bytes = sizeInBytes(size);
     if (size === "100%") {
       if (index < partitions.length - 1)
         refuse(place, "only the last partition of a disk may take 100%", "it is what the others leave");
@@ -91,6 +91,7 @@ function checkPartitions({ name, gpt: { partitions } }: LayoutDisk, path: Path, 
 
 interface LayoutContext {
   readonly layout: Layout;
+  /** Names of partitions by their mount points. */
   readonly places: Map<string, string>;
   readonly refuse: Refuse;
 }
@@ -161,7 +162,7 @@ interface Member {
 }
 
 /** The partitions that a layout makes for a volume group or a pool, in the order of the layout. */
-export function membersOf(layout: Layout, type: "lvm_pv" | "zfs", name: string): readonly Member[] {
+export function groupMembers(layout: Layout, type: "lvm_pv" | "zfs", name: string): readonly Member[] {
   return layout.disks.flatMap(({ name: disk, gpt }, index) =>
     gpt.partitions.flatMap((partition, number): readonly Member[] => {
       const { encrypted, inner } = insideOf(partition);
@@ -173,7 +174,7 @@ export function membersOf(layout: Layout, type: "lvm_pv" | "zfs", name: string):
 }
 
 /** The fewest members of each kind of pool, and the number that divides their count (zpoolconcepts(7)). */
-const fewest = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
+const poolMembers = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
 
 /** Each volume group and each pool needs members, with one name and one encryption on every disk, as their modules require. */
 function checkGroups(layout: Layout, refuse: Refuse): void {
@@ -183,7 +184,7 @@ function checkGroups(layout: Layout, refuse: Refuse): void {
   ] as const) {
     checkNames(what, layout[list], [list], refuse);
     for (const [index, { name }] of layout[list].entries()) {
-      const members = membersOf(layout, type, name);
+      const members = groupMembers(layout, type, name);
       const [first] = members;
       if (!first) {
         const hint = `content: { type: ${type}, ${type === "zfs" ? "pool" : "vg"}: ${name} }`;
@@ -194,8 +195,8 @@ function checkGroups(layout: Layout, refuse: Refuse): void {
     }
   }
   for (const [index, { name, mode }] of layout.zfsPools.entries()) {
-    const count = membersOf(layout, "zfs", name).length;
-    const [least, multiple] = fewest[mode];
+    const count = groupMembers(layout, "zfs", name).length;
+    const [least, multiple] = poolMembers[mode];
     if (count > 0 && (count < least || count % multiple !== 0))
       refuse(
         ["zfsPools", index],

@@ -19,8 +19,8 @@ const gptTypes: Readonly<Record<string, readonly string[]>> = {
 
 const kcoreKeys = "kcore makes the key on the node and keeps it there";
 
-/** Keys of disko for things that kcore makes in another way. */
-const reasons: Readonly<Record<string, string>> = {
+/** Keys of disko for things that kcore makes in another way, each with that way. */
+const otherWays: Readonly<Record<string, string>> = {
   passwordFile: kcoreKeys,
   keyFile: kcoreKeys,
   askPassword: kcoreKeys,
@@ -41,7 +41,7 @@ export function translateDisko(devices: unknown): {
   const reader = new Reader();
   const { disk, lvm_vg, zpool, ...others } = reader.map(devices, "disko.devices");
   for (const [key, value] of Object.entries(others))
-    if (!isEmpty(value)) reader.refuse(`disko.devices.${key}`, reasons[key]);
+    if (!isEmpty(value)) reader.refuse(`disko.devices.${key}`, otherWays[key]);
   const each = (value: unknown, name: string): readonly (readonly [string, unknown, string])[] =>
     Object.entries(reader.map(value ?? {}, `disko.devices.${name}`)).map(([key, one]) => [
       key,
@@ -69,7 +69,7 @@ class Reader {
   }
 
   refuseRest(rest: Fields, path: string): void {
-    for (const [key, value] of Object.entries(rest)) if (!isEmpty(value)) this.refuse(`${path}.${key}`, reasons[key]);
+    for (const [key, value] of Object.entries(rest)) if (!isEmpty(value)) this.refuse(`${path}.${key}`, otherWays[key]);
   }
 
   map(value: unknown, path: string): Fields {
@@ -92,7 +92,7 @@ class Reader {
     const list = Object.entries(this.map(partitions ?? {}, `${path}.content.partitions`)).map(([key, one]) =>
       this.partition(key, one, `${path}.content.partitions.${key}`),
     );
-    // As disko orders them: by name, and last the partition that takes all that is left.
+    // As disko orders them: by priority, then by name. By default the partition that takes all that is left is the last.
     const ordered = list.toSorted((a, b) => a.priority - b.priority).map(({ fields }) => fields);
     return { name: named ?? name, device, gpt: { partitions: ordered } };
   }
@@ -115,11 +115,13 @@ class Reader {
         [],
     );
     if (type === "luks") return this.luks(fields, path);
-    const kept = Object.entries(fields).filter(([key, one]) => keys.has(key) && one !== null);
+    const knownFields = Object.entries(fields).filter(([key, one]) => keys.has(key) && one !== null);
     this.refuseRest(Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.has(key))), path);
     // disko's own default for mountOptions is left out.
-    const told = kept.filter(([key, one]) => key !== "mountOptions" || JSON.stringify(one) !== '["defaults"]');
-    return { type, ...Object.fromEntries(told) };
+    const withoutDefaults = knownFields.filter(
+      ([key, one]) => key !== "mountOptions" || JSON.stringify(one) !== '["defaults"]',
+    );
+    return { type, ...Object.fromEntries(withoutDefaults) };
   }
 
   luks(fields: Fields, path: string): Fields {

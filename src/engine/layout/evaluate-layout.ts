@@ -8,13 +8,13 @@ import { checkLayout } from "./check-layout.ts";
 import { translateDisko } from "./disko.ts";
 import { LayoutSchema, type Layout } from "./layout-schema.ts";
 
-/** A layout in Nix, and the place that gives it. */
+/** A layout in Nix, and the place in the manifest that gives it. */
 export interface NixSource {
   readonly at: SourcePosition;
   readonly nix: { readonly text: string } | { readonly file: string };
 }
 
-/** The layout of a source in Nix. @throws KcoreError as `evaluateLayout` does; DISK_LAYOUT_UNSUPPORTED, DISK_LAYOUT_NO_DISKS */
+/** The layout of a source in Nix. @throws KcoreError as `evaluateLayout` does; FILE_UNREADABLE, DISK_LAYOUT_UNSUPPORTED, DISK_LAYOUT_NO_DISKS */
 export async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
   const path =
     "file" in nix && !isAbsolute(nix.file) ? join(dirname(at.file), nix.file) : "file" in nix ? nix.file : "";
@@ -35,7 +35,7 @@ export async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
     throw new KcoreError(
       read.error.issues.map(({ path: place, message }) => ({
         code: "DISK_LAYOUT_INVALID",
-        message: `${name}: ${shown(place, layout)} ${message.charAt(0).toLowerCase()}${message.slice(1)}`,
+        message: `${name}: ${namedPath(place, layout)} ${message.charAt(0).toLowerCase()}${message.slice(1)}`,
         at,
       })),
     );
@@ -49,8 +49,8 @@ export async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
   return read.data;
 }
 
-/** `disks.data1.gpt.partitions.kcore0.size`: names instead of numbers. */
-function shown(path: readonly PropertyKey[], layout: unknown): string {
+/** A path in the layout with names instead of numbers: `disks.data1.gpt.partitions.kcore0.size`. */
+function namedPath(path: readonly PropertyKey[], layout: unknown): string {
   let value = layout;
   return path
     .map((part) => {
@@ -62,12 +62,12 @@ function shown(path: readonly PropertyKey[], layout: unknown): string {
 }
 
 /** Milliseconds that an evaluation may take. */
-const longest = 10_000;
-/** Bytes of a layout as JSON. */
-const largest = 1 << 20;
+const evaluationLimitMs = 10_000;
+/** The most bytes of a layout as JSON. */
+const outputLimit = 1 << 20;
 
 /**
- * The layout is a set, or a function whose arguments have defaults: an argument without one is refused once it is used.
+ * The layout is a set, or a function whose arguments have defaults: the use of an argument without a default is an error.
  * Only its `disko.devices` is evaluated.
  */
 const wrapper = `let
@@ -80,12 +80,13 @@ in
 layout.disko.devices or null
 `;
 
-/** Memory is limited too (KiB): a layout is small. */
+/** Limits memory too, to 2 GiB: a layout is small. */
 const command = `ulimit -v 2097152; exec nix-instantiate --eval --strict --json --store dummy:// \\
   --option restrict-eval true --option allowed-uris "" --option substituters "" --option allow-import-from-derivation false -I "$1" "$1/kcore.nix"`;
 
 /**
- * `disko.devices` of a layout in Nix, as JSON would have it. It is evaluated strictly, offline, without a store, and reads no other file.
+ * The value of `disko.devices` of a layout in Nix, as parsed JSON. Nix evaluates it strictly, offline, without a store, and reads no
+ * other file.
  * @throws KcoreError DISK_LAYOUT_NIX_MISSING, DISK_LAYOUT_NIX_FAILED, DISK_LAYOUT_INVALID
  */
 export async function evaluateLayout(
@@ -100,8 +101,8 @@ export async function evaluateLayout(
     const { code, stopped, stdout, stderr } = await run(["/bin/sh", "-c", command, "sh", folder], {
       // This machine's own Nix configuration must have no effect.
       env: { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" },
-      limitMs: longest,
-      mostBytes: largest,
+      limitMs: evaluationLimitMs,
+      mostBytes: outputLimit,
       ownGroup: true,
     });
     if (code === 127)
@@ -115,7 +116,7 @@ export async function evaluateLayout(
       throw new KcoreError({
         code: "DISK_LAYOUT_NIX_FAILED",
         message: stopped
-          ? `${name} was not evaluated within ${longest / 1000} s, or is too large`
+          ? `${name} was not evaluated within ${evaluationLimitMs / 1000} s, or is too large`
           : `${name} cannot be evaluated`,
         at,
         // stderr explains nothing when the output was cut for its size.

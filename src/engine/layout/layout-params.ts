@@ -1,12 +1,12 @@
 import type { DiskId } from "#engine/step/disk-names.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
-import { bytesOf, membersOf } from "./check-layout.ts";
+import { sizeInBytes, groupMembers } from "./check-layout.ts";
 import { insideOf, type InnerContent, type Layout } from "./layout-schema.ts";
 
 /** GPT types by the contents of a partition (`disk.partitioned`). */
-const types = { filesystem: "linux", lvm_pv: "lvm", zfs: "zfs", swap: "swap" } as const;
+const gptTypeNames = { filesystem: "linux", lvm_pv: "lvm", zfs: "zfs", swap: "swap" } as const;
 
-/** Programs that a layout needs, with Debian's packages of them; ZFS is a matter of its own. */
+/** Programs that a layout may need, with their packages in Debian. The state installs the packages of ZFS by itself (`zfs`). */
 const programs = {
   sgdisk: "gdisk",
   "mkfs.xfs": "xfsprogs",
@@ -43,7 +43,7 @@ export function layoutParams(
     ...(containers.length > 0 ? ["cryptsetup" as const] : []),
   ];
   const group = (type: "lvm_pv" | "zfs", called: string) => {
-    const members = membersOf(layout, type, called);
+    const members = groupMembers(layout, type, called);
     const { partition = "", encrypted = false } = members[0] ?? {};
     return { name: called, disks: members.map(({ disk }) => pinOf(disk)), partition, encrypted };
   };
@@ -56,8 +56,8 @@ export function layoutParams(
       disk: pinOf(disk.name),
       partitions: disk.gpt.partitions.map((partition) => {
         const { encrypted, inner } = insideOf(partition);
-        const type = encrypted ? "luks" : types[inner?.type ?? "filesystem"];
-        return { name: partition.name, size: bytesOf(partition.size) ?? "100%", type };
+        const type = encrypted ? "luks" : gptTypeNames[inner?.type ?? "filesystem"];
+        return { name: partition.name, size: sizeInBytes(partition.size) ?? "100%", type };
       }),
     })),
     containers: containers.map(({ name: called, where: { disk, partition }, content }) => ({
@@ -85,7 +85,7 @@ export function layoutParams(
   };
 }
 
-/** The record of an applied layout: by the disks' lasting names, so that it is the same at each apply. */
+/** The text that records an applied layout. It names disks by their lasting names, so each apply writes the same text. */
 function recordOf(name: string, node: string, layout: Layout, pins: ReadonlyMap<string, DiskId>): string {
   const disks = layout.disks.map(({ name: called, gpt }) => ({ name: called, ...pins.get(called), gpt }));
   return `# made by kcore apply -f: the layout that was applied last\n${printYaml({ kind: "DiskLayout", name, nodeId: node, diskLayout: { ...layout, disks } })}`;

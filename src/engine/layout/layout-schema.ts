@@ -6,7 +6,7 @@ import { PoolName, Properties, ofEncryption } from "#engine/step/zfs-names.ts";
 const Text = z.string().min(1);
 
 /** The contents of a partition; `checkLayout` knows the keys of each type. */
-const flat = {
+const contentFields = {
   format: z.enum(["ext4", "xfs", "vfat"]).optional().describe("Of a filesystem."),
   mountpoint: AbsolutePath.optional().describe("Where a filesystem is mounted."),
   mountOptions: z.array(Text).optional().describe("How a filesystem is mounted: noatime."),
@@ -15,11 +15,11 @@ const flat = {
 };
 const Inner = z.strictObject({
   type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]).describe("The kind."),
-  ...flat,
+  ...contentFields,
 });
 export const ContentSchema = z.strictObject({
   type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]).describe("The kind."),
-  ...flat,
+  ...contentFields,
   allowDiscards: z.boolean().optional().describe("A luks lets discards through to the disk."),
   content: Inner.optional().describe("The content of a luks."),
 });

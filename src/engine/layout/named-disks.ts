@@ -14,17 +14,17 @@ export function isDevice({ serial, wwn, byId }: Partial<DiskId>, device: BlockDe
 const idFolder = "/dev/disk/by-id/";
 
 /** A disk's id in words, to follow “the disk”. */
-export function wordsOf({ serial, wwn, byId = "" }: Partial<DiskId>): string {
+export function describeDiskId({ serial, wwn, byId = "" }: Partial<DiskId>): string {
   if (serial !== undefined) return `with the serial number ${serial}`;
   return wwn === undefined ? `with the link ${byId}` : `with the WWN ${wwn}`;
 }
 
-/** The device that this path leads to, the kernel's or a link. */
+/** The device at this path, which may be a link. */
 export function deviceAt(path: string, { devices }: DiskInventory): BlockDevice | undefined {
   return devices.find((device) => device.path === path || device.links.includes(path));
 }
 
-/** The one whole disk of this path, or serial number. @throws KcoreError DISK_NOT_FOUND */
+/** The whole disk at this path, or the first one with this serial number. @throws KcoreError DISK_NOT_FOUND */
 export function findDisk(
   { path, serial = "" }: { readonly path?: string | undefined; readonly serial?: string | undefined },
   inventory: DiskInventory,
@@ -44,8 +44,8 @@ export function findDisk(
 }
 
 /**
- * The lasting name of a disk: the name by which the roster has it already, else its serial number, WWN or link in /dev/disk/by-id; never
- * the path that the next boot may change. @throws KcoreError DISK_NOT_FOUND, DISK_AMBIGUOUS
+ * The lasting name of a disk: its name in the roster, else its serial number, WWN or link in /dev/disk/by-id; never its path, which the
+ * next boot may change. @throws KcoreError DISK_NOT_FOUND, DISK_AMBIGUOUS
  */
 export function pinDisk(device: BlockDevice, { devices }: DiskInventory, known: readonly DiskEntry[] = []): DiskId {
   const own = known.find((entry) => isDevice(entry, device));
@@ -64,7 +64,7 @@ export function pinDisk(device: BlockDevice, { devices }: DiskInventory, known: 
   if (alike.length === 1) return id;
   throw new KcoreError({
     code: "DISK_AMBIGUOUS",
-    message: `${alike.map((one) => one.path).join(" and ")} are both the disk ${wordsOf(id)}`,
+    message: `${alike.map((one) => one.path).join(" and ")} are both the disk ${describeDiskId(id)}`,
     hint: "one disk on several ways (multipath), or a maker's mistake: disks that cannot be told apart are left alone",
   });
 }
@@ -79,7 +79,7 @@ export function idOf({ serial, wwn, links }: BlockDevice): DiskId | undefined {
   return undefined;
 }
 
-/** Loop devices are the lab's disks. */
+/** Whether the device is a whole disk. Loop devices are the lab's disks. */
 export function isWhole({ type }: BlockDevice): boolean {
   return type === "disk" || type === "loop";
 }

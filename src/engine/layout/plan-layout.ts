@@ -3,14 +3,15 @@ import { diskGuid, partitionGuid, type DiskId } from "#engine/step/disk-names.ts
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { findDisk, pinDisk } from "./named-disks.ts";
-import { bytesOf } from "./check-layout.ts";
+import { sizeInBytes } from "./check-layout.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
-import { refusal, type LayoutRefusal } from "./reasons.ts";
+import { withReason, type LayoutRefusal } from "./reasons.ts";
 
 const MiB = 1024 ** 2;
 
 /** A piece of a disk as it is, or will be. */
 export interface Slice {
+  /** Bytes. */
   readonly size: number;
   /** The partition's name; absent: no partition. */
   readonly name?: string;
@@ -22,14 +23,15 @@ export interface Slice {
 
 /** One disk of a layout before and after; plain JSON. */
 export interface DiskPlan {
-  /** In the layout. */
+  /** The disk's name in the layout. */
   readonly name: string;
-  /** On the node, today. */
+  /** The disk's present path on the node. */
   readonly device: string;
   /** The lasting name of the disk. */
   readonly id: DiskId;
   readonly model: string;
   readonly serial: string;
+  /** Bytes. */
   readonly size: number;
   readonly contents: readonly string[];
   readonly holders: readonly string[];
@@ -49,8 +51,8 @@ export interface LayoutPlan {
 const modePath = "/etc/kcore/disk-management-mode";
 
 /**
- * Finds the disks of a layout on a node, and divides each as it is before and after. It refuses only for reasons that
- * no step of the layout sees; `withRefusals` adds the refusals of their dry run.
+ * The plan of a layout for a node: its disks, each divided as before and after. Its refusals are only those that no step of
+ * the layout would give; `withRefusals` adds the refusals of the steps' dry run.
  */
 export function planLayout(
   node: Pick<NodeEntry, "name" | "id" | "disks">,
@@ -58,7 +60,7 @@ export function planLayout(
   inventory: DiskInventory,
 ): LayoutPlan {
   const refusals: LayoutRefusal[] = [];
-  const refuse = (problem: Problem, disk?: string): void => void refusals.push(refusal(problem, disk));
+  const refuse = (problem: Problem, disk?: string): void => void refusals.push(withReason(problem, disk));
   const { mode } = inventory;
   if (mode !== undefined && mode !== "controller-managed")
     refuse({
@@ -108,7 +110,7 @@ export function withRefusals(
     // A step is called by the disk of the layout: partition[fast], filesystem[fast/home].
     const disk = plan.disks.find(({ name }) => step.includes(`[${name}]`) || step.includes(`[${name}/`));
     const code = disk && problem.code === "DISK_IN_USE" ? codeOfUse(disk, inventory) : problem.code;
-    return refusal({ ...problem, code }, disk?.name);
+    return withReason({ ...problem, code }, disk?.name);
   });
   return withVerdicts({ ...plan, refusals: [...plan.refusals, ...refusals] });
 }
@@ -123,7 +125,7 @@ function withVerdicts(plan: LayoutPlan): LayoutPlan {
   return { ...plan, disks };
 }
 
-/** The code for the use that the forerunner would have reported for a disk in use. */
+/** The code for a disk in use, by the use that the forerunner would have reported. */
 function codeOfUse({ device }: DiskPlan, inventory: DiskInventory): Problem["code"] {
   const upper = deviceAndUpper(inventory, device.slice("/dev/".length).replaceAll("/", "!"));
   const mounts = upper.flatMap((one) => one.mounts);
@@ -183,14 +185,14 @@ function partitionsOf({ name }: BlockDevice, { devices }: DiskInventory): readon
   return devices.filter(({ disk }) => disk === name).toSorted((a, b) => a.start - b.start);
 }
 
-/** Tables and alignment leave smaller gaps. */
+/** Bytes. Tables and alignment leave smaller gaps, which are not shown. */
 const smallestGap = 4 * MiB;
 
 /** The slices of a disk as it is; partitions with a GUID of `kept` stay. */
 function slicesBefore(disk: BlockDevice, kept: readonly string[], inventory: DiskInventory): readonly Slice[] {
   const parts = partitionsOf(disk, inventory);
   if (parts.length === 0) {
-    const holds = [describeContents(disk), ...placesOf(disk, inventory)].filter((one) => one !== "").join(" ");
+    const holds = [describeContents(disk), ...mountPointsOf(disk, inventory)].filter((one) => one !== "").join(" ");
     return [{ size: disk.size, holds: holds === "" ? "blank" : holds, fate: holds === "" ? "free" : "lost" }];
   }
   const slices: Slice[] = [];
@@ -200,7 +202,7 @@ function slicesBefore(disk: BlockDevice, kept: readonly string[], inventory: Dis
   };
   for (const part of parts) {
     gap(part.start);
-    const holds = [describeContents(part), ...placesOf(part, inventory)].filter((one) => one !== "").join(" ");
+    const holds = [describeContents(part), ...mountPointsOf(part, inventory)].filter((one) => one !== "").join(" ");
     const fate = kept.includes(part.partuuid) ? "kept" : "lost";
     slices.push({ size: part.size, name: part.partlabel || part.name, holds, fate });
     at = part.start + part.size;
@@ -209,8 +211,8 @@ function slicesBefore(disk: BlockDevice, kept: readonly string[], inventory: Dis
   return slices;
 }
 
-/** Where a partition, or a device upon it, is mounted. */
-function placesOf({ name }: BlockDevice, inventory: DiskInventory): readonly string[] {
+/** The mount points of a device and of the devices that use it; of a disk without those of its partitions. */
+function mountPointsOf({ name }: BlockDevice, inventory: DiskInventory): readonly string[] {
   return deviceAndUpper(inventory, name).flatMap(({ mounts, disk }) => (disk === name ? [] : mounts));
 }
 
@@ -220,19 +222,19 @@ function slicesAfter(
   isThere: (index: number) => boolean,
 ): Slice[] {
   // A MiB before the first partition; the backup GPT (33 sectors) after the last.
-  const fixed = partitions.reduce((sum, one) => sum + (bytesOf(one.size) ?? 0), MiB + 33 * 512);
+  const fixed = partitions.reduce((sum, one) => sum + (sizeInBytes(one.size) ?? 0), MiB + 33 * 512);
   const rest = Math.max(0, size - fixed);
   const slices = partitions.map((partition, index): Slice => ({
-    size: bytesOf(partition.size) ?? rest,
+    size: sizeInBytes(partition.size) ?? rest,
     name: partition.name,
-    holds: holdsOf(partition),
+    holds: describePlanned(partition),
     fate: isThere(index) ? "kept" : "made",
   }));
-  const takesAll = partitions.some((one) => bytesOf(one.size) === undefined);
+  const takesAll = partitions.some((one) => sizeInBytes(one.size) === undefined);
   return takesAll || rest < smallestGap ? slices : [...slices, { size: rest, holds: "free", fate: "free" }];
 }
 
-function holdsOf(partition: LayoutPartition): string {
+function describePlanned(partition: LayoutPartition): string {
   const { encrypted, inner } = insideOf(partition);
   const words = {
     filesystem: [inner?.format, inner?.mountpoint],

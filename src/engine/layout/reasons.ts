@@ -1,10 +1,10 @@
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** The forerunner's word for the reason of a refusal; where it had none, one in its style. */
+/** The forerunner's word for a refusal's reason; for a reason that the forerunner did not have, a word in its style. */
 type Reason = (typeof reasons)[keyof typeof reasons];
 
-/** By our code; programs for the forerunner look for these words. */
+/** The forerunner's words by kcore's codes: programs written for the forerunner look for these words. */
 export const reasons = {
   DISK_LAYOUT_KCORE_VOLUME: "target_device_has_active_kcore_volume",
   DISK_LAYOUT_MOUNTED: "target_device_has_active_system_mount",
@@ -32,7 +32,7 @@ export interface LayoutRefusal extends Problem {
 }
 
 /** A problem with the forerunner's word for it. */
-export function refusal(problem: Problem, disk?: string): LayoutRefusal {
+export function withReason(problem: Problem, disk?: string): LayoutRefusal {
   const reason = (reasons as Partial<Record<ErrorCode, Reason>>)[problem.code];
   return { ...problem, ...(reason && { reason }), ...(disk !== undefined && { disk }) };
 }

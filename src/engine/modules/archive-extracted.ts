@@ -116,7 +116,7 @@ parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
     { mv -T "$tree" ../${base(path)} || { [ ! -d ./old ] || mv -T ./old ../${base(path)}; false; }; }
   status=$?
   rm -rf ./t ./old
-  k_back "$status"
+  k_leave_flushed "$status"
 )${
         archive === undefined
           ? sh``

@@ -166,7 +166,7 @@ parent_of ${path} 0
   (git init -q ./t && cd ./t && git remote add origin ${url} && bring && sync) && mv -T ./t ../${path.slice(path.lastIndexOf("/") + 1)}
   status=$?
   rm -rf ./t
-  k_back "$status"
+  k_leave_flushed "$status"
 )`,
       tools: [{ command: "git", package: "git" }],
       timeout: 3600,

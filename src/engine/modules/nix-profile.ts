@@ -256,7 +256,7 @@ while read -r name size how at; do
     import) imports="$imports $name" ;;
     mend) mend "$name" "$at" </dev/null || exit 1 ;;
   esac
-done <"$k_asked"
+done <"$k_portion_file"
 [ -z "$imports" ] || import $imports || exit 1
 if [ -n "$came" ]; then
   ${check}

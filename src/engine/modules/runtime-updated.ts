@@ -216,7 +216,7 @@ function putBundle(bundle: NonNullable<Args["bundle"]>, folder: string): Sh {
 mkdir -p ${`${folder}/bundles`} || exit 1
 while read -r name size what; do
   ln -f "$K_RUN/blobs/$name" ${place} 2>/dev/null || cp "$K_RUN/blobs/$name" ${place} || exit 1
-done <"$k_asked"`;
+done <"$k_portion_file"`;
 }
 
 function bundlePlace({ bundle }: Pick<Args, "bundle">, folder: string): string {

@@ -15,10 +15,10 @@ export interface OwnArguments {
 }
 
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
-/** Keywords that restrict a property's type; beside any keyword that is not in `annotations`, one of them is required. */
-const typed = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
+/** Keywords that restrict a property's type. A property with a keyword that is not in `annotations` needs one of these. */
+const typeKeywords = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
 /** Limits for a property's references: the number of schemas they lead to, and the depth. */
-const [heaviest, deepest] = [2000, 64];
+const [mostSchemas, deepest] = [2000, 64];
 const annotations = ["default", "title", "examples", "deprecated", "$comment"];
 
 /**
@@ -48,14 +48,14 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
     return format?.kind === "scalar" && format.value === "shell";
   });
   return {
-    schema: inTime(z.strictObject(shape)),
+    schema: limitTime(z.strictObject(shape)),
     names: Object.keys(shape),
     code: new Set(code.map(({ key }) => key)),
   };
 }
 
-/** Limits the time of a check, which patterns and references could make endless: then the given value has a problem. */
-function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
+/** Limits the time of a check, which patterns and references could make endless: a check beyond the limit gives a problem. */
+function limitTime<Schema extends z.ZodType>(schema: Schema): Schema {
   const run = schema._zod.run.bind(schema._zod);
   schema._zod.run = (payload, context) => {
     const input: unknown = payload.value;
@@ -68,7 +68,7 @@ function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema;
 }
 
-/** The number of schemas with references followed: every reader of the schema visits all of them. @throws Error for too many */
+/** Counts the schemas that a reader of this schema visits, references followed. @throws Error for too many, or too deep references */
 function weigh(schema: unknown, definitions: Readonly<Record<string, unknown>>): number {
   const known = new Map<string, number>();
   const open: string[] = [];
@@ -77,7 +77,7 @@ function weigh(schema: unknown, definitions: Readonly<Record<string, unknown>>):
     const { $ref } = one as { readonly $ref?: unknown };
     const inner = Object.values(one).reduce<number>((sum, each) => sum + weightOf(each), 1);
     const weight = inner + (typeof $ref === "string" ? weightBehind($ref) : 0);
-    if (weight > heaviest) throw new Error(`with its references followed it is more than ${heaviest} schemas`);
+    if (weight > mostSchemas) throw new Error(`with its references followed it is more than ${mostSchemas} schemas`);
     return weight;
   };
   const weightBehind = (ref: string): number => {
@@ -103,7 +103,7 @@ function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodTy
   const { description, format, ...rest } = plain as Record<string, unknown>;
   if (typeof description !== "string") throw invalid(`“${name}” has no description`, node);
   // A JSON Schema keyword such as minLength accepts every value of another type, so without a type nothing is checked.
-  if (Object.keys(rest).some((key) => !annotations.includes(key)) && !typed.some((key) => key in rest))
+  if (Object.keys(rest).some((key) => !annotations.includes(key)) && !typeKeywords.some((key) => key in rest))
     throw invalid(`“${name}” has no type, and without one nothing is checked`, node);
   const definitions = whole.get("$defs");
   const schema = {

@@ -11,15 +11,15 @@ type Modules = ReadonlyMap<string, () => Promise<ModuleDefinition>>;
 /** The modules that a project and its packs define, by name. */
 export interface OwnModules {
   readonly names: readonly string[];
-  /** @throws KcoreError with every problem of its file; STATE_MODULE_UNKNOWN */
+  /** The module of this name. @throws KcoreError with every problem of its file; STATE_MODULE_UNKNOWN */
   load(name: string): OwnModule;
-  /** Like `load`; a name that a shipped module has is also an error. */
+  /** Like `load`. @throws KcoreError also if a shipped module has the name of an own one */
   loadBeside(shipped: Modules, name: string): OwnModule;
-  /** The shipped modules and these. A name that both have is an error on load. */
+  /** The shipped modules and the project's. Loading a name that both have is an error. */
   beside(shipped: Modules): Modules;
 }
 
-const ENDING = ".yaml";
+const ending = ".yaml";
 const pattern = /^[a-z][a-zA-Z0-9]*\.[a-z][A-Za-z0-9_]*$/;
 
 /**
@@ -33,20 +33,20 @@ export function openOwnModules(places: {
 }): OwnModules {
   const folders = foldersOf("modules", places).filter(({ origin }) => origin !== "shipped");
   const files = new Map<string, FoundFile>();
-  for (const [file, found] of listIn(folders, [ENDING])) {
-    const name = basename(file).slice(0, -ENDING.length);
+  for (const [file, found] of listIn(folders, [ending])) {
+    const name = basename(file).slice(0, -ending.length);
     // The project's own modules take precedence over those of packs.
     if (found.folder.origin === "project" || !files.has(name)) files.set(name, found);
   }
   const loaded = new Map<string, OwnModule>();
   const load = (name: string): OwnModule => {
-    const known = loaded.get(name) ?? read(name, files.get(name));
+    const known = loaded.get(name) ?? readNamed(name, files.get(name));
     loaded.set(name, known);
     return known;
   };
   const loadBeside = (shipped: Modules, name: string): OwnModule => {
     const found = files.get(name);
-    if (found !== undefined && shipped.has(name)) throw taken(found.shown);
+    if (found !== undefined && shipped.has(name)) throw nameTaken(found.shown);
     return load(name);
   };
   return {
@@ -61,7 +61,7 @@ export function openOwnModules(places: {
   };
 }
 
-function read(name: string, found: FoundFile | undefined): OwnModule {
+function readNamed(name: string, found: FoundFile | undefined): OwnModule {
   if (found === undefined)
     throw new KcoreError({ code: "STATE_MODULE_UNKNOWN", message: `the project has no module “${name}”` });
   const { path, shown, folder } = found;
@@ -75,7 +75,7 @@ function read(name: string, found: FoundFile | undefined): OwnModule {
   return readOwnModule(name, readSource(path, { name: shown, ...(folder.check && { check: folder.check }) }));
 }
 
-function taken(shown: string): KcoreError {
+function nameTaken(shown: string): KcoreError {
   return new KcoreError({
     code: "MODULE_INVALID",
     message: `${shown} has the name of a module that is shipped`,

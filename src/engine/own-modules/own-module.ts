@@ -45,7 +45,7 @@ const keys = [
 const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"), z.string().min(1));
 
 /** One resource of a node in a module's `changes` or `restsOn`. */
-const ResourceOf = z.union([
+const ResourceSchema = z.union([
   z.strictObject({ path: AbsolutePath }).transform(({ path }): Resource => ({ is: "path", path })),
   z.strictObject({ tree: AbsolutePath }).transform(({ tree }): Resource => ({ is: "tree", path: tree })),
   z.strictObject({ service: UnitName }).transform(({ service }): Resource => ({ is: "service", name: service })),
@@ -58,8 +58,8 @@ const ResourceOf = z.union([
 ]);
 
 /** The resources of a node that a module may change, and those that its probe depends on, for dry runs. */
-const EffectsOf = z
-  .strictObject({ changes: z.array(ResourceOf), restsOn: z.array(ResourceOf) })
+const EffectsSchema = z
+  .strictObject({ changes: z.array(ResourceSchema), restsOn: z.array(ResourceSchema) })
   .transform(({ changes, restsOn }) => ({ writes: changes, reads: restsOn }));
 
 /**
@@ -88,9 +88,9 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   const tools = problems.attempt(() => toolsOf(source.get("tools")));
   const timeout = problems.attempt(() => timeoutOf(source.get("timeout")));
   problems.throwIfAny();
-  const parts: Parts = {
+  const parts: ModuleParts = {
     source,
-    args: args as Parts["args"],
+    args: args as ModuleParts["args"],
     shell,
     tools: tools ?? [],
     ...omitUndefined({ timeout }),
@@ -108,7 +108,7 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   return { module, shell: texts, example: validate(example, parts.args.schema) };
 }
 
-interface Parts {
+interface ModuleParts {
   readonly source: SourceMap;
   readonly args: ReturnType<typeof readArguments>;
   readonly shell: ReadonlyMap<Text, ShellTemplate>;
@@ -116,8 +116,8 @@ interface Parts {
   readonly timeout?: number;
 }
 
-/** @throws KcoreError at the place in the module's file where an expression fails with these arguments */
-function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, context: StepContext): Step {
+/** The step of a module with these arguments. @throws KcoreError at the places in the module's file where expressions fail */
+function makeStep(parts: ModuleParts, given: Readonly<Record<string, unknown>>, context: StepContext): Step {
   const { source, args, tools, timeout } = parts;
   // An absent argument is null, so that `#if` can test it.
   const values = Object.fromEntries(args.names.map((name) => [name, given[name] ?? null]));
@@ -159,7 +159,7 @@ function readTexts(source: SourceMap, code: ReadonlySet<string>, problems: Probl
   return found;
 }
 
-/** `files`: texts that are sent as blobs; `{{files.NAME}}` is the path of one on the node. */
+/** The texts of `files` as blobs; `{{files.NAME}}` is the path of the text NAME on the node. */
 function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: StepContext): ReadonlyMap<string, Blob> {
   if (node?.kind !== "map") return new Map();
   const files = evaluate(node, scope) as Readonly<Record<string, unknown>>;
@@ -172,7 +172,7 @@ function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: Step
   );
 }
 
-/** Facts are shown, so a secret is refused. A fact that is null is not wanted. */
+/** The wanted facts; null leaves a fact out. @throws KcoreError for a secret, since facts are shown */
 function factsOf(node: SourceNode, scope: Scope): Facts {
   const facts = Object.entries(evaluate(node, scope) as Readonly<Record<string, unknown>>);
   return Object.fromEntries(
@@ -196,7 +196,7 @@ function effectsOf(source: SourceMap, scope: Scope): Step["effects"] {
   const [changes, restsOn] = [source.get("changes"), source.get("restsOn")];
   if (changes === undefined && restsOn === undefined) return undefined;
   const value = (node: SourceNode | undefined): unknown => (node === undefined ? [] : evaluate(node, scope));
-  return validateValue({ changes: value(changes), restsOn: value(restsOn) }, source, EffectsOf);
+  return validateValue({ changes: value(changes), restsOn: value(restsOn) }, source, EffectsSchema);
 }
 
 function toolsOf(node: SourceNode | undefined): NonNullable<Step["tools"]> {

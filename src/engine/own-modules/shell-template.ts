@@ -4,7 +4,7 @@ import { type Template, templateOfScalar } from "#engine/expressions/expression.
 import { Fault } from "#engine/expressions/fault.ts";
 import { Interpreter, type Sink } from "#engine/expressions/interpret.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { misplaced } from "#engine/expressions/shell-values.ts";
+import { misplacedExpressions } from "#engine/expressions/shell-values.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { rawSh, sh, type Sh, type ShWord } from "#engine/step/sh.ts";
@@ -15,7 +15,7 @@ import { describeValue, type SourceScalar } from "#engine/yaml/node.ts";
  * value can become syntax. An expression within quotes is refused when the text is read, since the value's quotes would end them.
  */
 export interface ShellTemplate {
-  /** @throws KcoreError with every problem at its place */
+  /** The text with its expressions' values as words. @throws KcoreError with every problem at its place */
   fill(scope: Scope): Sh;
 }
 
@@ -26,7 +26,7 @@ export interface ShellTemplate {
 export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): ShellTemplate {
   const template = templateOfScalar(scalar);
   const problems = [
-    ...misplaced(template, { quotes: () => true, code: "MODULE_INVALID" }),
+    ...misplacedExpressions(template, { quotes: () => true, code: "MODULE_INVALID" }),
     ...undeclaredCode(template.program, template, code),
   ];
   if (problems.length > 0) throw new KcoreError(problems);

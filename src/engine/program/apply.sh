@@ -1,8 +1,8 @@
 # The runner's half of the batch lane (POSIX sh; dash, bash, BusyBox, mksh). One blob has this text and, after it, the library of
 # the batch's shell (batch.ts). The runner asks for it when a batch is not in order, sources it, and stops reading before the library.
 
-# k_apply: applies the steps k_todo of the batch k_all, of which k_left were in order. It leaves in k_keys the steps to
-# look at again, and is false when the run is stopped.
+# k_apply: applies the steps k_todo of the batch k_all; k_in_order are those that a change may still affect. Leaves in
+# k_keys the steps whose evidence has to be gathered again. False when the run is stopped.
 k_apply() {
   k_data= k_wanted= k_secs=0
   for i in $k_todo; do
@@ -26,12 +26,12 @@ k_apply() {
   : >"$K_RUN/batch"
   k_child
   k_reap
-  # Steps that had not begun are tried again. After a failure only the steps before the failed one are looked at again.
+  # Steps that had not begun come again. After a failure only the steps before the failed one are checked again.
   k_keys=
   for i in $k_all; do
     [ "$i" != "$k_failed" ] || break
-    case "$k_left " in *" $i "*) k_keys="$k_keys $i" ;; esac
-    case "$k_told$k_begun " in *" $i "*) continue ;; esac
+    case "$k_in_order " in *" $i "*) k_keys="$k_keys $i" ;; esac
+    case "$k_reported$k_begun " in *" $i "*) continue ;; esac
     case "$k_todo " in *" $i "*) [ -n "$k_failed" ] || k_keys="$k_keys $i" ;; esac
   done
 }
@@ -39,29 +39,29 @@ k_apply() {
 # k_reap: reports how each step of the batch ended. If the batch's shell was killed, the last step that had begun has
 # failed or was stopped. Earlier steps without a proof are interrupted.
 k_reap() {
-  k_begun= k_told=' '
+  k_begun= k_reported=' '
   # Status 13: the batch ran to its end, and reported which step failed.
   [ "$k_rc" != 13 ] || k_rc=0
   while read -r i k_outcome k_exit; do
     if [ "$k_outcome" = begun ]; then
       k_begun="$k_begun $i"
     else
-      k_told="$k_told$i "
+      k_reported="$k_reported$i "
       if [ "$k_outcome" = ok ]; then k_load && k_ok; else k_end_step "$k_outcome" "$k_exit"; fi
     fi
   done <"$K_RUN/batch"
-  # If the batch shell died between two steps, the step it was working on has failed.
+  # k_next = the failed step: the last one that had begun; if the batch's shell died between two steps, the next step.
   k_next=
-  for k_key in $k_begun; do case $k_told in *" $k_key "*) ;; *) k_next=$k_key ;; esac; done
+  for k_key in $k_begun; do case $k_reported in *" $k_key "*) ;; *) k_next=$k_key ;; esac; done
   if [ -z "$k_next$k_failed" ] && [ "$k_rc" != 0 ]; then
     for k_key in $k_todo; do
-      case $k_told in *" $k_key "*) ;; *) k_next=$k_key && k_begun="$k_begun $k_key" && break ;; esac
+      case $k_reported in *" $k_key "*) ;; *) k_next=$k_key && k_begun="$k_begun $k_key" && break ;; esac
     done
   fi
   # Output from before the kill belongs to the failed step.
   [ -z "$k_next" ] || [ ! -s "$K_RUN/out/batch" ] || { cat "$K_RUN/out/batch" >>"$K_RUN/out/$k_next.e.0" && : >"$K_RUN/out/batch"; }
   for k_key in $k_begun; do
-    case $k_told in *" $k_key "*) continue ;; esac
+    case $k_reported in *" $k_key "*) continue ;; esac
     i=$k_key
     k_outcome=interrupted
     [ "$i" != "$k_next" ] || { k_outcome=failed && [ ! -e "$K_RUN/late" ] || k_rc=timeout; }

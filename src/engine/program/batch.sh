@@ -154,7 +154,7 @@ b_begin() {
   b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
   # Written over the old bytes: a reader takes the first line alone, and emptying the file first costs ext4 a flush.
   echo "$$ $k_born $b_secs $k_key" 1<>"$K_RUN/current"
-  b_hear || return 1
+  b_attribute_output || return 1
   echo "$k_key begun" >>"$K_RUN/batch" || return 1
   b_out="$k_nonce start $k_key$K_NL"
   b_report have "$1"
@@ -173,24 +173,24 @@ b_begin() {
   printf '%s apply %s apply\n' "$k_nonce" "$k_key" >&5
 }
 
-# b_hear: attributes output from now on to the loaded step.
-b_hear() {
-  b_heard && b_speaker=$k_key
+# b_attribute_output: output from now on belongs to the loaded step.
+b_attribute_output() {
+  b_move_output && b_writer=$k_key
 }
 
-# b_heard: moves the shared output file to the step that wrote it. Most steps print nothing, so all share one file.
-b_heard() {
-  [ -n "$b_speaker" ] && [ ! -s "$K_RUN/out/batch" ] && return
-  [ -z "$b_speaker" ] || cat "$K_RUN/out/batch" >>"$K_RUN/out/$b_speaker.e.0"
+# b_move_output: moves the shared output file to the step that wrote it. Most steps print nothing, so all share one file.
+b_move_output() {
+  [ -n "$b_writer" ] && [ ! -s "$K_RUN/out/batch" ] && return
+  [ -z "$b_writer" ] || cat "$K_RUN/out/batch" >>"$K_RUN/out/$b_writer.e.0"
   # `command`: without it, a failed redirection of a special builtin would end this shell.
   command exec 2>|"$K_RUN/out/batch"
 }
 
-# b_ended: handles TERM; see k_ended.
-b_ended() {
+# b_on_term: handles TERM; see k_on_term.
+b_on_term() {
   trap '' TERM
-  b_heard
-  k_ended
+  b_move_output
+  k_on_term
 }
 
 # b_is_clear: true if nothing can be in the way of the loaded step.
@@ -202,6 +202,7 @@ b_is_clear() {
   esac
 }
 
+# b_guard: refuses if something is in the loaded step's way (files.sh).
 b_guard() {
   case $b_type in
     d) guard_directory "$b_path" ;;
@@ -257,6 +258,7 @@ b_parents() {
   return 0
 }
 
+# b_is_plain: sets b_plain, and is true if it is 1.
 b_is_plain() {
   b_plain=
   case "$b_safe " in *" ${b_dir:-/} "*) b_plain=1 && return ;; esac
@@ -331,6 +333,7 @@ b_may_go() {
   [ ! -e "$K_RUN/stop" ] && { read -r b_bastion <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_bastion" 2>/dev/null
 }
 
+# b_apply: applies the loaded step, or stages it for the wave's common commands; in a dry run only foresees.
 b_apply() {
   if [ -n "$K_DRY" ]; then
     b_foresee || return
@@ -389,7 +392,7 @@ b_make() {
   for b_step in $b_staged; do
     eval "b_perm=\$mode_$b_step b_kind=\$kind_$b_step"
     b_load "$b_step"
-    b_hear
+    b_attribute_output
     if [ -z "$b_rest" ] && b_folder; then
       b_done="$b_done $b_step"
       continue
@@ -418,21 +421,21 @@ b_aside() {
 }
 
 # b_write: prints the content of the loaded step. Small contents come as an assignment, which the shell itself writes.
-# b_said = the reason for a failure, to be printed when the copy is removed: a full disk has room for it only then.
+# b_error = the reason for a failure. Print it only after the copy is removed: a full disk has no room for it before.
 b_write() {
   case $b_bits in
     [23])
       command . "$K_RUN/blobs/$b_sum" || return
       printf %s "$b_text" 2>/dev/null && return
       # The shell's own message about a full disk is useless; cat's is clear.
-      { b_said=$({ printf %s "$b_text" | cat >&3; } 2>&1); } 3>&1
+      { b_error=$({ printf %s "$b_text" | cat >&3; } 2>&1); } 3>&1
       return 1
       ;;
-    *) { b_said=$(cat "$K_RUN/blobs/$b_sum" 2>&1 >&3); } 3>&1 ;;
+    *) { b_error=$(cat "$K_RUN/blobs/$b_sum" 2>&1 >&3); } 3>&1 ;;
   esac
 }
 
-# b_stage: makes the new file beside the old one, with O_EXCL and 0600; its mode comes with those of the others (b_put).
+# b_stage: makes the new file beside the old one, with O_EXCL and 0600; b_put sets the modes of all such files.
 b_stage() {
   b_wanted 0644
   if [ "$b_kind" = file ]; then
@@ -449,7 +452,7 @@ b_stage() {
     return
   fi
   b_aside
-  b_said=
+  b_error=
   if b_write >"$b_tmp" &&
     { b_is_ours "$b_to_user:$b_to_group" || { chown -h "$b_to_user:$b_to_group" "$b_tmp" && chmod "$b_perm" "$b_tmp" && b_perm=-; }; }; then
     eval "mode_$b_step=\$b_perm tmp_$b_step=\$b_tmp"
@@ -457,10 +460,9 @@ b_stage() {
     b_flush_later "${b_dir:-/}"
     return
   fi
-  b_status=$?
   rm -f "$b_tmp"
-  [ -z "$b_said" ] || echo "$b_said" >&2
-  return $b_status
+  [ -z "$b_error" ] || echo "$b_error" >&2
+  return 1
 }
 
 # b_give_up [FILE]: gives up the loaded step, and removes FILE, which was made for it. The first such step of a wave has
@@ -488,7 +490,7 @@ b_put() {
   for b_step in $b_staged; do
     eval "b_tmp=\$tmp_$b_step"
     b_load "$b_step"
-    b_hear
+    b_attribute_output
     if [ -n "$b_rest" ] || ! if [ -n "$b_tmp" ]; then mv -fT "$b_tmp" "$b_path"; else b_try b_put_alone; fi; then
       b_give_up "$b_tmp"
     else
@@ -510,13 +512,13 @@ b_put_alone() {
   put_file "$b_from" "$b_path" "$b_perm" "$b_user" "$b_group"
 }
 
-# b_one_by_one chmod|sync: only the files before the first failure stay among the staged.
+# b_one_by_one chmod|sync: runs the command for each staged file; only the files before the first failure stay staged.
 b_one_by_one() {
   b_good= b_rest=
   for b_step in $b_staged; do
     eval "b_tmp=\$tmp_$b_step b_perm=\$mode_$b_step"
     b_load "$b_step"
-    b_hear
+    b_attribute_output
     if [ -n "$b_rest" ] || ! case $1:$b_perm:$b_tmp in chmod:-:* | *:) ;; chmod:*) chmod "$b_perm" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
       b_give_up "$b_tmp"
     else
@@ -564,7 +566,7 @@ b_remove() {
   esac
 }
 
-# b_prove: flushes all applied steps, and probes all of them again at once.
+# b_prove: flushes all applied steps, probes all of them again at once, and reports each as changed or failed.
 b_prove() {
   [ -n "$b_done" ] || return 0
   exec 2>/dev/null
@@ -583,9 +585,9 @@ b_prove() {
 }
 
 b_main() {
-  trap b_ended TERM
+  trap b_on_term TERM
   set -C
-  k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0 b_speaker=
+  k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0 b_writer=
   IFS=$K_NL
   for b_words in $b_data; do
     b_count=$((b_count + 1)) b_all="$b_all $b_count"
@@ -608,7 +610,7 @@ b_main() {
     b_list="$b_list $b_next"
   done
   b_wave $b_list
-  [ -z "$b_speaker" ] || b_heard
+  [ -z "$b_writer" ] || b_move_output
   b_prove || exit 98
   [ -z "$b_failed" ] || { echo "$b_failed failed 13" >>"$K_RUN/batch" || exit 98; exit 13; }
 }

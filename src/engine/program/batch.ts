@@ -8,13 +8,13 @@ import { shippedText } from "./texts.ts";
  * Only paths of plain characters take part in the evidence and in batches: they need no quoting and make no line
  * ambiguous.
  */
-const plain = /^\/[A-Za-z0-9._/+@:,=-]*$/;
+const plainPath = /^\/[A-Za-z0-9._/+@:,=-]*$/;
 
 export function isPlain(path: string): boolean {
-  return plain.test(path);
+  return plainPath.test(path);
 }
 
-/** The data of a step that the evidence can prove: plain names, and owners by name as `stat` prints them. */
+/** The data of a step if the evidence can prove it: with plain names, and owners by name as `stat` prints them. */
 export function provableData({ step, sensitive, runAs, unless, onlyIf }: PlannedStep): StepData | undefined {
   const { data } = step;
   if (!data || sensitive || step.sensitive || runAs !== undefined) return undefined;
@@ -25,7 +25,8 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half, then that of the batch's shell. A dry run adds foresee.sh.
+ * The library of the batch lane, sent when the node asks for it: the runner's half (apply.sh), then files.sh and batch.sh for the batch's
+ * shell. A dry run adds foresee.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
@@ -40,7 +41,7 @@ export function batchLibrary(dryRun: boolean): Blob {
   );
 }
 
-/** Larger contents stay files of their own: a shell holds an assignment in its memory. */
+/** In bytes. Larger contents stay files of their own: a shell holds an assignment in its memory. */
 const wordLimit = 64 << 10;
 
 /** Whether the batch lane gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
@@ -69,11 +70,11 @@ export interface BatchPlace {
 }
 
 /** Most steps of a batch: a shell is slow to search the text of a longer one. */
-const longest = 200;
+const longestBatch = 200;
 
 /**
- * Cuts consecutive steps into batches and waves. All steps of a batch are probed before its first one is applied: so only
- * folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none
+ * Cuts consecutive steps into batches and waves. All steps of a batch are probed before the first of them is applied. So
+ * only folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none
  * lies beneath another.
  */
 export class BatchPlanner {
@@ -88,8 +89,9 @@ export class BatchPlanner {
     this.#open = false;
   }
 
+  /** The place of the next step. */
   place({ kind, path }: StepData): BatchPlace {
-    const opens = !this.#open || this.#paths.size >= longest || this.#collides(path);
+    const opens = !this.#open || this.#paths.size >= longestBatch || this.#collides(path);
     if (opens) {
       this.#paths.clear();
       this.#wave = 0;
@@ -125,8 +127,8 @@ interface BatchKeys {
 const noKeys: BatchKeys = { key: "-", wave: 0, seconds: 0, owes: "", shows: false };
 
 /**
- * A step as a line of words for the runner and batch.sh: `TYPE WAVE KEY SECONDS OWES PATH …`. The mode is that of stat's %f, or its first
- * digit alone; `-` stands for an owner or a group that is not managed.
+ * A step as a line of words for the runner and batch.sh: `TYPE WAVE KEY SECONDS OWES PATH …`. `-` stands for an owner or a group that is
+ * not managed.
  */
 export function batchLine(data: StepData, { key, wave, seconds, owes, shows } = noKeys): string {
   const type = data.kind === "symlink" ? "l" : data.kind[0];
@@ -142,7 +144,7 @@ function ownWords(data: StepData, shows: boolean): (string | number)[] {
       return [data.target, bit(data.force), bit(data.makeDirs)];
     case "directory":
     case "file": {
-      const words = [foundMode(data), data.owner ?? "-", data.group ?? "-", bit(data.makeDirs)];
+      const words = [statMode(data), data.owner ?? "-", data.group ?? "-", bit(data.makeDirs)];
       if (data.kind === "directory") return words;
       return [...words, data.blob.sha256, bit(shows) + 2 * bit(isWordOfShell(data.blob))];
     }
@@ -151,8 +153,8 @@ function ownWords(data: StepData, shows: boolean): (string | number)[] {
 
 const typeDigit = { directory: "4", file: "8" } as const;
 
-/** The mode as `stat -c %f` prints it; its first digit, the type, where any mode will do. */
-function foundMode({ kind, mode }: Extract<StepData, { kind: "directory" | "file" }>): string {
+/** The mode as `stat -c %f` prints it; if the step manages no mode, only the first digit, the type. */
+function statMode({ kind, mode }: Extract<StepData, { kind: "directory" | "file" }>): string {
   if (mode === undefined) return typeDigit[kind];
   return ((kind === "file" ? 0o100000 : 0o040000) | modeNumber(mode)).toString(16);
 }

@@ -35,22 +35,22 @@ export function unlessRoot(nonce: string): string {
   return unlessAstray(nonce, "k_root");
 }
 
-/** First line for a login that is not root: becomes root without a password, or prints why it cannot. */
+/** First line for a login that is not root: becomes root without a password, or prints `sudo password` or `sudo absent`. */
 export function sudoLine(nonce: string): string {
   return `${unlessAstray(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'k_root=1; IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
 
 /**
- * The prompt of sudo, and the answer of its root shell. Every user of the node can read arguments, so the mark is a
- * hash of the nonce and does not reveal it.
+ * The mark in the prompt of sudo and in the answer of the root shell. Every user of the node can read arguments, so the
+ * mark is a hash of the nonce and does not reveal the nonce.
  */
 export function sudoMark(nonce: string): string {
   return createHash("sha256").update(nonce).digest("hex").slice(0, 16);
 }
 
 /**
- * First line when sudo wants a password: the next line is the password; sudo prompts with the mark, so that a second
- * prompt shows that it was wrong. Nothing may follow the password before the root shell has printed `MARK root`.
+ * First line when sudo wants a password: the next line is the password. sudo prompts with the mark, so a second prompt
+ * shows that the password was wrong. Nothing may follow the password before the root shell has printed `MARK root`.
  */
 export function sudoPasswordLine(nonce: string): string {
   const mark = sudoMark(nonce);
@@ -61,8 +61,8 @@ export function sudoPasswordLine(nonce: string): string {
 }
 
 /**
- * The line that reads the follower's text, then the text. No part of the text runs before all of it has arrived. If the
- * connection breaks or another program reads this stdin, the line with the nonce ({@link endOf}) is not right after the text.
+ * The follower's text as {@link wholeText}. `offset`: bytes of the journal that the bastion has; `seen`: the output that it has, as
+ * follower.sh describes.
  */
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [
@@ -75,21 +75,24 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
   return wholeText(run, text);
 }
 
-/** The line that reads a text, then the text, of which no part runs before all of it has arrived. */
+/**
+ * The line that reads a text, then the text: no part of the text runs before all of it has arrived. If the connection breaks or another
+ * program reads this stdin, {@link nonceLine} is not right after the text, and nothing runs.
+ */
 export function wholeText(run: Pick<RunVariables, "nonce">, text: string): string {
-  return `${unlessAstray(run.nonce)}k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
+  return `${unlessAstray(run.nonce)}k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${nonceLine(run)}`;
 }
 
 /**
- * The runner's text with its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run.
- * `hasBooted`: the node has booted since the run began.
+ * The runner's text with its first segment, as a command to the follower. `segment`: the segment's number; `text`: its text; `changed`:
+ * keys of steps that changed something earlier in this run; `hasBooted`: the node has booted since the run began.
  */
 export function runnerCommand(run: RunVariables, { segment, changed, hasBooted = false, text }: RunnerParts): string {
   const whole = [
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
-    // The node has booted since the run began: steps get an empty id of the run's boot, which no present boot id equals.
+    // Steps get an empty id of the run's boot, which no present boot id equals.
     ...(hasBooted ? ["k_booted="] : []),
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
@@ -101,7 +104,7 @@ export function runnerCommand(run: RunVariables, { segment, changed, hasBooted =
     shippedText("runner"),
     "",
   ].join("\n");
-  return `runner ${Buffer.byteLength(whole)}\n${whole}${endOf(run)}`;
+  return `runner ${Buffer.byteLength(whole)}\n${whole}${nonceLine(run)}`;
 }
 
 interface RunnerParts {
@@ -113,11 +116,11 @@ interface RunnerParts {
 
 /** A segment as a command to the follower whose runner is alive. */
 export function segmentCommand(run: RunVariables, number: number, text: string): string {
-  return `seg ${number} ${Buffer.byteLength(text)}\n${text}${endOf(run)}`;
+  return `seg ${number} ${Buffer.byteLength(text)}\n${text}${nonceLine(run)}`;
 }
 
 /** The line after bytes that the follower reads by their number: it proves that no byte is missing. */
-export function endOf({ nonce }: Pick<RunVariables, "nonce">): string {
+export function nonceLine({ nonce }: Pick<RunVariables, "nonce">): string {
   return `${nonce}\n`;
 }
 

@@ -10,16 +10,16 @@ import { batchBlob, batchLine, isBatched, isPlain, provableData } from "./batch.
 import { escapeLine } from "./frames.ts";
 import { shippedText } from "./texts.ts";
 
-const keys = new Map<string, string>();
+const stepKeys = new Map<string, string>();
 
 /** The name of a step in frames and file names on the node: 12 hex digits of its id's SHA-256. Nodes share their steps' ids. */
 export function stepKey(id: string): string {
-  let key = keys.get(id);
-  if (key === undefined) keys.set(id, (key = createHash("sha256").update(id).digest("hex").slice(0, 12)));
+  let key = stepKeys.get(id);
+  if (key === undefined) stepKeys.set(id, (key = createHash("sha256").update(id).digest("hex").slice(0, 12)));
   return key;
 }
 
-/** A step for the runner: the text of its shell, or its data for the batch lane, and the blobs that must be there first. */
+/** A step for the runner: the text of its shell, or its data for the batch lane, and its blobs. */
 export interface CompiledStep {
   readonly key: string;
   /** Empty for a step of the batch lane. */
@@ -29,10 +29,11 @@ export interface CompiledStep {
    * It comes before `text`, which begins with the values.
    */
   readonly skeleton: string;
-  /** Names of the blobs that the probe needs already, and of those that only apply needs. */
+  /** Names of the blobs that must be there before the probe: those of probe, guard and show, and the secrets. */
   readonly early: readonly string[];
+  /** Names of the blobs that only apply and react need. */
   readonly late: readonly string[];
-  /** By name on the node, `Step.offers` included. */
+  /** All blobs by their names on the node, `Step.offers` included. */
   readonly blobs: ReadonlyMap<string, Blob>;
   /** Words of the evidence when the step is in order; empty: the evidence proves nothing, or the step is of the batch lane. */
   readonly evidence: string;
@@ -47,17 +48,17 @@ export interface CompileOptions {
   /**
    * For a dry run: whether an earlier step makes the folder above, and the users and groups that earlier steps make.
    */
-  readonly foresight?: { readonly isUpon: boolean; readonly made: readonly string[] };
+  readonly earlierChanges?: { readonly isFolderMade: boolean; readonly made: readonly string[] };
   /** Unguessable hex digits, for the names of sensitive blobs. */
   readonly randomName: () => string;
 }
 
 /** Compiles one step for the lane that it belongs to. Pure but for the random names of sensitive blobs. */
 export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
-  const { isUpon = false, made = [] } = options.foresight ?? {};
-  const given = isBatched(plan) && made.length === 0 ? plan.step.data : undefined;
-  if (!given) return compileAlone(plan, options);
-  const data = isUpon && "makeDirs" in given ? { ...given, makeDirs: true } : given;
+  const { isFolderMade = false, made = [] } = options.earlierChanges ?? {};
+  const batchData = isBatched(plan) && made.length === 0 ? plan.step.data : undefined;
+  if (!batchData) return compileAlone(plan, options);
+  const data = isFolderMade && "makeDirs" in batchData ? { ...batchData, makeDirs: true } : batchData;
   const blobs = new Map(data.kind === "file" ? [[data.blob.sha256, batchBlob(data.blob)]] : []);
   return {
     key: stepKey(plan.id),
@@ -72,8 +73,8 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
   };
 }
 
-/** Compiles a step that runs in a shell of its own. */
-export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }: CompileOptions): CompiledStep {
+/** Compiles a step that runs in a shell of its own, also one that the batch lane could apply. */
+export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChanges }: CompileOptions): CompiledStep {
   const { step } = plan;
   const blobs = new Map<string, Blob>();
   const names = new Map<Blob, string>();
@@ -104,11 +105,11 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: wordOf }) };
   const render = (text: Sh | undefined): string => (text === undefined ? "" : text.render(holes));
 
-  const judged = foresight ? foreseen(step) : step.guard;
-  const probeTexts = [step.probe, judged, plan.sensitive || step.sensitive ? undefined : step.show];
+  const guardText = earlierChanges ? dryRunGuard(step) : step.guard;
+  const probeTexts = [step.probe, guardText, plan.sensitive || step.sensitive ? undefined : step.show];
   const [probe, guard, show] = probeTexts.map(render) as [string, string, string];
   const early = [...blobs.keys()];
-  const [apply, react] = [step.apply, step.react].map((text) => render(tried(plan, text))) as [string, string];
+  const [apply, react] = [step.apply, step.react].map((text) => render(withRecord(plan, text))) as [string, string];
   const asks = render(step.asks);
   const late = [...blobs.keys()].filter((name) => !early.includes(name));
 
@@ -126,9 +127,11 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
       k_want: wantLines(step.want),
       k_tools: toolWords(plan).join(" "),
     }),
-    assign({ k_env: exported(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
+    assign({ k_env: exportLines(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
     ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
-    ...(foresight ? [assign({ k_upon: foresight.isUpon ? "1" : "", k_made: foresight.made.join(" ") })] : []),
+    ...(earlierChanges
+      ? [assign({ k_folder_made: earlierChanges.isFolderMade ? "1" : "", k_made: earlierChanges.made.join(" ") })]
+      : []),
   ];
   if (secrets.size > 0) {
     const revealed = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");
@@ -154,9 +157,10 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
 }
 
 /**
- * Exports of the step's own variables, which run before each of its texts. Its PATH comes before the system's, which kcore's texts need.
+ * The lines that export the step's own variables before each of its texts. The step's PATH comes before the runner's, which kcore's texts
+ * need.
  */
-function exported(environment: PlannedStep["environment"] = {}): string {
+function exportLines(environment: PlannedStep["environment"] = {}): string {
   return Object.entries(environment)
     .map(([name, value]) => `export ${name}=${quote(value)}${name === "PATH" ? ':"$PATH"' : ""}`)
     .join("\n");
@@ -165,7 +169,7 @@ function exported(environment: PlannedStep["environment"] = {}): string {
 /** Seconds that a step may take if neither the step nor its module sets a limit. */
 export const defaultTimeout = 60;
 
-/** How long the step may run, all its attempts together, in seconds. */
+/** Seconds that all attempts of the step may take together. */
 export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   const attempts = retry ?? step.retry;
   const once = step.timeout ?? defaultTimeout;
@@ -184,7 +188,7 @@ export function confirmWithin({ confirm = 30 }: PlannedStep): number {
 }
 
 /** The apply or react of a step on trial, after it has recorded the present state, once for all attempts (trial.sh). */
-function tried(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
+function withRecord(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
   const { risk, step } = plan;
   if (risk === undefined || text === undefined || !step.keep) return text;
   return sh`trial_open ${timeoutOf(plan) + confirmWithin(plan)} || exit 1
@@ -195,8 +199,8 @@ ${step.keep}
 ${text}`;
 }
 
-/** The texts before an apply, for a dry run, which never applies. */
-function foreseen({ guard, foresee }: Step): Sh | undefined {
+/** The guard of a dry run: the step's guard, then its `foresee`. */
+function dryRunGuard({ guard, foresee }: Step): Sh | undefined {
   return guard && foresee
     ? sh`${guard}
 [ $? = 0 ] || exit
@@ -220,7 +224,7 @@ function wantLines(want: Facts): string {
     .join("\n");
 }
 
-/** Assignments of the values that are not empty: step.sh begins with all of them empty. */
+/** Assignments of the values that are not empty: step.sh sets all variables to empty at its beginning. */
 function assign(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
     .filter(([, value]) => value !== "")
@@ -229,8 +233,8 @@ function assign(values: Readonly<Record<string, string | number>>): string {
 }
 
 /**
- * The evidence words of a step with a shell of its own: those of its data. With the key `creates`, which decides alone: that this path
- * exists (type `e`).
+ * The evidence words of a step with a shell of its own: those of its data. The key `creates` decides alone, so its evidence is that the
+ * path exists (type `e`).
  */
 function evidenceAlone(plan: PlannedStep): string {
   const { creates } = plan;

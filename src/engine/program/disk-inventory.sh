@@ -44,7 +44,7 @@ k_disks_awk='
   function unquote(s) { if (s ~ /^".*"$/ || s ~ /^\047.*\047$/) s = substr(s, 2, length(s) - 2); return clean(s) }
   function words(text, word) { return text == "" ? word : text " " word }
   function pathOf(name) { gsub(/!/, "/", name); return "/dev/" name }
-  # A property of the device that read() has read: as blkid prints it, else as udev keeps it.
+  # property(): of the device that read() read last, as blkid prints it, else as udev keeps it.
   function property(blkid, udev) { return (path, blkid) in b ? b[path, blkid] : u[udev] }
   # read(NAME, DISK): sets folder, path, bytes, fstype, uuid, label and pttype of a disk, or of a partition of DISK.
   function read(name, disk,  file, l, at) {

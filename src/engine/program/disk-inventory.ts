@@ -1,13 +1,14 @@
 import { shippedText } from "./texts.ts";
 
-/** A block device of a node; sizes and places in bytes. */
+/** A block device of a node. */
 export interface BlockDevice {
   readonly name: string;
   readonly path: string;
   /** As lsblk names it: `disk`, `part`, `loop`, `lvm`, `crypt`, `raid1`. */
   readonly type: string;
+  /** Bytes. */
   readonly size: number;
-  /** Where a partition begins on its disk. */
+  /** The byte of the disk at which a partition begins; 0 for other devices. */
   readonly start: number;
   /** The disk of a partition; else empty. */
   readonly disk: string;
@@ -20,11 +21,11 @@ export interface BlockDevice {
   readonly ptuuid: string;
   readonly partuuid: string;
   readonly partlabel: string;
-  /** Where it is mounted, `[SWAP]` for swap. */
+  /** Mount points of the device; `[SWAP]` for swap. */
   readonly mounts: readonly string[];
-  /** Names of devices upon it. */
+  /** Names of the devices that use this one. */
   readonly holders: readonly string[];
-  /** Links to it below /dev. */
+  /** Paths of links below /dev to the device. */
   readonly links: readonly string[];
 }
 
@@ -34,12 +35,12 @@ export interface DiskInventory {
   readonly mode?: string;
 }
 
-/** The program that lists a node's block devices; `readDiskInventory` reads its output. */
+/** The sh program that lists a node's block devices for {@link readDiskInventory}. */
 export function diskInventoryText(): string {
   return `LC_ALL=C PATH=$PATH:/usr/sbin:/sbin\nexport LC_ALL PATH\n${shippedText("disks")}\ndisk_inventory\n`;
 }
 
-/** Reads the output of a node; undefined if it breaks off, since a device may be missing then. */
+/** Reads the output of {@link diskInventoryText}; undefined if the output breaks off, since a device may be missing then. */
 export function readDiskInventory(text: string): DiskInventory | undefined {
   const lines = text.split("\n");
   const links = lines.filter((line) => line.startsWith("link ")).map((line) => line.split(" "));
@@ -49,7 +50,7 @@ export function readDiskInventory(text: string): DiskInventory | undefined {
   return { devices, ...(mode !== undefined && { mode: mode.slice("mode ".length).trim() }) };
 }
 
-/** A device and all devices upon it: partitions, holders, and holders of those. */
+/** A device, and all devices that use it: partitions and holders, at any depth. */
 export function deviceAndUpper({ devices }: DiskInventory, name: string): readonly BlockDevice[] {
   const found = new Map<string, BlockDevice>();
   const visit = (one: string): void => {

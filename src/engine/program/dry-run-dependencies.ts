@@ -4,11 +4,11 @@ import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
 
 /** The effects of a step whose module declares none. */
-const anything: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
+const unknownEffects: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
 
-/** A step's effects, those of its keys (`creates`, `unless`, `onlyIf`, `runAs`) included. */
+/** The effects of a step and of its keys `creates`, `unless`, `onlyIf` and `runAs`. */
 function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effects {
-  const { writes, reads } = step.effects ?? anything;
+  const { writes, reads } = step.effects ?? unknownEffects;
   const made: readonly Resource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
   const asked = [unless, onlyIf].filter((text) => text !== undefined);
   return {
@@ -22,33 +22,33 @@ function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effec
   };
 }
 
-/** By earlier step: the verdicts of a later one that survive the earlier step's change. */
+/** By the key of an earlier step: the verdicts of the later step that survive the earlier step's change. */
 export type Survivals = ReadonlyMap<string, Survival>;
 
 /** The earlier steps on which a step depends. */
 export interface Dependencies {
   readonly on: Survivals;
-  /** Whether an earlier step makes the folder above its path. */
-  readonly isUpon: boolean;
+  /** Whether an earlier step makes the folder above the step's path. */
+  readonly isFolderMade: boolean;
   /** Users and groups that earlier steps make. */
   readonly made: readonly string[];
 }
 
-interface Earlier {
+interface EarlierChange {
   readonly key: string;
   readonly change: Resource;
 }
 
 /**
- * Finds the earlier steps of a node on which a step depends, in a dry run. Steps come in their order. Changes are kept
+ * Finds the earlier steps of a node on which a step depends, in a dry run. Steps come in their order. Changes are indexed
  * by their paths, so that a thousand files cost a thousand lookups and not a million.
  */
 export class DryRunDependencies {
-  readonly #at = new Map<string, Earlier[]>();
+  readonly #at = new Map<string, EarlierChange[]>();
   /** Earlier steps by each folder above a path that they change. */
-  readonly #beneath = new Map<string, Earlier[]>();
-  readonly #others: Earlier[] = [];
-  readonly #all: Earlier[] = [];
+  readonly #beneath = new Map<string, EarlierChange[]>();
+  readonly #others: EarlierChange[] = [];
+  readonly #all: EarlierChange[] = [];
   /** Steps that run the operator's own text. */
   readonly #commands = new Set<string>();
 
@@ -59,14 +59,14 @@ export class DryRunDependencies {
     const doubt = (earlier: string, survival: Survival): void => {
       on.set(earlier, afterBoth(on.get(earlier) ?? "22", survival));
     };
-    let isUpon = false;
+    let isFolderMade = false;
     const made = new Set<string>();
-    for (const rest of reads)
-      for (const { key: earlier, change } of this.#near(rest)) {
-        const survival = survives(change, rest);
+    for (const resource of reads)
+      for (const { key: earlier, change } of this.#near(resource)) {
+        const survival = survives(change, resource);
         if (survival !== undefined) doubt(earlier, survival);
-        isUpon ||= "path" in rest && makesFolderOf(change, rest.path);
-        if (survival !== undefined && makes(change, rest)) made.add(change.name);
+        isFolderMade ||= "path" in resource && makesFolderOf(change, resource.path);
+        if (survival !== undefined && makesAccount(change, resource)) made.add(change.name);
       }
     // Whether a watched step changes anything is not known either; if it does, so does this step.
     for (const id of [...plan.onChanges, ...plan.restartOn]) doubt(stepKey(id), "02");
@@ -74,10 +74,10 @@ export class DryRunDependencies {
     const isSure = plan.step.always && [plan.creates, plan.unless, plan.onlyIf].every((text) => text === undefined);
     if (!isSure) for (const earlier of plan.require.map(stepKey)) if (this.#commands.has(earlier)) doubt(earlier, "00");
     for (const change of writes) this.#keep({ key, change });
-    return { on, isUpon, made: [...made] };
+    return { on, isFolderMade, made: [...made] };
   }
 
-  #keep(earlier: Earlier): void {
+  #keep(earlier: EarlierChange): void {
     const { key, change } = earlier;
     this.#all.push(earlier);
     if (change.is === "command") this.#commands.add(key);
@@ -85,14 +85,14 @@ export class DryRunDependencies {
       this.#others.push(earlier);
       return;
     }
-    add(this.#at, change.path, earlier);
-    for (const folder of foldersAbove(change.path)) add(this.#beneath, folder, earlier);
+    addTo(this.#at, change.path, earlier);
+    for (const folder of foldersAbove(change.path)) addTo(this.#beneath, folder, earlier);
   }
 
-  #near(rest: Resource): readonly Earlier[] {
-    if (rest.is === "command" || rest.is === "program") return this.#all;
-    if (!("path" in rest)) return this.#others;
-    const { path } = rest;
+  #near(resource: Resource): readonly EarlierChange[] {
+    if (resource.is === "command" || resource.is === "program") return this.#all;
+    if (!("path" in resource)) return this.#others;
+    const { path } = resource;
     return [
       ...this.#others,
       ...[path, ...foldersAbove(path)].flatMap((at) => this.#at.get(at) ?? []),
@@ -108,16 +108,16 @@ function makesFolderOf(change: Resource, path: string): boolean {
   return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
 }
 
-function makes(change: Resource, rest: Resource): change is Extract<Resource, { is: "user" | "group" }> {
+function makesAccount(change: Resource, resource: Resource): change is Extract<Resource, { is: "user" | "group" }> {
   const isAccount = change.is === "user" || change.is === "group";
-  return isAccount && !change.goes && (rest.is === "owner" || rest.is === "ownerGroup");
+  return isAccount && !change.goes && (resource.is === "owner" || resource.is === "ownerGroup");
 }
 
 function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
 }
 
-function add(map: Map<string, Earlier[]>, path: string, earlier: Earlier): void {
+function addTo(map: Map<string, EarlierChange[]>, path: string, earlier: EarlierChange): void {
   const known = map.get(path);
   if (known) known.push(earlier);
   else map.set(path, [earlier]);

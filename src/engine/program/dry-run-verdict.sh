@@ -1,7 +1,7 @@
 # The verdict of a step in a dry run, behind earlier steps that would change something (POSIX sh; dash, bash, BusyBox,
 # mksh). The segments of dry runs bring this function along (segment.ts).
 
-# k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier
+# k_doubt VERDICT [KEY...]: in a dry run, reports the step `i` as unknown when its verdict does not survive an earlier
 # step's change (dry-run-dependencies.ts). If it survives on a condition, that is reported, too. False: the verdict
 # stays. With KEYs, the step depends on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the
 # earlier step's key. The verdict `early` comes before the step's probe.
@@ -16,7 +16,7 @@ k_doubt() {
       *:2?ok | *:2?skipped | would:?2would | unknown:?2would | *:??interrupted) ;;
       *-if:??early | *:[12]?early | *:?[12]early) ;;
       *:1?ok | *:?1would | *-if:??ok | *-if:??skipped | *-if:??would)
-        # At most three of them are reported.
+        # At most three earlier steps are reported.
         case $k_if in *' '*' '*' '*) ;; *) k_if="$k_if ${k_earlier#??}" ;; esac
         ;;
       *)

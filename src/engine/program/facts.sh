@@ -3,8 +3,8 @@
 # the catalogue's order. Unknown facts are left out, or empty. Follows disk-inventory.sh. Builtins read most files: few processes.
 
 k_fact() { ! k_first "$2" || fact "$1" "$k_value"; }
-# k_is NAME: sets the fact to true or false by the exit status before it.
-k_is() { if [ $? = 0 ]; then fact "$1" true; else fact "$1" false; fi; }
+# k_truth NAME: sets the fact to true or false by the exit status before it.
+k_truth() { if [ $? = 0 ]; then fact "$1" true; else fact "$1" false; fi; }
 
 k_fact hostname /proc/sys/kernel/hostname
 k_fact machineId /etc/machine-id
@@ -34,28 +34,28 @@ for k_tool in apt-get dnf yum zypper pacman apk opkg; do
   if k_has "$k_tool"; then fact packageManager "${k_tool%-get}" && break; fi
 done
 [ -e /etc/NIXOS ]
-k_is nixos
+k_truth nixos
 [ -d /nix/store ]
-k_is nix
+k_truth nix
 if k_first /sys/fs/selinux/enforce; then
   case $k_value in 1) fact security.selinux enforcing ;; *) fact security.selinux permissive ;; esac
 else
   fact security.selinux disabled
 fi
 k_first /sys/module/apparmor/parameters/enabled && [ "$k_value" = Y ]
-k_is security.apparmor
+k_truth security.apparmor
 if [ -d /sys/firmware/efi ]; then fact firmware efi; else fact firmware other; fi
 k_fact hardware.serial /sys/class/dmi/id/product_serial
 
-k_in=
+k_container=
 if k_first /run/systemd/container || k_first /run/host/container-manager; then
-  k_in=$k_value
+  k_container=$k_value
 elif [ -e /.dockerenv ]; then
-  k_in=docker
+  k_container=docker
 elif [ -e /run/.containerenv ]; then
-  k_in=podman
+  k_container=podman
 elif k_first /proc/1/environ; then
-  case $k_value in *container=lxc*) k_in=lxc ;; esac
+  case $k_value in *container=lxc*) k_container=lxc ;; esac
 fi
 
 IFS=' ' read -r k_value _ </proc/uptime && fact uptimeSeconds "${k_value%.*}"
@@ -83,8 +83,8 @@ k_devices() {
   }
 } 2>/dev/null
 
-k_devices | k_in=$k_in k_arch=$k_arch awk "$k_disks_awk"'
-  # fact(): as that of sh; a list has the line breaks of its rows escaped already.
+k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
+  # fact(): as in step.sh, for values without line breaks; list() gets rows with escaped line breaks.
   function fact(name, value,  i, c, out) {
     if (value == "") return
     if (index(value, "\\")) {
@@ -152,13 +152,13 @@ k_devices | k_in=$k_in k_arch=$k_arch awk "$k_disks_awk"'
     # Clouds rent out bare machines, too: there the processor decides.
     if (kind ~ /amazon|google/ && !guest && ENVIRON["k_arch"] == "x86_64") kind = ""
     if (kind == "" && guest) kind = "other"
-    if (ENVIRON["k_in"] != "") kind = ENVIRON["k_in"]
-    fact("virtualization.type", ENVIRON["k_in"] != "" ? "container" : kind != "" ? "vm" : "none"); fact("virtualization.name", kind)
+    if (ENVIRON["k_container"] != "") kind = ENVIRON["k_container"]
+    fact("virtualization.type", ENVIRON["k_container"] != "" ? "container" : kind != "" ? "vm" : "none"); fact("virtualization.name", kind)
 
     while ((getline l < "/proc/mounts") > 0) { split(l, w, " "); if (w[2] == "/") { device = w[1]; type = w[3] } }
     fact("root.device", clean(device)); fact("root.filesystem", type); fact("root.totalKiB", total); fact("root.freeKiB", free); fact("rootFree.KiB", free)
 
-    # A router with the routes of the whole internet gets no list of them.
+    # At most 256 routes: a router may know the whole internet.
     lowest = -1
     while ((getline l < "/proc/net/route") > 0 && ++lines <= 257) {
       split(l, w, /[ \t]+/)

@@ -46,9 +46,11 @@ for i in 1 2 3; do
 done
 rm -f "$n" "$n.n"
 exit 1'
+# k_take_back: removes this feed's lines from the authorized keys, or fails.
 k_take_back() { (eval "$k_undo") 2>/dev/null; }
 
-k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that content within two minutes, and do nothing else
+# k_admit NAME TYPE KEY: the holder of the key may begin to read that content within two minutes, and do nothing else.
+k_admit() {
   cd && [ ! -L .ssh ] && [ ! -L "$k_keys" ] || return 1
   k_made=
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
@@ -59,7 +61,8 @@ k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that conten
   return 1
 }
 
-k_write() { # NAME TYPE KEY
+# k_write NAME TYPE KEY: adds this feed's line to the authorized keys, or fails.
+k_write() {
   k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return
   k_new=.ssh/kcore-feed-$k_id
   for k_try in 1 2 3; do
@@ -79,27 +82,30 @@ k_write() { # NAME TYPE KEY
   return 1
 }
 
-# ---- the contents: has.NAME is whole and has its hash ------------------------------------------------------------------------
+# ---- the contents: a file has.NAME is whole, its hash verified ------------------------------------------------------------------------
 
-# k_is FILE SHA256: true if the file has this hash.
-k_is() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
+# k_has_hash FILE SHA256: true if the file has this hash.
+k_has_hash() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
 
-k_keep() { # NUMBER NAME BYTES SHA256: keeps a content from the bastion, once the follower has all of it
-  k_looks=0
+# k_keep NUMBER NAME BYTES SHA256: keeps a content from the bastion, once the follower has all of it.
+k_keep() {
+  k_rounds=0
   until set -- "$1" "$2" "$3" "$4" "$K_RUN"/followers/*/in/"$2" && k_got=$(stat -c %s "$5" 2>/dev/null) && [ "$k_got" = "$3" ]; do
     k_on || { k_say "$1 no the run is over" && return; }
     k_nap
-    k_looks=$((k_looks + 1))
-    [ $((k_looks % 5)) != 0 ] || k_say "$1 at ${k_got:-0}"
+    k_rounds=$((k_rounds + 1))
+    [ $((k_rounds % 5)) != 0 ] || k_say "$1 at ${k_got:-0}"
   done
-  if ln -f "$5" "$k_dir/part.$2" && k_is "$k_dir/part.$2" "$4" && mv -f "$k_dir/part.$2" "$k_dir/has.$2"; then
+  if ln -f "$5" "$k_dir/part.$2" && k_has_hash "$k_dir/part.$2" "$4" && mv -f "$k_dir/part.$2" "$k_dir/has.$2"; then
     k_say "$1 yes"
   else
     k_say "$1 no it cannot be kept"
   fi
 }
 
-k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a content from that node; our key is in key.NUMBER
+# k_fetch NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a content from that node. TYPE KEY: its host key; our
+# key is in key.NUMBER.
+k_fetch() {
   k_part=$k_dir/part.$2 k_key=$k_dir/key.$1
   k_print "kcore-feed $8 $9" >"$k_key.known"
   # Bytes beyond the size are not written: the hash would be wrong anyway.
@@ -110,13 +116,13 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a conten
       -o UserKnownHostsFile="$k_key.known" -o GlobalKnownHostsFile=/dev/null -o ConnectTimeout=10 -o LogLevel=ERROR \
       -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -p "$6" -l "$7" -- "$5" true </dev/null >"$k_part" 2>"$k_key.said"
   ) &
-  k_ssh=$! k_looks=0
+  k_ssh=$! k_rounds=0
   trap 'kill "$k_ssh" 2>/dev/null; exit' HUP TERM PIPE
   while { IFS= read -r k_stat <"/proc/$k_ssh/stat"; } 2>/dev/null; do
     case ${k_stat##*) } in Z*) break ;; esac
     k_nap
-    k_looks=$((k_looks + 1))
-    [ $((k_looks % 5)) != 0 ] || k_say "$1 at $(stat -c %s "$k_part")"
+    k_rounds=$((k_rounds + 1))
+    [ $((k_rounds % 5)) != 0 ] || k_say "$1 at $(stat -c %s "$k_part")"
   done
   wait "$k_ssh"
   k_got=$(stat -c %s "$k_part") k_why=$(tail -n 1 "$k_key.said" | head -c 200)
@@ -126,7 +132,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a conten
   [ "$k_got" != "$3" ] || k_say "$1 at $k_got"
   if [ "$k_got" != "$3" ]; then
     k_why="after $k_got bytes: $k_why"
-  elif ! k_is "$k_part" "$4"; then
+  elif ! k_has_hash "$k_part" "$4"; then
     k_why='its hash is wrong'
   else
     # Linked into the run's blobs at once: the runner waits for it.

@@ -76,16 +76,17 @@ k_enter() {
   [ -n "$k_theirs" ] || return 0
   k_here
   [ -n "$k_linked" ] || [ "$(readlink /proc/self/cwd)" != "${k_cur:-/}" ] || return 0
-  case $k_stated in *" 0 "*) ;; *" $k_owner "* | *" $k_owner") return 0 ;; esac
+  case $k_stat_line in *" 0 "*) ;; *" $k_owner "* | *" $k_owner") return 0 ;; esac
   k_swapped
 }
 
 # k_here: k_at = device and number of the current folder.
 k_here() {
-  k_stated=$(stat -c '%d:%i %u %U' .) || exit 1
-  k_at=${k_stated%% *}
+  k_stat_line=$(stat -c '%d:%i %u %U' .) || exit 1
+  k_at=${k_stat_line%% *}
 }
 
+# k_swapped: refuses, because the way to k_file is not the one that was checked.
 k_swapped() {
   refuse FILE_PARENT_UNSAFE "a folder on the way to $k_file leads elsewhere, or was swapped just now"
 }
@@ -94,9 +95,9 @@ k_swapped() {
 k_below() {
   cd -P -- "$1" || exit 1
   [ -n "$k_at" ] || return 0
-  k_stated=$(stat -c %d:%i . ..) || exit 1
-  [ "${k_stated#*"$K_NL"}" = "$k_at" ] || k_swapped
-  k_at=${k_stated%%"$K_NL"*}
+  k_stat_line=$(stat -c %d:%i . ..) || exit 1
+  [ "${k_stat_line#*"$K_NL"}" = "$k_at" ] || k_swapped
+  k_at=${k_stat_line%%"$K_NL"*}
 }
 
 # k_private NAME: enters a subfolder, if it is ours and only we can change names in it. No other user can move such a
@@ -104,11 +105,11 @@ k_below() {
 k_private() {
   cd -P "$1" || return 1
   [ -n "$k_at" ] || return 0
-  k_stated=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
+  k_stat_line=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
   # A mount point keeps its name.
-  case $k_stated in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
+  case $k_stat_line in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
   set -f
-  set -- $k_stated
+  set -- $k_stat_line
   set +f
   case $2:$3:$5 in "${10}":4?c0:"$k_at") ;; *) return 1 ;; esac
 }
@@ -141,8 +142,8 @@ k_leave() {
   [ -n "$k_as" ] || : >|"$K_STATE/aside"
 }
 
-# k_back STATUS: leaves the folder aside, and flushes the one above.
-k_back() {
+# k_leave_flushed STATUS: removes the folder aside, and flushes the folder above it; exits if STATUS is not 0.
+k_leave_flushed() {
   k_leave
   [ "$1" = 0 ] || exit "$1"
   sync .. 2>/dev/null || sync
@@ -157,18 +158,19 @@ k_one_name() {
     refuse FILE_PARENT_UNSAFE "other users can make links to files that are not theirs here: set the sysctl fs.protected_hardlinks to 1"
 }
 
-# k_stands PATH TYPE: k_mode, k_own and k_grp of the thing at PATH, or those of a new one if it is not of TYPE. TYPE is
-# the first digit of stat's %f. One stat decides: a link is never taken for its target.
-k_stands() {
-  k_new_one
-  k_stated=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
-  case $k_stated in "$2"*) ;; *) return 1 ;; esac
-  k_stated=${k_stated#* }
-  k_mode=${k_stated%% *} k_stated=${k_stated#* }
-  k_own=${k_stated% *} k_grp=${k_stated#* }
+# k_attributes PATH TYPE: k_mode, k_own and k_grp = mode, owner and group of PATH; if PATH is not of TYPE, the defaults
+# for a new file. TYPE is the first digit of stat's %f. One stat decides: a link is never taken for its target.
+k_attributes() {
+  k_default_attributes
+  k_stat_line=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
+  case $k_stat_line in "$2"*) ;; *) return 1 ;; esac
+  k_stat_line=${k_stat_line#* }
+  k_mode=${k_stat_line%% *} k_stat_line=${k_stat_line#* }
+  k_own=${k_stat_line% *} k_grp=${k_stat_line#* }
 }
 
-k_new_one() {
+# k_default_attributes: sets the three to the defaults.
+k_default_attributes() {
   k_mode=0644 k_own=${k_as:-root} k_grp=root
   [ -z "$k_as" ] || k_grp=
 }
@@ -305,22 +307,22 @@ guard_absent() {
 # file of ours).
 put_file() {
   (
-    k_stands "$2" 8
+    k_attributes "$2" 8
     [ "$4" = - ] || k_own=$4
     k_enter "$2" "$k_own"
-    case $4:$k_own:$k_sticky in -:0: | -:root:*) ;; -:*:1) k_new_one ;; esac
+    case $4:$k_own:$k_sticky in -:0: | -:root:*) ;; -:*:1) k_default_attributes ;; esac
     [ "$3" = - ] || k_mode=$3
     [ "$5" = - ] || k_grp=$5
     k_aside
     umask 077
     set -C
     : >./f || exit 1
-    k_said=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
+    k_dd_message=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
       chown "$k_own:$k_grp" ./f && chmod "$k_mode" ./f && mv -fT ./f "../${2##*/}"
     k_status=$?
     # A full disk has room for the reason only when the copy is removed.
-    [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_said" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
-    k_back $k_status
+    [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_dd_message" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
+    k_leave_flushed $k_status
   )
 }
 
@@ -332,12 +334,12 @@ own_file() {
     k_name=./${1##*/}
     [ -f "$k_name" ] && [ ! -L "$k_name" ] && chown -h "$3" "$k_name" && { [ "$4" = - ] || chgrp -h "$4" "$k_name"; } && chmod "$2" "$k_name"
     k_status=$?
-    [ -z "$k_at" ] || k_back $k_status
+    [ -z "$k_at" ] || k_leave_flushed $k_status
     exit $k_status
   )
 }
 
-# open_file PATH: opens the file itself as fd 9, never the target of a link that takes its place meanwhile.
+# open_file PATH: opens the file itself as fd 9, never the target of a link that takes its place meanwhile; else fails.
 open_file() {
   cd -P -- "${1%/*}/" && [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] && command exec 9<"./${1##*/}" || return 1
   k_folder=$(readlink /proc/self/cwd)
@@ -348,7 +350,7 @@ open_file() {
 # for a new one). A new folder has its owner and mode before another user can enter it.
 keep_folder() {
   (
-    k_stands "$1" 4
+    k_attributes "$1" 4
     [ "$3" = - ] || k_own=$3
     k_enter "$1" "$k_own"
     k_name=./${1##*/}
@@ -368,7 +370,7 @@ keep_folder() {
   )
 }
 
-# put_link TARGET PATH: replaces a link, an empty folder or a file by a link, in one rename.
+# put_link TARGET PATH: puts a link at PATH by one rename, over a link or a file. An empty folder there is removed first.
 put_link() {
   (
     k_enter "$2"
@@ -376,7 +378,7 @@ put_link() {
     if [ -d "./$k_name" ] && [ ! -L "./$k_name" ]; then rmdir -- "./$k_name" || exit 1; fi
     k_aside
     ln -s -- "$1" ./l && mv -fT ./l "../$k_name"
-    k_back $?
+    k_leave_flushed $?
   )
 }
 
@@ -402,8 +404,9 @@ k_remove_here() {
   find . -mindepth 1 -maxdepth 1 ! -type d -exec rm -f -- {} + && find . -mindepth 1 -maxdepth 1 -type d -exec rmdir -- {} +
 }
 
-# mend_tree PATH OWNER: mends everything beneath PATH. Given: `mend FIND_WORD...` mends each difference that find(1)
-# finds with these words. `differing FOLDER FIND_WORD...` finds the differing files that lie directly in a folder.
+# mend_tree PATH OWNER: mends everything beneath PATH. The caller defines two functions: `mend FIND_WORD...` mends each
+# difference that find(1) finds with these words. `differing FOLDER FIND_WORD...` finds the differing files that lie directly
+# in a folder.
 mend_tree() {
   (
     k_enter "$1" "$2"
@@ -431,17 +434,17 @@ k_mend_here() {
   mend . -maxdepth 0
 }
 
-# backup_file FILE [OWNER]: keeps FILE as FILE.kcore-TIME and prints that name. A later replacement of FILE leaves the
+# backup_file FILE [OWNER]: copies or links FILE to FILE.kcore-TIME and prints that name. A later replacement of FILE leaves the
 # backup untouched.
 backup_file() {
   (
     k_backup=$1.kcore-$(date +%Y%m%d%H%M%S)
-    k_stands "$1" 8
+    k_attributes "$1" 8
     [ "${2:--}" = - ] || k_own=$2
     k_enter "$1" "$k_own"
     k_aside
     if [ -n "$k_at" ]; then ln -- "../${1##*/}" ./f; else cp -p -- "../${1##*/}" ./f; fi && mv -fT ./f "../${k_backup##*/}"
-    k_back $?
+    k_leave_flushed $?
     printf '%s\n' "$k_backup"
   )
 }

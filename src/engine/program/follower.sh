@@ -288,7 +288,7 @@ k_piece() {
   k_seen="$k_seen $k_id:$k_size "
 }
 
-# k_forward LINE: passes a line of the journal on; false after the runner's last word, `bye` or `lock held`.
+# k_forward LINE: sends a line of the journal to the bastion; false after the runner's last word, `bye` or `lock held`.
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
@@ -311,7 +311,7 @@ k_forward() {
 }
 
 k_stream() {
-  k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
+  k_open= k_part= k_caught_up= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
   # An earlier follower may have reported the start of the running step.
   [ "$k_offset" = 0 ] || { read -r _ _ _ k_open <"$K_RUN/current"; } 2>/dev/null
@@ -344,10 +344,10 @@ k_stream() {
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"
     # The bastion now has all events from before this follower.
-    [ -n "$k_told" ] || { k_told=1 && k_say told; }
+    [ -n "$k_caught_up" ] || { k_caught_up=1 && k_say told; }
     [ -z "$k_last" ] || return 0
     read -r _ <&6
-    # The receiving half has ended; or another follower has cleared up, and the last word is still to be told.
+    # The receiving half has ended; or another follower has cleared up, and the last word is still to be sent.
     [ -d "$k_me" ] && kill -0 $$ 2>/dev/null || k_last=1
   done
 }
@@ -381,12 +381,14 @@ k_room() {
   k_on || rmdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
 }
 
-k_lost() { # always fails
+# k_lost: refuses the run if its folder cannot be written to; always fails.
+k_lost() {
   ! k_on || k_refuse "STATE_UNUSABLE cannot write to $K_RUN"
   return 1
 }
 
-k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
+# k_take FILE LENGTH: appends the next LENGTH bytes of stdin to FILE; false if FILE cannot be written.
+k_take() {
   # The bytes are read from stdin in any case, because none of them may be taken for a command.
   if { true >>"$1"; } 2>/dev/null; then
     dd bs="$2" count=1 iflag=fullblock >>"$1" 2>/dev/null
@@ -398,7 +400,8 @@ k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
   [ "$k_ended" = 0 ] || k_lost
 }
 
-k_kill() { # sends k_sig to the group of the running step, if its process is still the same; fails when the runner is done
+# k_kill: sends k_sig to the group of the running step, if its process is still the same; fails when the run is over.
+k_kill() {
   [ -e "$K_RUN/ctl" ] || return 1
   { read -r k_pid k_born _ <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
   { IFS= read -r k_stat <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
@@ -469,7 +472,7 @@ k_listen() {
         [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
         ;;
       confirm) # KEY: the connection is newer than the change of that step on trial (trial-runner.sh, k_trial)
-        { read -r k_asked <"$K_STATE/trial/asked" && [ "$k_asked" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
+        { read -r k_asked_step <"$K_STATE/trial/asked" && [ "$k_asked_step" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
         ;;
       stop) k_tell stop '' ;;
       abort)

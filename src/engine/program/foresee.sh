@@ -1,21 +1,21 @@
 # Checks of a dry run that change nothing (POSIX sh; dash, bash, BusyBox, mksh): would apply fail? Follows files.sh, and
 # precedes batch.sh, in dry runs alone; in a real run apply itself fails.
 
-k_upon= k_made= b_foreseen=
+k_folder_made= k_made= b_foreseen=
 
 # foresee_place PATH TYPE MAKE OWNER GROUP: refuses where PATH could not be made, changed or removed. TYPE = the first
 # digit of stat's %f of the wanted type, - for a link or nothing. MAKE = 1: missing folders above it will be made, by
-# this step or an earlier one (k_upon). OWNER, GROUP: - for any.
+# this step or an earlier one (k_folder_made). OWNER, GROUP: - for any.
 foresee_place() {
   foresee_owner "$4" "$5"
-  k_new_one
-  [ "$2" = - ] || k_stands "$1" "$2"
+  k_default_attributes
+  [ "$2" = - ] || k_attributes "$1" "$2"
   [ "$4" = - ] || k_own=$4
   k_dir=${1%/*}
   if [ -d "${k_dir:-/}" ]; then
     safe_parents "$1" "$k_own"
   else
-    [ "$3$k_upon" != 0 ] || refuse FILE_NO_PARENT "the folder $k_dir does not exist: make it first, or makeDirs: true"
+    [ "$3$k_folder_made" != 0 ] || refuse FILE_NO_PARENT "the folder $k_dir does not exist: make it first, or makeDirs: true"
     until [ -d "${k_dir:-/}" ]; do k_dir=${k_dir%/*}; done
     safe_parents "$k_dir/new" "$k_own"
   fi
@@ -43,7 +43,7 @@ foresee_account() {
   getent "$2" "$3" >/dev/null 2>&1
 }
 
-# b_foresee: the same for the loaded step of a batch. In a folder that only root can change, the batch's common probe is
+# b_foresee: checks the loaded step of a batch in this way. In a folder that only root can change, the batch's common probe is
 # enough.
 b_foresee() {
   if [ -d "${b_dir:-/}" ] && b_is_plain; then

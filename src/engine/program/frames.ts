@@ -1,12 +1,12 @@
-/** One message from the node: `NONCE TYPE REST`; `out` frames carry bytes. */
+/** One message from the node: `NONCE TYPE REST`; frames `out` and `raw` carry bytes. */
 export interface Frame {
   readonly type: string;
   readonly rest: string;
   readonly bytes?: Uint8Array;
 }
 
-/** Frames of the follower itself; all others are lines of the journal and count for the offset. */
-const saidByFollower = new Set(["hello", "runner", "told", "gone", "fatal", "out", "sudo"]);
+/** Types of the follower's own frames; all other frames are lines of the journal and count for the offset. */
+const followerTypes = new Set(["hello", "runner", "told", "gone", "fatal", "out", "sudo"]);
 
 /** No journal line is longer: 64 KiB of shown text, escaped, or the keys of some ten thousand steps. */
 const longestLine = 256 << 10;
@@ -16,9 +16,9 @@ const longestLine = 256 << 10;
  */
 const longestOutput = 16 << 20;
 /** Bytes of output that are collected before they are passed on. */
-const portion = 64 << 10;
-/** Most characters of noise beside frames that are kept. */
-const keptNoise = 8192;
+const portionLimit = 64 << 10;
+/** Characters of noise beside frames that are kept. */
+const noiseLimit = 8192;
 
 interface Pending {
   readonly id: string;
@@ -34,7 +34,7 @@ interface Pending {
  * Cuts the node's stdout into frames. Output of login shells, banners or broken programs beside them is noise: its last
  * 8 KiB are kept for messages and never interpreted (requirements F-12, S-4). A killed step can tear a frame; that
  * frame is skipped, because the next begins with the nonce anywhere in the line. A long piece of output comes as
- * several frames, each with its own offset and length. At most one line of an unfinished frame is kept.
+ * several frames, each with its own offset and length.
  */
 export class FrameReader {
   /** The beginning of every frame. */
@@ -56,7 +56,7 @@ export class FrameReader {
     this.#mayBeRaw = mayBeRaw;
   }
 
-  /** Adds bytes and yields the frames that they complete. @throws RangeError for a line or output beyond the limits */
+  /** Adds bytes and yields the frames that they complete. @throws RangeError for a line or a piece of output beyond the limits */
   *push(bytes: Uint8Array): Generator<Frame> {
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let at = 0; at < chunk.length;) {
@@ -87,9 +87,9 @@ export class FrameReader {
       this.#pending = undefined;
       return 1;
     }
-    const part = chunk.subarray(0, Math.min(pending.left, portion - this.#rest.length));
+    const part = chunk.subarray(0, Math.min(pending.left, portionLimit - this.#rest.length));
     pending.left -= part.length;
-    if (pending.left > 0 && this.#rest.length + part.length < portion) {
+    if (pending.left > 0 && this.#rest.length + part.length < portionLimit) {
       this.#rest.append(part);
       return part.length;
     }
@@ -106,12 +106,12 @@ export class FrameReader {
     const space = text.indexOf(" ");
     const [type, rest] = space < 0 ? [text, ""] : [text.slice(0, space), text.slice(space + 1)];
     if (type === "") {
-      this.#noise += `${line.toString("utf8", Math.max(0, line.length - keptNoise))}\n`;
-      if (this.#noise.length > 8 * keptNoise) this.#noise = this.noise;
+      this.#noise += `${line.toString("utf8", Math.max(0, line.length - noiseLimit))}\n`;
+      if (this.#noise.length > 8 * noiseLimit) this.#noise = this.noise;
       return undefined;
     }
     this.#isRaw = this.#mayBeRaw && type === "raw";
-    if (!saidByFollower.has(type)) this.offset += length;
+    if (!followerTypes.has(type)) this.offset += length;
     return type === "out" ? this.#announced(rest) : { type, rest };
   }
 
@@ -125,7 +125,7 @@ export class FrameReader {
 
   /** The end of the noise beside frames. */
   get noise(): string {
-    return this.#noise.slice(-keptNoise);
+    return this.#noise.slice(-noiseLimit);
   }
 
   /** The last incomplete line, which a prompt without a line break would be. */
@@ -143,7 +143,7 @@ function countOf(word = ""): number {
   return /^\d{1,15}$/.test(word) ? Number(word) : 0;
 }
 
-const smallest = 4096;
+const smallestBuffer = 4096;
 
 /** Collects bytes from pieces of any size; each byte is copied a few times at most. */
 class ByteBuffer {
@@ -153,7 +153,7 @@ class ByteBuffer {
   append(part: Uint8Array): void {
     const length = this.length + part.length;
     if (length > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(smallest, length, 2 * this.#bytes.length));
+      const grown = Buffer.allocUnsafeSlow(Math.max(smallestBuffer, length, 2 * this.#bytes.length));
       this.#bytes.copy(grown, 0, 0, this.length);
       this.#bytes = grown;
     }

@@ -27,7 +27,7 @@ k_exec() {
   wait $!
 }
 
-# k_end PID: ends that group, after a while by KILL.
+# k_end PID: ends that process group, after five seconds by KILL.
 k_end() {
   kill -TERM "-$1" || return 0
   for k_try in 1 2 3 4 5; do

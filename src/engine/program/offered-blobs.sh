@@ -3,12 +3,12 @@
 
 # k_blobs: runs the text `asks` once. It prints a line for each blob that apply wants: NAME BYTES and words for apply. The
 # runner brings them in portions (exit status 20; their names are in blobs/KEY), and apply runs once for each portion. Portions
-# bound the run's folder, and the bytes that a cut run loses. For apply: $k_asked = the file with the lines of its portion;
-# $k_more = 1: it is not the last one.
+# bound the run's folder, and the bytes that a cut run loses. For apply: $k_portion_file = the file with the lines of its
+# portion; $k_more = 1: another portion follows.
 k_blobs() {
   [ -z "$k_looks" ] || exit 20
   for k_blob in $k_late; do [ -e "$K_RUN/blobs/$k_blob" ] || exit 20; done
-  k_list=$K_RUN/blobs/$k_key k_asked=$K_RUN/blobs/$k_key.now
+  k_list=$K_RUN/blobs/$k_key k_portion_file=$K_RUN/blobs/$k_key.now
   [ -d "$K_RUN/blobs" ] || mkdir "$K_RUN/blobs" || exit 13
   if [ ! -e "$k_list.all" ]; then
     k_text asks >"$k_list.new"
@@ -25,7 +25,7 @@ k_blobs() {
     printf '%s rc %s %s\n' "$k_nonce" "$k_key" "${k_code:-$k_status}" >&5
     [ "$k_status" = 0 ] || exit 13
     tail -n +$((k_count + 1)) "$k_list.all" >"$k_list.new" && mv -f "$k_list.new" "$k_list.all" || exit 13
-    (cd "$K_RUN/blobs" && rm -f $(sed 's/ .*//' "$k_asked"))
+    (cd "$K_RUN/blobs" && rm -f $(sed 's/ .*//' "$k_portion_file"))
   done
 }
 
@@ -43,6 +43,6 @@ k_portion() {
     printf '%s\n' "$k_names" >"$k_list" || exit 13
     exit 20
   fi
-  head -n "$k_count" "$k_list.all" >"$k_asked" || exit 13
+  head -n "$k_count" "$k_list.all" >"$k_portion_file" || exit 13
   [ -n "$k_more" ]
 }

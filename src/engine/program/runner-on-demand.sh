@@ -71,7 +71,7 @@ k_milestone() {
   case ,${k_milestones:-}, in *",\"$k_escaped\","*) return 0 ;; esac
   k_milestones="${k_milestones:+$k_milestones,}\"$k_escaped\""
   if [ -z "$K_DRY" ]; then
-    k_earlier
+    k_read_milestones
     case ,$k_reached, in
       *",\"$k_escaped\","*) ;;
       *)

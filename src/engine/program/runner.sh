@@ -4,8 +4,8 @@
 # to look again.
 #
 # Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed k_failed K_LIB (text of step.sh).
-# Also k_granted, the assignment of K_GRANTED for the shells of steps, and k_given, a function: the segment with the
-# number k_seg.
+# Also k_granted, the assignments of K_GRANTED and K_UNSAVED for the shells of steps, and k_given, a function: the
+# segment with the number k_seg. After a boot also k_booted: an empty K_BOOT_ID for the shells of steps.
 # Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). The runner never kills by a pid from a file
 # name. Groups are killed by the shell's builtin alone, after a comparison of pid and start time.
 
@@ -74,12 +74,12 @@ k_lock() {
         return 1
       fi
     fi
-    k_mine=$((k_found + 1))
-    # Another runner was faster, or the disk is full: ext4 keeps such a long link in a block of its own.
-    ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
+    k_own_generation=$((k_found + 1))
+    # Another runner was faster, or the disk is full: ext4 needs a block for a link of this length.
+    ln -s "$k_me" "$K_STATE/lock/$k_own_generation" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
     # A runner that looked before this generation existed may have made a higher one since.
     k_highest
-    if [ "$k_top" = "$k_mine" ]; then
+    if [ "$k_top" = "$k_own_generation" ]; then
       # A lock of the same run from before a reboot is still its own. Another run that stood between two steps then, for
       # example at a reboot, did not die.
       case $k_old in
@@ -94,7 +94,7 @@ k_lock() {
       case $k_old in '' | free) k_event "lock mine" ;; *) k_event "lock taken-over $k_old" ;; esac
       return 0
     fi
-    rm -f "$K_STATE/lock/$k_mine"
+    rm -f "$K_STATE/lock/$k_own_generation"
   done
   k_event "lock held ?:?:?:?:a race of many runs"
   return 1
@@ -103,19 +103,19 @@ k_lock() {
 # k_unlock FILE...: releases the lock, and removes those files and the earlier generations.
 k_unlock() {
   set -C
-  ! { true >"$K_STATE/lock/$((k_mine + 1))"; } 2>/dev/null || k_mine=$((k_mine + 1))
+  ! { true >"$K_STATE/lock/$((k_own_generation + 1))"; } 2>/dev/null || k_own_generation=$((k_own_generation + 1))
   set +C
   for k_link in "$K_STATE"/lock/*; do
     k_generation=${k_link##*/}
     case $k_generation in '' | *[!0-9]*) continue ;; esac
-    [ "$k_generation" -ge "$k_mine" ] || set -- "$@" "$k_link"
+    [ "$k_generation" -ge "$k_own_generation" ] || set -- "$@" "$k_link"
   done
   rm -rf "$@"
 }
 
 # ---- waiting ---------------------------------------------------------------------------------------------------------
 
-# k_tick: once a second checks the lease and the running step's time limit, and wakes the waiting runner.
+# k_tick: once a second checks the follower's beat and the running step's time limit, and wakes the waiting runner.
 k_tick() {
   [ -z "$k_ticker" ] || return 0
   (
@@ -173,12 +173,12 @@ k_wait() {
     [ $((k_up - k_alone)) -lt "$k_lease" ] || k_end abandoned
   fi
   [ ! -e "$K_RUN/stop" ] || k_stop=1
-  k_leaves
+  k_obey_fin
 }
 
-# k_leaves: ends when the bastion has ended the run; on a full disk its outcome is a link's target (follower.sh,
-# k_tell).
-k_leaves() {
+# k_obey_fin: ends the runner when the bastion has ended the run; on a full disk the outcome is a link's target
+# (follower.sh, k_tell).
+k_obey_fin() {
   if [ -L "$K_RUN/fin" ]; then k_end "$(readlink "$K_RUN/fin")"; fi
   [ ! -e "$K_RUN/fin" ] || { read -r k_bye <"$K_RUN/fin" && k_end "$k_bye"; }
 }
@@ -188,7 +188,7 @@ k_await_bastion() {
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_attached || k_tick
   until k_attached || [ -n "$k_stop" ]; do k_wait; done
-  k_leaves
+  k_obey_fin
 }
 
 # k_need BLOB...: asks for blobs and waits for them; fails when the run is stopped meanwhile.
@@ -230,15 +230,16 @@ k_json() {
   done
 }
 
-# k_earlier: k_reached = the milestones that runs on this node have reached, as items of a JSON list.
-k_earlier() {
+# k_read_milestones: k_reached = the milestones that runs on this node have reached, as items of a JSON list. Reads them
+# once.
+k_read_milestones() {
   [ -n "${k_reached+x}" ] || { read -r k_reached <"$K_STATE/milestones" || k_reached=; } 2>/dev/null
 }
 
 # k_status STATE: writes status.json, for an operator who logs in to the node. The agent's part and milestones of former
 # runs stay.
 k_status() {
-  k_earlier && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
+  k_read_milestones && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   read -r k_up _ </proc/uptime
   [ "$k_second" = "${k_up%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   k_second=${k_up%%.*}
@@ -252,65 +253,66 @@ k_status() {
 
 # ---- batched evidence ------------------------------------------------------------------------------------------------
 
-# k_sight KEY...: one stat and one sha256sum over all evidence of these steps, unless the last look still holds: a
-# change invalidates it. k_seen: the steps of the last look. If all is in order, the output equals the expected text,
-# and is compared as a whole (k_proved). k_names, k_links: at least one step has evidence of this kind.
-k_sight() {
+# k_gather_evidence KEY...: k_ev = the output of one stat and one sha256sum over the evidence of these steps. Evidence is
+# kept until a step changes something; k_seen: the steps of the kept evidence. If all is in order, the output equals the
+# expected text, and is compared as a whole (k_proved). k_names, k_links: a step has names of owners, or a link.
+k_gather_evidence() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
-  k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes=
+  k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_expected_stat=$K_NL k_expected_sums=
   for k_key in "$@"; do
     eval "k_words=\$d_$k_key\$q_$k_key"
-    k_sight_data $k_words
+    k_add_evidence $k_words
   done
   k_ev=$K_NL k_format="m %f %n"
   [ -z "$k_names" ] || k_format="$k_format${K_NL}u %U %n${K_NL}g %G %n"
   [ -z "$k_links" ] || k_format="$k_format${K_NL}l %N"
   [ -z "$k_stats$k_more" ] || k_ev=$k_ev$(stat -c "$k_format" -- $k_stats $k_more 2>/dev/null)$K_NL
   if [ -z "$k_more" ]; then
-    [ "$k_ev" = "$k_there" ] || k_proved=
+    [ "$k_ev" = "$k_expected_stat" ] || k_proved=
   else
-    case $k_ev in "$k_there"*) ;; *) k_proved= ;; esac
+    case $k_ev in "$k_expected_stat"*) ;; *) k_proved= ;; esac
   fi
-  case $k_links:$k_more:$k_proved in 1::1 | :*) ;; *) k_sight_links $k_stats $k_more ;; esac
+  case $k_links:$k_more:$k_proved in 1::1 | :*) ;; *) k_check_links $k_stats $k_more ;; esac
   [ -n "$k_sums$k_moresums" ] || return 0
   k_lines=$(sha256sum -- $k_sums $k_moresums 2>/dev/null)$K_NL
-  case $k_lines in "$k_hashes"*) ;; *) k_proved= ;; esac
+  case $k_lines in "$k_expected_sums"*) ;; *) k_proved= ;; esac
   k_ev=$k_ev$k_lines
 }
 
-# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: adds one step to the look; k_there and k_hashes are the expected
-# lines.
-k_sight_data() {
+# k_add_evidence TYPE WAVE KEY SECONDS OWES PATH ...: adds one step's paths, and the lines that its evidence has when it
+# is in order (k_expected_stat, k_expected_sums).
+k_add_evidence() {
   case $1 in [ae]) return 0 ;; esac
-  if ! k_is "$6"; then k_proved= && return 0; fi
+  if ! k_exists "$6"; then k_proved= && return 0; fi
   k_file=
   if [ "$1" = f ]; then
     if [ -f "$6" ]; then k_file=$6; else k_proved=; fi
   fi
   if ! k_foreseen "$@"; then k_more="$k_more $6" k_moresums="$k_moresums${k_file:+ $k_file}" && return 0; fi
   k_stats="$k_stats $6"
-  [ -z "$k_file" ] || k_sums="$k_sums $6" k_hashes="$k_hashes${11}  $6$K_NL"
+  [ -z "$k_file" ] || k_sums="$k_sums $6" k_expected_sums="$k_expected_sums${11}  $6$K_NL"
   case $1:$k_names in
-    l:) k_there="${k_there}m a1ff $6${K_NL}l '$6' -> '$7'$K_NL" && return 0 ;;
-    *:) k_there="${k_there}m $7 $6$K_NL" ;;
-    *) k_there="${k_there}m $7 $6${K_NL}u $8 $6${K_NL}g $9 $6$K_NL" ;;
+    l:) k_expected_stat="${k_expected_stat}m a1ff $6${K_NL}l '$6' -> '$7'$K_NL" && return 0 ;;
+    *:) k_expected_stat="${k_expected_stat}m $7 $6$K_NL" ;;
+    *) k_expected_stat="${k_expected_stat}m $7 $6${K_NL}u $8 $6${K_NL}g $9 $6$K_NL" ;;
   esac
-  [ -z "$k_links" ] || k_there="${k_there}l '$6'$K_NL"
+  [ -z "$k_links" ] || k_expected_stat="${k_expected_stat}l '$6'$K_NL"
 }
 
-# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: true if the whole line of stat is known for a step in order.
+# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: true if the output of stat for this step in order is known as a
+# whole.
 k_foreseen() {
   case $1:$k_names:$7:$8:$9 in [df]::????:-:- | [df]:1:????:[!-]*:[!-]* | l::*) ;; *) return 1 ;; esac
 }
 
-# k_is PATH: true if something is there, also a dangling link.
-k_is() {
+# k_exists PATH: true if something is there, also a dangling link.
+k_exists() {
   [ -e "$1" ] || [ -L "$1" ]
 }
 
-# k_sight_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could
+# k_check_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could
 # forge lines of other paths. So each path must have its exact number of lines, or none of them counts.
-k_sight_links() {
+k_check_links() {
   k_rest=${k_ev#?} k_each=2
   [ -z "$k_names" ] || k_each=4
   for k_link in "$@"; do
@@ -326,8 +328,8 @@ k_sight_links() {
 k_holds() {
   [ -z "$k_proved" ] || ! k_foreseen "$@" || return 0
   case $1 in
-    a) if k_is "$6"; then return 1; else return 0; fi ;;
-    e) if k_is "$6"; then return 0; else return 1; fi ;;
+    a) if k_exists "$6"; then return 1; else return 0; fi ;;
+    e) if k_exists "$6"; then return 0; else return 1; fi ;;
     l) case $k_ev in *"${K_NL}l '$6' -> '$7'$K_NL"*) return 0 ;; *) return 1 ;; esac ;;
   esac
   case $7 in
@@ -438,10 +440,10 @@ k_child() {
 
 # k_add: declares a step of the segment, described by variables (segment.ts).
 # i: key; title; tx: its shell's text; sk: the shared text kx_$sk comes before it.
-# Optional: q: words of the evidence; early: blobs of its probe; late: blobs of its apply; big: blobs of late that wait
+# Optional: q: words of the evidence; early: blobs of its probe; late: blobs of its apply; big: blobs of both that wait
 # for its turn.
-# as: runs as another user; rs, ch: keys it restarts on, changes on; fo: keys whose failure it answers; to: seconds.
-# live: last chunks of output that stay (empty: quiet); look: may well be in order; rg: registers its stdout; ms:
+# as: runs as another user; rs, ch: keys of restartOn and onChanges; fo: keys of onFailure; to: time limit in seconds.
+# live: last chunks of output that stay (empty: quiet); look: a first pass only probes; rg: registers its stdout; ms:
 # milestone.
 k_add() {
   k_order="$k_order $i"
@@ -495,7 +497,7 @@ k_go() {
     done
     k_batch
   done
-  # The first step of the next segment must not inherit variables of the last one.
+  # The first step of the next segment must not inherit variables of this segment's last step.
   k_clear
 }
 
@@ -507,7 +509,7 @@ k_ask() {
     eval "k_words=\$d_$i\$q_$i"
     [ -z "$k_words" ] || k_provable="$k_provable $i"
   done
-  [ -z "$k_provable" ] || k_sight $k_provable
+  [ -z "$k_provable" ] || k_gather_evidence $k_provable
   [ -z "$k_stop$k_failed" ] || return 0
   for i in "$@"; do
     k_load
@@ -538,7 +540,7 @@ k_trial() {
   :
 }
 
-# k_ok: reports the loaded step as in order by the evidence.
+# k_ok: records that the evidence shows the loaded step in order; k_flush reports all such steps together.
 k_ok() {
   ! k_doubt ok || return 0
   k_oks="$k_oks $i" k_outcome=ok
@@ -547,13 +549,13 @@ k_ok() {
 }
 
 # k_batch: the steps k_keys, by the batch lane. A step stays in order only if nothing is applied before it, so after
-# each change all later steps are looked at again, at once. A failure ends the batch. The lane's library comes when it
+# each change the evidence of all later steps is gathered again. A failure ends the batch. The lane's library comes when it
 # is needed (k_apply in apply.sh).
 k_batch() {
   [ -z "$k_failed" ] || return 0
   while [ -n "$k_keys" ] && [ -z "$k_stop" ]; do
-    k_sight $k_keys
-    k_todo= k_left= k_all=$k_keys
+    k_gather_evidence $k_keys
+    k_todo= k_in_order= k_all=$k_keys
     for i in $k_all; do
       k_load
       ! k_doubt early || continue
@@ -562,7 +564,7 @@ k_batch() {
       elif [ -z "$k_todo" ] || [ -n "$k_failed" ]; then
         k_ok
       else
-        k_left="$k_left $i"
+        k_in_order="$k_in_order $i"
       fi
     done
     if [ -z "$k_todo" ] || [ -n "$k_failed" ]; then return 0; fi
@@ -619,7 +621,7 @@ k_step() {
     return
   fi
   ! k_doubt early || return 0
-  if [ -z "$k_due" ] && [ -n "$q" ] && k_sight "$i" && k_holds $q; then
+  if [ -z "$k_due" ] && [ -n "$q" ] && k_gather_evidence "$i" && k_holds $q; then
     k_ok
     return
   fi

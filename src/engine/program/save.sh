@@ -1,11 +1,12 @@
 # Sends tables, headers and labels of disks (POSIX sh; dash, bash, BusyBox, mksh), which the bastion keeps before they
 # may be wiped (ADR 0012). Changes nothing. Follows the functions for disks and their areas
-# (step/fragments/disk.ts, areas.ts).
+# (step/fragments/disk-functions.ts, areas.ts).
 #
 # Given: k_nonce K_STATE K_RUNID k_names (the disks, a name a line: serial, WWN, link in by-id or by-path, VG/LV,
-# md/ARRAY). Prints for each name `save NUMBER SIZE KERNEL_NAME`, then `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT`
-# and `piece NUMBER OFFSET LENGTH SHA256 BYTES`. The last two are followed by their bytes in a frame `out`. At the
-# end comes `saved NUMBER PIECES`, `unsaved NUMBER WHY`, or `absent NUMBER` for an unknown name. The last frame is `all`.
+# md/ARRAY). Prints `saving`, and for each name `save NUMBER SIZE KERNEL_NAME`, `id NUMBER KIND VALUE`, `text NUMBER BYTES
+# WHAT` and `piece NUMBER OFFSET LENGTH SHA256 BYTES`. A frame `out` with their bytes, compressed by gzip, follows `text`
+# and `piece`. At the end of a name comes `saved NUMBER PIECES`, `unsaved NUMBER WHY`, or `absent NUMBER` for an unknown
+# name. The last frame is `all`.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin LVM_SUPPRESS_FD_WARNINGS=1
 export LC_ALL PATH LVM_SUPPRESS_FD_WARNINGS
@@ -26,7 +27,7 @@ trap 'exit 1' HUP TERM PIPE
 s_say saving
 mkdir -p "$K_TMP" || exit 1
 
-# s_find NAME: sets s_name, the kernel's name, or s_why, the reason for none.
+# s_find NAME: s_name = the disk's name in sysfs, empty for an unknown name; s_why = the reason if several disks have the name.
 s_find() {
   s_name= s_why=
   s_found=$(
@@ -50,21 +51,22 @@ s_find() {
     *) s_name=$s_found ;;
   esac
 }
-s_link() { # PATH...: the kernel's name of each that is a block device: two arrays may have one name
+# s_link PATH...: prints the name in sysfs of each path that is a block device: two arrays may have one name.
+s_link() {
   for s_path in "$@"; do
     s_path=$(readlink -f "$s_path") && [ -b "$s_path" ] || continue
     printf '%s\n' "${s_path#/dev/}" | tr / '!'
   done
 }
 
-# s_bytes_of FILE
+# s_bytes_of SIZE FILE: sends the bytes of a file in a frame `out`.
 s_bytes_of() {
   s_say "out bytes 0 $1 0"
   cat "$2"
   echo
 }
 
-# s_text TITLE COMMAND...: sends the output of a command, if it succeeds and prints anything.
+# s_text TITLE COMMAND...: sends the first 256 KiB of a command's output, if the node has it and it prints anything.
 s_text() {
   s_what=$1
   shift
@@ -91,7 +93,7 @@ s_groups() {
   done
 }
 
-# s_save NAME
+# s_save NAME: sends the frames of one disk. Fails with the reason in s_why, empty if no disk has this name.
 s_save() {
   s_find "$1"
   [ -n "$s_name" ] || return 1

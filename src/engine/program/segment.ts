@@ -22,7 +22,7 @@ export interface SegmentStep {
   readonly compiled: CompiledStep;
 }
 
-/** A dry run's knowledge of the earlier steps. */
+/** A dry run's knowledge of earlier steps. */
 export interface Foresight {
   /** The ends of earlier steps (`k_doubt` in dry-run-verdict.sh), by key, without those that are surely in order. */
   readonly ended: ReadonlyMap<string, string>;
@@ -33,39 +33,41 @@ export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
   /** Whether to gather the node's facts after the steps. */
   readonly facts: boolean;
-  /** In a dry run: the dependencies of its steps. */
+  /** Present in a dry run. */
   readonly foresight?: Foresight;
   /** The bastion's time when the segment is sent, in seconds since 1970; absent: steps do not know it. */
   readonly now?: number;
 }
 
-/** Matches a call of a function of files.sh, or of foresee.sh in a dry run, in a step's text. */
+/** Matches a function of files.sh or foresee.sh in a step's text. */
 const usesFiles = new RegExp(
   String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
 
-/** The runner's functions that only some segments need, by name. */
-const extras = new Map(
+/** By name, the runner's functions that only some segments need. */
+const extraFunctions = new Map(
   (["runner-on-demand", "dry-run-verdict", "trial-runner"] as const).flatMap((file) =>
     [...shippedText(file).matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [name, text]),
   ),
 );
 
-function extraOf(name: string): string {
-  const text = extras.get(name);
+function extraFunction(name: string): string {
+  const text = extraFunctions.get(name);
   if (text === undefined) throw new Error(`no function ${name} for segments`);
   return text;
 }
 
 /** The functions of trial-runner.sh that changes on trial need. */
-const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
+const trialFunctions = ["k_trial", "k_await_revert", "k_remove_trial", "k_revert_unconfirmed"];
 
 /** The functions that steps' shells may call beyond step.sh. */
 function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
   return [
     shippedText("files"),
     ...(isDry ? [shippedText("foresee")] : []),
-    ...(hasTrials ? [extraOf("k_tried"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
+    ...(hasTrials
+      ? [extraFunction("k_remove_trial"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`]
+      : []),
   ].join("\n");
 }
 
@@ -104,7 +106,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...Object.fromEntries(trialFunctions.map((name) => [name, trials.size > 0])),
   };
   return [
-    ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
+    ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraFunction(name)] : [])),
     // A running ticker is a subshell that began without these functions: the next wait starts a new one.
     ...(isWatched ? ['[ -z "$k_ticker" ] || { kill "$k_ticker" && k_ticker=; }'] : []),
     // Steps that run later in the segment add the node's uptime since here.
@@ -117,12 +119,12 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...[...trials].map(([key, seconds]) => `rk_${key}=${seconds}`),
     ...(steps.some(({ compiled }) => compiled.data) ? [`K_BATCH=${batchLibrary(foresight !== undefined).sha256}`] : []),
     ...(foresight ? foresightLines(steps, foresight) : []),
-    ...looksAt(steps),
+    ...evidenceFlags(steps),
     ...[...shared].map(([skeleton, name]) => `kx_${name}=${quote(skeleton)}`),
-    ...steps.map((step) => stepText(step, planner, shared)),
+    ...steps.map((step) => declareStep(step, planner, shared)),
     ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
-    ...(trials.size > 0 ? ["k_untried"] : []),
+    ...(trials.size > 0 ? ["k_revert_unconfirmed"] : []),
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(factsText())}\nk_text facts; k_read fact`)}`] : []),
     "",
   ].join("\n");
@@ -180,8 +182,8 @@ function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, num
   return new Map(shared.map(([skeleton], index) => [skeleton, index + 1]));
 }
 
-/** Whether the evidence needs names of owners, and targets of links. */
-function looksAt(steps: readonly SegmentStep[]): string[] {
+/** The line that says whether the evidence needs names of owners (`k_names`), and targets of links (`k_links`). */
+function evidenceFlags(steps: readonly SegmentStep[]): string[] {
   const data = steps.flatMap(({ plan }) => provableData(plan) ?? []);
   const hasOwner = data.some((one) => "owner" in one && (one.owner ?? one.group) !== undefined);
   const hasLink = data.some(({ kind }) => kind === "symlink");
@@ -189,25 +191,25 @@ function looksAt(steps: readonly SegmentStep[]): string[] {
 }
 
 /** Chunks of at most 1 MiB of each stream's end that stay on the node when output comes faster than it can be sent. */
-const keptOfOutput = 2;
-/** The answer to `kcore exec` stays as far as it is recorded (output-cap.ts). */
-const keptOfAnswer = 64;
+const outputChunks = 2;
+/** Chunks of an answer to `kcore exec` that stay: as many as the run records (src/engine/run/output-cap.ts). */
+const answerChunks = 64;
 
-function stepText(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
+function declareStep(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
   const { data } = step.compiled;
-  if (data) return dataText(step, data, planner.place(data));
+  if (data) return declareBatchStep(step, data, planner.place(data));
   planner.close();
-  return aloneText(step, shared);
+  return declareStepAlone(step, shared);
 }
 
-function dataText({ plan, compiled }: SegmentStep, data: StepData, { opens, wave }: BatchPlace): string {
+function declareBatchStep({ plan, compiled }: SegmentStep, data: StepData, { opens, wave }: BatchPlace): string {
   const { key, owes } = compiled;
-  const line = batchLine(data, { key, wave, seconds: timeoutOf(plan), owes: owes.join(","), shows: shows(plan) });
+  const line = batchLine(data, { key, wave, seconds: timeoutOf(plan), owes: owes.join(","), shows: hasDiff(plan) });
   const variables = assignments({ nb: opens ? "1" : "", ms: plan.milestone ?? "" });
-  return [...variables, `k_data ${quote(titleOf(plan))} ${line}`].join("\n");
+  return [...variables, `k_data ${quote(asciiTitle(plan))} ${line}`].join("\n");
 }
 
-function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, number>): string {
+function declareStepAlone({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, number>): string {
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
   const { key, early, late, blobs } = compiled;
   // The evidence alone never ends the last step of a trial: earlier ones may have changed something.
@@ -216,7 +218,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
   const sizeOf = (name: string): number => blobs.get(name)?.size ?? 0;
   const variables = assignments({
     i: key,
-    title: titleOf(plan),
+    title: asciiTitle(plan),
     q: evidence,
     to: limit === String(defaultTimeout) ? "" : limit,
     early: early.join(" "),
@@ -227,7 +229,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
     rs: keys(plan.restartOn),
     ch: keys(plan.onChanges),
     fo: keys(plan.onFailure),
-    live: plan.step.quiet ? "" : String(plan.exact ? keptOfAnswer : keptOfOutput),
+    live: plan.step.quiet ? "" : String(plan.exact ? answerChunks : outputChunks),
     look: mayBeInOrder(plan, evidence !== "") ? "1" : "",
     rg: plan.register === undefined ? "" : "1",
     ms: plan.milestone ?? "",
@@ -241,11 +243,11 @@ function assignments(variables: Readonly<Record<string, string>>): string[] {
   return Object.entries(variables).flatMap(([name, value]) => (value === "" ? [] : [`${name}=${quote(value)}`]));
 }
 
-function titleOf({ title }: PlannedStep): string {
+function asciiTitle({ title }: PlannedStep): string {
   return title.replace(/[^\x20-\x7e]/g, "?");
 }
 
-/** Whether a first look pays: the step may be in order, and its look prints nothing to show. */
+/** Whether a first pass without readers pays: the step may be in order, and its probe prints nothing to show. */
 function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, hasEvidence: boolean): boolean {
   if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
   // The evidence alone decides about `creates`, and has shown that its path is absent.
@@ -253,10 +255,10 @@ function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, 
   return !step.always || creates !== undefined || unless !== undefined;
 }
 
-function shows({ step, sensitive }: PlannedStep): boolean {
+function hasDiff({ step, sensitive }: PlannedStep): boolean {
   return step.show !== undefined && !sensitive && step.sensitive !== true;
 }
 
-export function sha256Of(bytes: string | Uint8Array): string {
+export function sha256OfBytes(bytes: string | Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }

@@ -69,12 +69,13 @@ note() {
   { printf '%s note %s %s\n' "$k_nonce" "$k_key" "$k_escaped" >&5; } 2>/dev/null || printf '%s\n' "$1"
 }
 
-# wiping GRANT: reports that the granted wipe begins here; GRANT is its fingerprint, or the whole grant.
+# wiping GRANT: reports that the granted wipe begins here, unless GRANT is empty; GRANT is its fingerprint, or the whole
+# grant.
 wiping() {
   [ -z "$1" ] || printf '%s wiping %s %s\n' "$k_nonce" "$k_key" "$1" >&5
 }
 
-# had NAME: prints the fact's value from before apply.
+# had NAME: prints the fact's value from before apply; fails if the probe did not report the fact.
 had() {
   case $k_have in
     *"$K_NL$1="*) k_value=${k_have#*"$K_NL$1="} && printf '%s\n' "${k_value%%"$K_NL"*}" ;;
@@ -153,6 +154,7 @@ k_inspect() {
   k_equal
 }
 
+# k_show: reports the output of the text `show`, for the diff; at most 64 KiB.
 k_show() {
   [ -n "$kt_show" ] || return 0
   printf '%s show %s ' "$k_nonce" "$k_key" >&5
@@ -168,8 +170,8 @@ k_blobs() {
   for k_blob in $k_late; do [ -e "$K_RUN/blobs/$k_blob" ] || exit 20; done
 }
 
-# k_change TEXT: runs the guard, then apply or react. Before them a reaction is owed to every step that watches this
-# one: a crash in between must not forget it (docs/runner.md, Owed reactions). k_new = the watchers to whom nothing was
+# k_change TEXT: runs `apply`, after the guard, or `react`. First a reaction is owed to every step that watches this
+# step: a crash in between must not forget it (docs/runner.md, Owed reactions). k_new = the watchers to whom nothing was
 # owed before (files.sh, nothing_done).
 k_change() {
   if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
@@ -208,33 +210,34 @@ k_others() {
   return 1
 }
 
-# k_ended: after TERM this shell, whose pid and start time stand for the group, outlives processes that ignore TERM. So
+# k_on_term: handles TERM. This shell, whose pid and start time stand for the group, outlives processes that ignore TERM. So
 # the KILL that follows still finds its target.
-k_ended() {
+k_on_term() {
   trap '' TERM
   while k_others; do sleep 1; done
   exit 143
 }
 
 k_main() {
-  trap k_ended TERM
+  trap k_on_term TERM
   k_found=$K_TMP/found k_have=
   # Another user's leftover process may keep this file open: no later step may read from it.
   [ -z "$k_as" ] || k_found=$K_TMP/found-as
-  k_left=$k_attempts
-  [ -z "$k_looks" ] || k_left=1
+  k_attempts_left=$k_attempts
+  [ -z "$k_looks" ] || k_attempts_left=1
   if [ -n "$kt_onlyif" ] && ! k_text onlyif; then exit 12; fi
   while :; do
-    k_left=$((k_left - 1))
+    k_attempts_left=$((k_attempts_left - 1))
     k_once
     k_result=$?
     # A further attempt follows for a wait that does not hold yet, or an apply that failed; never in a dry run.
-    case $k_result:$K_DRY in 1[3567]:) [ "$k_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
-    printf '%s retry %s %s\n' "$k_nonce" "$k_key" "$k_left" >&5
+    case $k_result:$K_DRY in 1[3567]:) [ "$k_attempts_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
+    printf '%s retry %s %s\n' "$k_nonce" "$k_key" "$k_attempts_left" >&5
     sleep "$k_interval"
   done
 }
 
+# k_once: one attempt: probes, applies if the step differs, probes again. Returns an exit status of the list above.
 k_once() {
   (
     k_inspect have

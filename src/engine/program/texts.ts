@@ -30,7 +30,7 @@ const cache = new Map<keyof typeof files, string>();
 export function shippedText(name: keyof typeof files): string {
   let text = cache.get(name);
   if (text === undefined) {
-    text = strip(readFileSync(files[name], "utf8"));
+    text = stripComments(readFileSync(files[name], "utf8"));
     cache.set(name, text);
   }
   return text;
@@ -41,7 +41,7 @@ export function factsText(): string {
   return `${shippedText("disks")}\n${shippedText("facts")}`;
 }
 
-function strip(text: string): string {
+function stripComments(text: string): string {
   return (
     text
       .split("\n")

@@ -28,10 +28,10 @@ k_trial() {
   k_event "trial-end $i $k_decision"
   if [ "$k_decision" = confirmed ]; then
     k_event "note $i a new connection confirmed it"
-    k_tried
+    k_remove_trial
     return
   fi
-  k_back
+  k_await_revert
   k_seen= k_reverted="the node has gone back to what was before$k_reverted"
   if [ "$k_verdict" = failed ]; then
     k_event "note $i $k_reverted"
@@ -41,8 +41,9 @@ k_trial() {
   fi
 }
 
-# k_back: waits until the guard has reverted, and removes the trial's folder. k_reverted = the guard's complaint.
-k_back() {
+# k_await_revert: waits until the guard has reverted, and removes the trial's folder. k_reverted = the output of the
+# revert, empty if it printed nothing.
+k_await_revert() {
   until [ -e "$k_trial/over" ]; do
     # If the guard was killed, the runner reverts.
     [ -d "$k_trial/going-back" ] || /bin/sh "$k_trial/guard" now
@@ -50,21 +51,21 @@ k_back() {
   done
   k_reverted=
   [ ! -s "$k_trial/said" ] || { k_json "$(head -c 500 "$k_trial/said")" && k_reverted=", but: $k_escaped"; }
-  k_tried
+  k_remove_trial
 }
 
-# k_tried: removes a trial that is over. The guard's file goes first, so that a sleeping guard ends; the decision goes
+# k_remove_trial: removes a trial that is over. The guard's file goes first, so that a sleeping guard ends; the decision goes
 # last.
-k_tried() {
+k_remove_trial() {
   { read -r k_unit <"$k_trial/boots"; } 2>/dev/null && rm -f "/etc/systemd/system/$k_unit" "/etc/systemd/system/sysinit.target.wants/$k_unit"
   rm -rf "$k_trial/guard" "$k_trial"/[0-9]*
   rm -rf "$k_trial" 2>/dev/null || rm -rf "$k_trial"
 }
 
-# k_untried: at the end of a segment of a stopped run, reverts changes on trial that no connection was asked to confirm.
-k_untried() {
+# k_revert_unconfirmed: at the end of a segment of a stopped run, reverts changes on trial that no connection was asked to confirm.
+k_revert_unconfirmed() {
   k_trial=$K_STATE/trial
   { read -r k_its_run <"$k_trial/run"; } 2>/dev/null && [ "$k_its_run" = "$K_RUNID" ] || return 0
   ln -s reverted "$k_trial/decision" 2>/dev/null
-  k_back
+  k_await_revert
 }

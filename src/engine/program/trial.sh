@@ -1,9 +1,9 @@
 # Functions for steps with the key `risk` (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows
-# files.sh and k_tried (trial-runner.sh). Changes on trial stay only if a new connection confirms them; else
+# files.sh and k_remove_trial (trial-runner.sh). Changes on trial stay only if a new connection confirms them; else
 # revert.sh (K_REVERT) restores the recorded state.
 
-# trial_open SECONDS: starts the guard. Without a confirmation the node reverts the changes after at most so many
-# seconds.
+# trial_open SECONDS: starts the guard, or extends its deadline. Without a confirmation the node reverts the changes after
+# at most SECONDS.
 trial_open() {
   k_trial=$K_STATE/trial
   [ ! -d "$k_trial" ] || trial_before
@@ -55,7 +55,7 @@ trial_before() {
     sleep 1
   done
   k_decision=$(readlink "$k_trial/decision")
-  k_tried
+  k_remove_trial
   [ "$k_own$k_decision" != 1reverted ] ||
     refuse CONNECTIVITY_REVERTED "this run's change was not confirmed in time, or the node booted before that: it is reverted"
 }

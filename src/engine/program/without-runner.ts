@@ -15,8 +15,8 @@ function besideRun(run: RunName, lines: readonly string[]): string {
 }
 
 /**
- * The program of a node that feeds others and is fed; feed.sh has its commands and answers. `id`: hexadecimal, of this
- * process. `silence`: after so many seconds without a command from the bastion, the program ends.
+ * The program of a node that exchanges contents with other nodes; feed.sh has its commands and answers. `id`: hexadecimal,
+ * for names outside of the feed's folder. `silence`: seconds without a command after which the program ends.
  */
 export function feedText(
   run: RunName,
@@ -25,7 +25,7 @@ export function feedText(
   return besideRun(run, [`k_id=${id}`, `k_silence=${silence}`, shippedText("feed")]);
 }
 
-/** Asks a node for the tables, headers and labels of the devices with these names; save.sh has the answers. */
+/** The program that sends tables, headers and labels of the disks with these names; save.sh has the frames. */
 export function savingText(run: RunName, names: readonly string[]): string {
   return besideRun(run, [
     `k_names=${quote(names.join("\n"))}`,
@@ -34,7 +34,7 @@ export function savingText(run: RunName, names: readonly string[]): string {
   ]);
 }
 
-/** A request to a shell without a runner: a sign of life, facts, a command, the end of a command, the holder of the lock. */
+/** A request to a shell without a runner. `end`: ends the command of an earlier `exec`. */
 export type RunnerlessRequest =
   | { readonly kind: "ping" }
   | { readonly kind: "facts" }
@@ -44,25 +44,25 @@ export type RunnerlessRequest =
   | { readonly kind: "unlock"; readonly stateDir: string; readonly run: string; readonly isLook: boolean };
 
 /** The program that answers the request without a runner. */
-export function runnerlessText(run: { readonly nonce: string }, what: RunnerlessRequest): string {
-  return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("inspect"), ...requestLines(what), ""].join("\n"));
+export function runnerlessText(run: { readonly nonce: string }, request: RunnerlessRequest): string {
+  return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("inspect"), ...requestLines(request), ""].join("\n"));
 }
 
-function requestLines(what: RunnerlessRequest): readonly string[] {
-  switch (what.kind) {
+function requestLines(request: RunnerlessRequest): readonly string[] {
+  switch (request.kind) {
     case "ping":
       return [];
     case "facts":
       return [shippedText("step"), `k_facts ${quote(factsText())}`];
     case "exec":
-      return [`k_exec ${quote(what.text)}`];
+      return [`k_exec ${quote(request.text)}`];
     case "unlock":
       return [
         shippedText("lock"),
         shippedText("unlock"),
-        `k_unlock ${quote(what.stateDir)} ${quote(what.run)} ${quote(what.isLook ? "look" : "")}`,
+        `k_unlock ${quote(request.stateDir)} ${quote(request.run)} ${quote(request.isLook ? "look" : "")}`,
       ];
     case "end":
-      return [`k_end ${quote(what.pid)}`];
+      return [`k_end ${quote(request.pid)}`];
   }
 }

@@ -85,7 +85,7 @@ export class SegmentWriter {
     const dependencies = this.#dependencies?.next(key, plan);
     if (dependencies) this.#dependsOn.set(key, dependencies.on);
     const randomName = (): string => randomBytes(16).toString("hex");
-    const compiled = compileStep(plan, { owes, randomName, ...(dependencies && { foresight: dependencies }) });
+    const compiled = compileStep(plan, { owes, randomName, ...(dependencies && { earlierChanges: dependencies }) });
     this.#compiled.set(step, compiled);
     this.#report.plan(key, plan);
     return compiled;

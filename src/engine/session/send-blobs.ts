@@ -2,7 +2,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { FetchRequest, Blob } from "#engine/step/blob.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import { refusalName } from "#engine/step/remote.ts";
-import { blobCommands, inPlace } from "#engine/program/blob-commands.ts";
+import { blobCommands, placeBlobsCommand } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { BlobFeed, FeedPeer } from "./blob-feed.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
@@ -69,7 +69,7 @@ async function sendLarge(follower: FollowerChannel, name: string, blob: Blob, an
   progress.hold(true);
   const end = await feed.bring(peer, name, blob);
   progress.hold(false);
-  if (end === "there") await follower.send(inPlace);
+  if (end === "there") await follower.send(placeBlobsCommand);
   else if (end === "send")
     await send(follower, new Map([[name, blob]]), answer, async () => {
       if (await feed.keep(peer, name, blob)) progress.arrive();
@@ -85,7 +85,7 @@ async function send(
 ): Promise<void> {
   const begin = ({ label = "contents", size }: Blob): void => progress.begin(label, size);
   for await (const command of blobCommands(run, blobs, begin)) {
-    if (command === inPlace) await beforeInPlace?.();
+    if (command === placeBlobsCommand) await beforeInPlace?.();
     progress.write(command.length);
     await follower.send(command);
   }

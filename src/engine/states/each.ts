@@ -1,4 +1,4 @@
-import { printed } from "#engine/expressions/helper.ts";
+import { scalarText } from "#engine/expressions/helper.ts";
 import { entriesOf, isMapValue } from "#engine/expressions/members.ts";
 
 /** The values of `item` in order: a list's items, a map's entries as `{ key, value }`. Undefined for any other value. */
@@ -14,12 +14,12 @@ export function labelsOf(items: readonly unknown[]): readonly string[] {
 }
 
 function labelOf(item: unknown): string | undefined {
-  const text = printed(item);
+  const text = scalarText(item);
   if (text !== undefined) return shortened(text);
   if (!isMapValue(item)) return undefined;
   const entries = new Map(entriesOf(item));
   const found = ["name", "id", "key", "path", "serial"]
-    .map((key) => printed(entries.get(key)))
+    .map((key) => scalarText(entries.get(key)))
     .find((label) => label !== undefined);
   if (found !== undefined) return shortened(found);
   // The helper enumerate wraps a list's item; the label is the item's.

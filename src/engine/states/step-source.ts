@@ -4,7 +4,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
-import { shellSources, unquotedIn } from "#engine/expressions/shell-values.ts";
+import { shellSources, unquotedProblems } from "#engine/expressions/shell-values.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { ValueKeys } from "./step-keys.ts";
@@ -179,7 +179,7 @@ function checkShape(node: SourceMap, problems: Problems): void {
   );
   problems.add(...problemsOf(written, node, WrittenKeys));
   for (const { scalar } of shellSources(ValueKeys, node, {}))
-    problems.add(...(problems.attempt(() => unquotedIn(scalar)) ?? []));
+    problems.add(...(problems.attempt(() => unquotedProblems(scalar)) ?? []));
 }
 
 function plainScalars(node: SourceNode): unknown {

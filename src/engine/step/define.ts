@@ -59,7 +59,7 @@ export interface Step {
   /**
    * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply needs. It prints
    * them, a line each: name (blobName), size in bytes, and words for apply. Only those are sent. Apply runs once for
-   * each portion of them: `$k_asked` is a file with the portion's lines, `$k_more` is not empty if others follow, and
+   * each portion of them: `$k_portion_file` is a file with the portion's lines, `$k_more` is not empty if others follow, and
    * the blobs are in `"$K_RUN"/blobs`.
    */
   readonly asks?: Sh;

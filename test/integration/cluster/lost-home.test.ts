@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { expect } from "chai";
-import { wasFounded } from "#actions/cluster-place.ts";
+import { wasFounded } from "#actions/cluster-context.ts";
 import { pkiCreateCluster } from "#actions/pki-create-cluster.ts";
 import { changeControllers } from "#pki/contexts.ts";
 import { keepSealed, makeEscrowKey } from "#pki/escrow.ts";

@@ -46,7 +46,7 @@ describe("a hook on the bastion", () => {
   });
 
   it("that does not end when it is told to is answered for within its time all the same", async () => {
-    const { message, left } = await run("trap '' TERM; echo $$; while :; do sleep 1; done", {
+    const { message, exit } = await run("trap '' TERM; echo $$; while :; do sleep 1; done", {
       limitSeconds: 5,
       spareSeconds: 2,
     });
@@ -55,7 +55,7 @@ describe("a hook on the bastion", () => {
     const mark = markProcess(pid);
     expect(isAlive(mark)).to.equal(true);
     process.kill(-pid, "SIGKILL");
-    await left;
+    await exit;
     expect(isAlive(mark)).to.equal(false);
   });
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { checkClock } from "#actions/cluster-place.ts";
+import { checkClock } from "#actions/cluster-context.ts";
 import { challengeFor } from "#actions/generated-key.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { changeControllers } from "#pki/contexts.ts";

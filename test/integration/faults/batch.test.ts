@@ -254,6 +254,21 @@ describe("a batch of data steps under fault", () => {
     });
 
   for (const shell of shells)
+    it(`begins no step after one whose file cannot be made, in ${shell}`, async () => {
+      const { root, node } = sceneOn(shell);
+      const file = (name: string, owner: string) =>
+        stepOf(fileManaged, { path: join(root, name), content: `${name}\n`, owner });
+      const drafts = Object.entries({ a: file("a", "root"), b: file("b", "kcore-no-user"), c: file("c", "root") });
+      const run = await performOn(
+        node.state,
+        drafts.map(([id, step]) => draftOf(id, step)),
+        { connect: node.connect, runId: "r1" },
+      );
+      expect(run.outcomes()).to.deep.equal(["a changed", "b failed"]);
+      expect(readdirSync(root)).to.not.include("c");
+    });
+
+  for (const shell of shells)
     it(`makes a folder before one beneath it that goes by another name, in ${shell}`, async () => {
       const { root, node } = sceneOn(shell);
       symlinkSync("run", join(root, "other-name"));

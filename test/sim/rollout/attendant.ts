@@ -1,6 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import { askUpdates, callForUpdate } from "../../../src/cli/update/ask-updates.ts";
-import { createHookRunner, type Asked, type HookPorts, type HookRunner } from "#actions/hook-runner.ts";
+import { createHookRunner, type HookRequest, type HookPorts, type HookRunner } from "#actions/hook-runner.ts";
 import { endpointOf } from "./client.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -47,7 +47,7 @@ export class SimAttendant {
         if (boot === this.#boot) run();
       });
     return createHookRunner({
-      run: (asked) => this.#carryOut(asked, after),
+      run: (request) => this.#carryOut(request, after),
       answer: async (said) => {
         const { random, swarm, isHealed } = this.#world;
         if (swarm.lateAnswers && !isHealed)
@@ -64,7 +64,10 @@ export class SimAttendant {
     });
   }
 
-  #carryOut({ view, node, signal }: Asked, after: (ms: number, run: () => void) => void): ReturnType<HookPorts["run"]> {
+  #carryOut(
+    { view, node, signal }: HookRequest,
+    after: (ms: number, run: () => void) => void,
+  ): ReturnType<HookPorts["run"]> {
     const { random, swarm, isHealed, hooks } = this.#world;
     const { id, hook = "", seq = 0 } = node;
     const { generation, owner } = view;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { confirm } from "#actions/confirm.ts";
+import { confirmAction } from "#actions/confirm.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
 
@@ -7,19 +7,19 @@ describe("confirm", () => {
   for (const answer of ["yes", "y", " YES ", "true"])
     it(`goes on after “${answer}”`, async () => {
       const context = actionContext({ ask: () => Promise.resolve(answer) });
-      expect(await confirm.run({ message: "Go on?" }, context)).to.deep.equal({ changed: false, outputs: {} });
+      expect(await confirmAction.run({ message: "Go on?" }, context)).to.deep.equal({ changed: false, outputs: {} });
     });
 
   for (const answer of ["no", "", "yes please", "n"])
     it(`stops the run after “${answer}”`, async () => {
       const context = actionContext({ ask: () => Promise.resolve(answer) });
-      const error = await confirm.run({ message: "Go on?" }, context).catch((thrown: unknown) => thrown);
+      const error = await confirmAction.run({ message: "Go on?" }, context).catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(KcoreError).with.nested.property("problems[0].code", "CONFIRM_DENIED");
     });
 
   it("asks nobody in a dry run", async () => {
     const context = actionContext({ dryRun: true });
-    expect(await confirm.plan({ message: "Go on?" }, context)).to.deep.equal({ changed: false, outputs: {} });
+    expect(await confirmAction.plan({ message: "Go on?" }, context)).to.deep.equal({ changed: false, outputs: {} });
     expect(context.notes).to.deep.equal(["would ask: Go on?"]);
   });
 });

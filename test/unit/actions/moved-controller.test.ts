@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { expect } from "chai";
-import { noteFounded, openContext } from "#actions/cluster-place.ts";
+import { noteFounded, openContext } from "#actions/cluster-context.ts";
 import { clusterHealth } from "#actions/cluster-health.ts";
 import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
 import { challengeFor } from "#actions/generated-key.ts";

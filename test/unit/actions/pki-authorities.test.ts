@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { createForeignCa, foreignRenewalReason, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { createCluster } from "#pki/cluster.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { placeOf } from "#actions/cluster-place.ts";
+import { contextHomeOf } from "#actions/cluster-context.ts";
 import { actionContext } from "#support/action-context.ts";
 import { cheapCost, passphrase } from "#support/cluster.ts";
 import { codeOf } from "#support/rejection.ts";
@@ -68,7 +68,7 @@ describe("CAs of other programs", () => {
   });
 
   it("refuses a context that would lie among the CAs", async () => {
-    const plan = { ...placeOf({ home: dir() }), context: "authorities", controllers: [], operator: "ops" };
+    const plan = { ...contextHomeOf({ home: dir() }), context: "authorities", controllers: [], operator: "ops" };
     expect(await codeOf(createCluster({ ...plan, passphrase, now: 0, cost: cheapCost }))).to.equal("PKI_NAME_INVALID");
   });
 

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { mkdir, writeFile } from "node:fs/promises";
 import { expect } from "chai";
-import { placeOf } from "#actions/cluster-place.ts";
+import { contextHomeOf } from "#actions/cluster-context.ts";
 import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { createCluster } from "#pki/cluster.ts";
@@ -33,7 +33,7 @@ describe("pki.checkPassphrase", () => {
   it("V4: asks before the first connection where a node has no certificate yet, and where somebody is there", async () => {
     expect(await codeOf(pkiCheckPassphrase.run({}, contextOf()))).to.equal("PKI_CONTEXT_UNKNOWN");
     expect(asked, "no cluster is there").to.equal(0);
-    const plan = { ...placeOf({ home: dir.path }), context: "default", controllers: [], operator: "ops" };
+    const plan = { ...contextHomeOf({ home: dir.path }), context: "default", controllers: [], operator: "ops" };
     const { folder } = await createCluster({ ...plan, passphrase, now: Date.now(), cost: cheapCost });
     await pkiCheckPassphrase.run({}, contextOf());
     expect(asked).to.equal(1);

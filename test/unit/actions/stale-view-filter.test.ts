@@ -15,19 +15,19 @@ describe("the filter of stale views of an update", () => {
       word(1, 3, "c3"),
       word(2, 3),
     ];
-    expect(all.map(filter.isCurrent)).to.deep.equal([true, true, false, true, true, false, true]);
+    expect(all.map(filter.accept)).to.deep.equal([true, true, false, true, true, false, true]);
   });
 
   it("is the latest of each node, and another owner counts anew", () => {
     const filter = staleViewFilter();
-    filter.isCurrent(word(1, 1));
-    const told = [4, 7, 4, 7].map((seq) => filter.isCurrentNode({ id: "n1", seq }));
+    filter.accept(word(1, 1));
+    const told = [4, 7, 4, 7].map((seq) => filter.acceptNode({ id: "n1", seq }));
     expect(told).to.deep.equal([true, true, false, true]);
-    expect(filter.isCurrentNode({ id: "n2", seq: 1 })).to.equal(true);
+    expect(filter.acceptNode({ id: "n2", seq: 1 })).to.equal(true);
     for (const other of [word(1, 2), word(1, 2, "c2"), word(2, 2, "c2")]) {
-      filter.isCurrent(other);
-      expect([4, 3].map((seq) => filter.isCurrentNode({ id: "n1", seq }))).to.deep.equal([true, false]);
+      filter.accept(other);
+      expect([4, 3].map((seq) => filter.acceptNode({ id: "n1", seq }))).to.deep.equal([true, false]);
     }
-    expect(filter.isCurrentNode({ id: "n3" })).to.equal(true);
+    expect(filter.acceptNode({ id: "n3" })).to.equal(true);
   });
 });

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { kubernetesTakeKubeconfig } from "#actions/kubernetes-take-kubeconfig.ts";
 import { secret } from "#engine/step/secret.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
-import { openCluster } from "#kubernetes/kubeconfig.ts";
+import { openKubeCluster } from "#kubernetes/kubeconfig.ts";
 import { actionContext } from "#support/action-context.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
@@ -44,7 +44,7 @@ describe("kubernetes.takeKubeconfig", () => {
       contexts: [{ name: "kubernetes-admin@k3s", context: { cluster: "k3s", user: "kubernetes-admin" } }],
       "current-context": "kubernetes-admin@k3s",
     });
-    const cluster = await openCluster({ kubeconfig: "kept/k3s.conf", project: folder(), home: "/" });
+    const cluster = await openKubeCluster({ kubeconfig: "kept/k3s.conf", project: folder(), home: "/" });
     expect(cluster).to.include({ server: "https://192.0.2.31:6443", namespace: "default" });
   });
 

@@ -15,10 +15,10 @@ const pod = (
 const owned = (kind: string) => ({ ownerReferences: [{ kind, name: "owner", controller: true }] });
 const emptyDir = { spec: { volumes: [{ name: "tmp", emptyDir: {} }, { name: "config" }] } };
 
-const names = ({ evicted, left, refused }: ReturnType<typeof choosePods>) => ({
-  evicted: evicted.map(podName),
-  left: left.map(({ pod: one }) => podName(one)),
-  refused: refused.map(({ pod: one, leave }) => `${podName(one)} ${leave}`),
+const names = ({ leaving, staying, unpermitted }: ReturnType<typeof choosePods>) => ({
+  evicted: leaving.map(podName),
+  left: staying.map(({ pod: one }) => podName(one)),
+  refused: unpermitted.map(({ pod: one, leave }) => `${podName(one)} ${leave}`),
 });
 
 describe("the pods that a drain evicts", () => {

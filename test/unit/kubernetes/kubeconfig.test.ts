@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { formatProblem, KcoreError } from "#errors/problem.ts";
-import { openCluster, readToldAccess } from "#kubernetes/kubeconfig.ts";
+import { openKubeCluster, readNodeAccess } from "#kubernetes/kubeconfig.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -34,7 +34,7 @@ describe("a kubeconfig", () => {
 
   const open = (text: string, context?: string) => {
     writeFileSync(join(folder.path, "config.yaml"), text);
-    return openCluster({ kubeconfig: "config.yaml", context, project: folder.path, home: folder.path });
+    return openKubeCluster({ kubeconfig: "config.yaml", context, project: folder.path, home: folder.path });
   };
   const wrong = async (text: string, context?: string): Promise<string[]> => {
     const { problems } = await rejectionOf(open(text, context));
@@ -53,7 +53,7 @@ describe("a kubeconfig", () => {
   it("may be given as its text, as a secret too, or below the home", async () => {
     const place = { project: folder.path, home: folder.path };
     for (const given of [{ content: kubeconfig }, { content: secret(kubeconfig) }, secret(kubeconfig), "~/config.yaml"])
-      expect((await openCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
+      expect((await openKubeCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
   });
 
   it("as a text, which a node may have told, names neither programs nor files of this machine", async () => {
@@ -66,16 +66,16 @@ describe("a kubeconfig", () => {
     ]) {
       const text = kubeconfig.replace("{ token: a-secret-token-of-admin }", user);
       for (const given of [{ content: text }, secret(text)]) {
-        const { problems } = await rejectionOf(openCluster({ kubeconfig: given, project: folder.path, home: "/" }));
+        const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: given, project: folder.path, home: "/" }));
         expect(problems.map(formatProblem)[0], user).to.match(
           /^the given kubeconfig:16:\d+ {2}the given kubeconfig has “[\w-]+”, which only one in a file may have {2}\[KUBECONFIG_INVALID\]$/,
         );
       }
     }
     const text = kubeconfig.replace('6443/" }', '6443/", certificate-authority: /etc/hostname }');
-    expect((await rejectionOf(openCluster({ kubeconfig: secret(text), project: "/", home: "/" }))).message).to.include(
-      "“certificate-authority”",
-    );
+    expect(
+      (await rejectionOf(openKubeCluster({ kubeconfig: secret(text), project: "/", home: "/" }))).message,
+    ).to.include("“certificate-authority”");
   });
 
   it("S6: a text without a line break is a text, and a path with one is no text: their types tell", async () => {
@@ -86,7 +86,7 @@ describe("a kubeconfig", () => {
       { content: "config.yaml" },
       { content: join(folder.path, "config.yaml") },
     ]) {
-      const { problems } = await rejectionOf(openCluster({ ...place, kubeconfig: given }));
+      const { problems } = await rejectionOf(openKubeCluster({ ...place, kubeconfig: given }));
       expect(problems[0], JSON.stringify(given)).to.deep.include({ code: "KUBECONFIG_INVALID", conceal: true });
     }
     const flow = JSON.stringify({
@@ -94,7 +94,7 @@ describe("a kubeconfig", () => {
       clusters: [{ name: "a", cluster: { server: "https://192.0.2.9" } }],
       contexts: [{ name: "a", context: { cluster: "a" } }],
     });
-    expect((await openCluster({ ...place, kubeconfig: { content: flow } })).server).to.equal("https://192.0.2.9");
+    expect((await openKubeCluster({ ...place, kubeconfig: { content: flow } })).server).to.equal("https://192.0.2.9");
     for (const text of [kubeconfig, ` ${flow}`, flow])
       expect(kubernetesNode.args.safeParse({ kubeconfig: text, name: "n1" }).success, text.slice(0, 20)).to.equal(
         false,
@@ -109,11 +109,11 @@ clusters: [{ name: default, cluster: { ${cluster} } }]
 contexts: [{ name: default, context: { cluster: default, user: default } }]
 users: [{ name: default, user: { ${user} } }]
 `;
-    expect(readToldAccess(told("client-certificate-data: aa, client-key-data: bb, as: root, extra: x"))).to.deep.equal({
+    expect(readNodeAccess(told("client-certificate-data: aa, client-key-data: bb, as: root, extra: x"))).to.deep.equal({
       ca,
       credentials: { "client-certificate-data": "aa", "client-key-data": "bb" },
     });
-    expect(readToldAccess(secret(told("token: a-token-of-k3s"))).credentials).to.deep.equal({
+    expect(readNodeAccess(secret(told("token: a-token-of-k3s"))).credentials).to.deep.equal({
       token: "a-token-of-k3s",
     });
     for (const text of [
@@ -126,7 +126,7 @@ users: [{ name: default, user: { ${user} } }]
       told("token: t", `server: "https://192.0.2.1", insecure-skip-tls-verify: true`),
       told("as: nobody"),
     ])
-      expect(() => readToldAccess(text), text).to.throw(KcoreError);
+      expect(() => readNodeAccess(text), text).to.throw(KcoreError);
   });
 
   it("is refused where what it names is not there, at the place", async () => {
@@ -142,7 +142,7 @@ users: [{ name: default, user: { ${user} } }]
     expect(await wrong(kubeconfig.replace("token: a-", "client-key: admin.key, token: a-"))).to.deep.equal([
       "config.yaml:16:25  the file admin.key is not there  [KUBECONFIG_INVALID]",
     ]);
-    const { problems } = await rejectionOf(openCluster({ kubeconfig: "none", project: folder.path, home: "/" }));
+    const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: "none", project: folder.path, home: "/" }));
     expect(problems[0]).to.include({ code: "FILE_UNREADABLE", message: "cannot read none: it does not exist" });
   });
 
@@ -162,7 +162,7 @@ users: [{ name: default, user: { ${user} } }]
     writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
     const seen: string[] = [];
     const check = (name: string): void => void seen.push(name);
-    await openCluster({ kubeconfig: "config.yaml", project: folder.path, home: "/", check });
+    await openKubeCluster({ kubeconfig: "config.yaml", project: folder.path, home: "/", check });
     expect(seen).to.deep.equal(["config.yaml"]);
   });
 

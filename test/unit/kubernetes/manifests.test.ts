@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import { formatProblem, type KcoreError } from "#errors/problem.ts";
-import { readManifests, wantedOf } from "#kubernetes/manifests.ts";
+import { readObjects, wantedObject } from "#kubernetes/manifests.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
 const map = (name: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name} }\n`;
 const refusalOf = (text: string): Promise<KcoreError> =>
-  rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
-const namesOf = (text: string): string[] => readManifests("m.yaml", text).map(({ object }) => object.metadata.name);
+  rejectionOf(Promise.resolve().then(() => readObjects("m.yaml", text)));
+const namesOf = (text: string): string[] => readObjects("m.yaml", text).map(({ object }) => object.metadata.name);
 
 describe("manifests", () => {
   it("are the documents of a text, empty ones left out, and the items of a List", () => {
@@ -41,7 +41,7 @@ describe("manifests", () => {
       stringData: { password: secret("correct-horse") },
       data: { other: Buffer.from("battery-staple").toString("base64") },
     };
-    const { object } = wantedOf(manifest);
+    const { object } = wantedObject(manifest);
     const data = { other: "YmF0dGVyeS1zdGFwbGU=", password: "Y29ycmVjdC1ob3JzZQ==" };
     expect(object).to.deep.equal({ apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, data });
     for (const value of [...Object.values(data), "correct-horse", "battery-staple"])
@@ -65,7 +65,7 @@ describe("manifests", () => {
         { name: "B", value: secret("sesame-open") },
       ],
     };
-    const { object, secrets } = wantedOf({ apiVersion: "v1", kind: "Pod", metadata: { name: "p" }, spec });
+    const { object, secrets } = wantedObject({ apiVersion: "v1", kind: "Pod", metadata: { name: "p" }, spec });
     expect(object["spec"]).to.deep.equal({
       env: [
         { name: "A", value: "x" },

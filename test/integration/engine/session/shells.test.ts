@@ -120,7 +120,7 @@ describe("a whole session, whatever /bin/sh is", () => {
         want: { got: "1" },
         probe: sh`if [ -e ${got}.last ]; then fact got 1; else fact got 0; fi`,
         asks: sh`sed -n 'n;n;n;n;p' ${list}; sed -n 'p;n;p;n;p;n;n' ${list}`,
-        apply: sh`cd "$K_RUN/blobs" && cat $(sed 's/ .*//' "$k_asked") >>${got} && { [ -n "$k_more" ] || : >${got}.last; }`,
+        apply: sh`cd "$K_RUN/blobs" && cat $(sed 's/ .*//' "$k_portion_file") >>${got} && { [ -n "$k_more" ] || : >${got}.last; }`,
         offers,
       };
       for (const outcome of ["changed", "ok"]) {

@@ -169,17 +169,18 @@ describe("what a step stands on in a dry run", () => {
     });
 
   it("knows a folder that an earlier step makes for it", () => {
-    const isUpon = (...written: readonly Written[]): boolean => {
+    const isFolderMade = (...written: readonly Written[]): boolean => {
       const dependencies = new DryRunDependencies();
       return (
-        written.map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isUpon).at(-1) ??
-        false
+        written
+          .map((one, index) => dependencies.next(stepKey(`${index}`), planOf(`${index}`, one)).isFolderMade)
+          .at(-1) ?? false
       );
     };
-    expect(isUpon(folder("/srv/a"), file("/srv/a/b"))).to.equal(true);
-    expect(isUpon(folder("/srv/a"), file("/srv/a/b/c"))).to.equal(false);
-    expect(isUpon(file("/srv/a/b/x", { makeDirs: true }), file("/srv/a/b/c"))).to.equal(true);
-    expect(isUpon(file("/srv/a/x"), file("/srv/a/c"))).to.equal(false);
+    expect(isFolderMade(folder("/srv/a"), file("/srv/a/b"))).to.equal(true);
+    expect(isFolderMade(folder("/srv/a"), file("/srv/a/b/c"))).to.equal(false);
+    expect(isFolderMade(file("/srv/a/b/x", { makeDirs: true }), file("/srv/a/b/c"))).to.equal(true);
+    expect(isFolderMade(file("/srv/a/x"), file("/srv/a/c"))).to.equal(false);
   });
 
   it("knows whom earlier steps make", () => {

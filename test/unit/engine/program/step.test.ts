@@ -26,7 +26,7 @@ echo ${b!} 30000000 for-b
 echo ${c!} 80000000 for-c
 echo ${d!} 1 for-d`,
           offers: blobs,
-          apply: sh`while read -r name size word; do echo "$word $(cat "$K_RUN/blobs/$name")" >>${at("got")}; done <"$k_asked"
+          apply: sh`while read -r name size word; do echo "$word $(cat "$K_RUN/blobs/$name")" >>${at("got")}; done <"$k_portion_file"
 echo "more:$k_more" >>${at("got")}
 [ -n "$k_more" ] || : >${at("last")}`,
         };

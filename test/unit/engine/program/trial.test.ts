@@ -160,7 +160,7 @@ rm() {
   done
 }
 k_trial=${quote(trial())} guard=$(cat "$k_trial/guard")
-k_tried`;
+k_remove_trial`;
             run("-c", [shippedText("trial-runner"), watched].join("\n"));
             expect([existsSync(trial()), readFileSync(file, "utf8")]).to.deep.equal([false, "new\n"]);
           });
@@ -197,8 +197,8 @@ k_tried`;
     ] as const;
     const text = segmentOf(plans);
     expect(text.match(/^rk_\w+=.*$/gm)?.map((line) => line.replace(/.*=/, ""))).to.deep.equal(["-", "-", "90", "5"]);
-    expect(text).to.contain("\nk_go\nk_untried\n");
-    expect(segmentOf(plans, { ended: new Map(), dependencies: new Map() })).to.not.contain("k_untried");
-    expect(segmentOf(plans.slice(0, 1))).to.not.contain("k_untried");
+    expect(text).to.contain("\nk_go\nk_revert_unconfirmed\n");
+    expect(segmentOf(plans, { ended: new Map(), dependencies: new Map() })).to.not.contain("k_revert_unconfirmed");
+    expect(segmentOf(plans.slice(0, 1))).to.not.contain("k_revert_unconfirmed");
   });
 });

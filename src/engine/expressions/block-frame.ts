@@ -2,7 +2,7 @@ import { hasMember, isMapValue, entriesOf, memberOf } from "./members.ts";
 import { Unknown, UnknownValue } from "./unknown.ts";
 import type { Scope } from "./scope.ts";
 
-/** A found value. The wrapper tells a found null or undefined from a name that is not there. */
+/** The value of a name that is there, which may be null or undefined. */
 export interface FoundValue {
   readonly value: unknown;
 }
@@ -11,16 +11,16 @@ export interface FoundValue {
  * Resolves names: in each block, innermost first, its parameters and then the members of its `this`; last, the scope.
  * So `node` can be used inside `#each`, unless an item has a `node` of its own.
  */
-export class Frame {
+export class BlockFrame {
   readonly #scope: Scope;
-  readonly #parent: Frame | undefined;
+  readonly #parent: BlockFrame | undefined;
   readonly #context: FoundValue | undefined;
   readonly #names: ReadonlyMap<string, unknown>;
   readonly #data: Readonly<Record<string, unknown>>;
 
   private constructor(
     scope: Scope,
-    parent: Frame | undefined,
+    parent: BlockFrame | undefined,
     context: FoundValue | undefined,
     names: ReadonlyMap<string, unknown>,
     data: Readonly<Record<string, unknown>>,
@@ -32,24 +32,24 @@ export class Frame {
     this.#data = data;
   }
 
-  static top(scope: Scope): Frame {
-    return new Frame(scope, undefined, undefined, new Map(), {});
+  static top(scope: Scope): BlockFrame {
+    return new BlockFrame(scope, undefined, undefined, new Map(), {});
   }
 
-  /** The frame of a block whose `this` is `context`. */
+  /** The frame of a block in this one: `context` is its `this`, `data` has its `@` names, `names` and `values` its parameters. */
   inside(
     context: unknown,
     data: Readonly<Record<string, unknown>>,
     names: readonly string[] = [],
     values: readonly unknown[] = [],
-  ): Frame {
+  ): BlockFrame {
     const named = new Map(names.map((name, index) => [name, values[index]] as const));
-    return new Frame(this.#scope, this, { value: context }, named, data);
+    return new BlockFrame(this.#scope, this, { value: context }, named, data);
   }
 
   /** This frame with additional names. */
-  with(names: Readonly<Record<string, unknown>>): Frame {
-    return new Frame(
+  with(names: Readonly<Record<string, unknown>>): BlockFrame {
+    return new BlockFrame(
       this.#scope,
       this.#parent,
       this.#context,
@@ -64,14 +64,14 @@ export class Frame {
     return this.#context ?? { value: this.#scope };
   }
 
-  /** `@index`, `@key`, `@first`, `@last` of the nearest `#each`, or `@root`. */
+  /** The value of `@index`, `@key`, `@first` or `@last` in the nearest `#each`, or of `@root`; undefined for another name. */
   data(name: string): FoundValue | undefined {
     if (name === "root") return { value: this.#scope };
     if (Object.hasOwn(this.#data, name)) return { value: this.#data[name] };
     return this.#parent?.data(name);
   }
 
-  /** The value of a name; undefined if no block and not the scope has it. @throws UnknownValue */
+  /** The value of a name; undefined if neither a block nor the scope has it. @throws UnknownValue */
   lookup(name: string): FoundValue | undefined {
     const own = this.#own(name) ?? this.#parent?.lookup(name);
     if (own !== undefined || this.#parent !== undefined) return own;

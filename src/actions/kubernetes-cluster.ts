@@ -6,7 +6,7 @@ import { Text } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { orAborted } from "#engine/transport/deadline.ts";
 import { KubeApi } from "#kubernetes/api.ts";
-import { openCluster, type GivenKubeconfig } from "#kubernetes/kubeconfig.ts";
+import { openKubeCluster, type GivenKubeconfig } from "#kubernetes/kubeconfig.ts";
 
 /** The arguments that choose a cluster and the user to act as. */
 export const clusterArgs = {
@@ -22,12 +22,12 @@ export const clusterArgs = {
   context: z.string().min(1).optional().describe("A context in it; its current one unless given."),
 };
 
-/** The API of the cluster. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
+/** The API of the cluster that the arguments name, and the context's namespace. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
 export async function openApi(
   { kubeconfig, context }: { readonly kubeconfig: GivenKubeconfig; readonly context?: string | undefined },
   { project, trust, signal }: ActionContext,
 ): Promise<{ readonly api: KubeApi; readonly namespace: string }> {
-  const cluster = await openCluster({
+  const cluster = await openKubeCluster({
     kubeconfig,
     context,
     project,
@@ -39,14 +39,14 @@ export async function openApi(
   return { api: new KubeApi({ ...cluster, requestOptions }, signal), namespace: cluster.namespace };
 }
 
-export interface Ensured extends ActionResult {
-  /** A dry run cannot know how a wait would end. */
+export interface EnsureResult extends ActionResult {
+  /** Whether a dry run cannot know the result, since it cannot know how a wait would end. */
   readonly open: boolean;
 }
 
-/** `run` and `plan` of an action that does both by one function; a dry run is one of the server. */
+/** `run` and `plan` of an action that does both by one function; its dry run uses the API server's own. */
 export function runAndPlan<Given>(
-  ensure: (given: Given, context: ActionContext, dryRun: boolean) => Promise<Ensured>,
+  ensure: (given: Given, context: ActionContext, dryRun: boolean) => Promise<EnsureResult>,
 ): {
   run(given: Given, context: ActionContext): Promise<ActionResult>;
   plan(given: Given, context: ActionContext): Promise<ActionResult | "unknown">;

@@ -14,23 +14,26 @@ import { ifThere, isThere } from "#base/file.ts";
 import { foundedMark, unfoundedMark } from "#pki/cluster.ts";
 import { onceARun } from "./once-a-run.ts";
 
-/** Where an action finds the operator's contexts. */
-export function placeOf({ home }: Pick<ActionContext, "home">): ContextHome {
+/** The folder with the operator's contexts, as src/pki reads them. */
+export function contextHomeOf({ home }: Pick<ActionContext, "home">): ContextHome {
   return { home, codec: { parse: parsePlainYaml, print: printYaml } };
 }
 
 type Opening = Pick<ActionContext, "home" | "context"> & Partial<Pick<ActionContext, "nodes" | "targets">>;
 
 /**
- * The run's context, with its certificates; a controller that the run deploys is known by the roster's present address.
- * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE
+ * The run's context, with its certificates. A controller that the run deploys has the roster's present address, also if it moved.
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED
  */
 export async function openContext(context: Opening): Promise<Context> {
-  const found = await loadContext(placeOf(context), context.context);
+  const found = await loadContext(contextHomeOf(context), context.context);
   return { ...found, controllers: await followMoves(found, context) };
 }
 
-/** The context's endpoints; one that the roster no longer has becomes the present address of the run's controller certified for it. */
+/**
+ * The context's endpoints. An endpoint that the roster no longer has is replaced by the present address of the run's controller whose
+ * certificate names the former one.
+ */
 async function followMoves(
   { folder, controllers }: Context,
   { nodes = new Map<string, NodeEntry>(), targets = [] }: Opening,
@@ -52,7 +55,7 @@ async function followMoves(
   return [...new Set(present)];
 }
 
-/** Refuses to sign for the run's cluster by a clock that none of its controllers shares. @throws KcoreError CLOCK_DIFFERS */
+/** Refuses to sign for the run's cluster if controllers answer and this machine's clock differs from all of theirs. @throws KcoreError CLOCK_DIFFERS */
 export async function checkClock(context: ActionContext): Promise<void> {
   const { controllers: endpoints, ...own } = await openContext(context);
   // Once a run: if no controller answers, each check takes seconds.
@@ -81,7 +84,7 @@ export function isController({ roles }: Pick<NodeEntry, "roles">): boolean {
   return roles.includes("controller");
 }
 
-/** How an action calls the controllers of a context: as the context's operator, on behalf of the run. */
+/** The options to call the controllers of a context: as the context's operator, on behalf of the run. */
 export function askingOf(
   { ca, cert, key }: Context,
   { signal, runId }: Pick<ActionContext, "signal" | "runId">,
@@ -90,7 +93,7 @@ export function askingOf(
   return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
 }
 
-/** Whether each controller was unreachable or has an expired certificate, as after a year switched off: a deployment corrects both. */
+/** Whether an error says that each controller was unreachable or has an expired certificate, as after a year switched off: a deployment corrects both. */
 export function areAway(error: unknown): boolean {
   const isAway = ({ code, message }: Problem): boolean =>
     code === "API_UNREACHABLE" || (code === "API_UNTRUSTED" && message.includes("certificate has expired"));
@@ -112,7 +115,7 @@ export function joinControllersOf({ name, vars }: Pick<NodeEntry, "name" | "vars
   });
 }
 
-/** Whether an endpoint is the one of this node's own controller, also when it is written with the node's name. */
+/** Whether an endpoint belongs to the node's own controller, by the node's address or name. `own`: the controller's endpoint. */
 export function isOwnEndpoint(endpoint: string, { name, address }: NodeEntry, own: string): boolean {
   const { host, port } = parseEndpoint(endpoint);
   const names = [name, address].map((text) => text.toLowerCase());
