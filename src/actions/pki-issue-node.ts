@@ -11,7 +11,7 @@ import { changeControllers, contextFolder, findContext } from "#pki/contexts.ts"
 import { replaceFile, readText } from "#base/file.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { isHostName, issueLeaf, namesOf, type KeyProof } from "#pki/issue.ts";
+import { isHostName, issueLeaf, certificateNames, type KeyProof } from "#pki/issue.ts";
 import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
@@ -114,7 +114,7 @@ async function issue(
 ): Promise<string> {
   if (kind === "sub-ca") {
     const root = await openOnce("root", folder, context);
-    return issueSubCa({ controllerId: node.id, spki, proof, hosts: namesOf(hostsOf(args, node)) }, { root, now });
+    return issueSubCa({ controllerId: node.id, spki, proof, hosts: certificateNames(hostsOf(args, node)) }, { root, now });
   }
   const authority = await openOnce("authority", folder, context);
   return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
@@ -149,10 +149,10 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext) {
   const now = Date.now();
   const reasonOf = async (kind: Kind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
-      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: namesOf(hostsOf(args, node)) })
+      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: certificateNames(hostsOf(args, node)) })
       : (renewalReason(pem, {
           spki,
-          hosts: namesOf(hostsOf(args, node)),
+          hosts: certificateNames(hostsOf(args, node)),
           identity: { cluster, role: kind, id: node.id },
           rootPem,
           now,

@@ -31,7 +31,7 @@ export function isIdentityId(text: string): boolean {
   return idText.test(text);
 }
 
-/** The identity as the SAN URI of its certificate: `kcore://<cluster>/<role>/<id>`. */
+/** The identity as the SAN URI of its certificate: `kcore://<cluster>/<role>/<id>`. @throws KcoreError PKI_NAME_INVALID */
 export function formatIdentity({ cluster, role, id }: Identity): string {
   if (!isClusterName(cluster) || !isIdentityId(id)) {
     throw new KcoreError({
@@ -48,29 +48,29 @@ export function formatIdentity({ cluster, role, id }: Identity): string {
 }
 
 /**
- * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so that it
- * identifies no member. @throws KcoreError PKI_NAME_INVALID
+ * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so parseIdentity
+ * takes it for no member's. @throws KcoreError PKI_NAME_INVALID
  */
 export function formatSubCa(cluster: string, controllerId: string): string {
   return formatIdentity({ cluster, role: "controller", id: controllerId }).replace("/controller/", "/sub-ca/");
 }
 
-/** The identity that a URI names, or undefined when it is not exactly one of ours. */
+/** The identity in a URI of formatIdentity; undefined for any other text. */
 export function parseIdentity(uri: string): Identity | undefined {
   const [, cluster, role, id] = identityUri.exec(uri) ?? [];
   if (cluster === undefined || id === undefined || !isClusterName(cluster) || !isIdentityId(id)) return undefined;
   return { cluster, role: role as Role, id };
 }
 
-/** The subject's common name for a role on a host, as operators know it: `kcore-node-n1`. */
+/** The common name in a certificate's subject: `kcore-node-n1` for a node on the host n1, `kctl` for every operator. */
 export function commonNameOf(role: Role, host: string): string {
   return role === "operator" ? commonNames.operator : (commonNames[role] + host).slice(0, commonNameLimit);
 }
 
 /**
- * The identity of the holder of a certificate that TLS has already verified against our own CA.
- * Checks the rest that TLS does not: no CA certificate, one common name that fits the role, exactly one identity URI, and the
- * extended key usage present and fitting `use` (S-10).
+ * The identity in a certificate that TLS has already verified against our own CA.
+ * Checks what TLS does not: it is no CA's, has one common name that fits the role, exactly one identity URI, and the
+ * extended key usage for `use` (S-10).
  * @throws KcoreError PKI_IDENTITY
  */
 export function identityOf(certificate: X509Certificate, use: "server" | "client"): Identity {
@@ -96,7 +96,7 @@ export function identityOf(certificate: X509Certificate, use: "server" | "client
   return identity;
 }
 
-/** Node joins alternative names by “, ” and quotes those with odd characters; ours never need quotes, so any is refused. */
+/** Node joins alternative names by “, ” and quotes names with odd characters. kcore's names need no quotes, so quotes are refused. */
 function onlyIdentity(alternativeNames: string): Identity | undefined {
   if (alternativeNames.includes('"')) return undefined;
   const uris = alternativeNames.split(", ").filter((name) => name.startsWith("URI:"));

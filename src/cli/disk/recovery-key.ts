@@ -3,7 +3,7 @@ import { appendEntry } from "#audit/append-entry.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
-import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type Sealed } from "#pki/escrow.ts";
+import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type SealedKey } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { whoAmI } from "../process/who.ts";
@@ -60,7 +60,7 @@ function findEscrow(escrows: readonly Escrow[], wanted: string): Escrow {
   });
 }
 
-function pickKey(keys: readonly Sealed[], wanted: string, node: string): Sealed {
+function pickKey(keys: readonly SealedKey[], wanted: string, node: string): SealedKey {
   const [found, other] = keys.filter(({ uuid, disks }) => uuid === wanted.toLowerCase() || disks.includes(wanted));
   if (found && !other) return found;
   throw new KcoreError({

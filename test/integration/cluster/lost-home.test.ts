@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { wasFounded } from "#actions/cluster-place.ts";
 import { pkiCreateCluster } from "#actions/pki-create-cluster.ts";
 import { changeControllers } from "#pki/contexts.ts";
-import { keepSealed, makeEscrowKey } from "#pki/escrow.ts";
+import { keepSealedKeys, makeEscrowKey } from "#pki/escrow.ts";
 import { actionContext } from "#support/action-context.ts";
 import { codec, createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
@@ -57,7 +57,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     const phrase = ["--passphrase-file", site.passphraseFile];
     const folder = join(site.cluster.home, "lab");
     await makeEscrowKey(folder, passphrase);
-    await keepSealed(
+    await keepSealedKeys(
       folder,
       { node: "n1", id: "4b" },
       { keys: [{ uuid: randomUUID(), disks: [], sealed: "", at: 0 }] },
