@@ -50,8 +50,8 @@ export function isOfBastion(ca: X509Certificate, rootPem: string): boolean {
 }
 
 /**
- * The reason to refuse the issuer of an operator's or a controller's leaf; undefined: it is accepted. Accepted are the bastion's CAs (ADR 0517),
- * and for its own leaf a controller's sub-CA, within the names that the root wrote into that sub-CA (ADR 0516).
+ * The reason to refuse the issuer of an operator's or a controller's leaf; undefined: it is accepted. The bastion's CAs are accepted (ADR 0517).
+ * So is a controller's sub-CA for the controller's own leaf, within the names that the root wrote into that sub-CA (ADR 0516).
  */
 export function refusalOfIssuer(
   leaf: X509Certificate,

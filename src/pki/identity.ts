@@ -69,7 +69,7 @@ export function commonNameOf(role: Role, host: string): string {
 
 /**
  * The identity in a certificate that TLS has already verified against our own CA.
- * Checks what TLS does not: it is no CA's, has one common name that fits the role, exactly one identity URI, and the
+ * Checks beyond TLS: it is no CA's, has one common name that fits the role, exactly one identity URI, and the
  * extended key usage for `use` (S-10).
  * @throws KcoreError PKI_IDENTITY
  */
