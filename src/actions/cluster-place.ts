@@ -1,6 +1,6 @@
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
-import { endpointOf, type Asking } from "#api/ask.ts";
+import { controllerEndpoint, type ControllersOptions } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
@@ -47,7 +47,7 @@ async function followMoves(
     const moved = isKnown(text)
       ? undefined
       : certified.find(({ address, hosts }) => hosts.includes(host) && !hosts.includes(address));
-    return moved ? endpointOf(moved.address, port) : text;
+    return moved ? controllerEndpoint(moved.address, port) : text;
   });
   return [...new Set(present)];
 }
@@ -86,7 +86,7 @@ export function askingOf(
   { ca, cert, key }: Context,
   { signal, runId }: Pick<ActionContext, "signal" | "runId">,
   endpoints: readonly string[],
-): Asking {
+): ControllersOptions {
   return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
 }
 
@@ -103,7 +103,7 @@ export function joinControllersOf({ name, vars }: Pick<NodeEntry, "name" | "vars
   if (Array.isArray(given) && given.every((item) => typeof item === "string"))
     return given.map((text) => {
       const { host, port } = parseEndpoint(text);
-      return endpointOf(host, port);
+      return controllerEndpoint(host, port);
     });
   throw new KcoreError({
     code: "USAGE",
@@ -126,8 +126,8 @@ export function endpointsFor(
   cluster: Context,
   { nodes }: ActionContext,
 ): readonly string[] {
-  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address, port));
-  const own = isController(node) ? [endpointOf(node.address, port)] : [];
+  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => controllerEndpoint(address, port));
+  const own = isController(node) ? [controllerEndpoint(node.address, port)] : [];
   return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
 

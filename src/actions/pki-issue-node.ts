@@ -15,7 +15,7 @@ import { isHostName, issueLeaf, certificateNames, type KeyProof } from "#pki/iss
 import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import { areAway, askingOf, checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
@@ -247,7 +247,7 @@ async function fetchRevokedKeys(context: ActionContext): Promise<ReadonlySet<str
   const cluster = await openContext(context);
   if (cluster.controllers.length === 0) return undefined;
   try {
-    const { certificates } = await askFirst(askingOf(cluster, context, cluster.controllers), (client) =>
+    const { certificates } = await askOnce(askingOf(cluster, context, cluster.controllers), (client) =>
       client.call("listCertificates", {}),
     );
     return new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki));

@@ -3,7 +3,7 @@ import type { Controllers } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { Heartbeat, Registration, HeartbeatReply, Usage } from "#api/schemas.ts";
+import type { Heartbeat, Registration, HeartbeatReply, NodeUsage } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
@@ -17,7 +17,7 @@ import type { AgentStatus } from "./status-file.ts";
 export interface AgentMachine {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
   readonly gatherFacts: () => Promise<Facts>;
-  readonly readUsage: () => Promise<Usage>;
+  readonly readUsage: () => Promise<NodeUsage>;
   /** The address that the machine uses towards a controller. @throws KcoreError API_UNREACHABLE */
   readonly addressTowards: (controller: Endpoint) => Promise<string>;
   /** Keeps `status.json`. */

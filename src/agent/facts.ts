@@ -4,13 +4,12 @@ import { readdir, readFile, readlink, realpath, stat, statfs } from "node:fs/pro
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, networkInterfaces, totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import type { z } from "zod";
 import type { Endpoint } from "#api/endpoint.ts";
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { isThere } from "#base/file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { Network, Registration, Storage, Usage } from "#api/schemas.ts";
+import type { NetworkFacts, Registration, StorageFacts, NodeUsage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
 /** A machine's registration without the address, which depends on the controller. */
@@ -58,7 +57,7 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
  * The machine's load. Of the file systems of `/` and `folder`, the fuller one counts. `inbox`: the file of the updater's
  * next order.
  */
-export async function readUsage(folder: string, inbox: string): Promise<Usage> {
+export async function readUsage(folder: string, inbox: string): Promise<NodeUsage> {
   const [storeFree, orderUntaken, ...disks] = await Promise.all([
     readStoreFree(),
     readUntaken(inbox),
@@ -114,7 +113,7 @@ export async function addressTowards({ host, port }: Endpoint): Promise<string> 
   }
 }
 
-export type Nic = NonNullable<z.infer<typeof Network>["interfaces"]>[number];
+export type Nic = NonNullable<NetworkFacts["interfaces"]>[number];
 
 /** The network interfaces of this machine without loopback, by name; also those that have no address. */
 export async function readNics(root = "/", addressesOf = networkInterfaces): Promise<readonly Nic[]> {
@@ -165,7 +164,6 @@ async function readStoreFree(): Promise<number | undefined> {
   return found && found.bsize * found.bavail;
 }
 
-type StorageFacts = z.infer<typeof Storage>;
 export type Disk = NonNullable<StorageFacts["disks"]>[number];
 
 /** Block devices that are no disks (Documentation/admin-guide/devices.txt). */

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { askFirst, type Controllers } from "#api/ask.ts";
+import { askOnce, type Controllers } from "#api/ask.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
@@ -64,7 +64,7 @@ export function createRenewer({
           // leave it with a key that no controller accepts.
           const prove = async (fresh: Credentials): Promise<void> => {
             const there = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
-            await askFirst(there, (asked) => asked.call("getNode", {}, { id: nodeId }));
+            await askOnce(there, (asked) => asked.call("getNode", {}, { id: nodeId }));
           };
           return renewCertificate({ files, present, clock, client, prove });
         });

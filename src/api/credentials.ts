@@ -13,7 +13,7 @@ export interface CredentialFiles {
 export interface LoadedCredentials extends Credentials {
   readonly identity: Identity;
   readonly notAfter: Date;
-  /** Changes when any of the files does. */
+  /** Another text whenever one of the files has changed (credentialsVersion). */
   readonly version: string;
 }
 
@@ -22,7 +22,7 @@ export interface LoadedCredentials extends Credentials {
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
  */
 export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {
-  // The version first: a file that changes while we read is then read again next time.
+  // The version comes first, so that a file that changes during this reading is read again next time.
   const version = await credentialsVersion(files);
   const [ca, cert, key] = await Promise.all([
     readText(files.caFile),

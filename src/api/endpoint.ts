@@ -9,7 +9,7 @@ export interface Endpoint {
 
 export const controllerPort = 9090;
 
-/** Reads `host`, `host:port`, `[v6]:port` or a bare IPv6 address; without a port: 9090. @throws KcoreError USAGE */
+/** Reads `host`, `host:port`, `[v6]:port` or a bare IPv6 address; a missing port is `defaultPort`. @throws KcoreError USAGE */
 export function parseEndpoint(text: string, defaultPort = controllerPort): Endpoint {
   const bare = isIP(text) === 6 ? { host: text, port: undefined } : undefined;
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? [];

@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { readDaemonConfig, TlsFiles } from "#api/daemon-config.ts";
+import { KeyFingerprint } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-
-const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 
 /**
  * The founder's first writes, as deploy_node puts them into its configuration. They are used once, only by a state that

@@ -1,5 +1,5 @@
 import type { AnswerOf } from "#api/methods.ts";
-import type { ReplicationStatus as StatusAnswer } from "#api/controller-schemas.ts";
+import type { ReplicationView } from "#api/controller-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
@@ -85,7 +85,7 @@ export function watchHealth({
         requireManualApproval: controllers.isManual(),
       };
     },
-    replication(): StatusAnswer {
+    replication(): ReplicationView {
       const status = records.replica.status();
       const peers = controllers.peers();
       const block = blockOf(status);

@@ -1,6 +1,6 @@
 import { hostname as systemName, machine } from "node:os";
 import { dirname, join } from "node:path";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
 import { loadCredentials, type CredentialFiles } from "#api/credentials.ts";
 import { readText } from "#base/file.ts";
@@ -54,7 +54,7 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
     const endpoints = [...new Set([...(controller === undefined ? [] : [controller]), ...controllers])];
     const either = AbortSignal.any([signal, stop]);
     const asking = { endpoints, credentials: await loadCredentials(tls, "node"), clock: Date.now, isPatient: false };
-    await askFirst({ ...asking, signal: either }, (client) => fetchBundle(client, bundle, file, { signal: either }));
+    await askOnce({ ...asking, signal: either }, (client) => fetchBundle(client, bundle, file, { signal: either }));
   };
   const ports = nodePorts(signal, download);
   try {

@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { parseHostKey } from "#engine/transport/host-key.ts";
@@ -68,7 +68,7 @@ describe("a cluster of several controllers on real nodes", function () {
     JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];
   const ask = async <Result>(node: LabNode, work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
-    return askFirst(
+    return askOnce(
       { endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 },
       work,
     );

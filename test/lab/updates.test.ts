@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { RunEvent } from "#engine/events/event.ts";
@@ -61,7 +61,7 @@ describe("updates of a cluster on real nodes", function () {
   const ask = async <Result>(work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
     const endpoints = controllers.map((name) => `${node(name).address}:9090`);
-    return askFirst({ endpoints, credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
+    return askOnce({ endpoints, credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
   };
   const get = (name: string): Promise<UpdateView> => ask((client) => client.call("getUpdate", {}, { id: name }));
   const until = async (name: string, holds: (update: UpdateView) => boolean, limit = 300_000): Promise<UpdateView> => {
