@@ -1,25 +1,25 @@
 import { poll } from "#base/wait.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Ended, Ports } from "./ports.ts";
+import type { ProgramEnd, Ports } from "./ports.ts";
 
 /** One unit for all work: two programs that change the system at once would disturb each other. */
 const workUnit = "kcore-update-work.service";
 const quickMs = 30_000;
-/** Ms that systemd itself needs to begin and to end a unit. */
+/** Milliseconds that systemd itself may need to start and end a unit. */
 const spareMs = 15_000;
-/** A program that does not end by SIGTERM is killed after so long. */
+/** Seconds from SIGTERM to SIGKILL. */
 const stopSeconds = 10;
 
 /**
- * Runs a program as a unit of its own, without the confinement of the updater's unit. The program may end or restart the updater, and the next
- * updater waits for it. When its time is over systemd ends it with all that it started.
+ * Runs a program as a unit of its own, without the confinement of the updater's unit. It may end or restart the updater; the next updater
+ * then waits for it. When `left()` milliseconds are over, systemd ends the program with all processes that it started.
  */
 export async function runOutside(
   ports: Ports,
   words: readonly string[],
   left: () => number,
   unit = workUnit,
-): Promise<Ended> {
+): Promise<ProgramEnd> {
   await waitForOther(ports, left, unit);
   const limitMs = left();
   const start = ports.uptime();
@@ -46,7 +46,7 @@ export async function runOutside(
   return { stdout: ended.stdout, stderr: ended.stderr };
 }
 
-/** Waits for the program of an earlier updater. */
+/** Waits for the program of an earlier updater. @throws UpdateFailure when the time is over */
 async function waitForOther(ports: Ports, left: () => number, unit: string): Promise<void> {
   const hasEnded = async (): Promise<boolean> => {
     const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);

@@ -1,5 +1,5 @@
 import type { UpdateSpec, Statement } from "#rollout/spec.ts";
-import type { Ended } from "#updater/ports.ts";
+import type { ProgramEnd } from "#updater/ports.ts";
 import { statementOf, UpdateWorld } from "#support/update-world.ts";
 
 export const systemProfile = "/nix/var/nix/profiles/system";
@@ -130,8 +130,8 @@ export class NixosWorld extends UpdateWorld {
     }
   }
 
-  protected override runOther(words: readonly string[]): Ended | undefined {
-    const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
+  protected override runOther(words: readonly string[]): ProgramEnd | undefined {
+    const done = (stdout = ""): ProgramEnd => ({ code: 0, stdout, stderr: "" });
     const [program = "", ...rest] = words.slice(words.indexOf("--") + 1);
     if (words[0] !== "systemd-run" || program === "sh") return undefined;
     const failure = [...this.failures].find(([start]) => [program, ...rest].join(" ").startsWith(start))?.[1];
@@ -155,7 +155,7 @@ export class NixosWorld extends UpdateWorld {
     }
   }
 
-  #build(words: readonly string[]): Ended {
+  #build(words: readonly string[]): ProgramEnd {
     const [, flake = "", name = ""] =
       /^(.*)#nixosConfigurations\."([^"]+)"\./.exec(words.join(" ").split(" build ")[1] ?? "") ?? [];
     const rev = /[?&]rev=([0-9a-f]{40})/.exec(flake)?.[1];
@@ -165,7 +165,7 @@ export class NixosWorld extends UpdateWorld {
     return { code: 0, stdout: "", stderr: "" };
   }
 
-  #switch(program: string, action: string): Ended {
+  #switch(program: string, action: string): ProgramEnd {
     const path = program.replace("/bin/switch-to-configuration", "");
     const system = this.systems.get(path);
     if (!system) throw new Error(`${path} is no system`);

@@ -3,26 +3,26 @@ import { watch } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { targetIdOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
-import { names } from "#updater/files.ts";
+import { updateFiles } from "#updater/files.ts";
 import { nodePorts } from "#updater/node-ports.ts";
-import type { Ports, Self } from "#updater/ports.ts";
+import type { Ports, NodeNames } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Missing, Prepared, Present, Step, UpdateStrategy } from "#updater/strategy.ts";
+import type { MissingCondition, Preparation, NodeVersion, UpdateStep, UpdateStrategy } from "#updater/strategy.ts";
 
 /** A node with the product's updater. Only the strategy is simulated; programs are refused. */
 export interface UpdaterNode {
   /** The folder of updates, which exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
-  readonly self: Self;
+  readonly self: NodeNames;
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
-  readonly present: () => Present;
+  readonly present: () => NodeVersion;
   /** Brings the node to another target. */
-  readonly move: (to: Present) => Promise<void>;
+  readonly move: (to: NodeVersion) => Promise<void>;
   /** Called before each step. @throws UpdateFailure */
-  readonly carryOut: (step: Step, statement: Statement) => Promise<Partial<Prepared> | void>;
+  readonly carryOut: (step: UpdateStep, statement: Statement) => Promise<Partial<Preparation> | void>;
   /** The contents that are missing on the node, if any. */
-  readonly missing?: () => Missing | undefined;
+  readonly missing?: () => MissingCondition | undefined;
 }
 
 const silent = { info: () => undefined, warn: () => undefined };
@@ -38,7 +38,7 @@ export async function superviseUpdater(node: UpdaterNode): Promise<void> {
     run: (words) => Promise.reject(new Error(`the node was not taught: ${words.join(" ")}`)),
   };
   const runIfNeeded = async (): Promise<void> => {
-    while ([names.inbox, names.taken].some((name) => existsSync(join(folder, name)))) {
+    while ([updateFiles.inbox, updateFiles.taken].some((name) => existsSync(join(folder, name)))) {
       await new Updater({
         folder,
         ports,

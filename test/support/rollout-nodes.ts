@@ -9,7 +9,7 @@ import type { Failure } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import { updatesFolder } from "#updater/files.ts";
 import { readStatement } from "#updater/run.ts";
-import type { Present, Step } from "#updater/strategy.ts";
+import type { NodeVersion, UpdateStep } from "#updater/strategy.ts";
 import { writeCredentials, type TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt, registrationOf, type TestController } from "./controllers.ts";
 import { hangLimit } from "./limit.ts";
@@ -27,7 +27,7 @@ export interface RolloutNodeOptions {
   /** Whether its registration says that it can be updated; true by default. */
   readonly canUpdate?: boolean;
   /** Called at each step; a promise holds the node back until it resolves. Every step succeeds by default. */
-  readonly carryOut?: (step: Step) => Answer | Promise<Answer>;
+  readonly carryOut?: (step: UpdateStep) => Answer | Promise<Answer>;
 }
 
 /** Between two heartbeats, ms. */
@@ -66,7 +66,7 @@ async function startNode(
   // Longer than a controller's long poll for a node's next order.
   const asking = { endpoints, credentials, signal, clock: Date.now, timeoutMs: hangLimit };
   const [beats, orders] = [openControllers(asking), openControllers(asking)];
-  let present: Present = { id: `/nix/store/${"0".repeat(32)}-kcore-0.3.0`, version: "0.3.0", generation: 1 };
+  let present: NodeVersion = { id: `/nix/store/${"0".repeat(32)}-kcore-0.3.0`, version: "0.3.0", generation: 1 };
   // Like an agent after a restart.
   const register = async (): Promise<void> => {
     const runtime = { id: present.id, generation: present.generation ?? 1, arch: "x86_64", canUpdate };
@@ -77,7 +77,7 @@ async function startNode(
   const beat = async (): Promise<void> => {
     while (!signal.aborted) {
       const { concerned = false } = await beats.ask((client) => client.call("heartbeat", { nodeId: id }, { signal }));
-      if (concerned) updates.concern();
+      if (concerned) updates.start();
       await sleep(beatMs, undefined, { signal });
     }
   };

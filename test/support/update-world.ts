@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { Updater } from "#updater/updater.ts";
 import { nixosStrategy } from "#updater/nixos-strategy.ts";
 import { presentSystem } from "#updater/nixos-systems.ts";
-import { names } from "#updater/files.ts";
+import { updateFiles } from "#updater/files.ts";
 import { Journal } from "#updater/journal.ts";
-import type { Ended, Ports, Room } from "#updater/ports.ts";
+import type { ProgramEnd, Ports, FreeSpace } from "#updater/ports.ts";
 import { presentRuntime, runtimeStrategy } from "#updater/runtime-strategy.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { ownershipOf } from "#support/ownership.ts";
@@ -74,7 +74,7 @@ export class UpdateWorld {
   readonly gates = new Map<string, boolean>();
   readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
   /** Results in place of success, by the beginning of a command line. */
-  readonly failures = new Map<string, Ended>();
+  readonly failures = new Map<string, ProgramEnd>();
   readonly commands: string[] = [];
   /** Every report of the updater. */
   readonly said: Report[] = [];
@@ -84,7 +84,7 @@ export class UpdateWorld {
   /** Units of its own that the updater's end left running. */
   readonly outside = new Set<string>();
   free = 1e12;
-  roomAt = (_path: string): Room => ({ free: this.free, dev: 1 });
+  roomAt = (_path: string): FreeSpace => ({ free: this.free, dev: 1 });
   /** A controller's answer to a request for a bundle. */
   onDownload: Ports["download"] = ({ version }) => Promise.resolve(this.fetch(version));
   /** Files for which the disk has no room. */
@@ -137,7 +137,7 @@ export class UpdateWorld {
       },
       ...(this.contact && { contact: this.contact }),
     };
-    this.files.set(join(folder, names.inbox), JSON.stringify(order));
+    this.files.set(join(folder, updateFiles.inbox), JSON.stringify(order));
   }
 
   /** Time goes by. */
@@ -197,15 +197,15 @@ export class UpdateWorld {
 
   /** Whether systemd would start the updater. */
   get isWaiting(): boolean {
-    return [names.inbox, names.taken].some((name) => this.files.has(join(folder, name)));
+    return [updateFiles.inbox, updateFiles.taken].some((name) => this.files.has(join(folder, name)));
   }
 
   report(): Report | undefined {
-    return this.files.has(join(folder, names.journal)) ? this.journal().report : undefined;
+    return this.files.has(join(folder, updateFiles.journal)) ? this.journal().report : undefined;
   }
 
   journal(): Journal {
-    return Journal.parse(JSON.parse(this.files.get(join(folder, names.journal)) ?? "{}"));
+    return Journal.parse(JSON.parse(this.files.get(join(folder, updateFiles.journal)) ?? "{}"));
   }
 
   generations(name: string): readonly number[] {
@@ -228,7 +228,7 @@ export class UpdateWorld {
   }
 
   /** The result of a program of another kind of node; undefined if it is none of its programs. */
-  protected runOther(_words: readonly string[]): Ended | undefined {
+  protected runOther(_words: readonly string[]): ProgramEnd | undefined {
     return undefined;
   }
 
@@ -376,12 +376,12 @@ export class UpdateWorld {
     };
   }
 
-  #run(given: readonly string[]): Ended {
+  #run(given: readonly string[]): ProgramEnd {
     const words = given[0] === "systemd-run" ? expandedBySystemd(given) : given;
     const other = this.runOther(words);
     if (other) return other;
-    const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
-    const failed = (stderr: string): Ended => ({ code: 1, stdout: "", stderr });
+    const done = (stdout = ""): ProgramEnd => ({ code: 0, stdout, stderr: "" });
+    const failed = (stderr: string): ProgramEnd => ({ code: 1, stdout: "", stderr });
     const [program = "", verb = "", ...rest] = words;
     const last = words.at(-1) ?? "";
     switch (program) {

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Failure } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
-import { names } from "#updater/files.ts";
+import { updateFiles } from "#updater/files.ts";
 import type { Journal } from "#updater/journal.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
@@ -51,7 +51,7 @@ await superviseUpdater({
   carryOut: () => sleep(100),
   missing: () => {
     const { hold } = behaviour();
-    if (hold && read<Journal>(names.journal).doing?.isConfirmed === true)
+    if (hold && read<Journal>(updateFiles.journal).doing?.isConfirmed === true)
       throw new UpdateFailure(hold.kind, hold.message);
     return undefined;
   },

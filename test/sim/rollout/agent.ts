@@ -17,7 +17,7 @@ const credentials = {
   present: () => ({ notAfter: neverExpires }) as LoadedCredentials,
   reloadIfChanged: () => Promise.resolve(false),
 };
-const revocations = { version: () => "", isRevoked: () => false, take: () => Promise.resolve(false) };
+const revocations = { version: () => "", isRevoked: () => false, add: () => Promise.resolve(false) };
 const renewer = { renewIfDue: () => Promise.resolve(false), problem: () => undefined };
 
 /** The product's agent of a node, with simulated time, disk and network. It dies with its machine, and keeps no memory. */
@@ -69,7 +69,7 @@ export class SimAgent {
       onArrived: (answer: Answer, isAwaited: boolean) => this.#arrived(answer, isAwaited),
     } as const;
     const patient = askControllers(this.#world, { ...common, timeoutMs: 15_000 });
-    const { concern: onConcerned } = this.#deliver(patient, signal);
+    const { start: onConcerned } = this.#deliver(patient, signal);
     const agent = new Agent({
       config,
       controllers: askControllers(this.#world, { ...common, timeoutMs: 5_000 }),
@@ -111,11 +111,11 @@ export class SimAgent {
       nodeId: machine.id,
       readAccepted: () => Promise.resolve(machine.journal),
       watch: (either) => this.#watch(either),
-      exchange: (said, either) => {
-        if (!machine.isAtWork) this.#world.checks.asked(machine, said.known);
-        return controllers.ask((client) => client.call("exchangeUpdate", said, { signal: either }));
+      exchange: (message, either) => {
+        if (!machine.isAtWork) this.#world.checks.asked(machine, message.known);
+        return controllers.ask((client) => client.call("exchangeUpdate", message, { signal: either }));
       },
-      give: async (order) => {
+      writeOrder: async (order) => {
         await scheduler.sleep(random.between(1, 100), signal);
         if (!this.#world.isHealed && random.chance(swarm.drop / 5)) throw new Error("no room");
         await machine.give(order);

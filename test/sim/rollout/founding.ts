@@ -1,4 +1,4 @@
-import type { Facts } from "#agent/facts.ts";
+import type { MachineFacts } from "#agent/facts.ts";
 import { keyRules, keys, type Registered } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
@@ -16,7 +16,7 @@ export interface Member {
 export function factsOf({ id, dc }: Member, present: string) {
   const machine = { hostname: id, dc, roles: [], labels: {}, cpu: 1, memory: 1 };
   const runtime = { id: present, canUpdate: true };
-  return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies Facts;
+  return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies MachineFacts;
 }
 
 /** The journal of a controller at the beginning: the members, and the approved nodes. */

@@ -3,9 +3,9 @@ import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
 import { NodeFiles } from "#support/node-files.ts";
-import { names, updatesFolder, writeOrder } from "#updater/files.ts";
-import { isBusy, type Journal } from "#updater/journal.ts";
-import type { Ended, Ports } from "#updater/ports.ts";
+import { updateFiles, updatesFolder, writeOrder } from "#updater/files.ts";
+import { isBoundToRollout, type Journal } from "#updater/journal.ts";
+import type { ProgramEnd, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import { NodeSystem, simulatedStrategy, type StrategyHost } from "./node-system.ts";
 import type { Member } from "./founding.ts";
@@ -21,7 +21,7 @@ interface Cut {
 }
 
 const folder = updatesFolder("/var/lib/kcore");
-const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
+const path = (name: keyof typeof updateFiles): string => `${folder}/${updateFiles[name]}`;
 const [inbox, taken, journalFile] = [path("inbox"), path("taken"), path("journal")];
 const silent = (): void => undefined;
 
@@ -76,7 +76,7 @@ export class Machine {
   }
 
   get isBusy(): boolean {
-    return this.journal !== undefined && isBusy(this.journal);
+    return this.journal !== undefined && isBoundToRollout(this.journal);
   }
 
   /** The updater runs, or systemd is about to start it. */
@@ -231,7 +231,7 @@ export class Machine {
         const [word = "", name = ""] = what.split(" ");
         await this.#step(process, word === "replace" || (word !== "read" && files.has(name)));
       }),
-      run: async (words): Promise<Ended> => {
+      run: async (words): Promise<ProgramEnd> => {
         await this.#step(process, true);
         if (words.join(" ") === "systemctl reboot") timers.after(random.between(500, 2_000), () => this.#goDown());
         else if (words[1] !== "stop") refuse();

@@ -1,8 +1,8 @@
 import type { OrderStep, Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
-import type { Doing, Journal } from "#updater/journal.ts";
-import type { Step } from "#updater/strategy.ts";
+import type { StepUnderWay, Journal } from "#updater/journal.ts";
+import type { UpdateStep } from "#updater/strategy.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -65,7 +65,7 @@ export class NodeChecks {
   }
 
   /** (m) Each step is in the journal, and systemd can continue it, before its first effect. */
-  works(machine: Machine, step: Step, { name, signedAt }: Statement): void {
+  works(machine: Machine, step: UpdateStep, { name, signedAt }: Statement): void {
     if (step === "roll_back") this.#of(machine).hasGoneBack = true;
     const { doing } = machine.journal ?? {};
     const isWritten = doing?.statement.name === name && doing.statement.signedAt === signedAt;
@@ -93,7 +93,7 @@ export class NodeChecks {
     if (!before?.doing && after.doing) seen.work = { since: this.#world.scheduler.now, ran: machine.present };
   }
 
-  #ended(machine: Machine, { step, statement }: Doing, report: Report): void {
+  #ended(machine: Machine, { step, statement }: StepUnderWay, report: Report): void {
     const { id, present, system } = machine;
     const { name, bundle } = statement;
     const target = bundle?.storePath ?? "";
@@ -149,7 +149,7 @@ export class NodeChecks {
 
   #answered(
     machine: Machine,
-    { step, statement }: { readonly step: Step; readonly statement: Statement },
+    { step, statement }: { readonly step: UpdateStep; readonly statement: Statement },
     { report, last }: { readonly report: Report; readonly last: Report | undefined },
   ): void {
     if (step === "roll_back" && report.state === "failed") this.#notTaken(machine, statement);

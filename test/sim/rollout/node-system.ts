@@ -1,6 +1,6 @@
 import type { Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "#updater/failure.ts";
-import type { BootState, Present, UpdateStrategy } from "#updater/strategy.ts";
+import type { BootState, NodeVersion, UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
 
 /** A node's disk besides the updater's files, and its running programs. All but `running` and the daemons outlives a power cut. */
@@ -45,7 +45,7 @@ export class NodeSystem {
   }
 }
 
-function described(id: string, generation?: number): Present {
+function described(id: string, generation?: number): NodeVersion {
   return { id, version: versionOf(id), ...(generation === undefined ? {} : { generation }) };
 }
 
