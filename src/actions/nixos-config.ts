@@ -10,7 +10,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { DiskId, filesystemUuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { commitFiles, isClean, writeGenerated, type Generated } from "#system/nixos/write-generated.ts";
+import { commitFiles, isClean, writeGenerated, type GeneratedFile } from "#system/nixos/write-generated.ts";
 import { configurationText, diskoText, flakeText, kcoreText } from "#system/nixos/configuration.ts";
 import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
 
@@ -169,7 +169,7 @@ function others({ node, nodes }: ActionContext): readonly string[] {
 }
 
 /** All files of the flake, also an operator's own, as they are or will be, except those below `without`. */
-async function filesOf(folder: string, generated: readonly Generated[], without: readonly string[]) {
+async function filesOf(folder: string, generated: readonly GeneratedFile[], without: readonly string[]) {
   const texts = new Map<string, Uint8Array>();
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries.filter((found) => found.isFile())) {

@@ -1,6 +1,6 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { replaceFile, versionOf } from "#base/file.ts";
+import { replaceFile, fileVersion } from "#base/file.ts";
 
 /** The agent's part of `status.json`. Times are ISO 8601 in UTC. */
 export interface AgentStatus {
@@ -38,7 +38,7 @@ export async function writeAgentStatus(file: string, agent: AgentStatus): Promis
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   await replaceFile(join(dirname(file), ownFile), `${JSON.stringify(agent)}\n`);
   for (let attempt = 1; ; attempt++) {
-    const before = await versionOf(file);
+    const before = await fileVersion(file);
     const content = `${JSON.stringify({ ...(await readStatusFile(file)), agent }, undefined, 2)}\n`;
     try {
       await replaceFile(file, content, { before: async () => refuseIfChanged(file, before, attempt) });
@@ -52,7 +52,7 @@ export async function writeAgentStatus(file: string, agent: AgentStatus): Promis
 class WrittenMeanwhile extends Error {}
 
 async function refuseIfChanged(file: string, before: string, attempt: number): Promise<void> {
-  if (attempt < 5 && (await versionOf(file)) !== before) throw new WrittenMeanwhile("another process wrote meanwhile");
+  if (attempt < 5 && (await fileVersion(file)) !== before) throw new WrittenMeanwhile("another process wrote meanwhile");
 }
 
 /** The present contents of `status.json`: the agent's part and those of runs; empty when it cannot be read. */

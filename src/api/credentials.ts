@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
 import { identityOf, type Identity, type Role } from "#pki/identity.ts";
-import { readText, versionOf } from "#base/file.ts";
+import { readText, fileVersion } from "#base/file.ts";
 import type { Credentials } from "./client.ts";
 
 export interface CredentialFiles {
@@ -49,7 +49,7 @@ export async function loadCredentials(files: CredentialFiles, role: Role): Promi
 
 /** A text that changes when one of the files is replaced or written; a missing file counts as `missing`. */
 export async function credentialsVersion({ caFile, certFile, keyFile }: CredentialFiles): Promise<string> {
-  return (await Promise.all([caFile, certFile, keyFile].map(versionOf))).join(" ");
+  return (await Promise.all([caFile, certFile, keyFile].map(fileVersion))).join(" ");
 }
 
 function parse(pem: string, file: string): X509Certificate {

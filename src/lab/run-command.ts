@@ -1,9 +1,9 @@
-import { run as runProgram, type Ended } from "#base/process.ts";
+import { run as runProgram, type ProcessEnd } from "#base/process.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /** How a command on this machine ended. */
-export type Finished = Pick<Ended, "code" | "stdout" | "stderr">;
+export type Finished = Pick<ProcessEnd, "code" | "stdout" | "stderr">;
 
 export interface RunOptions {
   readonly input?: string;

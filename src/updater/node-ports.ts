@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink, rename, rm, stat, statfs, symlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makeFolder, syncFolder } from "#base/folder.ts";
-import { replaceFile, sha256Of } from "#base/file.ts";
+import { replaceFile, hashFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { wait } from "#base/wait.ts";
 import type { Ports } from "./ports.ts";
@@ -42,7 +42,7 @@ export function nodePorts(signal: AbortSignal, download: Ports["download"]): Por
     },
     list: async (folder) => (await readdir(folder).catch(undefinedIfMissing)) ?? [],
     sizeOf: async (path) => (await stat(path).catch(undefinedIfMissing))?.size,
-    sha256Of,
+    sha256Of: hashFile,
     async room(path) {
       const [{ bavail, bsize }, { dev }] = await Promise.all([statfs(path), stat(path)]);
       return { free: bavail * bsize, dev };

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { parseEntry, Verifier, type Damage, type Entry, type Head, type TrailCheck } from "#audit/chain.ts";
+import { parseEntry, Verifier, type TrailDamage, type Entry, type Head, type TrailCheck } from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -22,7 +22,7 @@ export interface VerifyFlags extends TrailFlags {
 interface TrailFinding extends Partial<TrailCheck> {
   readonly trail: string;
   readonly state: "whole" | "damaged" | "unreadable" | "empty";
-  readonly damage: readonly Damage[];
+  readonly damage: readonly TrailDamage[];
   readonly error?: string;
 }
 
@@ -68,7 +68,7 @@ async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailF
 /** An entry of a run's beginning or end, with its file and line. */
 interface Placed<RunEntry> {
   readonly entry: RunEntry;
-  readonly at: Omit<Damage, "what">;
+  readonly at: Omit<TrailDamage, "what">;
 }
 
 /** The entries of a trail about the project's runs, compared with their records. */
@@ -84,7 +84,7 @@ class RunRecords {
     this.#project = project;
   }
 
-  add(entry: Entry, { file, line }: Omit<Damage, "what">): void {
+  add(entry: Entry, { file, line }: Omit<TrailDamage, "what">): void {
     if (this.#project === undefined) return;
     const told = entry as Entry & RunsEntry;
     if (told.type === "runs.pruned") for (const run of told.runs) this.#pruned.add(run);
@@ -93,8 +93,8 @@ class RunRecords {
     if (told.type === "run.started" || told.type === "run.finished") this.#last.set(told.run, entry);
   }
 
-  async damage({ lines }: KnownTrail): Promise<readonly Damage[]> {
-    const found: Damage[] = [];
+  async damage({ lines }: KnownTrail): Promise<readonly TrailDamage[]> {
+    const found: TrailDamage[] = [];
     const compare = async <E extends { readonly run: string }>(
       all: Iterable<Placed<E>>,
       judge: (entry: E) => Promise<string | undefined>,
@@ -146,9 +146,9 @@ function draw(findings: readonly TrailFinding[]): string {
     entries === 0 ? "-" : `${first} to ${head?.n}`,
     head && entries > 0 ? `${head.n}:${head.hash}` : "-",
   ]);
-  const told = findings.flatMap(({ trail, damage, error, unmet = [] }) => [
+  const told = findings.flatMap(({ trail, damage, error, droppedHeads = [] }) => [
     ...(error === undefined ? [] : [`${trail}: ${error}`]),
-    ...unmet.map((n) => `${trail}: entry ${n} was noted, and was dropped since to make room for newer ones`),
+    ...droppedHeads.map((n) => `${trail}: entry ${n} was noted, and was dropped since to make room for newer ones`),
     ...damage.map(({ file, line, what }) => `${trail}: ${file}:${line}  ${what}`),
   ]);
   const sick = findings.filter(({ state }) => state === "damaged" || state === "unreadable").length;

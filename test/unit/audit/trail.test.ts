@@ -16,7 +16,7 @@ import fc from "#support/properties.ts";
 import { appendEntry } from "#audit/append-entry.ts";
 import {
   beginning,
-  hashOf,
+  lineHash,
   linkEntry,
   parseEntry,
   Verifier,
@@ -163,7 +163,7 @@ describe("an audit trail (S-27)", () => {
     await trail.close();
     const { first } = await verdict([], 1_000);
     const before = heads.find(({ n }) => n === first - 1) as Head;
-    expect(await verdict([before, heads[0] as Head], 1_000)).to.deep.include({ damage: [], unmet: [1] });
+    expect(await verdict([before, heads[0] as Head], 1_000)).to.deep.include({ damage: [], droppedHeads: [1] });
     const forged = { n: before.n, hash: "f".repeat(64) };
     expect((await verdict([forged], 1_000)).damage[0]?.what).to.contain("is not the one that was noted");
     // A trail with a longer retention, or without one, does not begin there.
@@ -173,7 +173,7 @@ describe("an audit trail (S-27)", () => {
 
   it("is not whole when its beginning was replaced by an entry that tells of dropped ones (S1)", () => {
     const lines = chainOf(5);
-    const noted = { n: 5, hash: hashOf(lines[4] ?? "") };
+    const noted = { n: 5, hash: lineHash(lines[4] ?? "") };
     let head: Head = { n: 5, hash: "a".repeat(64) };
     const forged = [{ what: "invented" }, { type: "audit.dropped", before: 6, hash: head.hash }].map((fields) => {
       const linked = linkEntry(head, 2_000, fields);
