@@ -2,7 +2,7 @@ import { cpSync } from "node:fs";
 import { expect } from "chai";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
-import { exampleFolder, moved } from "#support/examples.ts";
+import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 describe("examples/web", function () {
@@ -33,7 +33,7 @@ describe("examples/web", function () {
     await site();
     for (const node of nodes)
       expect(await on(node, "curl -fsS http://127.0.0.1/ || wget -qO- http://127.0.0.1/")).to.contain(node.name);
-    expect(moved(await (await site(), bastion.events()))).to.deep.equal([]);
+    expect(stepsNotInOrder(await (await site(), bastion.events()))).to.deep.equal([]);
   });
 
   it("names nine kinds of drift exactly, and mends them", async () => {
@@ -55,6 +55,6 @@ describe("examples/web", function () {
     expect(stepsThat("would-change", plan, node.name)).to.have.members(Object.keys(drifts));
     await site();
     await site();
-    expect(moved(await bastion.events())).to.deep.equal([]);
+    expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 });

@@ -17,7 +17,7 @@ export interface SiteOptions extends NonNullable<Parameters<typeof startControll
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** Controllers in this process, or in their own, and an operator's project whose commands reach them. */
+/** Controllers, in this process or in processes of their own, and an operator's project whose commands reach them. */
 export class ClusterSite {
   readonly cluster: TestCluster;
   readonly controllers: readonly TestController[];
@@ -40,11 +40,11 @@ export class ClusterSite {
   }
 
   protected async addToContext(): Promise<void> {
-    const place = { home: this.cluster.home, codec };
-    for (const { endpoint } of this.controllers) await addController(place, "lab", endpoint);
+    const contextHome = { home: this.cluster.home, codec };
+    for (const { endpoint } of this.controllers) await addController(contextHome, "lab", endpoint);
   }
 
-  /** The CA's passphrase, in the project. */
+  /** The file with the CA's passphrase, in the project. */
   get passphraseFile(): string {
     return join(this.project.project, "passphrase");
   }
@@ -55,21 +55,21 @@ export class ClusterSite {
     return found;
   }
 
-  /** A node of that name with a recorded certificate and a registration. */
+  /** Records a node's certificate and registers the node; returns its id and client. */
   async register(
     hostname: string,
-    told: Partial<Registration> = {},
+    changes: Partial<Registration> = {},
     through = this.at(0),
   ): Promise<{ readonly id: string; readonly client: ApiClient }> {
     const id = randomUUID();
     const credentials = nodeCredentials(this.cluster, id);
     await recordAt(through, credentials);
     const client = through.clientOf(credentials);
-    await client.call("registerNode", registrationOf(id, { hostname, ...told }));
+    await client.call("registerNode", registrationOf(id, { hostname, ...changes }));
     return { id, client };
   }
 
-  /** `kcore WORDS…`, by the operator in the project. */
+  /** Starts `kcore WORDS…` as the operator in the project. */
   start(...words: readonly string[]): ReturnType<TestProject["start"]> {
     return this.project.start(words, { KCORE_HOME: this.cluster.home });
   }
@@ -79,10 +79,10 @@ export class ClusterSite {
     return this.project.call(words, { KCORE_HOME: this.cluster.home });
   }
 
-  /** The operator's shell in the project. */
+  /** Opens the operator's shell in the project. */
   openShell(columns: number, rows: number, more: Readonly<Record<string, string>> = {}): Promise<ShellTerminal> {
-    const place = { cwd: this.project.project, columns, rows };
-    return openShell(place, { ...kcoreEnvironment, KCORE_HOME: this.cluster.home, ...more });
+    const options = { cwd: this.project.project, columns, rows };
+    return openShell(options, { ...kcoreEnvironment, KCORE_HOME: this.cluster.home, ...more });
   }
 
   async stop(): Promise<void> {

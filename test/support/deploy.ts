@@ -8,7 +8,7 @@ import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { makeProject } from "./project.ts";
 
-/** The end of a command; `code` is 128 + the signal's number if a signal ended it. */
+/** The end of a command; `code` is 137 if SIGKILL ended it, and 129 for any other signal. */
 export interface Ended {
   readonly code: number;
   readonly stdout: string;
@@ -18,23 +18,23 @@ export interface Ended {
 export interface KcoreOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly timeout?: number;
-  /** Another kcore than `bin/kcore`. */
+  /** The program; by default `bin/kcore`. */
   readonly program?: string;
-  /** Ends it without farewell. */
+  /** Kills it (SIGKILL). */
   readonly signal?: AbortSignal;
 }
 
-/** An operator's workplace: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
+/** A bastion: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
 export interface Bastion {
   readonly project: string;
   readonly home: string;
   /** Runs `bin/kcore` in the project and waits for its end. */
   kcore(args: readonly string[], options?: KcoreOptions): Promise<Ended>;
-  /** Starts `bin/kcore` and resolves when its run is on record, which is then the newest one. */
+  /** Starts `bin/kcore` and resolves when its run, the newest, is on record. */
   begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<Ended> }>;
-  /** Runs it; throws all output unless it exits 0; returns stdout. */
+  /** Runs `bin/kcore` and returns its stdout. @throws an Error with all output unless it exits 0 */
   does(...args: readonly string[]): Promise<string>;
-  /** `deploy_node` on these nodes. */
+  /** Runs `deploy_node` on these nodes. */
   deploy(target: string, ...more: readonly string[]): Promise<Ended>;
   write(files: Readonly<Record<string, string>>): Promise<void>;
   /** The runs of the project, the newest last. */
@@ -43,7 +43,7 @@ export interface Bastion {
   events(run?: string): Promise<readonly RunEvent[]>;
   /** Waits until the newest run's events satisfy `holds`. */
   until(holds: (events: readonly RunEvent[]) => boolean, what: string, limit?: number): Promise<readonly RunEvent[]>;
-  /** Kills the process that drives the newest run, without farewell. */
+  /** Kills the process of the newest run (SIGKILL). */
   killDriver(): Promise<void>;
   /** Ends running processes and removes the folder. */
   remove(): Promise<void>;
@@ -64,7 +64,7 @@ export async function openBastion(
     LC_ALL: "C.UTF-8",
     HOME: process.env["HOME"] ?? project,
     KCORE_HOME: home,
-    // The identity for sealed secrets is made in this folder.
+    // kcore makes the identity for sealed secrets in this folder.
     XDG_CONFIG_HOME: join(home, "config"),
   };
   const started = new Set<ChildProcess>();
@@ -168,7 +168,7 @@ export function stepsThat(outcome: string, events: readonly RunEvent[], node?: s
   );
 }
 
-/** The outcomes that a run may have after a dry run's verdict. An unknown step may end in any way; a step with a condition is in both. */
+/** The outcomes that a step may have after a dry run's verdict. A step that was unknown may end in any way. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   ok: ["ok"],
   "would-change": ["changed"],
@@ -198,7 +198,7 @@ export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string
   return counts;
 }
 
-/** The output of a command that root runs on a node; throws unless it exits 0. */
+/** The output of a command that root runs on a node. @throws an Error unless it exits 0 */
 export async function on(node: LabNode, command: string, timeout = 600_000): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);
@@ -214,7 +214,7 @@ export async function filesBelow(folder: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** A checksum of each file, link and folder (with mode and owner) under `/etc` and `/var/lib`, but for kcore's runs and lock. */
+/** A checksum of each file, link and folder (with mode and owner) under `/etc` and `/var/lib`, except kcore's runs and lock. */
 export async function contentsOf(node: LabNode): Promise<string> {
   const kept = "! -path /var/lib/kcore ! -path '/var/lib/kcore/runs*' ! -path '/var/lib/kcore/lock*'";
   return on(

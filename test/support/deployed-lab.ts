@@ -30,12 +30,12 @@ export interface DeployedLab {
 let lab: Lab | undefined;
 let deployed: Promise<DeployedLab> | undefined;
 
-/** The lab that the files about deploy_node share. The first call starts it. Tests leave n1 to n3 in order. */
+/** The lab that all test files about deploy_node share. The first call starts it. Each test leaves n1 to n3 in order. */
 export function deployedLab(): Promise<DeployedLab> {
   return (deployed ??= deploy());
 }
 
-// For all tests: a file without a test that `mocha -g` chooses runs no hooks.
+// A root hook, since hooks of a file do not run if `mocha -g` chooses none of its tests.
 after(async () => {
   const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
   await bastion?.remove();
@@ -60,7 +60,7 @@ async function deploy(): Promise<DeployedLab> {
   }
 }
 
-/** Plans, then deploys in a terminal that is closed when the first node is under way, and watches the rest from another one. */
+/** Plans, then deploys in a terminal that is closed once a node has its Nix step, while another process attaches to the run. */
 async function deployInTerminal(bastion: Bastion): Promise<FirstDeployment> {
   await bastion.does("orchestrate", "deploy_node", "n1,n2,n3", "--passphrase-file", "passphrase", "--yes", "--dry-run");
   const plan = await bastion.events();

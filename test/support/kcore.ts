@@ -10,13 +10,14 @@ import type { ShellTerminal } from "./terminal.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/kcore");
 
+/** The end of a command; `code` is null if a signal ended it. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A project with one node, this machine, and the real command line run in it. */
+/** A project with this machine (`here`) and an unreachable node (`gone`), and the real command line in it. */
 export class TestProject {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), "kcore-cli-")));
 

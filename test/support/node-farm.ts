@@ -23,7 +23,7 @@ export async function startFarm(count: number, behaviour: Behaviour = {}): Promi
     (_, index) => new SimulatedNode(`n${String(index + 1).padStart(width, "0")}`, index, behaviour),
   );
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  // ECDSA, since ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
+  // ECDSA, since ssh2 cannot read every 256th Ed25519 key that it makes (mscdex/ssh2#1513).
   const host = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const login = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const sockets = new Set<Socket>();

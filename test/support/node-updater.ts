@@ -9,7 +9,7 @@ import type { Ports, NodeNames } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import type { MissingCondition, Preparation, NodeVersion, UpdateStep, UpdateStrategy } from "#updater/strategy.ts";
 
-/** A node with the product's updater. Only the strategy is simulated; programs are refused. */
+/** A node with the product's updater: the strategy is simulated, and every program is refused. */
 export interface UpdaterNode {
   /** The folder of updates, which exists. */
   readonly folder: string;
@@ -21,19 +21,19 @@ export interface UpdaterNode {
   readonly move: (to: NodeVersion) => Promise<void>;
   /** Called before each step. @throws UpdateFailure */
   readonly carryOut: (step: UpdateStep, statement: Statement) => Promise<Partial<Preparation> | void>;
-  /** The contents that are missing on the node, if any. */
+  /** The condition that keeps the target from running; undefined: it runs. */
   readonly missing?: () => MissingCondition | undefined;
 }
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-/** Starts the updater, as systemd does, whenever it has work, until the signal. */
+/** Starts the updater whenever it has work, as systemd does, until the signal. */
 export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   const { folder, signal, self, verify, present } = node;
   const real = nodePorts(signal, () => Promise.resolve());
   const ports: Ports = {
     ...real,
-    // The updater looks once a second.
+    // Fifty times faster than on a real node.
     sleep: (ms) => sleep(ms / 50, undefined, { signal }),
     run: (words) => Promise.reject(new Error(`the node was not taught: ${words.join(" ")}`)),
   };

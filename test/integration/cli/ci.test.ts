@@ -99,7 +99,7 @@ for (const open of [githubCi, gitlabCi])
       if (ci.name === "GitHub") expect(said).to.equal(artifact("report/deploy.md"));
       const told = [...ends.values()].flatMap((end) => [
         end.log,
-        end.said,
+        end.summary,
         ...end.artifacts.filter((name) => /\.\w+$/.test(name)).map((name) => end.artifact(name)),
       ]);
       for (const secret of [token, identity.split("\n").at(-2) ?? "", "OPENSSH PRIVATE KEY"])

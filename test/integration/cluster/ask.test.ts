@@ -7,7 +7,7 @@ import type { ControllersOptions, Controllers } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import { createTestCluster, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { reasonOf, spkiOf } from "#support/controllers.ts";
+import { refusalCodeOf, spkiOf } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
@@ -129,7 +129,7 @@ describe("asking a cluster", () => {
     ] as const) {
       for (const it of all) it.asked = 0;
       (all[0] as Answering).answer = refusal(status, code);
-      expect(await reasonOf(open().ask(look))).to.equal(next === 1 ? "allowed" : code);
+      expect(await refusalCodeOf(open().ask(look))).to.equal(next === 1 ? "allowed" : code);
       expect(askedOf()).to.deep.equal([1, next, 0]);
     }
   });

@@ -3,7 +3,7 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from
 import { join } from "node:path";
 import { expect } from "chai";
 import { ClusterSite } from "#support/cluster-site.ts";
-import { reasonOf, type TestController } from "#support/controllers.ts";
+import { refusalCodeOf, type TestController } from "#support/controllers.ts";
 import type { TestProject, Ended } from "#support/kcore.ts";
 
 interface Finding {
@@ -47,7 +47,7 @@ describe("the audit trails from the command line (S-27)", () => {
 
   it("are whole, and tell who did what in the order of time", async () => {
     await at(0).operator.call("putObject", { value: { size: 1 } }, { id: "Volume/v1" });
-    await reasonOf(at(1).operator.call("removeObject", {}, { id: "Volume/v1" }));
+    await refusalCodeOf(at(1).operator.call("removeObject", {}, { id: "Volume/v1" }));
     expect((await kcore("exec", "--lock", "--on", "here", "--", "true")).code).to.equal(0);
     const { code, found } = await verify();
     expect(found.map(({ state }) => state)).to.deep.equal(["whole", "whole", "whole"]);

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
 import { contextFolder } from "#pki/contexts.ts";
 import { eventually } from "#support/cluster.ts";
-import { reasonOf, type TestController } from "#support/controllers.ts";
+import { refusalCodeOf, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import type { Ended } from "#support/kcore.ts";
 import type { Answer } from "#support/rollout-nodes.ts";
@@ -78,7 +78,7 @@ steps:
     const { operator } = at(1);
     const { updates } = await operator.call("listUpdates", {});
     await eventually(async () => {
-      const ends = updates.map(({ name }) => reasonOf(operator.call("cancelUpdate", {}, { id: name })));
+      const ends = updates.map(({ name }) => refusalCodeOf(operator.call("cancelUpdate", {}, { id: name })));
       return (await Promise.all(ends)).every((reason) => reason === "UPDATE_ENDED");
     });
   });
