@@ -17,7 +17,7 @@ import {
   outputOf,
   stepsThat,
   type Bastion,
-  type Ended,
+  type KcoreEnd,
 } from "#support/deploy.ts";
 import { privateKeysIn, secretsOf, type Secret } from "#support/private-keys.ts";
 import { openShell } from "#support/terminal.ts";
@@ -57,12 +57,12 @@ describe("a cluster of several controllers on real nodes", function () {
     await lab?.down();
   });
 
-  const kcore = async (...words: readonly string[]): Promise<Ended> => {
+  const kcore = async (...words: readonly string[]): Promise<KcoreEnd> => {
     const ended = await bastion.kcore(words, { timeout: 600_000 });
     expect(ended.code, `kcore ${words.join(" ")}\n${outputOf(ended)}`).to.equal(0);
     return ended;
   };
-  const install = (node: LabNode, ...words: readonly string[]): Promise<Ended> =>
+  const install = (node: LabNode, ...words: readonly string[]): Promise<KcoreEnd> =>
     kcore("node", "install", "--node", `${node.address}:9091`, ...os, ...words, "-k", ...named(node));
   const nodesAt = async (...flags: readonly string[]): Promise<readonly NodeView[]> =>
     JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];

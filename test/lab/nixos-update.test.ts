@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
-import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { on, openBastion, rosterOf, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { OrderedNode } from "#support/ordered-node.ts";
 import { ownLab } from "#support/own-lab.ts";
 
@@ -181,7 +181,7 @@ describe("updates of a NixOS node, by systemd", function () {
   });
 
   /** `kcore orchestrate update` of the system at that commit. */
-  async function orchestrate(flakeRev: string, ...words: readonly string[]): Promise<Ended> {
+  async function orchestrate(flakeRev: string, ...words: readonly string[]): Promise<KcoreEnd> {
     const target = `{ flakeRef: "${flakeRef}", flakeRev: ${flakeRev} }`;
     const spec = `target: ${target}, selector: { allNodes: true }, timeouts: { rebootSeconds: 600000 }`;
     await bastion.write({

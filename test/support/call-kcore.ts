@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import { start } from "../../src/cli/start.ts";
 import { programFile } from "./program.ts";
-import type { Ended } from "./kcore.ts";
+import type { CommandEnd } from "./kcore.ts";
 
 /** The last call. Calls run one at a time, since a command line uses the process's folder, environment and streams. */
 let last: Promise<unknown> = Promise.resolve();
@@ -12,13 +12,13 @@ interface CallOptions {
 }
 
 /** Runs `kcore WORDS…` in this process, like the program after its start; a run that it begins has a process of its own. */
-export function callKcore(words: readonly string[], options: CallOptions): Promise<Ended> {
+export function callKcore(words: readonly string[], options: CallOptions): Promise<CommandEnd> {
   const called = last.then(() => call(words, options));
   last = called.catch(() => undefined);
   return called;
 }
 
-async function call(words: readonly string[], { cwd, env }: CallOptions): Promise<Ended> {
+async function call(words: readonly string[], { cwd, env }: CallOptions): Promise<CommandEnd> {
   const before = { cwd: process.cwd(), argv: process.argv, env: { ...process.env }, exitCode: process.exitCode };
   const streams = { stdout: process.stdout, stderr: process.stderr };
   const [stdout, stderr] = [new KeptOutput(), new KeptOutput()];

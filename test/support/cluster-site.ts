@@ -6,7 +6,7 @@ import type { Registration } from "#api/schemas.ts";
 import { addController } from "#pki/contexts.ts";
 import { codec, createTestCluster, passphrase, type TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt, registrationOf, startControllers, type TestController } from "./controllers.ts";
-import { TestProject, type Ended } from "./kcore.ts";
+import { TestProject, type CommandEnd } from "./kcore.ts";
 import { kcoreEnvironment } from "./program.ts";
 import { openShell, type ShellTerminal } from "./terminal.ts";
 
@@ -75,7 +75,7 @@ export class ClusterSite {
   }
 
   /** Runs kcore in this process, for tests that need no process of its own. */
-  call(...words: readonly string[]): Promise<Ended> {
+  call(...words: readonly string[]): Promise<CommandEnd> {
     return this.project.call(words, { KCORE_HOME: this.cluster.home });
   }
 

@@ -9,7 +9,7 @@ import type { Lab, LabNode } from "#lab/lab.ts";
 import { makeProject } from "./project.ts";
 
 /** The end of a command; `code` is 137 if SIGKILL ended it, and 129 for any other signal. */
-export interface Ended {
+export interface KcoreEnd {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -29,13 +29,13 @@ export interface Bastion {
   readonly project: string;
   readonly home: string;
   /** Runs `bin/kcore` in the project and waits for its end. */
-  kcore(args: readonly string[], options?: KcoreOptions): Promise<Ended>;
+  kcore(args: readonly string[], options?: KcoreOptions): Promise<KcoreEnd>;
   /** Starts `bin/kcore` and resolves when its run, the newest, is on record. */
-  begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<Ended> }>;
+  begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<KcoreEnd> }>;
   /** Runs `bin/kcore` and returns its stdout. @throws an Error with all output unless it exits 0 */
   does(...args: readonly string[]): Promise<string>;
   /** Runs `deploy_node` on these nodes. */
-  deploy(target: string, ...more: readonly string[]): Promise<Ended>;
+  deploy(target: string, ...more: readonly string[]): Promise<KcoreEnd>;
   write(files: Readonly<Record<string, string>>): Promise<void>;
   /** The runs of the project, the newest last. */
   runs(): Promise<readonly string[]>;
@@ -87,7 +87,7 @@ export async function openBastion(
     begin: async (args) => {
       const before = await newest();
       const ended = bastion.kcore(args);
-      let over: Ended | undefined;
+      let over: KcoreEnd | undefined;
       void ended.then((end) => (over = end));
       for (; over === undefined; await sleep(30)) {
         const run = await newest();
@@ -146,7 +146,7 @@ export async function openBastion(
   return bastion;
 }
 
-async function endOf(child: ChildProcess, timeout: number): Promise<Ended> {
+async function endOf(child: ChildProcess, timeout: number): Promise<KcoreEnd> {
   const printed = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const)
     child[name]?.setEncoding("utf8").on("data", (text: string) => (printed[name] += text));
@@ -206,7 +206,7 @@ export async function on(node: LabNode, command: string, timeout = 600_000): Pro
 }
 
 /** Both streams of an ended command, for a failed expectation. */
-export const outputOf = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
+export const outputOf = ({ stdout, stderr }: KcoreEnd): string => `${stdout}${stderr}`;
 
 /** Paths of all files below a folder. */
 export async function filesBelow(folder: string): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
+import { openBastion, rosterOf, type Bastion, type KcoreEnd } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import { openTerminal } from "./terminal.ts";
 
@@ -10,7 +10,7 @@ interface FirstDeployment {
   readonly plan: readonly RunEvent[];
   readonly run: string;
   /** The output of `kcore runs attach` in another terminal. */
-  readonly attached: Ended;
+  readonly attached: KcoreEnd;
   /** The number of nodes that had ended when the terminal was closed. */
   readonly endedBefore: number;
 }

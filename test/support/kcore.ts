@@ -11,7 +11,7 @@ import type { ShellTerminal } from "./terminal.ts";
 const launcher = join(import.meta.dirname, "../../bin/kcore");
 
 /** The end of a command; `code` is null if a signal ended it. */
-export interface Ended {
+export interface CommandEnd {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -49,7 +49,7 @@ export class TestProject {
   start(
     words: readonly string[],
     env: Readonly<Record<string, string>> = {},
-  ): { child: ChildProcess; ended: Promise<Ended> } {
+  ): { child: ChildProcess; ended: Promise<CommandEnd> } {
     const child = spawn(launcher, [...words], {
       cwd: this.project,
       stdio: ["ignore", "pipe", "pipe"],
@@ -67,12 +67,12 @@ export class TestProject {
     return { child, ended };
   }
 
-  kcore(...words: readonly string[]): Promise<Ended> {
+  kcore(...words: readonly string[]): Promise<CommandEnd> {
     return this.start(words).ended;
   }
 
   /** Runs kcore in this process, for tests that need no signal, pipe or descriptor. */
-  async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CommandEnd> {
     const { callKcore } = await import("./call-kcore.ts");
     return callKcore(words, {
       cwd: this.project,

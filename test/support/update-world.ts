@@ -62,8 +62,8 @@ interface FakeUnit {
 }
 
 /**
- * A node in memory that does the work of Nix, systemd and the daemons. Unflushed data is lost with the power, or half there.
- * It refuses programs that it does not know.
+ * A node in memory that does the work of Nix, systemd and the daemons, and refuses unknown programs. A power cut loses or damages unflushed
+ * data.
  */
 export class UpdateWorld {
   readonly #disk = new NodeFiles();
@@ -73,15 +73,15 @@ export class UpdateWorld {
   readonly behaviours = new Map<string, Behaviour>();
   readonly gates = new Map<string, boolean>();
   readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
-  /** Results in place of success, by the beginning of a command line. */
+  /** The results of programs that fail, by the beginning of a command line. */
   readonly failures = new Map<string, ProgramEnd>();
   readonly commands: string[] = [];
-  /** Every report of the updater. */
-  readonly said: Report[] = [];
+  /** All reports of the updater. */
+  readonly reports: Report[] = [];
   readonly units = new Map<string, FakeUnit>();
   /** Called with the name of each effect of the updater, before it. */
   onEffect: (what: string) => void = () => undefined;
-  /** Units of its own that the updater's end left running. */
+  /** Units that an earlier updater left running. */
   readonly outside = new Set<string>();
   free = 1e12;
   roomAt = (_path: string): FreeSpace => ({ free: this.free, dev: 1 });
@@ -89,9 +89,9 @@ export class UpdateWorld {
   onDownload: Ports["download"] = ({ version }) => Promise.resolve(this.fetch(version));
   /** Files for which the disk has no room. */
   full: RegExp | undefined;
-  /** The controllers that must hear from the node, as the orders say. */
+  /** The side that must hear from the node, as orders name it. */
   contact: Order["contact"];
-  /** The version that the units start in place of the right one. */
+  /** The command with which systemd starts the units, in place of the right one. */
   start: string | undefined;
   now = 1_000_000_000_000;
   uptime = 500_000;
@@ -115,7 +115,7 @@ export class UpdateWorld {
     this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: pathOf(version) });
   }
 
-  /** Gives an order. The bastion signed the manifest and the owner, by default. */
+  /** Puts an order into the inbox; by default the bastion signed the manifest and the owner. */
   order(
     step: OrderStep,
     statement: Statement,
@@ -140,7 +140,7 @@ export class UpdateWorld {
     this.files.set(join(folder, updateFiles.inbox), JSON.stringify(order));
   }
 
-  /** Time goes by. */
+  /** Moves both clocks. */
   pass(ms: number): void {
     this.now += ms;
     this.uptime += ms;
@@ -167,7 +167,7 @@ export class UpdateWorld {
     }).run();
   }
 
-  /** Starts the updater as systemd would, until it has no more work. `onEnd` is called after a process was cut off. */
+  /** Starts the updater as systemd would, until it has no more work. `onEnd` is called after each process that was cut off. */
   async live(onEnd: () => void = () => undefined): Promise<void> {
     for (let starts = 0; this.isWaiting; starts++) {
       if (starts > 20) throw new Error("the updater is started again and again");
@@ -178,7 +178,7 @@ export class UpdateWorld {
     }
   }
 
-  /** Gives orders one after the other, each after the one before is carried out. */
+  /** Gives orders one after the other, each once the order before is carried out. */
   async give(statement: Statement, ...steps: readonly OrderStep[]): Promise<void> {
     for (const step of steps) {
       this.order(step, statement, { seq: (this.report()?.fence.seq ?? 0) + 1 });
@@ -186,7 +186,7 @@ export class UpdateWorld {
     }
   }
 
-  /** The version of the whole node. @throws when it is between two */
+  /** The version of the whole node. @throws Error if the node is between two versions */
   version(): string {
     const programs = [...this.units.values()].map(({ program }) => program);
     const { present, lasting = present } = this.report() ?? {};
@@ -227,7 +227,7 @@ export class UpdateWorld {
     this.#boot();
   }
 
-  /** The result of a program of another kind of node; undefined if it is none of its programs. */
+  /** The result of a program that only another kind of node has; undefined for other programs. */
   protected runOther(_words: readonly string[]): ProgramEnd | undefined {
     return undefined;
   }
@@ -322,13 +322,13 @@ export class UpdateWorld {
       replace: async (path, text) => {
         await files.replace(path, text);
         const { report } = this.journal();
-        if (report && report.epoch !== this.said.at(-1)?.epoch) this.said.push(report);
+        if (report && report.epoch !== this.reports.at(-1)?.epoch) this.reports.push(report);
       },
       readLink: async (path) => {
         const target = await files.readLink(path);
         const pid = /^\/proc\/(\d+)\/exe$/.exec(path)?.[1];
         if (pid === undefined) return target;
-        const unit = [...this.units.values()].find((one) => String(one.pid) === pid);
+        const unit = [...this.units.values()].find((other) => String(other.pid) === pid);
         return unit && this.#behaviourOf(unit.program).runs !== false ? `${unit.program}/lib/ld.so` : undefined;
       },
       remove: async (path) => {
@@ -473,7 +473,7 @@ export function restarts({ commands }: UpdateWorld): readonly string[] {
   return commands.filter((words) => words.startsWith("systemctl restart"));
 }
 
-/** Acts once, right before an effect of the updater. */
+/** Calls `act` once, right before the first effect of the updater that begins with `start`. */
 export function onceAt(world: UpdateWorld, start: string, act: () => void): void {
   world.onEffect = (what) => {
     if (!what.startsWith(start)) return;

@@ -9,13 +9,13 @@ import { superviseUpdater } from "./node-updater.ts";
 
 /** Faults of a node. */
 export interface UpdaterBehaviour {
-  /** The failure of a version after the bastion's confirmation. */
+  /** The failure of the target once the bastion has confirmed it. */
   readonly hold?: Failure;
 }
 
 /**
- * A node's updater, which only moves a link: `updater-process.ts FOLDER PROFILE PATH`, where PATH is the link's first target.
- * FOLDER/behaviour.json is optional.
+ * A node's updater that only moves a link: `updater-process.ts FOLDER PROFILE PATH`; PATH is the link's first target. FOLDER/behaviour.json may
+ * have an UpdaterBehaviour.
  */
 const [folder = "", profile = "", first = ""] = process.argv.slice(2);
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ClusterSite } from "#support/cluster-site.ts";
 import { refusalCodeOf, type TestController } from "#support/controllers.ts";
-import type { TestProject, Ended } from "#support/kcore.ts";
+import type { TestProject, CommandEnd } from "#support/kcore.ts";
 
 interface Finding {
   readonly trail: string;
@@ -18,7 +18,7 @@ describe("the audit trails from the command line (S-27)", () => {
   let site: ClusterSite;
   let project: TestProject;
   const at = (index: number): TestController => site.at(index);
-  const kcore = (...words: readonly string[]): Promise<Ended> => site.call(...words);
+  const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call(...words);
   const verify = async (...words: readonly string[]): Promise<{ code: number | null; found: readonly Finding[] }> => {
     const { code, stdout, stderr } = await kcore("audit", "verify", ...words, "-o", "json");
     expect(stderr).to.equal("");

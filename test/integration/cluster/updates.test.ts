@@ -7,7 +7,7 @@ import { contextFolder } from "#pki/contexts.ts";
 import { eventually } from "#support/cluster.ts";
 import { refusalCodeOf, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import type { Ended } from "#support/kcore.ts";
+import type { CommandEnd } from "#support/kcore.ts";
 import type { Answer } from "#support/rollout-nodes.ts";
 import { UpdateSite } from "#support/update-site.ts";
 
@@ -24,7 +24,7 @@ describe("cluster updates by their commands, against three real controllers", ()
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
   const call = (...words: readonly string[]) => site.call(...words);
-  const kcore = (...words: readonly string[]): Promise<Ended> => site.call("update", "cluster", ...words);
+  const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call("update", "cluster", ...words);
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(code, `${words.join(" ")}: ${stderr}`).to.equal(0);
@@ -187,7 +187,7 @@ steps:
     await apply(file);
     const [one, two] = (await Promise.all(
       [["hooks"], ["-f", file]].map((words) => site.start("update", "cluster", "attend", ...words).ended),
-    )) as [Ended, Ended];
+    )) as [CommandEnd, CommandEnd];
     expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
     expect(readFileSync(pathOf("drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
     expect(one.stderr + two.stderr)

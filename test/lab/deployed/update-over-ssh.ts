@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import type { LabNode } from "#lab/lab.ts";
-import { on, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { on, rosterOf, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { deployedLab } from "#support/deployed-lab.ts";
 import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
@@ -33,7 +33,7 @@ describe("an update of real nodes without controllers", function () {
   });
   after(() => folder?.remove());
 
-  async function update(version: string, ...words: readonly string[]): Promise<Ended> {
+  async function update(version: string, ...words: readonly string[]): Promise<KcoreEnd> {
     await bastion.write({
       "rollout.yaml": `kind: ClusterUpdate
 metadata: { name: to-${version} }

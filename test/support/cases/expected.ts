@@ -10,7 +10,7 @@ export class Has {
   }
 }
 
-/** A text that an expression finds something in. */
+/** A text that an expression matches. */
 export class Like {
   readonly expression: RegExp;
   constructor(expression: RegExp) {
@@ -18,7 +18,7 @@ export class Like {
   }
 }
 
-/** A text that contains these parts, each first found behind the first place of the one before it. */
+/** A text that contains these parts, in the order of their first occurrences. */
 export class Order {
   readonly parts: readonly string[];
   constructor(parts: readonly string[]) {
@@ -26,7 +26,7 @@ export class Order {
   }
 }
 
-/** A map with no further keys. */
+/** A map without other keys. */
 export class All {
   readonly entries: Readonly<Record<string, unknown>>;
   constructor(entries: Readonly<Record<string, unknown>>) {
@@ -34,7 +34,7 @@ export class All {
   }
 }
 
-/** A text of sh. */
+/** A sh text. */
 export class Sh {
   readonly text: string;
   constructor(text: string) {

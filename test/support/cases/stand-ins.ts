@@ -5,7 +5,7 @@ import type { Answer, Table } from "./table.ts";
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Programs in place of real ones; `folder` gets a line for each call, and one for each unknown call. */
+/** The texts of programs that stand for real ones; they write all calls to FOLDER/calls, and unknown calls to FOLDER/untaught. */
 export function standIns(commands: Table["commands"], dir: string, folder: string): Record<string, string> {
   const calls = join(folder, "calls");
   const untaught = join(folder, "untaught");
@@ -27,7 +27,7 @@ exit "$code"`;
   );
 }
 
-/** A case of sh; a star in the arguments stands for anything. */
+/** A case statement of sh; a star in the arguments stands for any text. */
 function casesOf(answers: Readonly<Record<string, Answer>>): string {
   const branches = Object.entries(answers).map(([words, answer]) => {
     const { sh, prints, fails, code = 0 } = typeof answer === "string" ? { prints: answer } : answer;

@@ -107,7 +107,7 @@ const answers: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
   lasts: (world) => versionAt(world, profile),
   updater: (world) => versionAt(world, `${profile}-updater`),
   restarts: (world) => restarts(world).length,
-  said: ({ said }) => said.map(({ state, waitsFor }) => waitsFor ?? state).join(" "),
+  said: ({ reports }) => reports.map(({ state, waitsFor }) => waitsFor ?? state).join(" "),
   boots: ({ boots }) => boots - 1,
   current: (world) => systemsOf(world)["current"],
   systems: (world) => ["current", "booted", "boots", "profile"].map((name) => systemsOf(world)[name]).join(" "),

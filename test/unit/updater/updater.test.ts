@@ -71,7 +71,7 @@ describe("the updater", () => {
     await world.give(statementOf(young, quick), "prepare");
     world.now -= 3_600_000;
     await world.give(statementOf(young, quick), "activate");
-    const counts = world.said.map(({ epoch }) => epoch);
+    const counts = world.reports.map(({ epoch }) => epoch);
     expect(counts).to.have.length(4);
     expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
     expect(counts[0]).to.be.greaterThan(1_000_000_000);
@@ -287,7 +287,7 @@ describe("the updater", () => {
         return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
       };
       await world.give(statementOf(young, quick), "prepare");
-      expect(world.said.map(({ state, fence }) => [state, fence.name])).to.deep.equal([["fenced", "u2"]]);
+      expect(world.reports.map(({ state, fence }) => [state, fence.name])).to.deep.equal([["fenced", "u2"]]);
       expect(world.isWaiting).to.equal(false);
     });
 
