@@ -9,9 +9,9 @@ export interface Endpoint {
   readonly id: string;
   /** Undefined while the process is down. */
   readonly accept: ((link: PeerLink) => LinkEvents) | undefined;
-  /** Runs in the process's time: later if it is paused, never if it has died. */
+  /** Runs a callback in the process: later if the process is paused, never if it has died. */
   readonly deliver: (run: () => void) => void;
-  /** Differs after the disk was set back, which takes longer than a packet lives. */
+  /** Another number after the disk was set back, which takes longer than a packet lives. */
   readonly lineage: number;
 }
 
@@ -32,7 +32,7 @@ export class SimNetwork {
   isHealed = false;
   /** Ordered pairs `from>to` without any traffic. */
   readonly blocked = new Set<string>();
-  /** Pairs where `from` cannot open a connection to `to`. */
+  /** Ordered pairs `from>to` of which `from` cannot connect to `to`. */
   readonly undiallable = new Set<string>();
   sent = 0;
   dropped = 0;

@@ -14,8 +14,8 @@ export const cluster = "sim";
 /** The beginning of virtual time, on every right wall clock. */
 export const epoch = 1_700_000_000_000;
 
-/** The surroundings of a node. */
-export interface Surroundings {
+/** The parts of the world that a node uses. */
+export interface NodeWorld {
   readonly scheduler: Scheduler;
   readonly network: SimNetwork;
   readonly random: Random;
@@ -29,7 +29,7 @@ type NodeOptions = Pick<ReplicaOptions, "start"> & Partial<ReplicaOptions> & Key
 export class SimNode implements Endpoint {
   readonly id: string;
   readonly disk: SimDisk;
-  readonly #world: Surroundings;
+  readonly #world: NodeWorld;
   readonly #options: NodeOptions;
   join: readonly string[];
   replica: Replica | undefined;
@@ -39,14 +39,14 @@ export class SimNode implements Endpoint {
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
   accept: Endpoint["accept"];
-  /** The error of the wall clock in ms. */
+  /** Milliseconds by which the wall clock is ahead. */
   offset = 0;
   isLost = false;
   isPaused = false;
   lineage = 0;
   #held: (() => void)[] = [];
   #bootedAt = 0;
-  /** The version vector of its disk at the last check. */
+  /** The version vector of its state when `readDurableVector` was last called. */
   durableVector: VersionVector = new Map();
   backup:
     | {
@@ -58,7 +58,7 @@ export class SimNode implements Endpoint {
       }
     | undefined;
 
-  constructor(world: Surroundings, id: string, options: NodeOptions) {
+  constructor(world: NodeWorld, id: string, options: NodeOptions) {
     this.id = id;
     this.#world = world;
     this.#options = options;
@@ -101,7 +101,7 @@ export class SimNode implements Endpoint {
     this.accept = (link) => replica.connected(link);
   }
 
-  lookAtDisk(): void {
+  readDurableVector(): void {
     if (this.replica) this.durableVector = new Map(Object.entries(this.replica.status().vv));
   }
 
@@ -113,7 +113,7 @@ export class SimNode implements Endpoint {
   }
 
   kill(): void {
-    this.lookAtDisk();
+    this.readDurableVector();
     this.#process = undefined;
     this.replica = undefined;
     this.state = undefined;

@@ -9,7 +9,7 @@ export const noTables: TableStore = {
 export class MemoryTables implements TableStore {
   readonly kept: { readonly device: SavedDevice; readonly occasion: SaveOccasion; readonly gzip: Buffer }[] = [];
   dropped = 0;
-  /** The names of the devices whose backups were forgotten. */
+  /** The names of the devices whose backup was forgotten, since nothing was wiped. */
   readonly forgotten: string[] = [];
   /** The error of each attempt to keep a backup. */
   failure: Error | undefined;

@@ -12,7 +12,7 @@ export interface Member {
   readonly isController: boolean;
 }
 
-/** The facts of a node with this version. */
+/** The facts of a node that runs this version. */
 export function factsOf({ id, dc }: Member, present: string) {
   const machine = { hostname: id, dc, roles: [], labels: {}, cpu: 1, memory: 1 };
   const runtime = { id: present, canUpdate: true };
@@ -26,8 +26,8 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
   const at = new Date(epochMs).toISOString();
   const certificate = { key: "k", serial: "01", certificateExpires: neverExpires.toISOString(), registeredAt: at };
   const registered = (member: Member) => {
-    const { nodeId: _, ...told } = factsOf(member, first);
-    return { address: "192.0.2.1", ...told, ...certificate } satisfies Registered;
+    const { nodeId: _, ...facts } = factsOf(member, first);
+    return { address: "192.0.2.1", ...facts, ...certificate } satisfies Registered;
   };
   await replica.write(
     members.flatMap((member) => [
