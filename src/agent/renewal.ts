@@ -83,9 +83,9 @@ export function createRenewer({
     },
     /** The reason why a renewal is overdue; undefined while more than 7 days are left or nothing failed. */
     problem(): string | undefined {
-      const left = credentials.present().notAfter.getTime() - clock();
-      if (failure === undefined || left > alarmDays * dayMs) return undefined;
-      return `the node's certificate ends in ${Math.max(0, Math.floor(left / dayMs))} days and is not renewed: ${failure}`;
+      const leftMs = credentials.present().notAfter.getTime() - clock();
+      if (failure === undefined || leftMs > alarmDays * dayMs) return undefined;
+      return `the node's certificate ends in ${Math.max(0, Math.floor(leftMs / dayMs))} days and is not renewed: ${failure}`;
     },
   };
 }

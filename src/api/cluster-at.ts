@@ -22,8 +22,8 @@ export function clusterAt({ host, port }: Endpoint): Promise<string | undefined>
     socket.once("secureConnect", () => {
       const certificate = socket.getPeerX509Certificate();
       try {
-        const shown = certificate && identityOf(certificate, "server");
-        end(shown?.role === "controller" ? shown.cluster : undefined);
+        const identity = certificate && identityOf(certificate, "server");
+        end(identity?.role === "controller" ? identity.cluster : undefined);
       } catch {
         end();
       }

@@ -209,12 +209,12 @@ export function findMethod(
   if (name !== undefined && !segments.includes("{id}")) return { name };
   let wrongVerb = paths.has(path);
   for (const at of idsAt) {
-    const given = segments[at];
-    if (given === undefined) continue;
+    const segment = segments[at];
+    if (segment === undefined) continue;
     const shape = segments.with(at, "{id}").join("/");
     const found = byRoute.get(`${verb} ${shape}`);
     wrongVerb ||= paths.has(shape);
-    const id = found === undefined ? undefined : decode(given);
+    const id = found === undefined ? undefined : decode(segment);
     if (found !== undefined && id !== undefined && id !== "") return { name: found, id };
   }
   return { wrongVerb };

@@ -34,7 +34,7 @@ export async function refuseWrongClock({ endpoints, ...own }: ClockOptions): Pro
 function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Promise<number | undefined> {
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(limitMs);
-    const asked = request({
+    const question = request({
       ...parseEndpoint(endpoint),
       ...own,
       path: "/healthz",
@@ -42,13 +42,13 @@ function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Prom
       agent: false,
       signal,
     });
-    asked.once("error", () => resolve(undefined));
-    asked.once("response", (response) => {
+    question.once("error", () => resolve(undefined));
+    question.once("response", (response) => {
       const time = Date.parse(response.headers.date ?? "");
       resolve(Number.isNaN(time) ? undefined : time);
       response.destroy();
     });
-    asked.end();
+    question.end();
   });
 }
 

@@ -63,8 +63,8 @@ export function since(time: string, now: number): string {
 /** The time left until an ISO 8601 time, or `expired`; `-` for an empty text. */
 export function until(time: string, now: number): string {
   if (time === "") return "-";
-  const left = Date.parse(time) - now;
-  return left > 0 ? shortAge(left) : "expired";
+  const leftMs = Date.parse(time) - now;
+  return leftMs > 0 ? shortAge(leftMs) : "expired";
 }
 
 function twoDigits(number: number): string {

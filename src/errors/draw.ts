@@ -49,11 +49,11 @@ function drawSource({ line, column, length = 1 }: SourcePosition, text: string):
   const whole = visible(text.replaceAll("\t", " "));
   // A very long line is cut around the place, so that an error fits on one screen.
   const start = column > longestLine - 20 ? column - 20 : 0;
-  const shown = whole.slice(start, start + longestLine);
+  const visiblePart = whole.slice(start, start + longestLine);
   const at = Math.max(0, column - 1 - start);
-  const caret = "^".repeat(Math.max(1, Math.min(length, shown.length - at)));
+  const caret = "^".repeat(Math.max(1, Math.min(length, visiblePart.length - at)));
   const cut = [start > 0 ? "…" : "", start + longestLine < whole.length ? "…" : ""];
-  return [`${gutter} | ${cut.join(shown)}`, `${" ".repeat(5)} | ${" ".repeat(at + (start > 0 ? 1 : 0))}${caret}`];
+  return [`${gutter} | ${cut.join(visiblePart)}`, `${" ".repeat(5)} | ${" ".repeat(at + (start > 0 ? 1 : 0))}${caret}`];
 }
 
 /** The text with every control character written out, so that no text of a node or file can control the terminal. */

@@ -83,11 +83,11 @@ export async function placeContext(
   files: ContextFiles,
 ): Promise<PlacedContext> {
   const { home, context } = plan;
-  const taken = [configFile(home), foreignFolder(home)].find((path) => path === join(home, context));
-  if (taken !== undefined) {
+  const reserved = [configFile(home), foreignFolder(home)].find((path) => path === join(home, context));
+  if (reserved !== undefined) {
     throw new KcoreError({
       code: "PKI_NAME_INVALID",
-      message: `a context cannot be named “${context}”: ${taken} is something else`,
+      message: `a context cannot be named “${context}”: ${reserved} is something else`,
     });
   }
   const isKnown = Object.hasOwn((await readConfig(plan)).contexts, context);

@@ -41,8 +41,8 @@ export async function gatherContext(
   const files: Record<string, string> = {};
   for (const file of names) files[file] = await readText(join(folder, file));
   // The configuration may name other files for these two, or contain them.
-  const own = { "kctl.crt": cert, "kctl.key": key };
-  return { kind: "kcore-context", context: name, controllers: [...controllers], files: { ...files, ...own } };
+  const operatorFiles = { "kctl.crt": cert, "kctl.key": key };
+  return { kind: "kcore-context", context: name, controllers: [...controllers], files: { ...files, ...operatorFiles } };
 }
 
 /** Reads the text of a backup; `file` names it in the error. @throws KcoreError BACKUP_DAMAGED */

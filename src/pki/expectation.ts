@@ -112,11 +112,11 @@ export interface ExpiryWarning {
 
 /** The warning of a certificate with 30 days or less left; undefined for one with more. */
 export function expiryWarning({ what, notAfter, way }: WatchedCertificate, now: number): ExpiryWarning | undefined {
-  const left = (notAfter.getTime() - now) / dayMs;
-  const days = endDays.find((limit) => left <= limit);
+  const daysLeft = (notAfter.getTime() - now) / dayMs;
+  const days = endDays.find((limit) => daysLeft <= limit);
   if (days === undefined) return undefined;
-  const whole = Math.floor(left);
-  const when = left <= 0 ? "ended" : whole === 1 ? "ends in 1 day, " : `ends in ${whole} days, `;
-  const at = `${left <= 0 ? " " : ""}on ${notAfter.toISOString().slice(0, 10)}`;
+  const whole = Math.floor(daysLeft);
+  const when = daysLeft <= 0 ? "ended" : whole === 1 ? "ends in 1 day, " : `ends in ${whole} days, `;
+  const at = `${daysLeft <= 0 ? " " : ""}on ${notAfter.toISOString().slice(0, 10)}`;
   return { days, isFailure: days === failDays, message: `${what} ${when}${at}: ${way}` };
 }

@@ -167,9 +167,9 @@ export function foreignRenewalReason(pem: string, leaf: ForeignLeaf, caPem: stri
   const usages = leaf.usages.map((usage) => usageOids[usage]);
   if (!isSame([...certificate.keyUsage].toSorted(), usages.toSorted())) return "its usages changed";
   const from = certificate.validFromDate.getTime();
-  const left = certificate.validToDate.getTime() - now;
-  if (left <= 0) return "it expired";
-  if (left * 3 <= certificate.validToDate.getTime() - from) return `it expires in ${Math.floor(left / dayMs)} days`;
+  const leftMs = certificate.validToDate.getTime() - now;
+  if (leftMs <= 0) return "it expired";
+  if (leftMs * 3 <= certificate.validToDate.getTime() - from) return `it expires in ${Math.floor(leftMs / dayMs)} days`;
   return from > now ? "it is not valid yet" : undefined;
 }
 

@@ -24,11 +24,11 @@ export interface Unit {
 
 /** The agent, and the controller on nodes where it is enabled or active. @throws UpdateFailure */
 export async function readUnits(ports: Ports): Promise<readonly Unit[]> {
-  const shown = await runOrFail(ports, ["systemctl", "show", "-p", properties.join(","), "--", ...names], {
+  const output = await runOrFail(ports, ["systemctl", "show", "-p", properties.join(","), "--", ...names], {
     kind: "service",
     limitMs: quickMs,
   });
-  const units = shown.split(/\n\n+/).map((text) => new Map(text.split("\n").map(keyAndValue)));
+  const units = output.split(/\n\n+/).map((text) => new Map(text.split("\n").map(keyAndValue)));
   const wanted = units.filter(isWanted);
   return Promise.all(
     wanted.map(async (unit) => {

@@ -23,7 +23,7 @@ interface Acked {
   isExcused: boolean;
 }
 
-/** An outside observer, which knows all written and all acknowledged transactions, and checks what controllers have against them. */
+/** An outside observer, which knows all written and all acknowledged transactions, and compares them with the controllers' states. */
 export class History {
   readonly #reader = new PageReader();
   /** Transactions by dot, once durable anywhere. */
@@ -171,8 +171,8 @@ export class History {
   }
 
   /**
-   * (5) A replica lists exactly the due conflicts, once for each key. A write is due if it is not the winner and no later writer of the key had
-   * seen it, unless its value equals the winner's or the conflict was acknowledged. `isExact`: no disk was lost or set back.
+   * (5) A replica lists exactly the due conflicts, once for each key. A write other than the winner is due if no later writer of the key had
+   * seen it. Equal values and acknowledged conflicts are not due. `isExact`: no disk was lost or set back.
    */
   checkConflicts(id: string, found: readonly ConflictRecord[], isExact: boolean): void {
     const listed = new Map<string, string>();

@@ -23,7 +23,7 @@ tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -cf - . | gzip >"$O
 
 /**
  * Returns the file of an image like that of `debianImage`, with less work for an emulated processor; it stays in the folder `cache`.
- * Its kernel computes less, its initrd has only the drivers of the lab's disks, and units and documentation that the lab does not need are
+ * Its kernel computes less, and its initrd has only the drivers of the lab's disks. Units and documentation that the lab does not need are
  * left out.
  */
 export async function emulatedDebian(cache: string): Promise<string> {

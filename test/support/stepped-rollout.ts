@@ -87,7 +87,7 @@ export class SteppedRollout {
     return this.settle();
   }
 
-  /** These nodes confirm their owner; by default all. */
+  /** The nodes, by default all, confirm their owner. */
   confirm(...ids: readonly string[]): this {
     for (const id of ids.length > 0 ? ids : this.view.rows.keys()) this.report(id, "fenced");
     return this;

@@ -69,8 +69,8 @@ export class Nemesis {
 
   /**
    * Cuts a controller, mostly the owner, off from all others for long, with a node that hears only this controller; half of the time the others
-   * still hear the node. So the node may take orders that are long over. At times the cut-off controller takes over by its old records, or
-   * another one that cannot know of the node's work takes over and is asked to cancel.
+   * still hear the node. So the node may take orders that are long over. At times the cut-off controller takes over by its old records.
+   * At times another one, which cannot know of the node's work, takes over and is asked to cancel.
    */
   #strand(): void {
     const { random, machines, controllers, swarm, scheduler } = this.#world;

@@ -246,7 +246,7 @@ export class Operator {
     });
   }
 
-  /** After the faults: does what updates wait for, and gives an update another owner from time to time. `round` counts the calls. */
+  /** After the faults: approves, promotes or cancels waiting updates, and at times gives an update another owner. `round` counts the calls. */
   help(round: number): void {
     const { begun, controllers, random, swarm } = this.#world;
     for (const name of begun) {

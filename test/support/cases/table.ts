@@ -140,7 +140,7 @@ const Move = z.strictObject({
 const LabSample = z.strictObject({
   /** A word behind the module's name, if it has several samples. */
   id: z.string().optional(),
-  /** It runs on a virtual machine, since it needs a kernel of its own. */
+  /** `machine`: the sample needs a virtual machine, for a kernel of its own. */
   on: z.literal("machine").optional(),
   helps: z.literal(true).optional(),
   args: Args,
