@@ -1,6 +1,6 @@
 import { ApiRefusal } from "#api/client.ts";
 import type { Controllers } from "#api/ask.ts";
-import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type ApiEndpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, HeartbeatReply, NodeUsage } from "#api/schemas.ts";
@@ -19,7 +19,7 @@ export interface AgentMachine {
   readonly gatherFacts: () => Promise<MachineFacts>;
   readonly readUsage: () => Promise<NodeUsage>;
   /** The address that the machine uses towards a controller. @throws KcoreError API_UNREACHABLE */
-  readonly addressTowards: (controller: Endpoint) => Promise<string>;
+  readonly addressTowards: (controller: ApiEndpoint) => Promise<string>;
   /** Writes the agent's part of `status.json`. */
   readonly writeStatus: (status: AgentStatus) => Promise<void>;
 }
@@ -212,7 +212,7 @@ export class Agent {
     log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
   }
 
-  async #registration(endpoint: Endpoint): Promise<Registration> {
+  async #registration(endpoint: ApiEndpoint): Promise<Registration> {
     const { config, machine } = this.#parts;
     this.#facts ??= await machine.gatherFacts();
     const address = config.address ?? (await machine.addressTowards(endpoint));

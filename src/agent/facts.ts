@@ -4,7 +4,7 @@ import { readdir, readFile, readlink, realpath, stat, statfs } from "node:fs/pro
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, networkInterfaces, totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import type { Endpoint } from "#api/endpoint.ts";
+import type { ApiEndpoint } from "#api/endpoint.ts";
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { isThere } from "#base/file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -98,7 +98,7 @@ async function readBootId(): Promise<string | undefined> {
 }
 
 /** The address that this machine uses towards a controller. Connecting a datagram socket sends nothing. @throws KcoreError API_UNREACHABLE */
-export async function addressTowards({ host, port }: Endpoint): Promise<string> {
+export async function addressTowards({ host, port }: ApiEndpoint): Promise<string> {
   const socket = createSocket(isIP(host) === 6 ? "udp6" : "udp4");
   try {
     const connected = once(socket, "connect", { signal: AbortSignal.timeout(5_000) });

@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from "node:https";
 import { createServer as createSocketServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { LoadedCredentials } from "#api/credentials.ts";
-import { formatEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, type ApiEndpoint } from "#api/endpoint.ts";
 import { listenAt, plainAddress } from "#api/listen.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -40,7 +40,7 @@ export async function serveStatus({
   clock,
   log,
 }: {
-  readonly listen: Endpoint;
+  readonly listen: ApiEndpoint;
   readonly credentials: LoadedCredentials;
   readonly pages: StatusPages;
   /** Whether the key with this fingerprint (SHA-256 of the SPKI) is revoked; called for each request. */

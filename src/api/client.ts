@@ -6,7 +6,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { checkCredentials, checkKey, checkRole, connectionProblem } from "./connection-trust.ts";
-import { formatEndpoint, type Endpoint } from "./endpoint.ts";
+import { formatEndpoint, type ApiEndpoint } from "./endpoint.ts";
 import { issuerHeaders } from "./issuer-header.ts";
 import { lateRenewalProtocol } from "./late-renewal.ts";
 import { methods, type BodyOf, type Method, type MethodName, type PlainMethodName, type ReplyOf } from "./methods.ts";
@@ -27,7 +27,7 @@ export interface CallOptions {
 
 /** A controller's API as seen from one client. */
 export interface ApiClient {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   /** Asks, and returns the checked answer. @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; {@link ApiRefusal} for the controller's refusal; a signal's reason */
   readonly call: <Name extends PlainMethodName>(
     name: Name,
@@ -56,7 +56,7 @@ export class ApiRefusal extends KcoreError {
   readonly reason: string;
   readonly refusal: RefusalBody;
 
-  constructor(endpoint: Endpoint, status: number, refusal: RefusalBody) {
+  constructor(endpoint: ApiEndpoint, status: number, refusal: RefusalBody) {
     const { code, message, hint, detail } = refusal;
     super(
       {
@@ -96,7 +96,7 @@ export function openApi({
   run,
   serverKeys,
 }: {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   readonly credentials: Credentials;
   readonly clock: () => number;
   readonly timeoutMs?: number;
@@ -188,7 +188,7 @@ class StaleConnection extends Error {}
 
 interface ApiRequest {
   readonly agent: Agent;
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   readonly verb: string;
   readonly path: string;
   /** The header that shows who issued our certificate. */
@@ -248,14 +248,14 @@ function readBody(response: IncomingMessage, limit = replyLimit, onPiece?: () =>
 
 const noReason = { code: "UNKNOWN", message: "no reason given" };
 
-function refusalIn(endpoint: Endpoint, status: number, json: unknown): ApiRefusal {
+function refusalIn(endpoint: ApiEndpoint, status: number, json: unknown): ApiRefusal {
   const refusal = RefusalBody.safeParse(json);
   return new ApiRefusal(endpoint, status, refusal.success ? refusal.data : noReason);
 }
 
 function readAnswer<Name extends PlainMethodName>(
   name: Name,
-  endpoint: Endpoint,
+  endpoint: ApiEndpoint,
   status: number,
   text: string,
 ): ReplyOf<Name> {

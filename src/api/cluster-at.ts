@@ -1,6 +1,6 @@
 import { connect } from "node:tls";
 import { identityOf } from "#pki/identity.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { ApiEndpoint } from "./endpoint.ts";
 
 const limitMs = 5_000;
 
@@ -8,7 +8,7 @@ const limitMs = 5_000;
  * The cluster's name in the certificate of the controller at this endpoint, unverified; undefined if no controller answers within 5 s.
  * For an operator without a CA: no request is sent.
  */
-export function clusterAt({ host, port }: Endpoint): Promise<string | undefined> {
+export function clusterAt({ host, port }: ApiEndpoint): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, rejectUnauthorized: false });
     const end = (cluster?: string): void => {

@@ -4,7 +4,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { issuerOf, refusalOfIssuer } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { formatEndpoint, type Endpoint } from "./endpoint.ts";
+import { formatEndpoint, type ApiEndpoint } from "./endpoint.ts";
 import { isInGrace } from "./late-renewal.ts";
 
 /** The reason why a server is no controller of this cluster, as an error; undefined for a controller. */
@@ -68,7 +68,7 @@ export function checkCredentials(
 }
 
 /** The error of a call that got no answer: API_UNTRUSTED or API_UNREACHABLE. */
-export function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
+export function connectionProblem(endpoint: ApiEndpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const isTrust =
     code.startsWith("ERR_TLS") ||

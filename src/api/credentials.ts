@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
-import { identityOf, type Identity, type Role } from "#pki/identity.ts";
+import { identityOf, type MemberIdentity, type MemberRole } from "#pki/identity.ts";
 import { readText, fileVersion } from "#base/file.ts";
 import type { Credentials } from "./client.ts";
 
@@ -11,7 +11,7 @@ export interface CredentialFiles {
 }
 
 export interface LoadedCredentials extends Credentials {
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly notAfter: Date;
   /** Another text whenever one of the files has changed (credentialsVersion). */
   readonly version: string;
@@ -21,7 +21,7 @@ export interface LoadedCredentials extends Credentials {
  * Reads a daemon's certificate, key and CA, and checks that key and certificate belong together and name the expected role.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
  */
-export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {
+export async function loadCredentials(files: CredentialFiles, role: MemberRole): Promise<LoadedCredentials> {
   // The version comes first, so that a file that changes during this reading is read again next time.
   const version = await credentialsVersion(files);
   const [ca, cert, key] = await Promise.all([

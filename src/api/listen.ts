@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
-import type { Endpoint } from "./endpoint.ts";
+import type { ApiEndpoint } from "./endpoint.ts";
 
 /** Every address of a machine, of IPv6 and of IPv4. */
 const everywhere = "::";
 
 /** Listens, and returns the port. `::` means every address; on a machine without IPv6, every IPv4 address. @throws NodeJS.ErrnoException */
-export async function listenAt(server: Server, { host, port }: Endpoint): Promise<number> {
+export async function listenAt(server: Server, { host, port }: ApiEndpoint): Promise<number> {
   const at = async (address: string): Promise<void> => {
     server.listen({ host: address, port });
     await once(server, "listening");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Role } from "#pki/identity.ts";
+import type { MemberRole } from "#pki/identity.ts";
 import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
@@ -10,7 +10,7 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   /** `{id}` stands for one path segment, percent-encoded. */
   readonly path: string;
   /** The only roles that may ask; a client without a certificate may not (S-16). */
-  readonly roles: readonly Role[];
+  readonly roles: readonly MemberRole[];
   /** A node may ask this only about itself: the `{id}`, or the body's nodeId, must be its certificate's (S-12). */
   readonly ownNodeOnly?: true;
   /** A node must be approved to ask this; other roles are not affected. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { copyFileSync, constants, linkSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beginning, lineHash, linkEntry, type Fields, type Head } from "./chain.ts";
+import { beginning, lineHash, linkEntry, type EntryFields, type TrailHead } from "./chain.ts";
 import { makeFolderSync, syncFolderSync } from "#base/folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
@@ -11,7 +11,7 @@ import { segmentName, segmentsAmong } from "./trail-files.ts";
  * tries again behind the winner's entry. So no lock exists that another user could hold or a crash could leave behind.
  * @throws NodeJS.ErrnoException when the entry cannot be written; then nothing has changed
  */
-export function appendEntry(folder: string, at: number, fields: Fields): Head {
+export function appendEntry(folder: string, at: number, fields: EntryFields): TrailHead {
   makeFolderSync(folder);
   for (;;) {
     const { line, head } = linkEntry(headOf(folder), at, fields);
@@ -29,7 +29,7 @@ export function appendEntry(folder: string, at: number, fields: Fields): Head {
   }
 }
 
-function headOf(folder: string): Head {
+function headOf(folder: string): TrailHead {
   const last = segmentsAmong(folder, readdirSync(folder)).at(-1);
   if (!last) return beginning;
   const lines = readFileSync(last.path, "utf8").split("\n");

@@ -1,31 +1,31 @@
 import { hash } from "node:crypto";
 
 /** The fields of an entry beside its number, time and `prev`: plain JSON, names and outcomes, never a secret (S-7). */
-export type Fields = Readonly<Record<string, unknown>>;
+export type EntryFields = Readonly<Record<string, unknown>>;
 
 /** An entry of a trail: `n` counts from 1, `at` is milliseconds since 1970, `prev` is the hash of the line before. */
-export type Entry = Fields & { readonly n: number; readonly at: number; readonly prev: string };
+export type TrailEntry = EntryFields & { readonly n: number; readonly at: number; readonly prev: string };
 
 /** The last entry of a trail: a reader who notes it can later detect any change up to it. */
-export interface Head {
+export interface TrailHead {
   readonly n: number;
   /** SHA-256 of the entry's line without its line feed, hexadecimal. */
   readonly hash: string;
 }
 
 /** The head of an empty trail. */
-export const beginning: Head = { n: 0, hash: "0".repeat(64) };
+export const beginning: TrailHead = { n: 0, hash: "0".repeat(64) };
 
 /**
  * The next entry as a line with its line feed, and the new head. The entry has the SHA-256 of the line before: a changed,
  * removed or added line breaks the chain. (Haber and Stornetta, How to Time-Stamp a Digital Document, 1991)
  */
-export function linkEntry(head: Head, at: number, fields: Fields): { readonly line: string; readonly head: Head } {
+export function linkEntry(head: TrailHead, at: number, fields: EntryFields): { readonly line: string; readonly head: TrailHead } {
   return linkText(head, at, JSON.stringify(fields));
 }
 
 /** As `linkEntry`, for fields that are JSON text already. */
-export function linkText(head: Head, at: number, fields: string): { readonly line: string; readonly head: Head } {
+export function linkText(head: TrailHead, at: number, fields: string): { readonly line: string; readonly head: TrailHead } {
   const n = head.n + 1;
   const text = `{"n":${n},"at":${at},"prev":"${head.hash}"${fields === "{}" ? "" : ","}${fields.slice(1)}`;
   return { line: `${text}\n`, head: { n, hash: lineHash(text) } };
@@ -46,16 +46,16 @@ export const droppedType = "audit.dropped";
 const lastTime = 8.64e15;
 
 /** Parses a line; undefined when it is no entry. */
-export function parseEntry(line: string): Entry | undefined {
+export function parseEntry(line: string): TrailEntry | undefined {
   try {
-    const value = JSON.parse(line) as Partial<Entry> | null;
+    const value = JSON.parse(line) as Partial<TrailEntry> | null;
     const isEntry =
       Number.isSafeInteger(value?.n) &&
       Number(value?.n) >= 1 &&
       typeof value?.at === "number" &&
       Math.abs(value.at) <= lastTime &&
       typeof value.prev === "string";
-    return isEntry ? (value as Entry) : undefined;
+    return isEntry ? (value as TrailEntry) : undefined;
   } catch {
     return undefined;
   }
@@ -82,7 +82,7 @@ export interface TrailCheck {
   readonly first: number;
   /** The count of kept entries. */
   readonly entries: number;
-  readonly head: Head;
+  readonly head: TrailHead;
   /** In order; empty when every entry follows from the one before and matches the noted heads. */
   readonly damage: readonly TrailDamage[];
   /** Numbers of noted heads that cannot be compared any more, because the trail has dropped their entries, as it may. */
@@ -98,7 +98,7 @@ export class Verifier {
   readonly #mustKeep: number;
   readonly #damage: TrailDamage[] = [];
   #head = beginning;
-  #first: Pick<Entry, "n" | "prev"> | undefined;
+  #first: Pick<TrailEntry, "n" | "prev"> | undefined;
   #entries = 0;
   #bytes = 0;
   #dropped: { readonly before: unknown; readonly hash: unknown; readonly kept: number } | undefined;
@@ -109,13 +109,13 @@ export class Verifier {
    * `noted`: heads that a reader noted elsewhere. `mustKeep`: the least bytes of entries that a trail keeps when it drops its oldest
    * entries; by default a trail may drop none.
    */
-  constructor(noted: readonly Head[] = [], mustKeep = Infinity) {
+  constructor(noted: readonly TrailHead[] = [], mustKeep = Infinity) {
     this.#noted = new Map(noted.map(({ n, hash }) => [n, hash]));
     this.#mustKeep = mustKeep;
   }
 
   /** Checks the next line; returns its entry if it is one. */
-  add(placed: PlacedLine): Entry | undefined {
+  add(placed: PlacedLine): TrailEntry | undefined {
     const { text } = placed;
     const entry = parseEntry(text);
     const isFirst = this.#entries === 0;
@@ -167,7 +167,7 @@ export class Verifier {
    * Whether a recorded removal covers all entries before this one, and the trail kept `mustKeep` bytes. After a crash a file may
    * remain that the record calls dropped.
    */
-  #mayBeginAt({ n, prev }: Pick<Entry, "n" | "prev">): boolean {
+  #mayBeginAt({ n, prev }: Pick<TrailEntry, "n" | "prev">): boolean {
     const { before, hash, kept } = this.#dropped ?? {};
     if (typeof before !== "number" || before < n || (kept ?? 0) < this.#mustKeep) return false;
     return before > n || hash === prev;

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { mkdir, open, readdir, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { beginning, droppedType, lineHash, linkText, parseEntry, type Fields, type Head } from "./chain.ts";
+import { beginning, droppedType, lineHash, linkText, parseEntry, type EntryFields, type TrailHead } from "./chain.ts";
 import { segmentName, segmentsAmong, type TrailFile } from "./trail-files.ts";
 
 export interface TrailOptions {
@@ -73,14 +73,14 @@ class SegmentedTrail {
   readonly #waiting: { readonly at: number; readonly fields: string }[] = [];
   #waitingBytes = 0;
   #unrecorded = 0;
-  #head: Head;
+  #head: TrailHead;
   #file: FileHandle | undefined;
   #size: number;
   #writing: Promise<void> | undefined;
   #sync: NodeJS.Timeout | undefined;
   #isTroubled = false;
 
-  constructor(options: TrailOptions, head: Head, last?: { readonly file: FileHandle; readonly size: number }) {
+  constructor(options: TrailOptions, head: TrailHead, last?: { readonly file: FileHandle; readonly size: number }) {
     this.#options = options;
     this.#segmentBytes = options.segmentBytes ?? segmentBytes;
     this.#segments = options.segments ?? segments;
@@ -90,12 +90,12 @@ class SegmentedTrail {
   }
 
   /** The last written entry; entries that still wait come after it. */
-  head(): Head {
+  head(): TrailHead {
     return this.#head;
   }
 
   /** Adds an entry behind all earlier ones. Entries of one turn of the event loop share a write, which is flushed within a second. */
-  record(fields: Fields): void {
+  record(fields: EntryFields): void {
     const text = JSON.stringify(fields);
     if (this.#waitingBytes + text.length > maxWaiting) this.#unrecorded += 1;
     else {
@@ -133,7 +133,7 @@ class SegmentedTrail {
       text += linked.line;
       ({ head } = linked);
     };
-    const add = (at: number, fields: Fields): void => addText(at, JSON.stringify(fields));
+    const add = (at: number, fields: EntryFields): void => addText(at, JSON.stringify(fields));
     for (const { at, fields } of batch) addText(at, fields);
     if (unrecorded > 0) add(this.#options.clock(), { type: "audit.unrecorded", entries: unrecorded });
     let dropped;

@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { firstCertificate, isForHost, isIssuedBy, readableCertificates, refusalOfIssuer } from "./chain.ts";
-import { formatIdentity, type Identity } from "./identity.ts";
+import { formatIdentity, type MemberIdentity } from "./identity.ts";
 import { backdateMs, leafDays } from "./issue.ts";
 import { readPublicKey } from "./keys.ts";
 
@@ -13,7 +13,7 @@ const dayMs = 86_400_000;
 export interface LeafExpectation {
   readonly spki: string;
   readonly hosts: readonly string[];
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   /** The cluster's root in PEM: the bastion's sub-CA or a controller's may have issued it. */
   readonly rootPem: string;
   readonly now: number;
@@ -58,7 +58,7 @@ export function refusalOfNext(
 
 /** The certificate that a daemon uses (`cert`), and the cluster's root (`ca`), in PEM. */
 interface PresentLeaf {
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly ca: string;
   readonly cert: string;
   readonly notAfter: Date;

@@ -3,12 +3,12 @@ import { KcoreError } from "#errors/problem.ts";
 
 export const roles = ["controller", "node", "operator"] as const;
 /** The role of a certificate's holder in the cluster. */
-export type Role = (typeof roles)[number];
+export type MemberRole = (typeof roles)[number];
 
 /** The identity of a peer: taken from its certificate alone, never from its request. */
-export interface Identity {
+export interface MemberIdentity {
   readonly cluster: string;
-  readonly role: Role;
+  readonly role: MemberRole;
   /** A node's or controller's UUID; an operator's user name. */
   readonly id: string;
 }
@@ -32,7 +32,7 @@ export function isIdentityId(text: string): boolean {
 }
 
 /** The identity as the SAN URI of its certificate: `kcore://<cluster>/<role>/<id>`. @throws KcoreError PKI_NAME_INVALID */
-export function formatIdentity({ cluster, role, id }: Identity): string {
+export function formatIdentity({ cluster, role, id }: MemberIdentity): string {
   if (!isClusterName(cluster) || !isIdentityId(id)) {
     throw new KcoreError({
       code: "PKI_NAME_INVALID",
@@ -56,14 +56,14 @@ export function formatSubCa(cluster: string, controllerId: string): string {
 }
 
 /** The identity in a URI of formatIdentity; undefined for any other text. */
-export function parseIdentity(uri: string): Identity | undefined {
+export function parseIdentity(uri: string): MemberIdentity | undefined {
   const [, cluster, role, id] = identityUri.exec(uri) ?? [];
   if (cluster === undefined || id === undefined || !isClusterName(cluster) || !isIdentityId(id)) return undefined;
-  return { cluster, role: role as Role, id };
+  return { cluster, role: role as MemberRole, id };
 }
 
 /** The common name in a certificate's subject: `kcore-node-n1` for a node on the host n1, `kctl` for every operator. */
-export function commonNameOf(role: Role, host: string): string {
+export function commonNameOf(role: MemberRole, host: string): string {
   return role === "operator" ? commonNames.operator : (commonNames[role] + host).slice(0, commonNameLimit);
 }
 
@@ -73,7 +73,7 @@ export function commonNameOf(role: Role, host: string): string {
  * extended key usage for `use` (S-10).
  * @throws KcoreError PKI_IDENTITY
  */
-export function identityOf(certificate: X509Certificate, use: "server" | "client"): Identity {
+export function identityOf(certificate: X509Certificate, use: "server" | "client"): MemberIdentity {
   const refuse = (reason: string): never => {
     throw new KcoreError({
       code: "PKI_IDENTITY",
@@ -97,7 +97,7 @@ export function identityOf(certificate: X509Certificate, use: "server" | "client
 }
 
 /** Node joins alternative names by “, ” and quotes names with odd characters. kcore's names need no quotes, so quotes are refused. */
-function onlyIdentity(alternativeNames: string): Identity | undefined {
+function onlyIdentity(alternativeNames: string): MemberIdentity | undefined {
   if (alternativeNames.includes('"')) return undefined;
   const uris = alternativeNames.split(", ").filter((name) => name.startsWith("URI:"));
   return uris.length === 1 ? parseIdentity((uris[0] ?? "").slice("URI:".length)) : undefined;

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
-import { commonNameOf, formatIdentity, type Identity } from "./identity.ts";
+import { commonNameOf, formatIdentity, type MemberIdentity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
 
 /** The life of a leaf in days. */
@@ -58,7 +58,7 @@ export interface LeafRequest {
 export interface IssuedLeaf {
   /** Leaf, then the CA that signed it, in PEM: the holder presents both. */
   readonly chain: string;
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly serial: string;
   readonly notAfter: Date;
 }

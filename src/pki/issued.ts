@@ -5,7 +5,7 @@ import { ifThere } from "#base/file.ts";
 import { certificatesOf, firstCertificate, isForHost } from "./chain.ts";
 import { hostsOf } from "./expectation.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
-import { parseIdentity, type Role } from "./identity.ts";
+import { parseIdentity, type MemberRole } from "./identity.ts";
 
 /**
  * The keys (SHA-256 of the SPKI) of the controllers whose certificates this machine issued for a host, the latest first;
@@ -64,7 +64,7 @@ export interface CertificateEntry {
   readonly serial: string;
   /** SHA-256 of the public key, lower-case hex. */
   readonly spki: string;
-  readonly role: Role | "sub-ca";
+  readonly role: MemberRole | "sub-ca";
   /** The holder's id; for a sub-CA, its controller's. */
   readonly id: string;
   /** Common name of the CA that issued it. */

@@ -1,7 +1,7 @@
 import { cpSync } from "node:fs";
 import { expect } from "chai";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
+import { on, openBastion, labRoster, stepsThat, type Bastion } from "#support/deploy.ts";
 import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
@@ -17,7 +17,7 @@ describe("examples/web", function () {
     bastion = await openBastion({});
     cpSync(exampleFolder("web"), bastion.project, { recursive: true });
     const role = "roles: [web]\n    vars: { site: www.example.net }";
-    const roster = (await rosterOf(lab)).replaceAll(/^ +roles: .*\n/gm, "");
+    const roster = (await labRoster(lab)).replaceAll(/^ +roles: .*\n/gm, "");
     await bastion.write({ "roster/web.yaml": roster.replaceAll(/^( {2}w\d:)$/gm, `$1\n    ${role}`) });
   });
   after(async () => {

@@ -5,7 +5,7 @@ import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
 /** A process on the network. */
-export interface Endpoint {
+export interface SimProcess {
   readonly id: string;
   /** Undefined while the process is down. */
   readonly accept: ((link: PeerLink) => LinkEvents) | undefined;
@@ -18,7 +18,7 @@ export interface Endpoint {
 type Faults = Pick<Swarm, "drop" | "duplicate" | "reorder" | "slow" | "json">;
 
 interface Side {
-  readonly endpoint: Endpoint;
+  readonly endpoint: SimProcess;
   readonly accept: unknown;
   events: LinkEvents | undefined;
   lastArrival: number;
@@ -51,7 +51,7 @@ export class SimNetwork {
     this.undiallable.clear();
   }
 
-  dial(from: Endpoint, to: Endpoint | undefined, timeoutMs: number, onFailed: () => void): void {
+  dial(from: SimProcess, to: SimProcess | undefined, timeoutMs: number, onFailed: () => void): void {
     const isOpen = (): boolean =>
       to?.accept !== undefined &&
       !this.blocked.has(`${from.id}>${to.id}`) &&
@@ -67,7 +67,7 @@ export class SimNetwork {
     );
   }
 
-  #connect(from: Endpoint, to: Endpoint): void {
+  #connect(from: SimProcess, to: SimProcess): void {
     const a: Side = { endpoint: from, accept: from.accept, events: undefined, lastArrival: 0 };
     const b: Side = { endpoint: to, accept: to.accept, events: undefined, lastArrival: 0 };
     a.events = from.accept?.(this.#link(a, b, true));

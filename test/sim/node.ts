@@ -4,7 +4,7 @@ import type { DialTarget, JournalRecord, KeyRules } from "#controller/replica/re
 import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
-import type { Endpoint, SimNetwork } from "./network.ts";
+import type { SimProcess, SimNetwork } from "./network.ts";
 import type { Operator } from "./operator.ts";
 import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -20,13 +20,13 @@ export interface NodeWorld {
   readonly network: SimNetwork;
   readonly random: Random;
   readonly swarm: Swarm;
-  readonly find: (id: string) => Endpoint | undefined;
+  readonly find: (id: string) => SimProcess | undefined;
 }
 
 type NodeOptions = Pick<ReplicaOptions, "start"> & Partial<ReplicaOptions> & KeyRules;
 
 /** One controller: a disk that stays, and processes that come and go. */
-export class SimNode implements Endpoint {
+export class SimNode implements SimProcess {
   readonly id: string;
   readonly disk: SimDisk;
   readonly #world: NodeWorld;
@@ -38,7 +38,7 @@ export class SimNode implements Endpoint {
   operator: Operator | undefined;
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
-  accept: Endpoint["accept"];
+  accept: SimProcess["accept"];
   /** Milliseconds by which the wall clock is ahead. */
   offset = 0;
   isLost = false;

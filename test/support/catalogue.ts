@@ -6,7 +6,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { defineModule, type Facts, type ModuleDefinition } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Lab, LabNode, LabOptions, NodeSpec } from "#lab/lab.ts";
-import { contradictions, openBastion, rosterOf, type Bastion } from "./deploy.ts";
+import { contradictions, openBastion, labRoster, type Bastion } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import type { Sample } from "./sample.ts";
 import { SharedLine } from "./shared-line.ts";
@@ -57,7 +57,7 @@ export class Catalogue {
   static async #openIn(lab: Lab, nodes: readonly NodeSpec[], samples: CatalogueOptions["samples"]): Promise<Catalogue> {
     const up = await lab.up(nodes);
     const states = Object.entries(samples).map(([name, all]) => [`states/${name}.yaml`, stateOf(all)] as const);
-    const bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab), ...Object.fromEntries(states) });
+    const bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab), ...Object.fromEntries(states) });
     const lines = new Map(up.map((node) => [node.name, { node, line: new SharedLine(node) }]));
     for (const [name, all] of Object.entries(samples))
       for (const { before } of all) if (before !== undefined) lines.get(name)?.line.shell(before);

@@ -225,7 +225,7 @@ export async function contentsOf(node: LabNode): Promise<string> {
 }
 
 /** The lab's roster, with more fields of single nodes. */
-export async function rosterOf(lab: Lab, fields: Readonly<Record<string, string>> = {}): Promise<string> {
+export async function labRoster(lab: Lab, fields: Readonly<Record<string, string>> = {}): Promise<string> {
   let text = await lab.roster();
   for (const [node, lines] of Object.entries(fields)) text = text.replace(`  ${node}:\n`, `  ${node}:\n    ${lines}\n`);
   return text;

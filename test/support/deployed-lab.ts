@@ -1,6 +1,6 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { openBastion, rosterOf, type Bastion, type KcoreEnd } from "./deploy.ts";
+import { openBastion, labRoster, type Bastion, type KcoreEnd } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import { openTerminal } from "./terminal.ts";
 
@@ -51,7 +51,7 @@ async function deploy(): Promise<DeployedLab> {
     { name: "n4", kind: "debian", disks: ["64M", "64M"] },
     { name: "b1", kind: "busybox", disks: [] },
   ])) as [LabNode, LabNode, LabNode, LabNode, LabNode];
-  const bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab, { n2: "user: ops" }) }, { cluster: true });
+  const bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab, { n2: "user: ops" }) }, { cluster: true });
   try {
     return { lab, bastion, n1, n2, n3, n4, b1, first: await deployInTerminal(bastion) };
   } catch (error) {

@@ -159,7 +159,7 @@ export class KubeServer {
   }
 
   /** Sends a request as the admin, without kcore. @throws Error for a status of 300 or more */
-  async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<Answer> {
+  async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<KubeObject> {
     const asked = request(`${this.url}${path}`, {
       method,
       ca: this.ca,
@@ -167,21 +167,21 @@ export class KubeServer {
     });
     asked.end(body === undefined ? undefined : JSON.stringify(body));
     const [reply] = (await once(asked, "response")) as [IncomingMessage];
-    const answer = (await json(reply)) as Answer;
+    const answer = (await json(reply)) as KubeObject;
     if ((reply.statusCode ?? 500) >= 300)
       throw new Error(`${method} ${path}: ${reply.statusCode} ${JSON.stringify(answer)}`);
     return answer;
   }
 
-  async get(path: string): Promise<Answer> {
+  async get(path: string): Promise<KubeObject> {
     return this.call("GET", path);
   }
 
-  async create(path: string, body: unknown): Promise<Answer> {
+  async create(path: string, body: unknown): Promise<KubeObject> {
     return this.call("POST", path, body);
   }
 
-  async patch(path: string, body: unknown): Promise<Answer> {
+  async patch(path: string, body: unknown): Promise<KubeObject> {
     return this.call("PATCH", path, body, "application/merge-patch+json");
   }
 
@@ -202,7 +202,7 @@ export class KubeServer {
 }
 
 /** An object or a list of the API: the fields that tests read. */
-export interface Answer {
+export interface KubeObject {
   readonly metadata: {
     readonly name: string;
     readonly resourceVersion: string;
@@ -214,7 +214,7 @@ export interface Answer {
     readonly unschedulable?: boolean;
     readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
   };
-  readonly items: readonly Answer[];
+  readonly items: readonly KubeObject[];
 }
 
 function start(

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { registry } from "#engine/modules/registry.ts";
-import { Like } from "./cases/expected.ts";
+import { Matches } from "./cases/expected.ts";
 import { readTable, type Table } from "./cases/table.ts";
 import type { Sample } from "./sample.ts";
 
@@ -41,6 +41,6 @@ function sampleOf(module: string, given: Table["lab"][number]): Sample {
   } as Sample;
 }
 
-function patternOf([fact, value]: [string, string | Like]): [string, string | RegExp] {
-  return [fact, value instanceof Like ? value.expression : value];
+function patternOf([fact, value]: [string, string | Matches]): [string, string | RegExp] {
+  return [fact, value instanceof Matches ? value.expression : value];
 }

@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import ssh2 from "ssh2";
-import { SimulatedNode, SimulatedRun, type Behaviour } from "./simulated-node.ts";
+import { SimulatedNode, SimulatedRun, type NodeBehaviour } from "./simulated-node.ts";
 
 /** Many simulated nodes behind one SSH server on the loopback network. */
 export interface NodeFarm {
@@ -16,7 +16,7 @@ export interface NodeFarm {
 /**
  * Starts a farm. Its server speaks real SSH (ssh2's) on every address of 127.0.0.0/8; the run names the node of a connection in its bootstrap.
  */
-export async function startFarm(count: number, behaviour: Behaviour = {}): Promise<NodeFarm> {
+export async function startFarm(count: number, behaviour: NodeBehaviour = {}): Promise<NodeFarm> {
   const width = String(count).length;
   const nodes = Array.from(
     { length: count },

@@ -16,7 +16,7 @@ import { hangLimit } from "./limit.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
 /** The result of a step on a simulated node. */
-export type Answer =
+export type StepAnswer =
   { readonly ok: true } | { readonly ok: false; readonly failure: Failure };
 
 export interface RolloutNodeOptions {
@@ -26,7 +26,7 @@ export interface RolloutNodeOptions {
   /** Whether the cluster can update it, by its registration; true by default. */
   readonly canUpdate?: boolean;
   /** Called at each step; a promise holds the node back until it resolves. Every step succeeds by default. */
-  readonly carryOut?: (step: UpdateStep) => Answer | Promise<Answer>;
+  readonly carryOut?: (step: UpdateStep) => StepAnswer | Promise<StepAnswer>;
 }
 
 /** Milliseconds between two heartbeats. */

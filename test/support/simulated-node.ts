@@ -4,7 +4,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { readSegment, readValue, type SentStep } from "./segment-reader.ts";
 
 /** How simulated nodes behave; the same node and step behave the same each time. */
-export interface Behaviour {
+export interface NodeBehaviour {
   /** Milliseconds that a step takes on average; 150 unless given. */
   readonly pace?: number;
   /** Every n-th node fails at one of its steps; none unless given. */
@@ -21,9 +21,9 @@ export class SimulatedNode {
   readonly index: number;
   /** Keys of steps that are in order. */
   readonly inOrder = new Set<string>();
-  readonly behaviour: Behaviour;
+  readonly behaviour: NodeBehaviour;
 
-  constructor(name: string, index: number, behaviour: Behaviour) {
+  constructor(name: string, index: number, behaviour: NodeBehaviour) {
     this.name = name;
     this.index = index;
     this.behaviour = behaviour;
@@ -31,7 +31,7 @@ export class SimulatedNode {
 }
 
 /** The node's side of an SSH channel. */
-export interface Wire {
+export interface NodeChannel {
   write(bytes: string | Uint8Array): void;
   close(): void;
 }
@@ -41,7 +41,7 @@ export interface Wire {
  * No step is executed: a first run finds the steps different and changes them, a second finds them in order.
  */
 export class SimulatedRun {
-  readonly #wire: Wire;
+  readonly #wire: NodeChannel;
   readonly #find: (name: string) => SimulatedNode | undefined;
   #buffer: Buffer = Buffer.alloc(0);
   /** The receiver of announced bytes; undefined while a line is read. */
@@ -56,7 +56,7 @@ export class SimulatedRun {
   #woken = Promise.withResolvers<void>();
   #work: Promise<void> = Promise.resolve();
 
-  constructor(wire: Wire, find: (name: string) => SimulatedNode | undefined) {
+  constructor(wire: NodeChannel, find: (name: string) => SimulatedNode | undefined) {
     this.#wire = wire;
     this.#find = find;
   }

@@ -13,7 +13,7 @@ import type { FencingToken, Report } from "#rollout/records.ts";
 import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership } from "#rollout/spec.ts";
 
 /** The behaviour of a version on the node. */
-export interface Behaviour {
+export interface VersionBehaviour {
   readonly runs?: boolean;
   readonly reaches?: boolean;
   /** The exit code of its `--version`. */
@@ -26,7 +26,7 @@ const statusFile = "/var/lib/kcore/status.json";
 const hashOf = (name: string): string => `sha256:${"0".repeat(52 - name.length)}${name}`;
 const digestOf = (version: string): string => version.replaceAll(/\D/g, "").padStart(64, "0");
 
-export function pathOf(version: string): string {
+export function runtimePath(version: string): string {
   return `/nix/store/${"0".repeat(32)}-kcore-${version}`;
 }
 
@@ -34,7 +34,7 @@ export function bundleOf(version: string, fields: Partial<Bundle> = {}): Bundle 
   return {
     sha256: digestOf(version),
     size: 1_000,
-    storePath: pathOf(version),
+    storePath: runtimePath(version),
     narHash: hashOf(version.replaceAll(/\D/g, "")),
     version,
     arch: "x86_64",
@@ -70,7 +70,7 @@ export class UpdateWorld {
   readonly files = this.#disk.files;
   readonly links = this.#disk.links;
   readonly bundles = new Map<string, { size: number; sha256: string; holds: string }>();
-  readonly behaviours = new Map<string, Behaviour>();
+  readonly behaviours = new Map<string, VersionBehaviour>();
   readonly gates = new Map<string, boolean>();
   readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
   /** The results of programs that fail, by the beginning of a command line. */
@@ -100,9 +100,9 @@ export class UpdateWorld {
   #isGoingDown = false;
 
   constructor(version = "0.1.0") {
-    this.store.set(pathOf(version), "whole");
+    this.store.set(runtimePath(version), "whole");
     for (const name of [profile, `${profile}-updater`]) {
-      this.links.set(`${name}-1-link`, pathOf(version));
+      this.links.set(`${name}-1-link`, runtimePath(version));
       this.links.set(name, `${name.split("/").at(-1)}-1-link`);
     }
     for (const name of ["kcore-node-agent.service", "kcore-controller.service"])
@@ -112,7 +112,7 @@ export class UpdateWorld {
 
   fetch(version: string): void {
     const { sha256, size } = bundleOf(version);
-    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: pathOf(version) });
+    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: runtimePath(version) });
   }
 
   /** Puts an order into the inbox; by default the bastion signed the manifest and the owner. */
@@ -192,7 +192,7 @@ export class UpdateWorld {
     const { present, lasting = present } = this.report() ?? {};
     const paths = new Set([this.at(profile), ...programs, lasting?.id]);
     if (paths.size > 1) throw new Error(`between generations: ${[...paths].join(", ")}`);
-    return [...paths][0]?.slice(pathOf("").length) ?? "";
+    return [...paths][0]?.slice(runtimePath("").length) ?? "";
   }
 
   /** Whether systemd would start the updater. */
@@ -264,8 +264,8 @@ export class UpdateWorld {
     unit.since = this.uptime;
   }
 
-  #behaviourOf(path: string): Behaviour {
-    return this.behaviours.get(path.slice(pathOf("").length)) ?? {};
+  #behaviourOf(path: string): VersionBehaviour {
+    return this.behaviours.get(path.slice(runtimePath("").length)) ?? {};
   }
 
   /** The agent writes its status two seconds after its start, then every fifteen. */
@@ -276,7 +276,7 @@ export class UpdateWorld {
     const beats = Math.floor((this.uptime - agent.since - 2_000) / 15_000);
     const spoke = runs && reaches && this.uptime - agent.since > 2_000;
     const lastHeartbeat = new Date(this.now - this.uptime + agent.since + 2_000 + beats * 15_000).toISOString();
-    const version = agent.program.slice(pathOf("").length);
+    const version = agent.program.slice(runtimePath("").length);
     return JSON.stringify({
       agent: { pid: agent.pid, version, ...(spoke ? { lastHeartbeat } : { error: "connection refused" }) },
     });
@@ -400,7 +400,7 @@ export class UpdateWorld {
         const state = this.store.get(last);
         if (verb === "--check-validity") return state ? done() : failed("is not valid");
         if (verb === "--verify-path") return state === "damaged" ? failed("was modified") : done();
-        if (verb === "-q") return done(hashOf(last.slice(pathOf("").length).replaceAll(/\D/g, "")));
+        if (verb === "-q") return done(hashOf(last.slice(runtimePath("").length).replaceAll(/\D/g, "")));
         if (verb === "--delete") return this.store.delete(last) ? done() : failed("is not there");
         break;
       }
@@ -433,7 +433,7 @@ export class UpdateWorld {
         if (verb === "--version" && this.store.has(program.replace(/\/bin\/kcore-node$/, ""))) {
           const path = program.replace(/\/bin\/kcore-node$/, "");
           const { exit = 0 } = this.#behaviourOf(path);
-          return exit === 0 ? done(`kcore ${path.slice(pathOf("").length)}`) : { ...failed("SyntaxError"), code: exit };
+          return exit === 0 ? done(`kcore ${path.slice(runtimePath("").length)}`) : { ...failed("SyntaxError"), code: exit };
         }
     }
     throw new Error(`the fake node was not taught: ${words.join(" ")}`);

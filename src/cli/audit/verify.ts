@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { parseEntry, Verifier, type TrailDamage, type Entry, type Head, type TrailCheck } from "#audit/chain.ts";
+import { parseEntry, Verifier, type TrailDamage, type TrailEntry, type TrailHead, type TrailCheck } from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -16,7 +16,7 @@ import { kcoreHome } from "../process/kcore-home.ts";
 export interface VerifyFlags extends TrailFlags {
   readonly output: ResultFormat;
   /** A head of the runs' trail that the operator kept elsewhere. */
-  readonly head?: Head;
+  readonly head?: TrailHead;
 }
 
 interface TrailFinding extends Partial<TrailCheck> {
@@ -33,7 +33,7 @@ interface TrailFinding extends Partial<TrailCheck> {
 export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Promise<void> {
   const trails = await findTrails(head ? { ...flags, runs: true } : flags);
   const noted = await openNotedHeads();
-  const heads = new Map<string, Head>();
+  const heads = new Map<string, TrailHead>();
   const findings: TrailFinding[] = [];
   for (const trail of trails) {
     const known = noted.data[trail.id];
@@ -47,7 +47,7 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
   if (findings.some(({ state }) => state === "damaged" || state === "unreadable")) process.exitCode = exitCodes.failed;
 }
 
-async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailFinding> {
+async function verify(trail: KnownTrail, noted: readonly TrailHead[]): Promise<TrailFinding> {
   const verifier = new Verifier(noted, trail.mustKeep);
   const records = new RunRecords(trail.project);
   try {
@@ -77,16 +77,16 @@ class RunRecords {
   readonly #began = new Map<string, Placed<RunBegan>>();
   readonly #ended: Placed<RunEnded>[] = [];
   /** The newest entry of each run. */
-  readonly #last = new Map<string, Entry>();
+  readonly #last = new Map<string, TrailEntry>();
   readonly #pruned = new Set<string>();
 
   constructor(project: string | undefined) {
     this.#project = project;
   }
 
-  add(entry: Entry, { file, line }: Omit<TrailDamage, "what">): void {
+  add(entry: TrailEntry, { file, line }: Omit<TrailDamage, "what">): void {
     if (this.#project === undefined) return;
-    const told = entry as Entry & RunsEntry;
+    const told = entry as TrailEntry & RunsEntry;
     if (told.type === "runs.pruned") for (const run of told.runs) this.#pruned.add(run);
     if (told.type === "run.started") this.#began.set(told.run, { entry: told, at: { file, line } });
     if (told.type === "run.finished") this.#ended.push({ entry: told, at: { file, line } });
@@ -178,7 +178,7 @@ export async function openNotedHeads(): Promise<NotedHeads> {
 }
 
 /** Saves the heads of whole trails for the next check. It reads the file again, since another check may have ended meanwhile. */
-export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
+export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, TrailHead>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
   await noted.read();
   Object.assign(noted.data, Object.fromEntries(heads));

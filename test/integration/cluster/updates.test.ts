@@ -8,7 +8,7 @@ import { eventually } from "#support/cluster.ts";
 import { refusalCodeOf, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import type { CommandEnd } from "#support/kcore.ts";
-import type { Answer } from "#support/rollout-nodes.ts";
+import type { StepAnswer } from "#support/rollout-nodes.ts";
 import { UpdateSite } from "#support/update-site.ts";
 
 type View = Omit<ReplyOf<"getUpdate">, "signed">;
@@ -20,7 +20,7 @@ const hereId = randomUUID();
 describe("cluster updates by their commands, against three real controllers", () => {
   let site: UpdateSite;
   /** A node's answer in place of its work, by host name. */
-  const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
+  const answers = new Map<string, (step: string) => StepAnswer | Promise<StepAnswer>>();
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
   const call = (...words: readonly string[]) => site.call(...words);
@@ -107,7 +107,7 @@ steps:
   });
 
   it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
-    const held = Promise.withResolvers<Answer>();
+    const held = Promise.withResolvers<StepAnswer>();
     answers.set("n3", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("as-data", ["n3"], "0.6.0"));
     expect(await json("approve", "as-data")).to.include({ name: "as-data", result: "approved", generation: 1 });
@@ -228,7 +228,7 @@ steps:
   });
 
   it("on a terminal: approve shows the plan and asks, -w draws in its place, Ctrl-C leaves the rollout alone", async () => {
-    const held = Promise.withResolvers<Answer>();
+    const held = Promise.withResolvers<StepAnswer>();
     answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
     await apply(manifest("at-terminal", ["n3", "n5"], "0.6.0"));
     const shell = await site.openShell(160, 30);

@@ -1,7 +1,7 @@
 import { askInTurn } from "#api/ask-in-turn.ts";
 import type { Controllers } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type ApiEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Answer } from "./requests.ts";
 import type { RolloutWorld } from "./world.ts";
@@ -43,7 +43,7 @@ export function endpointOf(id: string): string {
   return formatEndpoint({ host: id, port: 9090 });
 }
 
-function connect(world: RolloutWorld, client: SimClient, endpoint: Endpoint, timeoutMs: number): ApiClient {
+function connect(world: RolloutWorld, client: SimClient, endpoint: ApiEndpoint, timeoutMs: number): ApiClient {
   const { from, role, id: caller, signal: always, onAnswered, onArrived } = client;
   const to = endpoint.host;
   const call = (
@@ -86,7 +86,7 @@ function unreachable(controller: string): KcoreError {
   return new KcoreError({ code: "API_UNREACHABLE", message: `no answer of ${controller}` });
 }
 
-function refusalOf(endpoint: Endpoint, { refused }: Extract<Answer, { readonly refused: unknown }>): ApiRefusal {
+function refusalOf(endpoint: ApiEndpoint, { refused }: Extract<Answer, { readonly refused: unknown }>): ApiRefusal {
   const { code, message, hint, detail } = refused.toRefusal();
   return new ApiRefusal(endpoint, refused.status, { code, message, hint, detail });
 }

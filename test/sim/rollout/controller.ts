@@ -26,7 +26,7 @@ import { fenceOf, type Order } from "#rollout/order.ts";
 import type { Owner, Progress, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
-import type { Endpoint } from "../network.ts";
+import type { SimProcess } from "../network.ts";
 import { endpointOf } from "./client.ts";
 import { RolloutDisk } from "./disk.ts";
 import { handleRequests, type Answer, type Request } from "./requests.ts";
@@ -85,12 +85,12 @@ interface Process {
 }
 
 /** A controller: the product's own code on a simulated clock, timers, network and disk. The disk outlives each process. */
-export class SimController implements Endpoint {
+export class SimController implements SimProcess {
   readonly id: string;
   readonly disk: RolloutDisk;
   readonly lineage = 0;
   readonly #world: RolloutWorld;
-  accept: Endpoint["accept"];
+  accept: SimProcess["accept"];
   isUp = false;
   /** Milliseconds by which the controller's wall clock is ahead of the simulated time. */
   offset = 0;

@@ -5,7 +5,7 @@ import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts
 import { blobOf } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";
-import { All, expectAs, Has, isPlain, Order, Sh } from "./expected.ts";
+import { ExactMap, expectAs, HasParts, isPlain, InOrder, ShText } from "./expected.ts";
 import { makeCasePlace, type CasePlace } from "./place.ts";
 import { standIns } from "./stand-ins.ts";
 import { fixtures, type Expectation, type Move, type Table } from "./table.ts";
@@ -55,7 +55,7 @@ async function expectStep(module: ModuleDefinition, table: Table, expectation: E
   };
   for (const [key, value] of Object.entries(wanted)) {
     const found = key in texts ? texts[key as keyof typeof texts] : step[key as keyof Step];
-    expectAs(found, key === "want" && !(value instanceof All) ? new All(value as Record<string, unknown>) : value, key);
+    expectAs(found, key === "want" && !(value instanceof ExactMap) ? new ExactMap(value as Record<string, unknown>) : value, key);
   }
   if (is !== undefined) expectAs(step, is, "the step");
   if (hides !== undefined)
@@ -204,10 +204,10 @@ function filled(value: unknown, place: Pick<CasePlace, "dir" | "port">): unknown
     if (typeof item === "string") return fill(item);
     if (Array.isArray(item)) return item.map(inside);
     if (item instanceof Secret) return new Secret(fill(item.reveal()));
-    if (item instanceof Sh) return new Sh(fill(item.text));
-    if (item instanceof Has) return new Has(inside(item.parts) as string[], inside(item.none) as string[]);
-    if (item instanceof Order) return new Order(item.parts.map(fill));
-    if (item instanceof All) return new All(inside(item.entries) as Record<string, unknown>);
+    if (item instanceof ShText) return new ShText(fill(item.text));
+    if (item instanceof HasParts) return new HasParts(inside(item.parts) as string[], inside(item.none) as string[]);
+    if (item instanceof InOrder) return new InOrder(item.parts.map(fill));
+    if (item instanceof ExactMap) return new ExactMap(inside(item.entries) as Record<string, unknown>);
     if (!isPlain(item)) return item;
     return Object.fromEntries(Object.entries(item).map(([key, entry]) => [fill(key), inside(entry)]));
   };

@@ -4,7 +4,7 @@ import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type Y
 import { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { All, Has, isPlain, Like, Order, Sh } from "./expected.ts";
+import { ExactMap, HasParts, isPlain, Matches, InOrder, ShText } from "./expected.ts";
 
 /** The folder test/fixtures: `$FIXTURES` in tables. */
 export const fixtures = join(import.meta.dirname, "../../fixtures");
@@ -26,14 +26,14 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
  * several.
  */
 const tags = [
-  tag("has", (text) => new Has([text])),
-  listTag("has", (items) => new Has(items)),
-  listTag("order", (items) => new Order(items as string[])),
-  tag("lacks", (text) => new Has([], [text])),
-  tag("like", (text) => new Like(new RegExp(text))),
+  tag("has", (text) => new HasParts([text])),
+  listTag("has", (items) => new HasParts(items)),
+  listTag("order", (items) => new InOrder(items as string[])),
+  tag("lacks", (text) => new HasParts([], [text])),
+  tag("like", (text) => new Matches(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
   tag("base64", (text) => Buffer.from(text, "base64")),
-  tag("sh", (text) => new Sh(text)),
+  tag("sh", (text) => new ShText(text)),
   // The type of a tag's result is object, though a string is accepted, too.
   tag("fixture", (name) => textOf([name]) as unknown as object),
   listTag("fixture", (names) => textOf(names as string[]) as unknown as object),
@@ -49,11 +49,11 @@ const tags = [
 ];
 
 const Args = z.record(z.string(), z.unknown());
-const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like), z.instanceof(Order)]);
-const FactValues = z.union([z.record(z.string(), Text), z.instanceof(All)]);
+const Text = z.union([z.string(), z.instanceof(HasParts), z.instanceof(Matches), z.instanceof(InOrder)]);
+const FactValues = z.union([z.record(z.string(), Text), z.instanceof(ExactMap)]);
 const Code = z.string().transform((code) => code as ErrorCode);
 const Files = z.record(z.string(), z.string());
-const Found = z.union([Args, z.instanceof(All)]);
+const Found = z.union([Args, z.instanceof(ExactMap)]);
 /** Context of the step, as an orchestration gives it. */
 const Context = z.strictObject({
   sensitive: z.literal(true).optional(),
@@ -83,7 +83,7 @@ const Expectation = z.strictObject({
 
 const Outcome = z.enum(["ok", "changed", "would-change", "skipped", "unknown", "failed", "converges"]);
 
-const Answer = z.union([
+const StandInAnswer = z.union([
   z.string(),
   z.strictObject({
     sh: z.string().optional(),
@@ -95,7 +95,7 @@ const Answer = z.union([
 
 const Commands = z.record(
   z.string(),
-  z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer), z.null()]),
+  z.union([z.literal("systemd"), z.instanceof(ShText), z.record(z.string(), StandInAnswer), z.null()]),
 );
 
 /** One move of a case: changes to the machine, a run of the step, and the expected result. */
@@ -150,7 +150,7 @@ const LabSample = z.strictObject({
   keys: Args.optional(),
   isCheck: z.literal(true).optional(),
   drift: z
-    .strictObject({ by: z.string(), finds: z.record(z.string(), z.union([z.string(), z.instanceof(Like)])) })
+    .strictObject({ by: z.string(), finds: z.record(z.string(), z.union([z.string(), z.instanceof(Matches)])) })
     .optional(),
   refusal: z
     .strictObject({ args: Args, code: Code, before: z.string().optional(), after: z.string().optional() })
@@ -190,7 +190,7 @@ const Table = z.strictObject({
 export type Table = z.infer<typeof Table>;
 export type Move = z.infer<typeof Move>;
 export type Expectation = z.infer<typeof Expectation>;
-export type Answer = z.infer<typeof Answer>;
+export type StandInAnswer = z.infer<typeof StandInAnswer>;
 
 /** Reads a table. @throws Error with file and line of each mistake */
 export function readTable(path: string, name = path): Table {
@@ -213,14 +213,14 @@ export function parseTable(text: string, name: string): Table {
   throw new Error(found.join("\n"));
 }
 
-/** Replaces each map that has the mark by an {@link All}. */
+/** Replaces each map that has the mark by an {@link ExactMap}. */
 function marked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(marked);
   if (!isPlain(value)) return value;
   const made = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, marked(item)]));
   if (!(mark in made)) return made;
   const { [mark]: _, ...entries } = made;
-  return new All(entries);
+  return new ExactMap(entries);
 }
 
 /** All issues: of a union only those of its nearest option, and one for each unknown key. */
