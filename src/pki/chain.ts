@@ -88,7 +88,7 @@ export interface BastionCas {
 
 /** Begins with the root, and with the issuer in `chain` (PEM, leaf first) if that is a CA of the bastion. */
 export function knowBastionCas(rootPem: string, chain: string): BastionCas {
-  // Needs no limit: only the holder of the root's key can make such a CA.
+  // The map needs no limit: only the holder of the root's key can make such a CA.
   const known = new Map<string, X509Certificate>();
   const learn: BastionCas["learn"] = (ca) => {
     if (ca && isOfBastion(ca, rootPem)) known.set(ca.fingerprint256, ca);

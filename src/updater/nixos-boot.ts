@@ -123,7 +123,7 @@ async function bootOnce(ports: Ports, loader: BootOnce, generation: number, left
     return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], left);
   const menu = (await ports.read(grubMenu)) ?? "";
   const title = new RegExp(`menuentry "(NixOS - Configuration ${generation} \\([^"]*)"`).exec(menu)?.[1];
-  // GRUB would boot the default without a word.
+  // GRUB would boot the default, and no error would show it.
   if (title === undefined)
     throw new UpdateFailure("activation", `${grubMenu} has no entry for generation ${generation}`);
   await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], left);
