@@ -10,14 +10,14 @@ const unit = "kcore-update-gate.service";
 
 /**
  * Checks a gate's HTTP request and command on the node; returns the reason why it fails, undefined if it holds or has neither.
- * `left`: the milliseconds left of the whole activation. A command runs without the confinement of the updater's unit.
+ * `msLeft` counts the whole activation. A command runs without the confinement of the updater's unit.
  */
 export async function whyGateFails(
   ports: Ports,
   { http, nodeCommand, withinSeconds }: Gate,
-  left: () => number,
+  msLeft: () => number,
 ): Promise<string | undefined> {
-  const within = (limitMs: number): number => Math.max(1, Math.min(limitMs, left()));
+  const within = (limitMs: number): number => Math.max(1, Math.min(limitMs, msLeft()));
   if (http) {
     const status = await ports.ask(http.url, within(attemptMs)).catch((error: unknown) => String(error));
     if (status !== http.status) return `${http.url} answers ${status}, not ${http.status}`;

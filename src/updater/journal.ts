@@ -184,7 +184,7 @@ export class UpdaterJournal {
   }
 
   /** The milliseconds that the present step has left of a limit. */
-  left(limit: number): number {
+  msLeft(limit: number): number {
     const { time } = this.data.doing ?? {};
     return time ? limit - time.spent - (this.#parts.ports.uptime() - time.since) : limit;
   }

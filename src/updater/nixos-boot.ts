@@ -17,7 +17,7 @@ interface BootContext {
   readonly ports: Ports;
   /** The folder of updates. */
   readonly folder: string;
-  readonly left: () => number;
+  readonly msLeft: () => number;
 }
 
 function readTrial({ ports, folder }: Pick<BootContext, "ports" | "folder">): Promise<BootTrial | undefined> {
@@ -35,17 +35,17 @@ async function presentTrial(boot: BootContext, profile: string | undefined): Pro
  * otherwise this system becomes the default.
  */
 export async function prepareBoot(boot: BootContext, path: string): Promise<void> {
-  const { ports, folder, left } = boot;
-  const forward = { kind: "activation", left } as const;
+  const { ports, folder, msLeft } = boot;
+  const forward = { kind: "activation", msLeft } as const;
   const loader = await bootOnceOf(ports);
   const profile = (await readProfile(ports, systemProfile))?.id;
   const before = (await presentTrial(boot, profile))?.before ?? profile;
   if (loader === undefined || before === undefined || before === path) return makeDefault(boot, path);
   await durableJson(trialFile(folder), BootTrial, { loader, path, before }, ports).write();
-  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
+  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: msLeft() });
   // The former system writes the menu, so that the new generation is in it and the former one stays the default.
   await switchTo(ports, before, "boot", forward);
-  await bootOnce(ports, loader, (await readProfile(ports, systemProfile))?.generation ?? 0, left);
+  await bootOnce(ports, loader, (await readProfile(ports, systemProfile))?.generation ?? 0, msLeft);
 }
 
 /** Makes the system in use the default of every boot, unless it is already. @throws UpdateFailure if a power cut ended its trial */
@@ -60,9 +60,9 @@ export async function keepDefault(boot: BootContext, path: string): Promise<void
   else await ports.remove(trialFile(boot.folder));
 }
 
-async function makeDefault({ ports, folder, left }: BootContext, path: string): Promise<void> {
-  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
-  await switchTo(ports, path, "boot", { kind: "activation", left });
+async function makeDefault({ ports, folder, msLeft }: BootContext, path: string): Promise<void> {
+  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: msLeft() });
+  await switchTo(ports, path, "boot", { kind: "activation", msLeft });
   await ports.remove(trialFile(folder));
 }
 
@@ -70,7 +70,7 @@ async function makeDefault({ ports, folder, left }: BootContext, path: string): 
 export async function endTrial(boot: BootContext): Promise<void> {
   const trial = await readTrial(boot);
   if (!trial) return;
-  await forgetBootOnce(boot.ports, trial.loader, boot.left);
+  await forgetBootOnce(boot.ports, trial.loader, boot.msLeft);
   await boot.ports.remove(trialFile(boot.folder));
 }
 
@@ -118,26 +118,26 @@ async function hasOneDefault(ports: Ports): Promise<boolean> {
 /**
  * Makes only the next boot begin with this generation of the system's profile, which must be in the boot loader's menu.
  */
-async function bootOnce(ports: Ports, loader: BootOnce, generation: number, left: () => number): Promise<void> {
+async function bootOnce(ports: Ports, loader: BootOnce, generation: number, msLeft: () => number): Promise<void> {
   if (loader === "systemd-boot")
-    return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], left);
+    return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], msLeft);
   const menu = (await ports.read(grubMenu)) ?? "";
   const title = new RegExp(`menuentry "(NixOS - Configuration ${generation} \\([^"]*)"`).exec(menu)?.[1];
   // GRUB would boot the default, and no error would show it.
   if (title === undefined)
     throw new UpdateFailure("activation", `${grubMenu} has no entry for generation ${generation}`);
-  await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], left);
+  await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], msLeft);
 }
 
 /** Undoes bootOnce, unless the machine has booted since. */
-async function forgetBootOnce(ports: Ports, loader: BootOnce, left: () => number): Promise<void> {
+async function forgetBootOnce(ports: Ports, loader: BootOnce, msLeft: () => number): Promise<void> {
   const words =
     loader === "systemd-boot"
       ? ["bootctl", "set-oneshot", ""]
       : ["grub-editenv", "/boot/grub/grubenv", "unset", "next_entry"];
-  await runOutside(ports, words, left);
+  await runOutside(ports, words, msLeft);
 }
 
-async function succeed(ports: Ports, words: readonly string[], left: () => number): Promise<void> {
-  await runOrFail({ run: (all) => runOutside(ports, all, left) }, words, { kind: "activation", limitMs: left() });
+async function succeed(ports: Ports, words: readonly string[], msLeft: () => number): Promise<void> {
+  await runOrFail({ run: (all) => runOutside(ports, all, msLeft) }, words, { kind: "activation", limitMs: msLeft() });
 }

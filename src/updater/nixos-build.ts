@@ -17,7 +17,7 @@ export interface SystemBuild {
   readonly target: UpdateSpec["target"];
   /** The node's name: the configuration to build if the target names none. */
   readonly hostName: string;
-  readonly left: () => number;
+  readonly msLeft: () => number;
 }
 
 /**
@@ -47,7 +47,7 @@ export async function buildSystem(build: SystemBuild): Promise<string> {
   await nix(build, words).catch(explainLock);
   const path = StorePath.safeParse(await ports.readLink(link));
   if (!path.success) throw new UpdateFailure("build", `${url} has no NixOS system as “${name}”`);
-  await runOrFail(ports, ["sync"], { kind: "build", limitMs: build.left() });
+  await runOrFail(ports, ["sync"], { kind: "build", limitMs: build.msLeft() });
   return path.data;
 }
 
@@ -58,11 +58,11 @@ function explainLock(error: unknown): never {
 }
 
 async function nix(build: SystemBuild, words: readonly string[]): Promise<string> {
-  const { ports, left } = build;
+  const { ports, msLeft } = build;
   const flags = ["--extra-experimental-features", "nix-command flakes", "--option", "accept-flake-config", "false"];
-  return runOrFail({ run: (all) => runOutside(ports, all, left) }, ["nix", ...flags, ...words], {
+  return runOrFail({ run: (all) => runOutside(ports, all, msLeft) }, ["nix", ...flags, ...words], {
     kind: "build",
-    limitMs: left(),
+    limitMs: msLeft(),
   });
 }
 

@@ -64,11 +64,11 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       const path = await builtPathOf(ports, folder, id);
       return path !== undefined && (await isInStore(ports, path, quickMs));
     },
-    async prepare(left): Promise<Preparation> {
+    async prepare(msLeft): Promise<Preparation> {
       refuseContradiction(statement);
       if ((await currentSystem(ports)) === undefined)
         throw new UpdateFailure("refused", "this node does not run NixOS: there is no /run/current-system");
-      const path = await buildSystem({ ports, folder, target: wanted, hostName, left });
+      const path = await buildSystem({ ports, folder, target: wanted, hostName, msLeft });
       await refuseUnsuited(ports, path, wanted.allowDowngrade);
       await rememberSystem(ports, folder, path, target.id);
       const { plan, changes } = await planFor(path);
@@ -80,7 +80,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
         ...(rebootReasons.length > 0 && { rebootReasons: [...rebootReasons] }),
       };
     },
-    async activate(left, hasBooted) {
+    async activate(msLeft, hasBooted) {
       const path = await builtPath(target.id);
       const [current, booted] = [await currentSystem(ports), await bootedSystem(ports)];
       if (hasBooted && booted !== path)
@@ -88,12 +88,12 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       // After a boot into the target, only `commit` is left to do.
       if (!isTest && !waits && booted === path && current === path) return { needsBoot: false };
       const { plan } = await planFor(path);
-      const forward = { kind: "activation", left } as const;
+      const forward = { kind: "activation", msLeft } as const;
       if (plan.now === "switch" || plan.boot === "later")
-        await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
+        await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: msLeft() });
       if (plan.now) await switchTo(ports, path, plan.now, forward);
       if (plan.boot === "later") await switchTo(ports, path, "boot", forward);
-      if (plan.boot === "reboot") await prepareBoot({ ports, folder, left }, path);
+      if (plan.boot === "reboot") await prepareBoot({ ports, folder, msLeft }, path);
       return { needsBoot: plan.boot === "reboot" };
     },
     mark: async () => (await readAgentPart(ports, statusFile))?.lastHeartbeat ?? "",
@@ -116,23 +116,23 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
     },
     async commit(held) {
       if (isTest || waits) return;
-      const boot = { ports, folder, left: () => commitMs };
+      const boot = { ports, folder, msLeft: () => commitMs };
       await keepDefault(boot, await builtPath(held.id));
       // From now on its generation protects the system from the garbage collector.
       await ports.remove(builtLink(folder));
     },
-    async rollBack(to, left) {
+    async rollBack(to, msLeft) {
       const path = await builtPath(to.id);
       const { id, generation } = to.lasting ?? to;
       const lasts = await builtPath(id);
-      const back = { kind: "rollback", left } as const;
-      await endTrial({ ports, folder, left });
+      const back = { kind: "rollback", msLeft } as const;
+      await endTrial({ ports, folder, msLeft });
       if (isTest) {
         if ((await currentSystem(ports)) !== path) await switchTo(ports, path, "test", back);
         return { needsBoot: false };
       }
       const profileTarget = { id: lasts, ...omitUndefined({ generation }) };
-      await setProfile(ports, systemProfile, profileTarget, { kind: "rollback", limitMs: left() });
+      await setProfile(ports, systemProfile, profileTarget, { kind: "rollback", limitMs: msLeft() });
       const booted = await bootedSystem(ports);
       const isBooted = booted !== undefined && booted === (await builtPathOf(ports, folder, target.id)) && booted !== path;
       // Going back needs a boot only if the machine was booted into the update.

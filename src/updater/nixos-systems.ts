@@ -96,10 +96,10 @@ export async function switchTo(
   ports: Ports,
   path: string,
   action: "test" | "switch" | "boot",
-  { kind, left }: { readonly kind: FailureKind; readonly left: () => number },
+  { kind, msLeft }: { readonly kind: FailureKind; readonly msLeft: () => number },
 ): Promise<void> {
   const program = join(path, "bin/switch-to-configuration");
-  const ended = await runOutside(ports, [program, action], left);
+  const ended = await runOutside(ports, [program, action], msLeft);
   if (ended.code === 0 || (ended.code === unitsFailed && kind === "rollback")) return;
   throw new UpdateFailure(ended.code === unitsFailed ? "service" : kind, `${program} ${action} ${describeEnd(ended)}`);
 }

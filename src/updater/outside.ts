@@ -12,16 +12,16 @@ const stopSeconds = 10;
 
 /**
  * Runs a program as a unit of its own, without the confinement of the updater's unit. It may end or restart the updater; the next updater
- * then waits for it. When `left()` milliseconds are over, systemd ends the program with all processes that it started.
+ * then waits for it. When `msLeft()` milliseconds are over, systemd ends the program with all processes that it started.
  */
 export async function runOutside(
   ports: Ports,
   words: readonly string[],
-  left: () => number,
+  msLeft: () => number,
   unit = workUnit,
 ): Promise<ProgramEnd> {
-  await waitForOther(ports, left, unit);
-  const limitMs = left();
+  await waitForOther(ports, msLeft, unit);
+  const limitMs = msLeft();
   const start = ports.uptime();
   const ended = await ports.run(
     [
@@ -47,11 +47,11 @@ export async function runOutside(
 }
 
 /** Waits for the program of an earlier updater. @throws UpdateFailure when the time is over */
-async function waitForOther(ports: Ports, left: () => number, unit: string): Promise<void> {
+async function waitForOther(ports: Ports, msLeft: () => number, unit: string): Promise<void> {
   const hasEnded = async (): Promise<boolean> => {
     const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);
     if (["", "inactive", "failed"].includes(stdout.trim())) return true;
-    if (left() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
+    if (msLeft() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
     return false;
   };
   await poll(hasEnded, { everyMs: 1_000, sleep: ports.sleep });

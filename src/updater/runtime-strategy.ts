@@ -67,19 +67,19 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
   return {
     target,
     isThere: ({ id }) => isInStore(ports, id, quickMs),
-    async fetch(left, signal) {
+    async fetch(msLeft, signal) {
       await refuseUnsuited();
-      await fetchMissingBundle({ ports, log, bundle, folder, left, signal });
+      await fetchMissingBundle({ ports, log, bundle, folder, msLeft, signal });
     },
-    async prepare(left): Promise<Preparation> {
+    async prepare(msLeft): Promise<Preparation> {
       await refuseUnsuited();
-      await importBundle({ ports, bundle, folder, left });
-      await refuseBroken(ports, bundle, left());
+      await importBundle({ ports, bundle, folder, msLeft });
+      await refuseBroken(ports, bundle, msLeft());
       return { targetGeneration: await generationFor(ports, profile, bundle.storePath), needsReboot: false };
     },
-    async activate(left) {
+    async activate(msLeft) {
       const units = await refuseUnsuited();
-      const limits = { kind: "activation", limitMs: left() } as const;
+      const limits = { kind: "activation", limitMs: msLeft() } as const;
       if (mode !== "test") await setProfile(ports, profile, { id: target.id }, limits);
       await tryUnits(ports, units, mode === "test" ? target.id : undefined);
       await restartUnits(ports, unitsNotFrom(units, target.id));
@@ -99,9 +99,9 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
     async commit(held) {
       if (mode !== "test") await setProfile(ports, updaterProfile, held, { kind: "activation", limitMs: 60_000 });
     },
-    async rollBack(to, left) {
+    async rollBack(to, msLeft) {
       const units = await readUnits(ports);
-      await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: left() });
+      await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: msLeft() });
       await tryUnits(ports, units, to.lasting && to.id);
       await restartUnits(ports, unitsNotFrom(units, to.id));
       return { needsBoot: false };

@@ -21,7 +21,7 @@ interface BundleContext {
   readonly bundle: Bundle;
   /** The folder of updates. */
   readonly folder: string;
-  readonly left: () => number;
+  readonly msLeft: () => number;
 }
 
 /**
@@ -34,8 +34,8 @@ export async function fetchMissingBundle({
   signal,
   ...here
 }: BundleContext & { readonly log: UpdaterLog; readonly signal: AbortSignal }): Promise<void> {
-  const { ports, bundle, folder, left } = here;
-  if (await verifyOrDelete(ports, bundle.storePath, left)) return;
+  const { ports, bundle, folder, msLeft } = here;
+  if (await verifyOrDelete(ports, bundle.storePath, msLeft)) return;
   const file = bundleFile(folder, bundle.sha256);
   for (const name of await ports.list(dirname(file)))
     if (!name.startsWith(bundle.sha256)) await ports.remove(join(dirname(file), name));
@@ -50,7 +50,7 @@ export async function fetchMissingBundle({
       const { message } = error as Error;
       const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
       if (isFull) await dropBundle(ports, file);
-      if (isFull || left() <= 0) throw new UpdateFailure("build", message);
+      if (isFull || msLeft() <= 0) throw new UpdateFailure("build", message);
       const pause = backoff.next();
       log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, error: message });
       await ports.sleep(pause);
@@ -68,13 +68,13 @@ async function dropBundle(ports: Ports, file: string): Promise<void> {
  * @throws UpdateFailure of the kind build
  */
 export async function importBundle(here: BundleContext): Promise<void> {
-  const { ports, bundle, folder, left } = here;
+  const { ports, bundle, folder, msLeft } = here;
   const { storePath, narHash, sha256 } = bundle;
   const file = bundleFile(folder, sha256);
-  const nix = (words: readonly string[]): Promise<string> => runOrFail(ports, words, { kind: "build", limitMs: left() });
+  const nix = (words: readonly string[]): Promise<string> => runOrFail(ports, words, { kind: "build", limitMs: msLeft() });
   // Before the import, so that the garbage collector never finds it without a root.
   await ports.link(storePath, gcRoot);
-  if (!(await verifyOrDelete(ports, storePath, left))) {
+  if (!(await verifyOrDelete(ports, storePath, msLeft))) {
     await refuseDifferent(ports, bundle, file);
     await refuseFull(here);
     await nix(["sh", "-c", importScript, "sh", file]);
@@ -82,7 +82,7 @@ export async function importBundle(here: BundleContext): Promise<void> {
   const hash = await nix(["nix-store", "-q", "--hash", storePath]);
   if (hash !== narHash) {
     await ports.remove(gcRoot);
-    await ports.run(["nix-store", "--delete", storePath], left());
+    await ports.run(["nix-store", "--delete", storePath], msLeft());
     throw new UpdateFailure("build", `${storePath} is not what the bastion has: wanted ${narHash}, found ${hash}`);
   }
   await nix(["sync"]);
@@ -93,11 +93,11 @@ export async function importBundle(here: BundleContext): Promise<void> {
  * Whether the store has a path with undamaged files; a damaged path is deleted. Nix registers a path before its files are flushed, so a power
  * cut may damage them. @throws UpdateFailure for a damaged path in use
  */
-async function verifyOrDelete(ports: Ports, path: string, left: () => number): Promise<boolean> {
-  if (!(await isInStore(ports, path, left()))) return false;
-  if ((await ports.run(["nix-store", "--verify-path", path], left())).code === 0) return true;
+async function verifyOrDelete(ports: Ports, path: string, msLeft: () => number): Promise<boolean> {
+  if (!(await isInStore(ports, path, msLeft()))) return false;
+  if ((await ports.run(["nix-store", "--verify-path", path], msLeft())).code === 0) return true;
   await ports.remove(gcRoot);
-  const deleted = await ports.run(["nix-store", "--delete", path], left());
+  const deleted = await ports.run(["nix-store", "--delete", path], msLeft());
   if (deleted.code !== 0)
     throw new UpdateFailure(
       "build",

@@ -34,7 +34,7 @@ export interface MissingCondition extends Failure {
 
 /**
  * Brings one kind of target into use. Each function throws UpdateFailure, and may be interrupted anywhere: its next call
- * continues. `left`: the milliseconds left.
+ * continues.
  */
 export interface UpdateStrategy {
   /** The version that the node runs when the update has held. */
@@ -42,11 +42,11 @@ export interface UpdateStrategy {
   /** Whether the store still has a former version. */
   readonly isThere: (ran: NodeVersion) => Promise<boolean>;
   /** Fetches the bundle that `prepare` needs; absent if `prepare` needs none. @throws the signal's reason, too */
-  readonly fetch?: (left: () => number, signal: AbortSignal) => Promise<void>;
+  readonly fetch?: (msLeft: () => number, signal: AbortSignal) => Promise<void>;
   /** Imports or builds the target, without bringing it into use. */
-  readonly prepare: (left: () => number) => Promise<Preparation>;
+  readonly prepare: (msLeft: () => number) => Promise<Preparation>;
   /** Brings the target into use, or makes it the boot default. `hasBooted`: the machine has been booted for it. */
-  readonly activate: (left: () => number, hasBooted: boolean) => Promise<{ readonly needsBoot: boolean }>;
+  readonly activate: (msLeft: () => number, hasBooted: boolean) => Promise<{ readonly needsBoot: boolean }>;
   /** The time of the agent's last heartbeat, so that a later heartbeat is recognised after an activation. */
   readonly mark: () => Promise<string>;
   /** The first condition without which a version does not run steadily. With `mark`, one is that the agent has reached a controller since. */
@@ -54,5 +54,5 @@ export interface UpdateStrategy {
   /** Makes a version that holds the boot default, or the runtime of the updater itself. */
   readonly commit: (held: NodeVersion) => Promise<void>;
   /** Takes the node back to a version, with the boot default that it had. */
-  readonly rollBack: (to: BootState, left: () => number) => Promise<{ readonly needsBoot: boolean }>;
+  readonly rollBack: (to: BootState, msLeft: () => number) => Promise<{ readonly needsBoot: boolean }>;
 }

@@ -119,9 +119,9 @@ export class Updater {
 
   async #prepare(doing: StepUnderWay, strategy: UpdateStrategy): Promise<void> {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
-    if (this.#journal.left(limit) <= 0)
+    if (this.#journal.msLeft(limit) <= 0)
       throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
-    this.#journal.data.prepared = await this.#whileTakingOrders(strategy.prepare(() => Math.max(1, this.#journal.left(limit))));
+    this.#journal.data.prepared = await this.#whileTakingOrders(strategy.prepare(() => Math.max(1, this.#journal.msLeft(limit))));
     await this.#journal.end({ state: "prepared" });
   }
 
@@ -129,15 +129,15 @@ export class Updater {
     if (doing.stage !== "held") {
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
-      const left = (): number => this.#journal.left(limit);
-      if (left() <= 0)
+      const msLeft = (): number => this.#journal.msLeft(limit);
+      if (msLeft() <= 0)
         throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
-      const { needsBoot } = await this.#whileTakingOrders(strategy.activate(() => Math.max(1, left()), doing.hasBooted));
+      const { needsBoot } = await this.#whileTakingOrders(strategy.activate(() => Math.max(1, msLeft()), doing.hasBooted));
       if (needsBoot && !doing.hasBooted) {
         this.#startBoot(doing);
         return this.#journal.report({ state: "rebooting" });
       }
-      await this.#waitUntilHeld(doing, strategy, left);
+      await this.#waitUntilHeld(doing, strategy, msLeft);
       doing.stage = "held";
       await this.#journal.save();
     }
@@ -163,26 +163,26 @@ export class Updater {
     while (doing.contact === "bastion" && ports.uptime() < reportEnd) await this.#tick();
     const { code, stderr } = await ports.run(["systemctl", "reboot"], rebootMs);
     if (code !== 0) throw new UpdateFailure("reboot", `systemctl reboot failed: ${stderr.trim()}`);
-    while (this.#journal.left(limit) > 0) await this.#tick();
+    while (this.#journal.msLeft(limit) > 0) await this.#tick();
     throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
   }
 
   /** Waits until the target runs, the agent has reached a controller (or the bastion the node), and the gates on the node hold. */
-  async #waitUntilHeld(doing: StepUnderWay, strategy: UpdateStrategy, left: () => number): Promise<void> {
+  async #waitUntilHeld(doing: StepUnderWay, strategy: UpdateStrategy, msLeft: () => number): Promise<void> {
     const ports = this.#parts.ports;
     const isOverSsh = doing.contact === "bastion";
     const mark = isOverSsh ? undefined : doing.mark;
-    const waitForTarget = (): Promise<void> => this.#waitUntilMet(() => strategy.missing(strategy.target, mark), left);
+    const waitForTarget = (): Promise<void> => this.#waitUntilMet(() => strategy.missing(strategy.target, mark), msLeft);
     await waitForTarget();
     if (isOverSsh) {
       await this.#journal.report({ state: "activating", waitsFor: "bastion" });
-      await this.#waitUntilMet(async () => (doing.isConfirmed ? undefined : bastionMissing), left);
+      await this.#waitUntilMet(async () => (doing.isConfirmed ? undefined : bastionMissing), msLeft);
     }
     for (const gate of doing.statement.spec.healthGates) {
       const end = ports.uptime() + gate.withinSeconds * 1000;
-      const within = (): number => Math.min(left(), end - ports.uptime());
+      const within = (): number => Math.min(msLeft(), end - ports.uptime());
       await this.#waitUntilMet(async () => {
-        const why = await this.#whileTakingOrders(whyGateFails(ports, gate, left));
+        const why = await this.#whileTakingOrders(whyGateFails(ports, gate, msLeft));
         return why === undefined ? undefined : { kind: "gate", message: `${gate.name}: ${why}` };
       }, within);
     }
@@ -190,11 +190,11 @@ export class Updater {
   }
 
   /** Repeats a check until nothing is missing. @throws UpdateFailure when the time is over */
-  async #waitUntilMet(ask: () => Promise<MissingCondition | undefined>, left: () => number): Promise<void> {
+  async #waitUntilMet(ask: () => Promise<MissingCondition | undefined>, msLeft: () => number): Promise<void> {
     for (;;) {
       const missing = await ask();
       if (missing === undefined) return;
-      if (left() <= 0) {
+      if (msLeft() <= 0) {
         const detail = (await missing.detail?.()) ?? "";
         throw new UpdateFailure(missing.kind, [missing.message, detail].filter((text) => text !== "").join("\n"));
       }
@@ -219,10 +219,10 @@ export class Updater {
     const { before } = doing;
     const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
     const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
-    const left = (): number => this.#journal.left(limit);
-    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
+    const msLeft = (): number => this.#journal.msLeft(limit);
+    if (msLeft() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
     if (before) {
-      const { needsBoot } = await this.#whileTakingOrders(strategy.rollBack(before, () => Math.max(1, left())));
+      const { needsBoot } = await this.#whileTakingOrders(strategy.rollBack(before, () => Math.max(1, msLeft())));
       if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
       if (needsBoot) {
         this.#startBoot(doing);
@@ -231,7 +231,7 @@ export class Updater {
       }
     }
     const to = before ?? (await this.#journal.present());
-    await this.#waitUntilMet(() => strategy.missing(to), left);
+    await this.#waitUntilMet(() => strategy.missing(to), msLeft);
     return true;
   }
 
