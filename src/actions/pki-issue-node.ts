@@ -114,7 +114,10 @@ async function issue(
 ): Promise<string> {
   if (kind === "sub-ca") {
     const root = await openOnce("root", folder, context);
-    return issueSubCa({ controllerId: node.id, spki, proof, hosts: certificateNames(hostsOf(args, node)) }, { root, now });
+    return issueSubCa(
+      { controllerId: node.id, spki, proof, hosts: certificateNames(hostsOf(args, node)) },
+      { root, now },
+    );
   }
   const authority = await openOnce("authority", folder, context);
   return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
@@ -149,7 +152,14 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext) {
   const now = Date.now();
   const reasonOf = async (kind: Kind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
-      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: certificateNames(hostsOf(args, node)) })
+      ? subCaReason(pem, {
+          cluster,
+          controllerId: node.id,
+          rootPem,
+          spki,
+          now,
+          hosts: certificateNames(hostsOf(args, node)),
+        })
       : (renewalReason(pem, {
           spki,
           hosts: certificateNames(hostsOf(args, node)),

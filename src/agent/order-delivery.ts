@@ -118,7 +118,10 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
  * Puts an order into the inbox, unless the updater would refuse it for ever: a former owner's order must not replace an
  * order that the updater has not taken.
  */
-async function writeUnlessStale({ readAccepted: read, writeOrder: write, log }: DeliveryPorts, order: Order): Promise<void> {
+async function writeUnlessStale(
+  { readAccepted: read, writeOrder: write, log }: DeliveryPorts,
+  order: Order,
+): Promise<void> {
   const { fence, past = [] } = (await read()) ?? {};
   if (!checkOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
   log.info("an order of an update", { update: order.fence.name, step: order.step, ...order.fence });

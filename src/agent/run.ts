@@ -65,7 +65,8 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     const machine: AgentMachine = {
       sleep: wait,
       gatherFacts: () => gatherFacts({ config, nodeId, version }),
-      readUsage: () => readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), updateFiles.inbox)),
+      readUsage: () =>
+        readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), updateFiles.inbox)),
       addressTowards,
       writeStatus: (status) => writeAgentStatus(statusFile, status),
     };

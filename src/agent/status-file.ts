@@ -52,7 +52,8 @@ export async function writeAgentStatus(file: string, agent: AgentStatus): Promis
 class WrittenMeanwhile extends Error {}
 
 async function refuseIfChanged(file: string, before: string, attempt: number): Promise<void> {
-  if (attempt < 5 && (await fileVersion(file)) !== before) throw new WrittenMeanwhile("another process wrote meanwhile");
+  if (attempt < 5 && (await fileVersion(file)) !== before)
+    throw new WrittenMeanwhile("another process wrote meanwhile");
 }
 
 /** The present contents of `status.json`: the agent's part and those of runs; empty when it cannot be read. */

@@ -71,7 +71,10 @@ export function askInTurn(
      * give is final. If no controller answers, but one has just started, all are asked again for 3 s.
      * @throws KcoreError the last refusal, else a problem for each controller that was asked; CLUSTER_UNKNOWN without endpoints
      */
-    ask: async <Result>(work: (client: ApiClient) => Promise<Result>, options: QuestionOptions = {}): Promise<Result> => {
+    ask: async <Result>(
+      work: (client: ApiClient) => Promise<Result>,
+      options: QuestionOptions = {},
+    ): Promise<Result> => {
       let isFirst = true;
       let mayHelp = false;
       const askAll = async (): Promise<Result> => {

@@ -110,7 +110,7 @@ export const methods = {
   removeController: change("/v1/controllers/{id}/remove", s.Removal),
   /** Asked of the leaving controller, which pushes its writes until a peer has them, then removes its own registration. */
   leave: change("/v1/controllers/leave", c.Nothing),
-  replicationStatus: read("/v1/replication", c.ReplicationStatus, { whileJoining: true }),
+  replicationStatus: read("/v1/replication", c.ReplicationView, { whileJoining: true }),
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
   replicate: read("/v1/replicate", c.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
 

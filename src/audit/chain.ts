@@ -20,12 +20,20 @@ export const beginning: TrailHead = { n: 0, hash: "0".repeat(64) };
  * The next entry as a line with its line feed, and the new head. The entry has the SHA-256 of the line before: a changed,
  * removed or added line breaks the chain. (Haber and Stornetta, How to Time-Stamp a Digital Document, 1991)
  */
-export function linkEntry(head: TrailHead, at: number, fields: EntryFields): { readonly line: string; readonly head: TrailHead } {
+export function linkEntry(
+  head: TrailHead,
+  at: number,
+  fields: EntryFields,
+): { readonly line: string; readonly head: TrailHead } {
   return linkText(head, at, JSON.stringify(fields));
 }
 
 /** As `linkEntry`, for fields that are JSON text already. */
-export function linkText(head: TrailHead, at: number, fields: string): { readonly line: string; readonly head: TrailHead } {
+export function linkText(
+  head: TrailHead,
+  at: number,
+  fields: string,
+): { readonly line: string; readonly head: TrailHead } {
   const n = head.n + 1;
   const text = `{"n":${n},"at":${at},"prev":"${head.hash}"${fields === "{}" ? "" : ","}${fields.slice(1)}`;
   return { line: `${text}\n`, head: { n, hash: lineHash(text) } };

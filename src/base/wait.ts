@@ -16,7 +16,10 @@ export interface PollOptions {
  * Calls `attempt` repeatedly, at least once, until it returns neither false nor undefined; returns undefined once the time is up.
  * @throws the signal's reason; an error of `attempt`
  */
-export function poll<Found>(attempt: Attempt<Found>, waiting: PollOptions & { readonly limitMs?: never }): Promise<Found>;
+export function poll<Found>(
+  attempt: Attempt<Found>,
+  waiting: PollOptions & { readonly limitMs?: never },
+): Promise<Found>;
 export function poll<Found>(attempt: Attempt<Found>, waiting: PollOptions): Promise<Found | undefined>;
 export async function poll<Found>(
   attempt: Attempt<Found>,

@@ -147,7 +147,14 @@ export async function loadContext(contextHome: ContextHome, name?: string): Prom
     return readText(file);
   };
   const [ca, cert, key] = await Promise.all([read("ca"), read("cert"), read("key")]);
-  return { name: chosen, controllers: endpointsOf(entry), ca, cert, key, folder: contextFolder(contextHome.home, chosen) };
+  return {
+    name: chosen,
+    controllers: endpointsOf(entry),
+    ca,
+    cert,
+    key,
+    folder: contextFolder(contextHome.home, chosen),
+  };
 }
 
 /** The endpoints of an entry: `controller` first, then `controllers`, each once. */

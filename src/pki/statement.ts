@@ -21,7 +21,11 @@ export function signStatement(
   statement: string,
   { certificatePem, key }: Pick<Authority, "certificatePem" | "key">,
 ): SignedText {
-  return { statement, signature: sign("sha256", signedBytes(statement), key).toString("base64"), signer: certificatePem };
+  return {
+    statement,
+    signature: sign("sha256", signedBytes(statement), key).toString("base64"),
+    signer: certificatePem,
+  };
 }
 
 /**

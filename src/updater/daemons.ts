@@ -147,7 +147,9 @@ interface DaemonsFound {
  * Returns a check that the daemons are up and steady, and none of them is restarted again and again. `wrongProgram`
  * returns the reason why a unit runs the wrong program. @throws UpdateFailure for a unit that systemd has restarted 3 times
  */
-export function watchDaemons(ports: Ports): (wrongProgram?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
+export function watchDaemons(
+  ports: Ports,
+): (wrongProgram?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
   let first: readonly Unit[] | undefined;
   let steady: { readonly pids: string; readonly since: number } | undefined;
   const service = (message: string, unit: string): DaemonsFound => ({

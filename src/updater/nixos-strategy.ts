@@ -52,7 +52,9 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
     if (path !== undefined) return path;
     throw new UpdateFailure("activation", `${id} was not built on this node`);
   };
-  const planFor = async (path: string): Promise<{ readonly plan: ActivationPlan; readonly changes: readonly string[] }> => {
+  const planFor = async (
+    path: string,
+  ): Promise<{ readonly plan: ActivationPlan; readonly changes: readonly string[] }> => {
     const booted = await bootedSystem(ports);
     const changes = booted === undefined ? [] : await changesThatNeedBoot(ports, booted, path);
     return { plan: planActivation(activation, changes), changes };
@@ -134,7 +136,8 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       const profileTarget = { id: lasts, ...omitUndefined({ generation }) };
       await setProfile(ports, systemProfile, profileTarget, { kind: "rollback", limitMs: msLeft() });
       const booted = await bootedSystem(ports);
-      const isBooted = booted !== undefined && booted === (await builtPathOf(ports, folder, target.id)) && booted !== path;
+      const isBooted =
+        booted !== undefined && booted === (await builtPathOf(ports, folder, target.id)) && booted !== path;
       // Going back needs a boot only if the machine was booted into the update.
       const needsBoot =
         isBooted && activation.rebootPolicy !== "never" && (await changesThatNeedBoot(ports, booted, lasts)).length > 0;

@@ -37,7 +37,9 @@ export async function rememberSystem(ports: Ports, folder: string, path: string,
   const known = await readKnown(ports, folder);
   const last = known.at(-1);
   if (last?.path === path && last.id === id) return;
-  const systems = [...known.filter((system) => system.path !== path || system.id !== id), { path, id }].slice(-mostSystems);
+  const systems = [...known.filter((system) => system.path !== path || system.id !== id), { path, id }].slice(
+    -mostSystems,
+  );
   await durableFile(systemsFile(folder), codec, systems, ports).write();
 }
 

@@ -45,7 +45,14 @@ export async function presentRuntime(ports: Ports): Promise<BootState> {
 }
 
 /** kcore's runtime as a generation of its profile, which the daemons' units follow (docs/adr/0005-closed-runtime.md). */
-export function runtimeStrategy({ ports, log, statement, folder, statusFile, arch }: RuntimeStrategyOptions): UpdateStrategy {
+export function runtimeStrategy({
+  ports,
+  log,
+  statement,
+  folder,
+  statusFile,
+  arch,
+}: RuntimeStrategyOptions): UpdateStrategy {
   const { bundle, spec } = statement;
   if (!bundle) throw new UpdateFailure("refused", "the update brings no bundle of kcore's runtime");
   const target: NodeVersion = { id: bundle.storePath, version: bundle.version };

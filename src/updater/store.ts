@@ -71,7 +71,8 @@ export async function importBundle(here: BundleContext): Promise<void> {
   const { ports, bundle, folder, msLeft } = here;
   const { storePath, narHash, sha256 } = bundle;
   const file = bundleFile(folder, sha256);
-  const nix = (words: readonly string[]): Promise<string> => runOrFail(ports, words, { kind: "build", limitMs: msLeft() });
+  const nix = (words: readonly string[]): Promise<string> =>
+    runOrFail(ports, words, { kind: "build", limitMs: msLeft() });
   // Before the import, so that the garbage collector never finds it without a root.
   await ports.link(storePath, gcRoot);
   if (!(await verifyOrDelete(ports, storePath, msLeft))) {

@@ -14,7 +14,10 @@ const backMs = 180_000;
 const rebootMs = 60_000;
 /** Milliseconds before a boot in which the bastion receives the last report; it reads the journal each second. */
 const lastReportMs = 10_000;
-const bastionMissing: MissingCondition = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
+const bastionMissing: MissingCondition = {
+  kind: "unreachable",
+  message: "the bastion did not come back over a new connection",
+};
 const stateUnderWay: Readonly<Record<UpdateStep, Report["state"]>> = {
   prepare: "preparing",
   activate: "activating",
@@ -121,7 +124,9 @@ export class Updater {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
     if (this.#journal.msLeft(limit) <= 0)
       throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
-    this.#journal.data.prepared = await this.#whileTakingOrders(strategy.prepare(() => Math.max(1, this.#journal.msLeft(limit))));
+    this.#journal.data.prepared = await this.#whileTakingOrders(
+      strategy.prepare(() => Math.max(1, this.#journal.msLeft(limit))),
+    );
     await this.#journal.end({ state: "prepared" });
   }
 
@@ -132,7 +137,9 @@ export class Updater {
       const msLeft = (): number => this.#journal.msLeft(limit);
       if (msLeft() <= 0)
         throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
-      const { needsBoot } = await this.#whileTakingOrders(strategy.activate(() => Math.max(1, msLeft()), doing.hasBooted));
+      const { needsBoot } = await this.#whileTakingOrders(
+        strategy.activate(() => Math.max(1, msLeft()), doing.hasBooted),
+      );
       if (needsBoot && !doing.hasBooted) {
         this.#startBoot(doing);
         return this.#journal.report({ state: "rebooting" });
@@ -172,7 +179,8 @@ export class Updater {
     const ports = this.#parts.ports;
     const isOverSsh = doing.contact === "bastion";
     const mark = isOverSsh ? undefined : doing.mark;
-    const waitForTarget = (): Promise<void> => this.#waitUntilMet(() => strategy.missing(strategy.target, mark), msLeft);
+    const waitForTarget = (): Promise<void> =>
+      this.#waitUntilMet(() => strategy.missing(strategy.target, mark), msLeft);
     await waitForTarget();
     if (isOverSsh) {
       await this.#journal.report({ state: "activating", waitsFor: "bastion" });

@@ -68,10 +68,7 @@ describe("a cluster of several controllers on real nodes", function () {
     JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];
   const ask = async <Result>(node: LabNode, work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
-    return askOnce(
-      { endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 },
-      work,
-    );
+    return askOnce({ endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
   };
   /** The replicated state, on which all controllers must agree. Contacts and reports of nodes are local to a controller for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {

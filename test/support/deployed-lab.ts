@@ -51,7 +51,10 @@ async function deploy(): Promise<DeployedLab> {
     { name: "n4", kind: "debian", disks: ["64M", "64M"] },
     { name: "b1", kind: "busybox", disks: [] },
   ])) as [LabNode, LabNode, LabNode, LabNode, LabNode];
-  const bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab, { n2: "user: ops" }) }, { cluster: true });
+  const bastion = await openBastion(
+    { "roster/lab.yaml": await labRoster(lab, { n2: "user: ops" }) },
+    { cluster: true },
+  );
   try {
     return { lab, bastion, n1, n2, n3, n4, b1, first: await deployInTerminal(bastion) };
   } catch (error) {

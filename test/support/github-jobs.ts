@@ -114,7 +114,12 @@ export function githubCi(world: CiWorld, secrets: Environment): Ci {
     }
     // actions/cache saves at the job's end.
     copyIfThere(join(workspace, ".kcore/tool"), world.path("jobs/cache"));
-    return { code, log, summary: readFileSync(files.GITHUB_STEP_SUMMARY, "utf8"), ...artifactsIn(join(at.store, name)) };
+    return {
+      code,
+      log,
+      summary: readFileSync(files.GITHUB_STEP_SUMMARY, "utf8"),
+      ...artifactsIn(join(at.store, name)),
+    };
   };
 
   const play = (

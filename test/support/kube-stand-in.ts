@@ -17,7 +17,8 @@ export interface KubeRequest {
 }
 
 /** A prepared answer; a function gets the response itself. */
-export type PreparedAnswer = { readonly status?: number; readonly body: unknown } | ((response: ServerResponse) => void);
+export type PreparedAnswer =
+  { readonly status?: number; readonly body: unknown } | ((response: ServerResponse) => void);
 
 /** A TLS server with prepared answers, for behaviour that no single version of a real API server has. It refuses other requests. */
 export class KubeStandIn {

@@ -116,7 +116,9 @@ export class NixosWorld extends UpdateWorld {
   #writeMenu(): void {
     const numbers = this.generations(systemProfile);
     if (this.#loader === "systemd-boot") {
-      const number = numbers.findLast((generation) => this.links.get(`${systemProfile}-${generation}-link`) === this.default);
+      const number = numbers.findLast(
+        (generation) => this.links.get(`${systemProfile}-${generation}-link`) === this.default,
+      );
       this.files.set(
         "/boot/loader/loader.conf",
         `timeout 5\ndefault nixos-generation-${number}.conf\nconsole-mode keep\n`,

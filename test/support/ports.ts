@@ -15,7 +15,10 @@ export async function freePort(address = "0.0.0.0"): Promise<number> {
 }
 
 /** Whether a server can listen at the address, which this process then keeps until its end, unless `isTrial`. */
-async function canListen(address: { path: string } | { port: number; host: string }, isTrial = false): Promise<boolean> {
+async function canListen(
+  address: { path: string } | { port: number; host: string },
+  isTrial = false,
+): Promise<boolean> {
   const server = createServer();
   const isFree = await new Promise<boolean>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) =>

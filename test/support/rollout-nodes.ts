@@ -16,8 +16,7 @@ import { hangLimit } from "./limit.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
 /** The result of a step on a simulated node. */
-export type StepAnswer =
-  { readonly ok: true } | { readonly ok: false; readonly failure: Failure };
+export type StepAnswer = { readonly ok: true } | { readonly ok: false; readonly failure: Failure };
 
 export interface RolloutNodeOptions {
   readonly hostname: string;

@@ -433,7 +433,9 @@ export class UpdateWorld {
         if (verb === "--version" && this.store.has(program.replace(/\/bin\/kcore-node$/, ""))) {
           const path = program.replace(/\/bin\/kcore-node$/, "");
           const { exit = 0 } = this.#behaviourOf(path);
-          return exit === 0 ? done(`kcore ${path.slice(runtimePath("").length)}`) : { ...failed("SyntaxError"), code: exit };
+          return exit === 0
+            ? done(`kcore ${path.slice(runtimePath("").length)}`)
+            : { ...failed("SyntaxError"), code: exit };
         }
     }
     throw new Error(`the fake node was not taught: ${words.join(" ")}`);

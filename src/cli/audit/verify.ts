@@ -1,5 +1,12 @@
 import { stat } from "node:fs/promises";
-import { parseEntry, Verifier, type TrailDamage, type TrailEntry, type TrailHead, type TrailCheck } from "#audit/chain.ts";
+import {
+  parseEntry,
+  Verifier,
+  type TrailDamage,
+  type TrailEntry,
+  type TrailHead,
+  type TrailCheck,
+} from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";

@@ -9,7 +9,14 @@ import { hostsOf } from "#pki/expectation.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
 import { eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon } from "#support/cluster.ts";
-import { areAllInStep, waitForWritesOf, nodeCredentials, recordAt, registrationOf, spkiOf } from "#support/controllers.ts";
+import {
+  areAllInStep,
+  waitForWritesOf,
+  nodeCredentials,
+  recordAt,
+  registrationOf,
+  spkiOf,
+} from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;

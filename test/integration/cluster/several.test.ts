@@ -56,7 +56,8 @@ describe("several controllers", () => {
     for (const node of nodes) await node.call("heartbeat", { nodeId: id });
     await at(1).operator.call("rejectNode", { reason: "test" }, { id });
     await waitForWritesOf(at(1), controllers);
-    for (const node of nodes) expect(await refusalCodeOf(node.call("heartbeat", { nodeId: id }))).to.equal("NODE_REJECTED");
+    for (const node of nodes)
+      expect(await refusalCodeOf(node.call("heartbeat", { nodeId: id }))).to.equal("NODE_REJECTED");
     expect(await refusalCodeOf((nodes[0] as (typeof nodes)[0]).call("registerNode", registrationOf(id)))).to.equal(
       "NODE_REJECTED",
     );

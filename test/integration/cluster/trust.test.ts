@@ -468,7 +468,8 @@ describe("trust between clients and controllers", () => {
     await recordAt(controller, next);
     expect(await refusalCodeOf((old[0] as ApiClient).call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
     await waitForWritesOf(controller, controllers);
-    for (const client of old) expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
+    for (const client of old)
+      expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
     expect(await refusalCodeOf((old[1] as ApiClient).call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
     expect((await controller.clientOf(next).call("registerNode", registrationOf(id))).status).to.equal("ready");
     expect(await refusalCodeOf(recordAt(controller, credentials))).to.equal("KEY_REVOKED");
@@ -514,7 +515,9 @@ describe("trust between clients and controllers", () => {
     let renewals = 0;
     const answer = await (async () => {
       for (; renewals < 20; renewals++) {
-        const next = await refusalCodeOf(renew(client, id).then(async (fresh) => (client = controller.clientOf(fresh))));
+        const next = await refusalCodeOf(
+          renew(client, id).then(async (fresh) => (client = controller.clientOf(fresh))),
+        );
         if (next !== "allowed") return next;
         await client.call("registerNode", registrationOf(id));
       }
@@ -575,7 +578,9 @@ describe("trust between clients and controllers", () => {
       await second().stop();
       await second().start();
       expect(await keysOnDisk()).to.deep.equal(deployed);
-      expect(await refusalCodeOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
+      expect(await refusalCodeOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal(
+        "SUB_CA_INVALID",
+      );
     });
 
     it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {

@@ -264,7 +264,12 @@ describe("Kubernetes' API as seen through what stands before it", () => {
 
   it("waits on while what stands before it says that it is not there", async () => {
     const ready = { ...node, status: { conditions: [{ type: "Ready", status: "True" }] } };
-    const answers: PreparedAnswer[] = [{ body: node }, { status: 503, body: "no endpoints" }, { body: ready }, { body: ready }];
+    const answers: PreparedAnswer[] = [
+      { body: node },
+      { status: 503, body: "no endpoints" },
+      { body: ready },
+      { body: ready },
+    ];
     server.answer = () => answers.shift();
     const context = actionContext();
     expect(await run({ ready: true }, server.kubeconfig(), context)).to.deep.include({ changed: false });

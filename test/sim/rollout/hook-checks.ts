@@ -60,10 +60,13 @@ export class HookChecks {
     const row = rowKey(name, id, answer, hook);
     const description = `${hook} of ${id} for order ${answer.seq} of ${answer.owner} in epoch ${answer.epoch} of ${name}`;
     if (!this.#ends.has(`${row} ${answer.ok}`))
-      this.#world.violate(`(q) ${controller.id} notes ${description} as ${answer.ok ? "done" : "failed"}, as no bastion said`);
+      this.#world.violate(
+        `(q) ${controller.id} notes ${description} as ${answer.ok ? "done" : "failed"}, as no bastion said`,
+      );
     const before = controller.of(name).answers.get(`${id}/${hook}`);
     if (!before || rowKey(name, id, before, hook) !== row || before.ok === answer.ok) return;
-    if (before.ok || hook !== "undrain") this.#world.violate(`(q) ${controller.id} takes another answer to ${description}`);
+    if (before.ok || hook !== "undrain")
+      this.#world.violate(`(q) ${controller.id} takes another answer to ${description}`);
   }
 
   /** (i) Only a drained node is activated. */

@@ -118,7 +118,8 @@ export class NodeChecks {
       case "rolled_back":
         if (seen.rollbackTarget?.name === name && ran === target && present !== seen.rollbackTarget.to)
           lie(`runs ${present}, and ran ${seen.rollbackTarget.to} before`);
-        if (seen.rollbackTarget?.name !== name && present !== ran) lie(`ran ${ran} before, which ${name} did not bring`);
+        if (seen.rollbackTarget?.name !== name && present !== ran)
+          lie(`ran ${ran} before, which ${name} did not bring`);
         break;
       default:
         if (step === "activate") this.#failed(machine, statement, report);

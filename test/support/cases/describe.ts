@@ -55,7 +55,11 @@ async function expectStep(module: ModuleDefinition, table: Table, expectation: E
   };
   for (const [key, value] of Object.entries(wanted)) {
     const found = key in texts ? texts[key as keyof typeof texts] : step[key as keyof Step];
-    expectAs(found, key === "want" && !(value instanceof ExactMap) ? new ExactMap(value as Record<string, unknown>) : value, key);
+    expectAs(
+      found,
+      key === "want" && !(value instanceof ExactMap) ? new ExactMap(value as Record<string, unknown>) : value,
+      key,
+    );
   }
   if (is !== undefined) expectAs(step, is, "the step");
   if (hides !== undefined)

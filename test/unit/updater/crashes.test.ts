@@ -6,7 +6,14 @@ import { tries } from "#support/hostile.ts";
 import { NixosWorld, nixosStatement, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 import { seededRandom } from "#support/random.ts";
 import { seedsOfSlice } from "#support/slice.ts";
-import { type VersionBehaviour, runtimePath, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import {
+  type VersionBehaviour,
+  runtimePath,
+  ProcessEnds,
+  profile,
+  statementOf,
+  UpdateWorld,
+} from "#support/update-world.ts";
 
 interface Scenario {
   readonly steps: readonly OrderStep[];

@@ -103,7 +103,8 @@ const answers: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
   lasting: (world) => world.report()?.lasting?.version,
   previous: (world) => world.report()?.previous?.version,
   version: (world) => world.version(),
-  runs: ({ units }) => [...new Set([...units.values()].map(({ program }) => program.slice(runtimePath("").length)))].join(),
+  runs: ({ units }) =>
+    [...new Set([...units.values()].map(({ program }) => program.slice(runtimePath("").length)))].join(),
   lasts: (world) => versionAt(world, profile),
   updater: (world) => versionAt(world, `${profile}-updater`),
   restarts: (world) => restarts(world).length,

@@ -16,7 +16,11 @@ import { problemsIn } from "#support/problems.ts";
 import { inventoryOf, type DescribedDevice } from "#support/disk-inventory.ts";
 import { makeProject } from "#support/project.ts";
 
-const device = (name: string, changes: Partial<DescribedDevice> = {}): DescribedDevice => ({ name, serial: `SERIAL-${name}`, ...changes });
+const device = (name: string, changes: Partial<DescribedDevice> = {}): DescribedDevice => ({
+  name,
+  serial: `SERIAL-${name}`,
+  ...changes,
+});
 const devices = [
   device("sda"),
   device("sdb"),

@@ -19,12 +19,21 @@ const layout: Layout = LayoutSchema.parse({
   ],
 });
 const disk = (more: Partial<DescribedDevice> = {}): DescribedDevice => ({ name: "sdb", serial: "S1", ...more });
-const part = (more: Partial<DescribedDevice> = {}): DescribedDevice => ({ name: "sdb1", type: "part", disk: "sdb", start: 1, ...more });
+const part = (more: Partial<DescribedDevice> = {}): DescribedDevice => ({
+  name: "sdb1",
+  type: "part",
+  disk: "sdb",
+  start: 1,
+  ...more,
+});
 const table = { pttype: "gpt", ptuuid: "11111111-2222-4333-8444-555555555555" };
 const lv: DescribedDevice = { name: "dm-0", type: "lvm" };
 
 /** The disk's verdict, and the codes and reasons of refusals; with `code`, a dry run refuses the disk. */
-const judged = (devices: readonly DescribedDevice[], { code, mode }: { code?: Problem["code"]; mode?: string } = {}) => {
+const judged = (
+  devices: readonly DescribedDevice[],
+  { code, mode }: { code?: Problem["code"]; mode?: string } = {},
+) => {
   const inventory = inventoryOf(devices, mode);
   const found = planLayout(node, layout, inventory);
   const refused = code === undefined ? [] : [{ step: "partition[data1]", problem: { code, message: "m" } }];
