@@ -124,9 +124,8 @@ export class Updater {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
     if (this.#journal.msLeft(limit) <= 0)
       throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
-    this.#journal.data.prepared = await this.#whileTakingOrders(
-      strategy.prepare(() => Math.max(1, this.#journal.msLeft(limit))),
-    );
+    const msLeft = (): number => Math.max(1, this.#journal.msLeft(limit));
+    this.#journal.data.prepared = await this.#whileTakingOrders(strategy.prepare(msLeft));
     await this.#journal.end({ state: "prepared" });
   }
 
