@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RunEvent } from "#engine/events/event.ts";
 import { openLab } from "#lab/lab.ts";
 import { openFile, startBrowser } from "#support/browser.ts";
-import { kcoreProgram, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { kcoreProgram, openBastion, labRoster, type Bastion } from "#support/deploy.ts";
 import { screenPage } from "#support/painted-screen.ts";
 import { openShell, type ShellTerminal } from "#support/terminal.ts";
 
@@ -57,7 +57,7 @@ let bastion: Bastion | undefined;
 try {
   await lab.down();
   await lab.up(["n1", "n2", "n3"].map((name) => ({ name, kind: "debian" as const, disks: ["64M"] })));
-  bastion = await openBastion({ ...project, "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+  bastion = await openBastion({ ...project, "roster/lab.yaml": await labRoster(lab) }, { cluster: true });
   await commit(bastion);
   await deploy(bastion);
   await rollOut(bastion);

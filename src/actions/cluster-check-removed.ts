@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-context.ts";
@@ -28,7 +28,7 @@ async function check({ node: name, port }: Args, context: ActionContext): Promis
   const former = node.formerIds ?? [];
   const cluster = await openContext(context);
   const asking = askingOf(cluster, context, othersFirst(node, port, cluster, context));
-  const present = await askFirst(asking, async (client) => {
+  const present = await askOnce(asking, async (client) => {
     const { nodes } = await client.call("listNodes", {});
     const { controllers } = await client.call("listControllers", {});
     const ids = { node: nodes.map(({ id }) => id), controller: controllers.map(({ controllerId }) => controllerId) };

@@ -1,6 +1,6 @@
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
-import { endpointOf, type Asking } from "#api/ask.ts";
+import { controllerEndpoint, type ControllersOptions } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
@@ -50,7 +50,7 @@ async function followMoves(
     const moved = isKnown(text)
       ? undefined
       : certified.find(({ address, hosts }) => hosts.includes(host) && !hosts.includes(address));
-    return moved ? endpointOf(moved.address, port) : text;
+    return moved ? controllerEndpoint(moved.address, port) : text;
   });
   return [...new Set(present)];
 }
@@ -89,7 +89,7 @@ export function askingOf(
   { ca, cert, key }: Context,
   { signal, runId }: Pick<ActionContext, "signal" | "runId">,
   endpoints: readonly string[],
-): Asking {
+): ControllersOptions {
   return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
 }
 
@@ -106,7 +106,7 @@ export function joinControllersOf({ name, vars }: Pick<NodeEntry, "name" | "vars
   if (Array.isArray(given) && given.every((item) => typeof item === "string"))
     return given.map((text) => {
       const { host, port } = parseEndpoint(text);
-      return endpointOf(host, port);
+      return controllerEndpoint(host, port);
     });
   throw new KcoreError({
     code: "USAGE",
@@ -129,8 +129,8 @@ export function endpointsFor(
   cluster: Context,
   { nodes }: ActionContext,
 ): readonly string[] {
-  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => endpointOf(address, port));
-  const own = isController(node) ? [endpointOf(node.address, port)] : [];
+  const fromRoster = [...nodes.values()].filter(isController).map(({ address }) => controllerEndpoint(address, port));
+  const own = isController(node) ? [controllerEndpoint(node.address, port)] : [];
   return [...new Set([...own, ...cluster.controllers, ...fromRoster])];
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { poll } from "#base/wait.ts";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
@@ -158,7 +158,7 @@ async function checkController(
   });
   const asking = { ...askingOf(cluster, context, [endpoint]), timeoutMs: timeout * 1000 };
   try {
-    const health = await askFirst(asking, (client) => client.call("ready", {}));
+    const health = await askOnce(asking, (client) => client.call("ready", {}));
     if (!health.ready) return { answers: true, problems: [unhealthy(health.reason ?? "it is not ready")] };
     await noteFounded(cluster, context);
     const behind = health.peers.filter(({ controllerId, inStep }) => !inStep && !deployed.has(controllerId));

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { retry } from "#base/wait.ts";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
@@ -66,7 +66,7 @@ async function record(
   ];
   const entries = texts.flatMap((pem) => (pem === undefined ? [] : (inventoryEntry(pem) ?? [])));
   const endpoints = othersFirst(node, port, cluster, context);
-  const changed = await askFirst(askingOf(cluster, context, endpoints), (client) => recording(client, node, entries));
+  const changed = await askOnce(askingOf(cluster, context, endpoints), (client) => recording(client, node, entries));
   return { changed, outputs: {} };
 }
 

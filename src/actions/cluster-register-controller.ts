@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askFirst, endpointOf } from "#api/ask.ts";
+import { askOnce, controllerEndpoint } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { defineAction, type ActionContext } from "#engine/orchestrate/action.ts";
@@ -62,7 +62,7 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   const node = nodeOf("cluster.registerController", args.node, context);
   if (!isController(node)) return { changed: false, outputs: { founds: false, join: [], joinKeys: {}, advertise: "" } };
   const cluster = await openContext(context);
-  const own = endpointOf(node.address, args.port);
+  const own = controllerEndpoint(node.address, args.port);
   const spki = fingerprintOf(args.issued.controllerCert ?? "");
   const rejoin = othersInRoster(node, args.port, context);
   const { join, found } = await decideBeginning(node, own, {
@@ -77,7 +77,7 @@ async function register(args: Args, context: ActionContext, write: boolean) {
   // A former founder is registered, too: its key or address may have changed since.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
   try {
-    const result = await askFirst(askingOf(cluster, context, sponsors), async (client) => {
+    const result = await askOnce(askingOf(cluster, context, sponsors), async (client) => {
       const { controllers } = await client.call("listControllers", {});
       registered = new Set(controllers.map(({ key }) => key));
       const present = controllers.find(({ controllerId }) => controllerId === node.id);
@@ -175,7 +175,7 @@ async function decideBeginning(
 function othersInRoster(node: NodeEntry, port: number, { nodes }: ActionContext): readonly string[] {
   return [...nodes.values()]
     .filter((each) => isController(each) && each.id !== node.id)
-    .map(({ address }) => endpointOf(address, port));
+    .map(({ address }) => controllerEndpoint(address, port));
 }
 
 function othersOf(node: NodeEntry, own: string, { controllers }: Context): readonly string[] {
@@ -185,7 +185,7 @@ function othersOf(node: NodeEntry, own: string, { controllers }: Context): reado
 /** Whether the controller at this endpoint answers and is ready. */
 async function isReady(endpoint: string, cluster: Context, context: ActionContext): Promise<boolean> {
   try {
-    const { ready } = await askFirst(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));
+    const { ready } = await askOnce(askingOf(cluster, context, [endpoint]), (client) => client.call("ready", {}));
     if (ready) await noteFounded(cluster, context);
     return ready;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { askFirst, endpointOf } from "#api/ask.ts";
+import { askOnce, controllerEndpoint } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import type { NodeDetail, NodeView } from "#api/schemas.ts";
 import { poll } from "#base/wait.ts";
@@ -93,12 +93,12 @@ async function askReadiness(
   let view: NodeDetail;
   try {
     if (isController(node)) {
-      const itself = askingOf(cluster, context, [endpointOf(node.address, port)]);
-      const health = await askFirst(itself, (client) => client.call("ready", {}));
+      const itself = askingOf(cluster, context, [controllerEndpoint(node.address, port)]);
+      const health = await askOnce(itself, (client) => client.call("ready", {}));
       if (!health.ready) return { waitingFor: `its controller is not ready: ${health.reason ?? "no reason given"}` };
     }
     const endpoints = endpointsFor(node, port, cluster, context);
-    view = await askFirst(askingOf(cluster, context, endpoints), (client) =>
+    view = await askOnce(askingOf(cluster, context, endpoints), (client) =>
       client.call("getNode", {}, { id: node.id }),
     );
   } catch (error) {
@@ -143,7 +143,7 @@ async function noteReady(
   cluster: Context,
   context: ActionContext,
 ): Promise<ActionResult> {
-  const endpoint = endpointOf(node.address, port);
+  const endpoint = controllerEndpoint(node.address, port);
   if (isController(node)) await noteFounded(cluster, context);
   if (isController(node) && (await addController(contextHomeOf(context), cluster.name, endpoint))) {
     context.note(`context ${cluster.name} now knows the controller ${endpoint}`);

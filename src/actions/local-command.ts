@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { isThere } from "#base/file.ts";
-import { run, type Ended } from "#base/process.ts";
+import { run, type ProcessEnd } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { lastLines, WholeLines } from "#engine/events/whole-lines.ts";
 import { Text } from "#engine/step/fields.ts";
@@ -96,7 +96,7 @@ async function runCommand(
   { cwd, env, stdin }: Pick<Args, "cwd" | "env" | "stdin">,
   { project, signal }: ActionContext,
   tell: ActionContext["output"] = () => undefined,
-): Promise<Ended> {
+): Promise<ProcessEnd> {
   const lines = wholeLines(tell);
   const ended = await run(words, {
     cwd: resolve(project, cwd),

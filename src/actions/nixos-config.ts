@@ -10,7 +10,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { DiskId, filesystemUuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { commitFiles, isClean, writeGenerated, type Generated } from "#system/nixos/write-generated.ts";
+import { commitFiles, isClean, writeGenerated, type GeneratedFile } from "#system/nixos/write-generated.ts";
 import { configurationText, diskoText, flakeText, kcoreText } from "#system/nixos/configuration.ts";
 import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
 
@@ -169,7 +169,7 @@ function foldersOfOthers({ node, nodes }: ActionContext): readonly string[] {
 }
 
 /** All files of the flake as they are or will be, an operator's own included, except those below the folders `without`. */
-async function flakeFiles(folder: string, generated: readonly Generated[], without: readonly string[]) {
+async function flakeFiles(folder: string, generated: readonly GeneratedFile[], without: readonly string[]) {
   const texts = new Map<string, Uint8Array>();
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries.filter((found) => found.isFile())) {

@@ -5,8 +5,8 @@ import { defineAction, type ActionContext } from "#engine/orchestrate/action.ts"
 import { KcoreError } from "#errors/problem.ts";
 import { createCluster } from "#pki/cluster.ts";
 import { readConfig } from "#pki/contexts.ts";
-import { endpointOf } from "#api/ask.ts";
-import { controllerAt } from "#api/controller-at.ts";
+import { controllerEndpoint } from "#api/ask.ts";
+import { clusterAt } from "#api/cluster-at.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { isController, joinControllersOf, contextHomeOf } from "./cluster-context.ts";
 
@@ -66,12 +66,12 @@ async function newPassphrase({ givenPassphrase, passphrase, ask }: ActionContext
  */
 export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: readonly string[]): Promise<void> {
   const ofRoster = [...nodes].flatMap((node) => [
-    ...(isController(node) ? [endpointOf(node.address)] : []),
+    ...(isController(node) ? [controllerEndpoint(node.address)] : []),
     ...joinControllersOf(node),
   ]);
   const endpoints = [...new Set([...given.map((text) => formatEndpoint(parseEndpoint(text))), ...ofRoster])];
   const checks = endpoints.map(async (endpoint) => {
-    const cluster = await controllerAt(parseEndpoint(endpoint));
+    const cluster = await clusterAt(parseEndpoint(endpoint));
     if (cluster === undefined) return [];
     return {
       code: "CLUSTER_EXISTS" as const,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
-import { keepSealed, parseSealed, parseUnlock } from "#pki/escrow.ts";
+import { keepSealedKeys, parseSealedKeys, parseInitrdEndpoint } from "#pki/escrow.ts";
 import { nodeOf, openContext } from "./cluster-context.ts";
 
 const args = z.strictObject({
@@ -29,8 +29,8 @@ async function keep(
 ): Promise<ActionResult> {
   const { name, id } = nodeOf("pki.escrow", node, context);
   const { folder } = await openContext(context);
-  const escrow = { keys: parseSealed(sealed, Date.now()), unlock: parseUnlock(unlock) };
-  const news = await keepSealed(folder, { node: name, id }, escrow, { isDry });
+  const escrow = { keys: parseSealedKeys(sealed, Date.now()), unlock: parseInitrdEndpoint(unlock) };
+  const news = await keepSealedKeys(folder, { node: name, id }, escrow, { isDry });
   const words = isDry ? "would keep" : "keeps";
   if (news.keys > 0)
     context.note(`${words} ${news.keys} new sealed recovery ${news.keys === 1 ? "key" : "keys"} of ${name}`);

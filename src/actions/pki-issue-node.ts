@@ -11,11 +11,11 @@ import { changeControllers, contextFolder, findContext } from "#pki/contexts.ts"
 import { replaceFile, readText } from "#base/file.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { isHostName, issueLeaf, namesOf, type KeyProof } from "#pki/issue.ts";
+import { isHostName, issueLeaf, certificateNames, type KeyProof } from "#pki/issue.ts";
 import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import { areAway, askingOf, checkClock, isController, nodeOf, openContext, contextHomeOf } from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
@@ -118,7 +118,10 @@ async function issueCertificate(
 ): Promise<string> {
   if (kind === "sub-ca") {
     const root = await openOnce("root", folder, context);
-    return issueSubCa({ controllerId: node.id, spki, proof, hosts: namesOf(hostsOf(args, node)) }, { root, now });
+    return issueSubCa(
+      { controllerId: node.id, spki, proof, hosts: certificateNames(hostsOf(args, node)) },
+      { root, now },
+    );
   }
   const authority = await openOnce("authority", folder, context);
   return issueLeaf({ role: kind, id: node.id, ...hostsOf(args, node), spki, proof }, { authority, now }).chain;
@@ -153,10 +156,17 @@ async function examineCertificates(args: Args, node: NodeEntry, context: ActionC
   const now = Date.now();
   const reasonOf = async (kind: CertificateKind, pem: string, spki: string): Promise<string | undefined> =>
     kind === "sub-ca"
-      ? subCaReason(pem, { cluster, controllerId: node.id, rootPem, spki, now, hosts: namesOf(hostsOf(args, node)) })
+      ? subCaReason(pem, {
+          cluster,
+          controllerId: node.id,
+          rootPem,
+          spki,
+          now,
+          hosts: certificateNames(hostsOf(args, node)),
+        })
       : (renewalReason(pem, {
           spki,
-          hosts: namesOf(hostsOf(args, node)),
+          hosts: certificateNames(hostsOf(args, node)),
           identity: { cluster, role: kind, id: node.id },
           rootPem,
           now,
@@ -251,7 +261,7 @@ async function fetchRevokedKeys(context: ActionContext): Promise<ReadonlySet<str
   const cluster = await openContext(context);
   if (cluster.controllers.length === 0) return undefined;
   try {
-    const { certificates } = await askFirst(askingOf(cluster, context, cluster.controllers), (client) =>
+    const { certificates } = await askOnce(askingOf(cluster, context, cluster.controllers), (client) =>
       client.call("listCertificates", {}),
     );
     return new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki));

@@ -1,5 +1,5 @@
 import { open, type FileHandle } from "node:fs/promises";
-import { run, type RunOptions } from "#base/process.ts";
+import { run, type ProcessOptions } from "#base/process.ts";
 import { poll, within } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -11,7 +11,7 @@ export interface HookProgram {
   readonly env: Readonly<Record<string, string>>;
   /** A file for the hook's output; absent: `onOutput` gets the output. */
   readonly log?: string;
-  readonly onOutput?: RunOptions["onOutput"];
+  readonly onOutput?: ProcessOptions["onOutput"];
   readonly limitSeconds: number;
   /** The hook is ended this long before its limit; half of this time later `runHook` returns in any case. 0: `runHook` awaits the hook's end. */
   readonly spareSeconds: number;

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { z } from "zod";
-import { toldTasks } from "#base/tasks.ts";
+import { tasksAsLines } from "#base/tasks.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { remadeBy } from "#engine/step/blob.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -23,7 +23,7 @@ export const runtimeBuild = defineAction({
 async function build({ home, note }: ActionContext): Promise<ActionResult> {
   const root = shippedRoot();
   const cache = await cacheFolder(root, home);
-  const tasks = toldTasks(note);
+  const tasks = tasksAsLines(note);
   const runtime = await buildRuntime({ root, cache, tasks });
   const { storePath, narHash, file, sha256, size, version, node, arch } = runtime;
   remadeBy(file, async () => {

@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
-import { debianImage, givenImage, keptImage } from "#system/debian-image.ts";
+import { debianImage, imageFromFile, cachedImage } from "#system/debian-image.ts";
 
 const PackageName = z.string().regex(/^[a-z0-9][a-z0-9.+-]*$/, "must be a package's name");
 
@@ -35,7 +35,7 @@ export const systemImage = defineAction({
   args,
   run: build,
   plan: async (given, context) => {
-    if (given.file !== "" || (await keptImage(debianOf(given), cacheOf(context)))) return build(given, context);
+    if (given.file !== "" || (await cachedImage(debianOf(given), cacheOf(context)))) return build(given, context);
     context.note(`would make an image of Debian ${given.suite} (some minutes, once)`);
     return "unknown";
   },
@@ -58,6 +58,6 @@ async function build(given: ImageArgs, context: ActionContext): Promise<ActionRe
   const image =
     file === ""
       ? await debianImage(debianOf(given), { cache: cacheOf(context), note, signal })
-      : await givenImage(isAbsolute(file) ? file : resolve(project, file));
+      : await imageFromFile(isAbsolute(file) ? file : resolve(project, file));
   return { changed: false, outputs: { image } };
 }

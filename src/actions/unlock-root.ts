@@ -2,13 +2,13 @@ import { unlockHost, type UnlockOutcome } from "#engine/transport/unlock-host.ts
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { openEscrowKey, readEscrows, unseal, type Escrow, type Sealed, type Unlock } from "#pki/escrow.ts";
+import { openEscrowKey, readEscrows, unseal, type Escrow, type SealedKey, type InitrdEndpoint } from "#pki/escrow.ts";
 
 /** The bastion's record of a machine whose root is encrypted. */
 export interface LockedRoot {
   readonly node: string;
-  readonly unlock: Unlock;
-  readonly sealed: Sealed;
+  readonly unlock: InitrdEndpoint;
+  readonly sealed: SealedKey;
 }
 
 export interface UnlockOptions {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import { poll } from "#base/wait.ts";
 import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts";
@@ -67,7 +67,7 @@ async function findReadiness(
   const cluster = await openContext(context);
   try {
     const asking = askingOf(cluster, context, endpointsFor(node, port, cluster, context));
-    const view = await askFirst(asking, (client) => client.call("getNode", {}, { id: node.id }));
+    const view = await askOnce(asking, (client) => client.call("getNode", {}, { id: node.id }));
     if (view.status !== "ready") return { missing: view.reason ?? `it is ${view.status}` };
     if (version === "" || view.version === version) return {};
     return { missing: `it says that it runs ${view.version}, not ${version}` };

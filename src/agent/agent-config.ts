@@ -4,22 +4,22 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 
 /** `/etc/kcore/node-agent.yaml`: names and defaults as in the kcore documentation. */
 export const AgentConfig = z.object({
-  /** Must be the id in the node's certificate; absent: it is taken from there. */
+  /** Must be the id in the node's certificate; absent: the certificate's id. */
   nodeId: z.string().optional(),
   /** The address of the status server: plain HTTP on loopback, mTLS from outside. */
   listenAddr: z.string().default("[::]:9091"),
-  /** One more endpoint, tried first. */
+  /** A controller's endpoint, tried before `controllers`. */
   controllerAddr: z.string().optional(),
   /** Endpoints of the controllers, `host:port`, in the order in which they are tried. */
   controllers: z.array(z.string()).default([]),
-  /** Whether controllers that a controller names are tried as well, after those of this file. */
+  /** Whether the agent also tries controllers that another controller names, after those of this file. */
   learnControllers: z.boolean().default(false),
   dcId: z.string().default("DC1"),
   labels: z.record(z.string(), z.string()).default({}),
   roles: z.array(z.string()).default([]),
   /** Absent: the machine's host name. */
   hostname: z.string().optional(),
-  /** Absent: the address from which the controller is reached. */
+  /** Absent: the machine's own address towards the controller. */
   address: z.string().optional(),
   storage: z
     .object({
@@ -34,14 +34,14 @@ export const AgentConfig = z.object({
   tls: TlsFiles("node"),
   renewal: z
     .object({
-      /** Days before its end at which the certificate is renewed. */
+      /** The certificate is renewed when at most this many days are left. */
       daysLeft: z.number().min(0).max(89).default(30),
-      /** Waits between failed attempts grow from this to an hour. */
+      /** The pause after a failed attempt grows from this many seconds to an hour. */
       retrySecs: z.number().positive().max(3600).default(60),
     })
     .prefault({}),
   heartbeatIntervalSecs: z.number().positive().max(3600).default(15),
-  /** Seconds between two readings of disks and addresses; changes are reported. */
+  /** Seconds between two readings of the machine's facts; a change is reported. */
   factsIntervalSecs: z.number().positive().max(86_400).default(300),
   /** The folder of `status.json`. */
   stateDir: z.string().default("/var/lib/kcore"),

@@ -1,29 +1,30 @@
 import { ApiRefusal } from "#api/client.ts";
 import type { Controllers } from "#api/ask.ts";
-import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type ApiEndpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { Heartbeat, Registration, HeartbeatReply, Usage } from "#api/schemas.ts";
+import type { Heartbeat, Registration, HeartbeatReply, NodeUsage } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import type { OwnCredentials } from "./certificate-files.ts";
-import { isSameMachine, type Facts } from "./facts.ts";
+import { isSameMachine, type MachineFacts } from "./facts.ts";
 import type { Renewer } from "./renewal.ts";
 import type { RevokedKeys } from "./revoked-keys.ts";
 import type { AgentStatus } from "./status-file.ts";
 
-/** The agent's view of its machine. */
+/** The effects of the agent on its machine, and all that it reads there. */
 export interface AgentMachine {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
-  readonly gatherFacts: () => Promise<Facts>;
-  readonly readUsage: () => Promise<Usage>;
+  readonly gatherFacts: () => Promise<MachineFacts>;
+  readonly readUsage: () => Promise<NodeUsage>;
   /** The address that the machine uses towards a controller. @throws KcoreError API_UNREACHABLE */
-  readonly addressTowards: (controller: Endpoint) => Promise<string>;
-  /** Keeps `status.json`. */
+  readonly addressTowards: (controller: ApiEndpoint) => Promise<string>;
+  /** Writes the agent's part of `status.json`. */
   readonly writeStatus: (status: AgentStatus) => Promise<void>;
 }
 
+/** The parts of a node's agent. */
 export interface AgentParts {
   readonly machine: AgentMachine;
   readonly config: AgentConfig;
@@ -38,7 +39,7 @@ export interface AgentParts {
   readonly version: string;
   readonly nodeId: string;
   readonly statusFile: string;
-  /** Called when other credentials came into use. */
+  /** Called when the agent has begun to use other credentials. */
   readonly onCredentials: () => void;
   readonly revocations: RevokedKeys;
   /** Called when keys were revoked. */
@@ -50,16 +51,18 @@ export interface AgentParts {
 type Health = NonNullable<Heartbeat["health"]>;
 
 const goodbyeMs = 3_000;
+/** Most endpoints that the agent takes from one answer. */
 const learnLimit = 32;
 
 /** Registers the node, sends its heartbeats and renews its certificate. */
 export class Agent {
   readonly #parts: AgentParts;
-  #facts: Facts | undefined;
+  #facts: MachineFacts | undefined;
   #factsAt = 0;
-  #standing: HeartbeatReply | undefined;
-  /** Whether a registration was sent: a controller may have stored it even if its answer was lost. */
-  #hasAsked = false;
+  /** The controllers' last answer; undefined: the node has to register. */
+  #reply: HeartbeatReply | undefined;
+  /** Whether a registration was sent: a controller may have stored it even if the answer was lost. */
+  #hasSentRegistration = false;
   #lastHeartbeat: number | undefined;
   #statusProblem: string | undefined;
 
@@ -67,7 +70,7 @@ export class Agent {
     this.#parts = parts;
   }
 
-  /** Sends heartbeats until the signal; after a failure it waits as backoffOf says. */
+  /** Registers and sends heartbeats until the signal; after a failure it waits as backoffOf says. */
   async live(): Promise<void> {
     const { signal, log, config, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
@@ -83,7 +86,7 @@ export class Agent {
         returning.reset();
         await this.#renew();
         await this.report("running");
-        // The interval includes the time of the beat; a clock that jumps must neither extend nor skip it.
+        // The interval includes the time of the heartbeat. A clock that jumps must neither extend nor skip the pause.
         wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
         // Agents that started together, after a power failure, must not keep beating together.
         if (!wasIn) wait = spread(interval, random);
@@ -98,10 +101,10 @@ export class Agent {
     }
   }
 
-  /** Tells a controller that this agent stops, so that the cluster need not infer it from missing heartbeats. */
+  /** Tells a controller that this agent stops, so that the node is not ready at once, not only after missing heartbeats. */
   async leave(): Promise<void> {
     const { controllers, log, nodeId } = this.#parts;
-    if (this.#hasAsked) {
+    if (this.#hasSentRegistration) {
       const signal = AbortSignal.timeout(goodbyeMs);
       await controllers
         .ask((client) => client.call("goodbye", { nodeId }, { signal }))
@@ -117,7 +120,7 @@ export class Agent {
     return reason === undefined ? { ok: true } : { ok: false, reason: reason.slice(0, 500) };
   }
 
-  /** Keeps `status.json` up to date; a failure to write it is logged and harms nothing else. */
+  /** Writes the agent's part of `status.json`; a failure is logged, and makes the node's health false. */
   async report(state: AgentStatus["state"], error?: string): Promise<void> {
     const { config, controllers, credentials, nodeId, version, log, statusFile, machine } = this.#parts;
     const controller = controllers.current();
@@ -128,8 +131,8 @@ export class Agent {
       dc: config.dcId,
       roles: config.roles,
       labels: config.labels,
-      registered: this.#standing !== undefined,
-      ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
+      registered: this.#reply !== undefined,
+      ...(this.#reply ? { approval: this.#reply.approval, nodeStatus: this.#reply.status } : {}),
       ...omitUndefined({ controller }),
       ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
       certificateExpires: credentials.present().notAfter.toISOString(),
@@ -152,8 +155,8 @@ export class Agent {
     const { credentials, log } = this.#parts;
     try {
       if (!(await this.#loadIfChanged())) return;
-      // Registers again: controllers know this node by its key and expiry, which are both new.
-      this.#standing = undefined;
+      // Registers again, because controllers know this node by its certificate's key and end.
+      this.#reply = undefined;
       log.info("the certificate was reloaded", { expires: credentials.present().notAfter.toISOString() });
     } catch (error) {
       log.error("the new certificate cannot be used, the old one stays", describeError(error));
@@ -170,8 +173,8 @@ export class Agent {
 
   async #beat(): Promise<void> {
     const { controllers, clock, nodeId, signal, machine } = this.#parts;
-    const hasChanged = await this.#lookAround();
-    if (!this.#standing || hasChanged) return this.#register();
+    const hasChanged = await this.#refreshFacts();
+    if (!this.#reply || hasChanged) return this.#register();
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
@@ -181,43 +184,43 @@ export class Agent {
       revocations: this.#parts.revocations.version(),
     };
     try {
-      this.#standing = await controllers.ask((client) => client.call("heartbeat", beat, { signal }));
+      this.#reply = await controllers.ask((client) => client.call("heartbeat", beat, { signal }));
       this.#lastHeartbeat = clock();
-      if (this.#standing.concerned === true) this.#parts.onConcerned();
-      this.#learn();
-      await this.#takeRevoked();
+      if (this.#reply.concerned === true) this.#parts.onConcerned();
+      this.#learnControllers();
+      await this.#applyRevocations();
     } catch (error) {
       if (error instanceof ApiRefusal && error.reason === "NODE_UNKNOWN") return this.#register();
-      if (error instanceof ApiRefusal && error.status === 403) this.#standing = undefined;
+      if (error instanceof ApiRefusal && error.status === 403) this.#reply = undefined;
       throw error;
     }
   }
 
   async #register(): Promise<void> {
     const { controllers, signal, clock, log } = this.#parts;
-    this.#standing = undefined;
-    this.#hasAsked = true;
-    this.#standing = await controllers.ask(async (client) =>
+    this.#reply = undefined;
+    this.#hasSentRegistration = true;
+    this.#reply = await controllers.ask(async (client) =>
       client.call("registerNode", await this.#registration(client.endpoint), { signal }),
     );
     this.#lastHeartbeat = clock();
-    this.#learn();
-    await this.#takeRevoked();
+    this.#learnControllers();
+    await this.#applyRevocations();
     // The updater may have reported while no agent ran.
     this.#parts.onConcerned();
-    const { approval, status, controllerId } = this.#standing;
+    const { approval, status, controllerId } = this.#reply;
     log.info("the node is registered", { controller: controllers.current(), controllerId, approval, status });
   }
 
-  async #registration(endpoint: Endpoint): Promise<Registration> {
+  async #registration(endpoint: ApiEndpoint): Promise<Registration> {
     const { config, machine } = this.#parts;
     this.#facts ??= await machine.gatherFacts();
     const address = config.address ?? (await machine.addressTowards(endpoint));
     return { ...this.#facts, address, revocations: this.#parts.revocations.version() };
   }
 
-  /** Whether this machine has changed since it registered: a new disk, a missing address. */
-  async #lookAround(): Promise<boolean> {
+  /** Reads the machine's facts if it is time; returns whether they have changed: a new disk, a missing address. */
+  async #refreshFacts(): Promise<boolean> {
     const { config, clock, log, machine } = this.#parts;
     if (Math.abs(clock() - this.#factsAt) < config.factsIntervalSecs * 1000) return false;
     this.#factsAt = clock();
@@ -228,60 +231,60 @@ export class Agent {
     return hasChanged;
   }
 
-  #learn(): void {
+  #learnControllers(): void {
     const { config, controllers, log } = this.#parts;
     if (!config.learnControllers) return;
-    const told = (this.#standing?.controllers ?? []).slice(0, learnLimit).flatMap((text) => {
+    const endpoints = (this.#reply?.controllers ?? []).slice(0, learnLimit).flatMap((text) => {
       try {
         return [formatEndpoint(parseEndpoint(text))];
       } catch {
         return [];
       }
     });
-    const fresh = controllers.learn(told);
+    const fresh = controllers.learn(endpoints);
     if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
   }
 
   /**
-   * Applies a controller's list of revoked keys at once. If it cannot be saved, the agent asks for it again after its next start.
+   * Applies a controller's list of revoked keys at once. If the disk refuses it, the agent receives it again after its next start.
    */
-  async #takeRevoked(): Promise<void> {
+  async #applyRevocations(): Promise<void> {
     const { revocations, log, onRevoked } = this.#parts;
-    const told = this.#standing?.revoked;
+    const list = this.#reply?.revoked;
     try {
-      if (await revocations.take(told)) log.info("keys were revoked", { known: told?.keys.length });
+      if (await revocations.add(list)) log.info("keys were revoked", { known: list?.keys.length });
     } catch (error) {
       log.error("the revoked keys cannot be kept", describeError(error));
     }
-    if (told) onRevoked();
+    if (list) onRevoked();
   }
 
   /**
-   * Renews an expired certificate first of all: a controller answers no other request of such a node, not even whether it
-   * is approved (F-25).
+   * Renews an expired certificate before anything else: a controller answers no other request of such a node, not even
+   * whether the node is approved (F-25).
    */
   async #renewLate(): Promise<void> {
-    // The open connections began with a certificate that was still valid.
+    // The open connections show the certificate as it was when it was still valid.
     this.#parts.controllers.close();
-    await this.#takeRenewed();
+    await this.#renewIfDue();
   }
 
   async #renew(): Promise<void> {
-    if (this.#standing?.approval === "approved") await this.#takeRenewed(this.#standing.renewEndingBefore);
+    if (this.#reply?.approval === "approved") await this.#renewIfDue(this.#reply.renewEndingBefore);
   }
 
-  async #takeRenewed(endingBefore?: string): Promise<void> {
+  async #renewIfDue(endingBefore?: string): Promise<void> {
     if (!(await this.#parts.renewer.renewIfDue(endingBefore))) return;
     await this.#loadIfChanged();
-    // Only once the new key is on the disk, because controllers drop the old one when the node registers.
+    // Registers only now that the new key is on the disk, because controllers then drop the old key.
     await this.#register();
   }
 }
 
 /**
- * The waits of an agent after a heartbeat that no controller answered; `interval`: ms between its heartbeats. A node that never registered
- * tries again soon, because an operator waits for it. A node that was registered is one of many that lost the same controllers: a thousand,
- * with heartbeats every 15 s, return with at most 200 connections a second (F-27).
+ * The pauses of an agent after a heartbeat that no controller answered; `interval`: milliseconds between its heartbeats. A node that never
+ * registered tries again soon (`arriving`), because an operator waits for it. A registered node (`returning`) is one of many that lost the
+ * same controllers: a thousand, with heartbeats every 15 s, return with at most 200 connections a second (F-27).
  */
 export function backoffOf(
   interval: number,

@@ -9,17 +9,17 @@ import { readPrivateKey } from "#pki/keys.ts";
 
 export type OwnCredentials = Awaited<ReturnType<typeof openOwnCredentials>>;
 
-/** The node's certificate with its key, from the disk. @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
+/** Loads the node's certificate and key from the disk. @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
 export async function openOwnCredentials(files: CredentialFiles) {
   let present = await loadCredentials(files, "node");
-  let seen = present.version;
+  let lastVersion = present.version;
   return {
     present: (): LoadedCredentials => present,
-    /** Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present ones stay */
+    /** Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present credentials stay */
     async reloadIfChanged(): Promise<boolean> {
       const version = await credentialsVersion(files);
-      if (version === seen) return false;
-      seen = version;
+      if (version === lastVersion) return false;
+      lastVersion = version;
       const fresh = await loadCredentials(files, "node");
       const { id, cluster } = present.identity;
       if (fresh.identity.id !== id || fresh.identity.cluster !== cluster) {
@@ -35,7 +35,7 @@ export async function openOwnCredentials(files: CredentialFiles) {
   };
 }
 
-/** A certificate and its key under names of their own until both are proved: `node.key.next`, `node.crt.next`. */
+/** The files of a new certificate and key until a controller has accepted both: `node.crt.next`, `node.key.next`. */
 export interface NextFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -45,15 +45,15 @@ export function nextFilesOf({ certFile, keyFile }: Pick<CredentialFiles, "certFi
   return { certFile: `${certFile}.next`, keyFile: `${keyFile}.next` };
 }
 
-/** Keeps a new key beside the present one: made anew (O_EXCL), 0600 before it has content, flushed. */
+/** Writes a new key beside the present one, in place of an earlier new key: 0600 before it has content, flushed. */
 export async function keepNextKey(files: CredentialFiles, key: string): Promise<void> {
   await discardNext(files);
   await createFile(nextFilesOf(files).keyFile, key);
 }
 
 /**
- * Puts a new certificate and the key kept before in the place of the present ones. Two files cannot change at once: after a
- * crash in between, `finishSwap` finishes at the next start.
+ * Replaces the present certificate and key by a new certificate and the key of keepNextKey. Two files cannot change at once:
+ * after a crash in between, `finishSwap` finishes at the next start.
  */
 export async function swapIn(files: CredentialFiles, certificate: string): Promise<void> {
   const next = nextFilesOf(files);
@@ -71,8 +71,8 @@ export async function discardNext(files: CredentialFiles): Promise<void> {
 }
 
 /**
- * Finishes a swap that a crash interrupted. If the new key is in place, the new certificate follows; if neither is, both are
- * discarded, since the old pair is complete. Returns the action, for the log.
+ * Finishes a swap that a crash interrupted. If the new key is in its place, the new certificate follows; otherwise both new files
+ * are discarded, since the old pair is complete. Returns the action, for the log; undefined: no new files were there.
  */
 export async function finishSwap(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
   const next = nextFilesOf(files);

@@ -4,17 +4,16 @@ import { readdir, readFile, readlink, realpath, stat, statfs } from "node:fs/pro
 import { isIP } from "node:net";
 import { availableParallelism, freemem, hostname, loadavg, networkInterfaces, totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import type { z } from "zod";
-import type { Endpoint } from "#api/endpoint.ts";
+import type { ApiEndpoint } from "#api/endpoint.ts";
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { isThere } from "#base/file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { Network, Registration, Storage, Usage } from "#api/schemas.ts";
+import type { NetworkFacts, Registration, StorageFacts, NodeUsage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
 /** A machine's registration without the address, which depends on the controller. */
-export type Facts = Omit<Registration, "address">;
+export type MachineFacts = Omit<Registration, "address">;
 
 /** Gathers the facts with which this machine registers. */
 export async function gatherFacts({
@@ -25,7 +24,7 @@ export async function gatherFacts({
   readonly nodeId: string;
   readonly config: AgentConfig;
   readonly version: string;
-}): Promise<Facts> {
+}): Promise<MachineFacts> {
   const [bootId, storage, nics, runtime] = await Promise.all([
     readBootId(),
     readStorage(config),
@@ -48,7 +47,7 @@ export async function gatherFacts({
 }
 
 /** Whether two registrations agree, apart from free space, which changes all the time. */
-export function isSameMachine(before: Facts, after: Facts): boolean {
+export function isSameMachine(before: MachineFacts, after: MachineFacts): boolean {
   const { storage: { free: _before, ...storageBefore } = {}, ...restBefore } = before;
   const { storage: { free: _after, ...storageAfter } = {}, ...restAfter } = after;
   return JSON.stringify([restBefore, storageBefore]) === JSON.stringify([restAfter, storageAfter]);
@@ -58,10 +57,10 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
  * The machine's load. Of the file systems of `/` and `folder`, the fuller one counts. `inbox`: the file of the updater's
  * next order.
  */
-export async function readUsage(folder: string, inbox: string): Promise<Usage> {
+export async function readUsage(folder: string, inbox: string): Promise<NodeUsage> {
   const [storeFree, orderUntaken, ...disks] = await Promise.all([
     readStoreFree(),
-    readUntaken(inbox),
+    readOrderUntaken(inbox),
     ...["/", folder].map(readDisk),
   ] as const);
   const [fuller] = disks
@@ -76,16 +75,16 @@ export async function readUsage(folder: string, inbox: string): Promise<Usage> {
   };
 }
 
-/** Seconds in which a healthy updater takes an order, even if its path unit has to start the updater first. */
-const takenWithin = 15;
+/** Seconds in which a healthy updater takes an order, even if its path unit has to start it first. */
+const usualSeconds = 15;
 
-async function readUntaken(inbox: string): Promise<number | undefined> {
+async function readOrderUntaken(inbox: string): Promise<number | undefined> {
   const order = await stat(inbox).catch(() => undefined);
   const seconds = order && Math.round((Date.now() - order.mtimeMs) / 1000);
-  return seconds !== undefined && seconds > takenWithin ? seconds : undefined;
+  return seconds !== undefined && seconds > usualSeconds ? seconds : undefined;
 }
 
-/** As df(1): blocks reserved for root are not free. */
+/** As df(1) counts: blocks reserved for root are neither used nor free. */
 async function readDisk(path: string): Promise<{ readonly diskUsed: number; readonly diskSize: number } | undefined> {
   const found = await statfs(path).catch(() => undefined);
   if (!found || found.blocks === 0) return undefined;
@@ -98,8 +97,8 @@ async function readBootId(): Promise<string | undefined> {
   return (await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => undefined))?.trim();
 }
 
-/** The address this machine uses towards a controller; connecting a datagram socket sends nothing. @throws KcoreError API_UNREACHABLE */
-export async function addressTowards({ host, port }: Endpoint): Promise<string> {
+/** The address that this machine uses towards a controller. Connecting a datagram socket sends nothing. @throws KcoreError API_UNREACHABLE */
+export async function addressTowards({ host, port }: ApiEndpoint): Promise<string> {
   const socket = createSocket(isIP(host) === 6 ? "udp6" : "udp4");
   try {
     const connected = once(socket, "connect", { signal: AbortSignal.timeout(5_000) });
@@ -114,9 +113,9 @@ export async function addressTowards({ host, port }: Endpoint): Promise<string> 
   }
 }
 
-export type Nic = NonNullable<z.infer<typeof Network>["interfaces"]>[number];
+export type Nic = NonNullable<NetworkFacts["interfaces"]>[number];
 
-/** The network interfaces of this machine without loopback, by name; also those that have no address. */
+/** The network interfaces of this machine, also without an address, ordered by name; not the loopback interface. */
 export async function readNics(root = "/", addressesOf = networkInterfaces): Promise<readonly Nic[]> {
   const folder = join(root, "sys/class/net");
   const addresses = addressesOf();
@@ -133,14 +132,13 @@ export async function readNics(root = "/", addressesOf = networkInterfaces): Pro
 
 const profile = "/nix/var/nix/profiles/kcore";
 
-/** The runtime of this node's profile; undefined: there is no such profile. */
+/** The runtime of this node's profile; undefined without such a profile. */
 async function readRuntime(): Promise<RuntimeFacts | undefined> {
   try {
     const [id, link] = await Promise.all([realpath(profile), readlink(profile)]);
     const number = /-(\d+)-link$/.exec(link)?.[1];
     return {
       id,
-      // The updater has a runtime of its own, and systemd starts it when an order comes.
       canUpdate: await areThere(`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"),
       nixos: await areThere("/etc/NIXOS"),
       ...omitUndefined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
@@ -165,33 +163,32 @@ async function readStoreFree(): Promise<number | undefined> {
   return found && found.bsize * found.bavail;
 }
 
-type StorageFacts = z.infer<typeof Storage>;
-export type Disk = NonNullable<StorageFacts["disks"]>[number];
+export type DiskFacts = NonNullable<StorageFacts["disks"]>[number];
 
 /** Block devices that are no disks (Documentation/admin-guide/devices.txt). */
 const notDisks = /^(?:loop|ram|zram|dm-|md|sr|fd|nbd|zd)/;
 
-/** The disks of this machine by sysfs(5), in the order of their names; `root` is `/` except in tests. */
-export async function readDisks(root = "/"): Promise<readonly Disk[]> {
+/** The disks of this machine by sysfs(5), ordered by name; `root` is `/` except in tests. */
+export async function readDisks(root = "/"): Promise<readonly DiskFacts[]> {
   const names = (await readdir(join(root, "sys/block")).catch(() => [])).filter((name) => !notDisks.test(name));
   const mounted = await mountedDevices(root);
   const disks = await Promise.all(names.toSorted().map((name) => describeDisk(root, name, mounted)));
   return disks.filter((disk) => disk.size > 0);
 }
 
-/** The node's storage for volumes, and its room. */
+/** The node's storage for volumes with its free space, and all disks. */
 export async function readStorage({ storage }: AgentConfig, root = "/"): Promise<StorageFacts> {
   const { backend, filesystemVolumeDir, lvm, zfs } = storage;
-  const room = backend === "filesystem" ? await roomOf(filesystemVolumeDir) : {};
+  const space = backend === "filesystem" ? await spaceOf(filesystemVolumeDir) : {};
   const named = {
     ...(backend === "lvm" && { volumeGroup: lvm.vgName, volumePrefix: lvm.lvPrefix }),
     ...(backend === "zfs" && { pool: zfs.poolName, datasetPrefix: zfs.datasetPrefix }),
   };
   const known = Object.entries(named).filter(([, value]) => value !== undefined);
-  return { backend, ...Object.fromEntries(known), ...room, disks: [...(await readDisks(root))] };
+  return { backend, ...Object.fromEntries(known), ...space, disks: [...(await readDisks(root))] };
 }
 
-async function describeDisk(root: string, name: string, mounted: ReadonlySet<string>): Promise<Disk> {
+async function describeDisk(root: string, name: string, mounted: ReadonlySet<string>): Promise<DiskFacts> {
   const folder = join(root, "sys/block", name);
   const text = (file: string): Promise<string> =>
     readFile(join(folder, file), "utf8").then(
@@ -231,12 +228,12 @@ async function mountedDevices(root: string): Promise<ReadonlySet<string>> {
   return new Set(text.split("\n").map((line) => line.split(" ")[2] ?? ""));
 }
 
-/** The room of a folder's file system, also before the folder exists; empty if it cannot be read. */
-async function roomOf(folder: string): Promise<{ readonly capacity?: number; readonly free?: number }> {
+/** Size and free space of a folder's file system, also before the folder exists; empty if they cannot be read. */
+async function spaceOf(folder: string): Promise<{ readonly capacity?: number; readonly free?: number }> {
   try {
     const { blocks, bavail, bsize } = await statfs(folder);
     return { capacity: blocks * bsize, free: bavail * bsize };
   } catch {
-    return folder === "/" || folder === "." ? {} : roomOf(dirname(folder));
+    return folder === "/" || folder === "." ? {} : spaceOf(dirname(folder));
   }
 }

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { askFirst, type Controllers } from "#api/ask.ts";
+import { askOnce, type Controllers } from "#api/ask.ts";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
@@ -39,32 +39,32 @@ export function createRenewer({
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
-  // Each request is fulfilled only once: if clocks differ, or a sub-CA ends early, the new certificate may seem to need renewal, too.
+  // Each request is fulfilled once: if clocks differ, or a sub-CA ends early, the new certificate may end before the requested time, too.
   let fulfilled: string | undefined;
   return {
     /**
-     * Renews when it is due, or when an operator requests it for certificates that end before `endingBefore`; not too
-     * soon after a failure. Returns whether there are new files. Failures are logged.
+     * Renews the certificate if it is due, or ends before `endingBefore`, as an operator requested; after a failure only
+     * when the backoff is over. Returns whether the files are new. Failures are logged.
      */
     async renewIfDue(endingBefore?: string): Promise<boolean> {
       const present = credentials.present();
       const now = clock();
-      // A clock that was set back must not delay a renewal by as much.
+      // A clock that was set back must not prolong the pause.
       const isWaiting = now < notBefore && notBefore - now <= hourMs;
-      const isWanted =
+      const isRequested =
         endingBefore !== undefined &&
         endingBefore !== fulfilled &&
         present.notAfter.getTime() < Date.parse(endingBefore);
-      if (isWaiting || !(isWanted || isRenewalDue(present, config.renewal.daysLeft, now))) return false;
+      if (isWaiting || !(isRequested || isRenewalDue(present, config.renewal.daysLeft, now))) return false;
       try {
         log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
         const files = config.tls;
         const expires = await controllers.ask((client) => {
-          // A read, which changes nothing: if the node registered with the new key now, a crash before the swap would
-          // leave it with a key that no controller accepts.
+          // Only reads: if the node registered with the new key now, a crash before the swap would leave it with a
+          // key that no controller accepts.
           const prove = async (fresh: Credentials): Promise<void> => {
-            const there = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
-            await askFirst(there, (asked) => asked.call("getNode", {}, { id: nodeId }));
+            const thisController = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
+            await askOnce(thisController, (newClient) => newClient.call("getNode", {}, { id: nodeId }));
           };
           return renewCertificate({ files, present, clock, client, prove });
         });
@@ -81,15 +81,16 @@ export function createRenewer({
         return false;
       }
     },
-    /** The reason for an overdue renewal; undefined if an operator need not know of any. */
+    /** The reason why a renewal is overdue; undefined while more than 7 days are left or nothing failed. */
     problem(): string | undefined {
-      const left = credentials.present().notAfter.getTime() - clock();
-      if (failure === undefined || left > alarmDays * dayMs) return undefined;
-      return `the node's certificate ends in ${Math.max(0, Math.floor(left / dayMs))} days and is not renewed: ${failure}`;
+      const leftMs = credentials.present().notAfter.getTime() - clock();
+      if (failure === undefined || leftMs > alarmDays * dayMs) return undefined;
+      return `the node's certificate ends in ${Math.max(0, Math.floor(leftMs / dayMs))} days and is not renewed: ${failure}`;
     },
   };
 }
 
+/** The certificate to renew, and the controller that renews it. */
 export interface RenewalOptions {
   readonly files: CredentialFiles;
   readonly present: LoadedCredentials;
@@ -110,16 +111,15 @@ export function isRenewalDue(
 }
 
 /**
- * Gets a certificate for a new key, which never leaves this machine, and swaps both in once they are proved. The
- * certificate must have the old one's identity, lead to our root, fit the key, and be accepted on a new connection.
- * After a failure the old ones stay in use and on the disk. Resolves with the new one's end.
+ * Gets a certificate for a new key, which never leaves this machine, and swaps both in once the controller accepts them.
+ * The certificate must have the old identity, lead to our root, fit the key, and be accepted on a new connection.
+ * After a failure the old files stay. Resolves with the new certificate's end.
  * @throws KcoreError the refusal of the controller; RENEWAL_FAILED
  */
 export async function renewCertificate({ files, present, clock, client, prove }: RenewalOptions): Promise<Date> {
   const { identity } = present;
   const { nonce, challenge } = await client.call("renewChallenge", { nodeId: identity.id });
-  // A controller must not make the node sign a text of its choice: the text is ours, only the nonce is the
-  // controller's.
+  // A controller must not make the node sign a text of the controller's choice: it chooses the nonce alone.
   if (challenge !== renewalChallenge(identity.cluster, identity.id, nonce)) {
     throw failed("the controller's challenge is not one for this node's renewal");
   }

@@ -7,7 +7,7 @@ import { describeError } from "#api/log.ts";
 import { wait } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
-import { names, updatesFolder } from "#updater/files.ts";
+import { updateFiles, updatesFolder } from "#updater/files.ts";
 import { finishSwap, openOwnCredentials } from "./certificate-files.ts";
 import { AgentConfig, controllersOf } from "./agent-config.ts";
 import { addressTowards, gatherFacts, readDisks, readNics, readUsage } from "./facts.ts";
@@ -17,28 +17,28 @@ import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile, writeAgentStatus } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";
 
-/** A controller holds an exchange for ten seconds (src/controller/updates/exchange.ts). */
+/** Milliseconds for one exchange, which a controller holds for up to ten seconds (src/controller/updates/exchange.ts). */
 const exchangeMs = 15_000;
 
 /**
- * Runs the node's agent until the signal: registers, then sends heartbeats. Without a reachable controller it tries for
- * ever. It renews the node's certificate and serves the node's status. Resolves after a regular stop.
- * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY
+ * Runs the node's agent until the signal: registers the node, sends heartbeats, renews the certificate and serves the node's
+ * status. Without a reachable controller the agent tries for ever.
+ * @throws KcoreError if it cannot start: CONFIG_INVALID, USAGE for an endpoint, FILE_UNREADABLE, PKI_IDENTITY
  */
 export async function runAgent(daemon: Daemon): Promise<void> {
   const { configFile, log, clock, supervisor } = daemon;
   const config = await readDaemonConfig(daemon, AgentConfig);
-  const settled = await finishSwap(config.tls);
-  if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
+  const swap = await finishSwap(config.tls);
+  if (swap) log.warn("a renewal of the certificate was interrupted", { [swap]: true });
   const endpoints = endpointsOf(config, configFile);
   const credentials = await openOwnCredentials(config.tls);
-  const asking = { endpoints, credentials: credentials.present, clock, isPatient: false };
+  const options = { endpoints, credentials: credentials.present, clock, isPatient: false };
   const controllers = openControllers({
-    ...asking,
+    ...options,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
-  // A controller delays its answer to an exchange until it has an order.
-  const patient = openControllers({ ...asking, timeoutMs: exchangeMs });
+  // Connections of their own: a controller delays its answer to an exchange until it has an order.
+  const exchangeControllers = openControllers({ ...options, timeoutMs: exchangeMs });
   let server: StatusServer | undefined;
   let delivery: OrderDelivery | undefined;
   try {
@@ -54,18 +54,19 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
     const { stateDir } = config;
     const { signal, random, version } = daemon;
-    delivery = deliverUpdates({ nodeId, stateDir, controllers: patient, signal, log, random });
+    delivery = deliverUpdates({ nodeId, stateDir, controllers: exchangeControllers, signal, log, random });
     const onCredentials = (): void => {
       server?.use(credentials.present());
-      patient.close();
+      exchangeControllers.close();
     };
-    const onRevoked = (): void => server?.cut();
-    const onConcerned = delivery.concern;
+    const onRevoked = (): void => server?.cutRevoked();
+    const onConcerned = delivery.start;
     const renewer = createRenewer({ config, controllers, credentials, clock, random, log, nodeId });
     const machine: AgentMachine = {
       sleep: wait,
       gatherFacts: () => gatherFacts({ config, nodeId, version }),
-      readUsage: () => readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), names.inbox)),
+      readUsage: () =>
+        readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), updateFiles.inbox)),
       addressTowards,
       writeStatus: (status) => writeAgentStatus(statusFile, status),
     };
@@ -102,7 +103,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
   } finally {
     await delivery?.stop();
     await server?.close();
-    patient.close();
+    exchangeControllers.close();
     controllers.close();
   }
 }

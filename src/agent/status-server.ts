@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from "node:https";
 import { createServer as createSocketServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { LoadedCredentials } from "#api/credentials.ts";
-import { formatEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, type ApiEndpoint } from "#api/endpoint.ts";
 import { listenAt, plainAddress } from "#api/listen.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -15,11 +15,11 @@ export interface StatusPages {
   readonly "/status": () => Promise<unknown>;
   readonly "/disks": () => Promise<unknown>;
   readonly "/nics": () => Promise<unknown>;
-  /** `ok: false` is answered 503. */
+  /** The status is 503 for `ok: false`. */
   readonly "/healthz": () => Promise<{ readonly ok: boolean }>;
 }
 
-// Not imported: an import of node:http reads all that it exports, and so loads Node's whole fetch and WebSocket.
+// Not imported, to save memory: an import of node:http reads all its exports, and so loads Node's fetch and WebSocket.
 const { createServer } = process.getBuiltinModule("node:http");
 
 const limits = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000, maxHeaderSize: 8 * 1024 };
@@ -40,10 +40,10 @@ export async function serveStatus({
   clock,
   log,
 }: {
-  readonly listen: Endpoint;
+  readonly listen: ApiEndpoint;
   readonly credentials: LoadedCredentials;
   readonly pages: StatusPages;
-  /** By the SHA-256 of a public key; called for each request. */
+  /** Whether the key with this fingerprint (SHA-256 of the SPKI) is revoked; called for each request. */
   readonly isRevoked: (spki: string) => boolean;
   readonly clock: () => number;
   readonly log: Log;
@@ -72,15 +72,15 @@ export async function serveStatus({
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
-  // Failed handshakes are not logged: any stranger could fill the log.
+  // Failed handshakes are not logged, since any client could fill the log with them.
   secure.on("tlsClientError", (_error, socket) => socket.destroy());
-  const door = createSocketServer((socket: Socket) => {
+  const listener = createSocketServer((socket: Socket) => {
     const server: Server = isLoopback(socket.remoteAddress) ? plain : secure;
     server.emit("connection", socket);
   });
-  door.maxConnections = connectionLimit;
+  listener.maxConnections = connectionLimit;
   try {
-    await listenAt(door, listen);
+    await listenAt(listener, listen);
   } catch (error) {
     const message = `the agent cannot listen on ${formatEndpoint(listen)}: ${(error as Error).message}`;
     throw new KcoreError(
@@ -89,15 +89,15 @@ export async function serveStatus({
     );
   }
   return {
-    port: (door.address() as { port: number }).port,
-    /** New connections get the new certificate. */
+    port: (listener.address() as { port: number }).port,
+    /** Shows the new certificate on new connections. */
     use: (fresh: LoadedCredentials): void => secure.setSecureContext(tlsOf(fresh)),
     /** Ends the connections of revoked keys. */
-    cut(): void {
-      for (const socket of open) if (isRevoked(callerKey(socket))) socket.destroy();
+    cutRevoked(): void {
+      for (const socket of open) if (isRevoked(clientKey(socket))) socket.destroy();
     },
     async close(): Promise<void> {
-      const closed = new Promise<void>((resolve) => door.close(() => resolve()));
+      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       for (const server of [plain, secure]) server.closeAllConnections();
       await closed;
     },
@@ -108,13 +108,13 @@ function tlsOf({ ca, cert, key }: LoadedCredentials) {
   return { ca, cert, key, minVersion: "TLSv1.3" } as const;
 }
 
-/** SHA-256 of the caller's public key; empty without a certificate. */
-function callerKey(socket: TLSSocket): string {
+/** The fingerprint of the client's public key; empty without a certificate. */
+function clientKey(socket: TLSSocket): string {
   const certificate = socket.getPeerX509Certificate();
   return certificate ? keyFingerprint(publicDer(certificate.publicKey)) : "";
 }
 
-/** Why a client may not ask, by its certificate and the revoked keys; checked for each request (S-10, S-11). */
+/** The reason to refuse a request, by the client's certificate and the revoked keys (S-10, S-11); undefined: it is answered. */
 function refusalOf(
   socket: TLSSocket,
   {
@@ -133,7 +133,7 @@ function refusalOf(
     return error instanceof Error ? error.message : String(error);
   }
   if (certificate.validToDate.getTime() <= now) return "the client certificate has expired";
-  return isRevoked(callerKey(socket)) ? "the key of the client certificate was revoked" : undefined;
+  return isRevoked(clientKey(socket)) ? "the key of the client certificate was revoked" : undefined;
 }
 
 function answer(

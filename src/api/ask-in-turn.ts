@@ -2,11 +2,11 @@ import { retry } from "#base/wait.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ApiRefusal, type ApiClient } from "./client.ts";
 
-/** Limits of one question. */
-export interface AskOptions {
-  /** The endpoints to try for this question, in this order, in place of the usual ones: for instance all addresses of one controller. */
+/** Options of one question. */
+export interface QuestionOptions {
+  /** Endpoints to try in this order, in place of the cluster's: for instance all addresses of one controller. */
   readonly endpoints?: readonly string[];
-  /** SHA-256 of the keys of which the controller must show one; absent: every key with a controller's certificate will do. */
+  /** The controller must show one of these keys (SHA-256 of the SPKI); absent: any key with a controller's certificate. */
   readonly serverKeys?: readonly string[];
   readonly timeoutMs?: number;
 }
@@ -14,38 +14,37 @@ export interface AskOptions {
 /** The controllers of one cluster, asked in turn over connections that stay open. */
 export type Controllers = ReturnType<typeof askInTurn>;
 
-/** Connections to controllers, and time. */
+/** The effects that askInTurn needs: connections to controllers, and time. */
 export interface AskPorts {
-  /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
-  readonly connect: (endpoint: string, options: Pick<AskOptions, "serverKeys" | "timeoutMs">) => ApiClient;
-  /** Ms since any moment; never goes back. */
+  /** A client of the controller at this endpoint. @throws KcoreError USAGE for a text that is no endpoint; as openApi does */
+  readonly connect: (endpoint: string, options: Pick<QuestionOptions, "serverKeys" | "timeoutMs">) => ApiClient;
+  /** A monotonic clock in milliseconds. */
   readonly monotonic: () => number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
 /** The controllers to ask, and how. */
 export interface AskInTurn {
-  /** `host:port`, in the order in which they are tried. */
+  /** `host:port`, in the order of the first question. */
   readonly endpoints: readonly string[];
   readonly signal?: AbortSignal;
-  /** `false`: does not wait for a controller that has just started. For callers that ask again later anyway. */
+  /** `false`: does not wait for a controller that has just started, since the caller asks again later anyway. */
   readonly isPatient?: boolean;
-  /** Called when one of these endpoints could not be used; `isLast`: no other one is asked. */
+  /** Called in the first round of a question, for each endpoint that could not be used; `isLast`: no other endpoint follows. */
   readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
 
-/** Ms to wait for a controller that has just started and catches up: in all, and between two questions. */
+/** Milliseconds to wait for a controller that catches up after its start: in all, and between two rounds. */
 const catchUp = { limitMs: 3000, everyMs: 200 } as const;
 
-/** Asks one controller after the other until one answers. */
+/** The controllers of a cluster, asked one after the other until one answers. */
 export function askInTurn(
-  { endpoints: given, signal: always, isPatient = true, onFailed }: AskInTurn,
+  { endpoints: firstEndpoints, signal, isPatient = true, onFailed }: AskInTurn,
   { connect, monotonic, sleep }: AskPorts,
 ) {
-  const endpoints = [...given];
+  const endpoints = [...firstEndpoints];
   const clients = new Map<string, ApiClient>();
   let current: string | undefined;
-  /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
   const clientAt = (endpoint: string): ApiClient => {
     const client = clients.get(endpoint) ?? connect(endpoint, {});
     clients.set(endpoint, client);
@@ -54,24 +53,28 @@ export function askInTurn(
   const askAt = async <Result>(
     endpoint: string,
     work: (client: ApiClient) => Promise<Result>,
-    { serverKeys, timeoutMs }: AskOptions,
+    { serverKeys, timeoutMs }: QuestionOptions,
   ): Promise<Result> => {
-    always?.throwIfAborted();
+    signal?.throwIfAborted();
     if (serverKeys === undefined && timeoutMs === undefined) return work(clientAt(endpoint));
     const client = connect(endpoint, { ...(serverKeys && { serverKeys }), ...(timeoutMs && { timeoutMs }) });
     return work(client).finally(() => client.close());
   };
   return {
     endpoints: endpoints as readonly string[],
+    /** The client of the controller at this endpoint. @throws KcoreError as AskPorts.connect does */
     clientAt,
     /** The endpoint that answered last. */
     current: (): string | undefined => current,
     /**
-     * Asks the controller that answered last, then the others in turn until one answers. A refusal that every other would give as
-     * well is final. If none answers, but one has just started, all are asked again for 3 s.
-     * @throws KcoreError the last refusal, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
+     * Asks the controller that answered last, then the others in turn until one answers. A refusal that every controller would
+     * give is final. If no controller answers, but one has just started, all are asked again for 3 s.
+     * @throws KcoreError the last refusal, else a problem for each controller that was asked; CLUSTER_UNKNOWN without endpoints
      */
-    ask: async <Result>(work: (client: ApiClient) => Promise<Result>, options: AskOptions = {}): Promise<Result> => {
+    ask: async <Result>(
+      work: (client: ApiClient) => Promise<Result>,
+      options: QuestionOptions = {},
+    ): Promise<Result> => {
       let isFirst = true;
       let mayHelp = false;
       const askAll = async (): Promise<Result> => {
@@ -95,10 +98,10 @@ export function askInTurn(
         throw failureOf(failures);
       };
       const limitMs = isPatient ? catchUp.limitMs : 0;
-      const waiting = { ...catchUp, limitMs, signal: always, now: monotonic, sleep };
+      const waiting = { ...catchUp, limitMs, signal, now: monotonic, sleep };
       return retry(askAll, { ...waiting, mayHelp: () => mayHelp });
     },
-    /** Appends the endpoints that are not known yet, and returns those. */
+    /** Appends the endpoints that are not known yet, and returns them. */
     learn(more: readonly string[]): readonly string[] {
       const fresh = more.filter((endpoint) => !endpoints.includes(endpoint));
       endpoints.push(...fresh);
@@ -121,7 +124,7 @@ function beginningWith(current: string | undefined, endpoints: readonly string[]
   return [...endpoints.slice(at), ...endpoints.slice(0, at)];
 }
 
-/** Refusals that concern this controller alone: news has not reached it, or its version lacks the method. */
+/** Codes of refusals that another controller might not give: a change has not reached this one, or its version lacks the method. */
 const localRefusals = new Set([
   "KEY_UNREGISTERED",
   "NODE_PENDING",
@@ -131,18 +134,18 @@ const localRefusals = new Set([
   "UPDATE_BUNDLE_UNKNOWN",
 ]);
 
-/** Errors of one controller alone. */
-const failures: ReadonlySet<string> = new Set([
+/** Codes of errors that concern one controller alone. */
+const localErrors: ReadonlySet<string> = new Set([
   "API_UNREACHABLE",
   "API_UNTRUSTED",
   "RENEWAL_FAILED",
   "UPDATE_BUNDLE_INVALID",
 ]);
 
-/** Whether every other controller would answer the same. False if this one has not caught up, is busy or is full. */
+/** Whether every controller would answer the same. False for one that has not caught up, is busy or has a full disk. */
 function isFinal(error: KcoreError): boolean {
-  if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => failures.has(code));
-  // 401: by its clock our certificate has expired.
+  if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => localErrors.has(code));
+  // 401: by that controller's clock our certificate has expired.
   return error.status < 500 && error.status !== 401 && error.status !== 429 && !localRefusals.has(error.reason);
 }
 

@@ -1,31 +1,32 @@
 import { wait } from "#base/wait.ts";
-import { askInTurn, type AskInTurn, type AskOptions, type Controllers } from "./ask-in-turn.ts";
+import { askInTurn, type AskInTurn, type QuestionOptions, type Controllers } from "./ask-in-turn.ts";
 import { openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
-/** The controllers of a cluster, and the client that asks them. */
-export interface Asking extends AskInTurn {
-  /** A function is called for each new connection. */
+/** A cluster's controllers, and this client's credentials and limits. */
+export interface ControllersOptions extends AskInTurn {
+  /** A function is called for each new client of a controller. */
   readonly credentials: Credentials | (() => Credentials);
   readonly clock: () => number;
-  /** The id of the run on whose behalf is asked. */
+  /** The id of the run that asks, for the controllers' audit. */
   readonly run?: string;
-  /** The limit of one call, by default 5 s: a controller that does not answer must leave time for the others. */
+  /** The limit of one call in milliseconds, by default 5 s: a silent controller must leave time for the others. */
   readonly timeoutMs?: number;
 }
 
-export type { AskOptions, Controllers } from "./ask-in-turn.ts";
+export type { QuestionOptions, Controllers } from "./ask-in-turn.ts";
 
 const defaultTimeoutMs = 5_000;
 
-export function openControllers(asking: Asking): Controllers {
-  const { credentials, endpoints: _, onFailed: __, isPatient: ___, ...common } = asking;
-  return askInTurn(asking, {
-    connect: (endpoint, options) =>
+/** Clients of a cluster's controllers; each connects with its first question. */
+export function openControllers(options: ControllersOptions): Controllers {
+  const { credentials, endpoints: _, onFailed: __, isPatient: ___, ...common } = options;
+  return askInTurn(options, {
+    connect: (endpoint, question) =>
       openApi({
         timeoutMs: defaultTimeoutMs,
         ...common,
-        ...options,
+        ...question,
         endpoint: parseEndpoint(endpoint),
         credentials: typeof credentials === "function" ? credentials() : credentials,
       }),
@@ -34,12 +35,12 @@ export function openControllers(asking: Asking): Controllers {
   });
 }
 
-/** Asks once, and closes the connections: see {@link Controllers.ask}. */
-export async function askFirst<Result>(
-  asking: Asking & Pick<AskOptions, "serverKeys">,
+/** Asks one question as {@link Controllers.ask} does, and closes the connections. */
+export async function askOnce<Result>(
+  options: ControllersOptions & Pick<QuestionOptions, "serverKeys">,
   work: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
-  const controllers = openControllers(asking);
+  const controllers = openControllers(options);
   try {
     return await controllers.ask(work);
   } finally {
@@ -48,6 +49,6 @@ export async function askFirst<Result>(
 }
 
 /** The endpoint of the controller on a host. */
-export function endpointOf(host: string, port = controllerPort): string {
+export function controllerEndpoint(host: string, port = controllerPort): string {
   return formatEndpoint({ host, port });
 }

@@ -11,42 +11,42 @@ import { formatEndpoint } from "./endpoint.ts";
 /** The fields that identify a bundle's bytes. */
 export type BundleId = Pick<Bundle, "sha256" | "size">;
 
-/** A file that has a bundle's bytes from `start` to its end. */
+/** A file with a bundle's bytes from the offset `start` to the file's end. */
 export interface BundleSource {
   readonly bundle: BundleId;
   readonly file: string;
   readonly start: number;
 }
 
-export interface TransferOptions {
+export interface BundleTransferOptions {
   readonly signal?: AbortSignal;
-  /** Called again and again with the number of bytes that the receiver has. */
+  /** Called repeatedly with the number of bytes that the receiver has. */
   readonly onProgress?: (bytes: number) => void;
 }
 
-/** The fewest and most bytes of a piece (BundlePiece). */
+/** The fewest and the most bytes of a piece; the schema BundlePiece allows no larger one. */
 const pieceLimits = { smallest: 16 * 1024, largest: 512 * 1024 } as const;
-/** A piece that takes less or more ms changes the size of the next one: far below a call's limit, and few pieces on a fast line. */
+/** A piece that takes fewer milliseconds than `short` doubles the next piece, more than `long` halves it: a call must stay far below its limit. */
 const pieceMs = { short: 300, long: 1_500 } as const;
 
-/** The time limit for so many bytes, in ms. Then the transfer ends, and another controller may continue it. */
+/** The time limit of a transfer in milliseconds. When it is over, the transfer may continue with another controller. */
 export function longestTransferMs(bytes: number): number {
   // An integer, because AbortSignal.timeout takes no fraction.
   return 60_000 + Math.ceil((bytes / (32 * 1024)) * 1000);
 }
 
 /**
- * Sends a bundle to a controller. Bytes that the controller has already are not sent again. @throws KcoreError as ApiClient.call does;
- * UPDATE_BUNDLE_INVALID when the file's hash is not the bundle's
+ * Sends a bundle to a controller, except the bytes that the controller has already. @throws KcoreError as ApiClient.call does;
+ * UPDATE_BUNDLE_INVALID if the file is too short or has another hash
  */
 export async function uploadBundle(
   client: ApiClient,
   { bundle: { sha256, size }, file, start }: BundleSource,
-  { signal, onProgress }: TransferOptions = {},
+  { signal, onProgress }: BundleTransferOptions = {},
 ): Promise<void> {
   const call = { id: sha256, ...(signal && { signal }) };
   const { bundles } = await client.call("listBundles", {}, signal ? { signal } : {});
-  let { held = 0, whole = false } = bundles.find((held) => held.sha256 === sha256) ?? {};
+  let { held = 0, whole = false } = bundles.find((bundle) => bundle.sha256 === sha256) ?? {};
   if (whole) return onProgress?.(size);
   const source = await open(file);
   try {
@@ -62,7 +62,7 @@ export async function uploadBundle(
       const took = performance.now() - began;
       if (took < pieceMs.short) length = Math.min(length * 2, pieceLimits.largest);
       if (took > pieceMs.long) length = Math.max(length / 2, pieceLimits.smallest);
-      // All bytes came, and the hash is wrong: the part that was there before may have been damaged. Begin anew, once.
+      // The controller has all bytes, found a wrong hash and dropped them: its earlier part may have been damaged. Begin anew, once.
       if (whole || before + data.length < size || held > before) continue;
       if (startedAnew) throw invalid(`${file} does not hold the bundle ${sha256}`);
       startedAnew = true;
@@ -74,16 +74,16 @@ export async function uploadBundle(
 }
 
 /**
- * Fetches a bundle from a controller into `target`, which appears only with the right hash. Until then the received bytes are in
- * `target.part`, and the next try continues from there. A complete target is left alone.
- * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the hash is wrong;
- * UPDATE_BUNDLE_NO_ROOM when it cannot be written
+ * Fetches a bundle from a controller into the file `target`, which appears only with the right hash. Until then the received bytes are
+ * in `target.part`, where the next call continues. A complete target is left alone.
+ * @throws KcoreError as ApiClient.open does; API_UNREACHABLE if the answer breaks off; UPDATE_BUNDLE_INVALID for another hash;
+ * UPDATE_BUNDLE_NO_ROOM if the disk refuses the bytes; NodeJS.ErrnoException if `target.part` cannot be opened
  */
 export async function fetchBundle(
   client: ApiClient,
   { sha256, size }: BundleId,
   target: string,
-  options: TransferOptions = {},
+  options: BundleTransferOptions = {},
 ): Promise<void> {
   const { onProgress } = options;
   if (await isWholeAt(target, { sha256, size })) return onProgress?.(size);
@@ -92,7 +92,7 @@ export async function fetchBundle(
   try {
     const { hash, held } = await readHeld(file, size);
     onProgress?.(held);
-    const write = (chunk: Buffer, at: number): Promise<void> => written(target, writeAll(file, chunk, at));
+    const write = (chunk: Buffer, at: number): Promise<void> => orNoRoom(target, writeAll(file, chunk, at));
     await receive(client, { write, hash, held, sha256, size }, options);
     if (hash.digest("hex") !== sha256) {
       await file.truncate(0);
@@ -101,7 +101,7 @@ export async function fetchBundle(
   } finally {
     await file.close();
   }
-  await written(target, placeFile(part, target));
+  await orNoRoom(target, placeFile(part, target));
 }
 
 async function readPiece(source: FileHandle, position: number, length: number): Promise<Buffer> {
@@ -119,7 +119,7 @@ async function isWholeAt(path: string, { sha256, size }: BundleId): Promise<bool
   }
 }
 
-/** Hashes the bytes that a file has; one that is larger than `size` is emptied first. The caller adds later bytes to the hash. */
+/** Hashes and counts the bytes of a file, which is emptied first if it is larger than `size`. The caller adds later bytes to the hash. */
 async function readHeld(file: FileHandle, size: number): Promise<{ readonly hash: Hash; readonly held: number }> {
   const hash = createHash("sha256");
   if ((await file.stat()).size > size) await file.truncate(0);
@@ -145,7 +145,7 @@ async function receive(
     readonly hash: Hash;
     readonly held: number;
   },
-  { signal, onProgress }: TransferOptions,
+  { signal, onProgress }: BundleTransferOptions,
 ): Promise<void> {
   if (held === size) return;
   const where = formatEndpoint(client.endpoint);
@@ -173,16 +173,16 @@ async function writeAll(file: FileHandle, chunk: Buffer, position: number): Prom
     done += (await file.write(chunk, done, chunk.length - done, position + done)).bytesWritten;
 }
 
-/** Names a full or broken disk of this machine, so that the controller is not taken for the cause. */
-async function written(target: string, work: Promise<void>): Promise<void> {
+/** Rejects with UPDATE_BUNDLE_NO_ROOM if the disk fails, so that the controller is not taken for the cause. */
+async function orNoRoom(target: string, work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (cause) {
-    const said = cause instanceof Error ? cause.message : String(cause);
+    const reason = cause instanceof Error ? cause.message : String(cause);
     throw new KcoreError(
       {
         code: "UPDATE_BUNDLE_NO_ROOM",
-        message: `the bundle cannot be written to ${dirname(target)}: ${said}`,
+        message: `the bundle cannot be written to ${dirname(target)}: ${reason}`,
         hint: "make room on the disk (df -h); then it goes on where it was",
       },
       { cause, exitCode: exitCodes.failed },

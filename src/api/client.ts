@@ -6,13 +6,13 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { identityOf } from "#pki/identity.ts";
 import { checkCredentials, checkKey, checkRole, connectionProblem } from "./connection-trust.ts";
-import { formatEndpoint, type Endpoint } from "./endpoint.ts";
+import { formatEndpoint, type ApiEndpoint } from "./endpoint.ts";
 import { issuerHeaders } from "./issuer-header.ts";
 import { lateRenewalProtocol } from "./late-renewal.ts";
 import { methods, type BodyOf, type Method, type MethodName, type PlainMethodName, type ReplyOf } from "./methods.ts";
-import { Refusal } from "./controller-schemas.ts";
+import { RefusalBody } from "./controller-schemas.ts";
 
-/** PEM texts: the cluster's root, our own chain and its key. */
+/** PEM texts: the cluster's root (`ca`), the client's own chain and its key. */
 export interface Credentials {
   readonly ca: string;
   readonly cert: string;
@@ -27,8 +27,8 @@ export interface CallOptions {
 
 /** A controller's API as seen from one client. */
 export interface ApiClient {
-  readonly endpoint: Endpoint;
-  /** @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; the signal's reason when it was stopped; {@link ApiRefusal} when the controller answers with a refusal. */
+  readonly endpoint: ApiEndpoint;
+  /** Asks, and returns the checked answer. @throws KcoreError API_UNREACHABLE, API_UNTRUSTED; {@link ApiRefusal} for the controller's refusal; a signal's reason */
   readonly call: <Name extends PlainMethodName>(
     name: Name,
     body: BodyOf<Name>,
@@ -46,7 +46,7 @@ export interface ApiClient {
   readonly close: () => void;
 }
 
-/** Methods whose answer is read while it comes. */
+/** Methods whose answer the caller reads while it arrives. */
 export type OpenedMethodName = "backup" | "bundle" | "watch";
 
 /** A controller understood the request and refused it. */
@@ -54,9 +54,9 @@ export class ApiRefusal extends KcoreError {
   readonly status: number;
   /** The refusal's own code, such as NODE_UNKNOWN. */
   readonly reason: string;
-  readonly refusal: Refusal;
+  readonly refusal: RefusalBody;
 
-  constructor(endpoint: Endpoint, status: number, refusal: Refusal) {
+  constructor(endpoint: ApiEndpoint, status: number, refusal: RefusalBody) {
     const { code, message, hint, detail } = refusal;
     super(
       {
@@ -72,19 +72,20 @@ export class ApiRefusal extends KcoreError {
   }
 }
 
-/** Milliseconds of silence after which a stream has broken: an idle watch sends a line every 15 s. */
+/** Milliseconds of silence after which a stream counts as broken: an idle watch sends a line every 15 s. */
 const longestSilenceMs = 45_000;
-/** Names the run that a request is part of, for the controllers' audit. */
+/** The header with the id of the run that sends a request, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
+/** Most bytes of an answer. */
 const replyLimit = 16 * 1024 * 1024;
-/** A list grows with the cluster. */
+/** Most bytes of a list, which grows with the cluster. */
 const listLimit = 256 * 1024 * 1024;
 
 /**
  * Opens a client of one controller: TLS 1.3, trusting the cluster's own root only, and only a server whose
  * certificate names this host and the role controller of our cluster. Sessions are never resumed, so that each
  * connection is verified anew (S-10). Every call ends after `timeoutMs`; each piece of a list starts that time anew.
- * @throws KcoreError CONFIG_INVALID when certificate and key do not belong together
+ * @throws KcoreError as checkCredentials does
  */
 export function openApi({
   endpoint,
@@ -95,18 +96,18 @@ export function openApi({
   run,
   serverKeys,
 }: {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   readonly credentials: Credentials;
   readonly clock: () => number;
   readonly timeoutMs?: number;
   /** Ends every call of this client. */
   readonly signal?: AbortSignal;
-  /** The id of the run on whose behalf it asks. */
+  /** The id of the run that asks. */
   readonly run?: string;
-  /** SHA-256 of the public keys of which the controller must show one; absent: every key with a controller's certificate will do. */
+  /** As in QuestionOptions. */
   readonly serverKeys?: readonly string[];
 }): ApiClient {
-  const isLate = checkCredentials(credentials, clock());
+  const isRenewalOnly = checkCredentials(credentials, clock());
   const { cluster, role } = identityOf(new X509Certificate(credentials.cert), "client");
   const issuer = role === "node" ? {} : issuerHeaders(credentials.cert);
   const agent = new Agent({
@@ -115,45 +116,45 @@ export function openApi({
     keepAlive: true,
     maxCachedSessions: 0,
     maxSockets: 64,
-    ...(isLate && { ALPNProtocols: [lateRenewalProtocol] }),
+    ...(isRenewalOnly && { ALPNProtocols: [lateRenewalProtocol] }),
     checkServerIdentity: (host, peer) =>
       checkServerIdentity(host, peer) ??
       checkRole(peer, { cluster, rootPem: credentials.ca }) ??
       checkKey(peer, serverKeys),
   });
-  /** Runs `work`, which sends the request and reads its answer, within the time limit (`onSign` restarts it) and until a signal. */
+  /** Runs `work`, which sends the request and reads its answer, within the time limit, which `restart` starts anew, and until a signal. */
   const ask = async <Result>(
     name: MethodName,
     body: unknown,
     { signal, id = "" }: CallOptions,
-    work: (send: (silenceMs?: number) => Promise<IncomingMessage>, onSign: () => void) => Promise<Result>,
+    work: (send: (silenceMs?: number) => Promise<IncomingMessage>, restart: () => void) => Promise<Result>,
   ): Promise<Result> => {
     const stops = [signal, always].filter((stop) => stop !== undefined);
     for (const stop of stops) stop.throwIfAborted();
     // By hand: AbortSignal.timeout and .any cost more than the rest of a small call.
     const limits = new AbortController();
-    let isLate = false;
+    let isTimedOut = false;
     const timer = setTimeout(() => {
-      isLate = true;
+      isTimedOut = true;
       limits.abort();
     }, timeoutMs);
     const stopped = (): void => limits.abort();
     for (const stop of stops) stop.addEventListener("abort", stopped);
     const { verb, path } = methods[name];
-    const asked = { agent, endpoint, verb, issuer, path: path.replace("{id}", encodeURIComponent(id)), run };
+    const common = { agent, endpoint, verb, issuer, path: path.replace("{id}", encodeURIComponent(id)), run };
     try {
       return await work(
         (silenceMs) => {
-          // A body that is read later is under these limits no more.
+          // A streamed answer outlives the time limit, but not the signals.
           const until = silenceMs === undefined ? limits.signal : AbortSignal.any([limits.signal, ...stops]);
-          return begin({ ...asked, body: JSON.stringify(body), signal: until, silenceMs });
+          return sendRequest({ ...common, body: JSON.stringify(body), signal: until, silenceMs });
         },
         () => void timer.refresh(),
       );
     } catch (error) {
       if (error instanceof KcoreError) throw error;
       for (const stop of stops) stop.throwIfAborted();
-      throw connectionProblem(endpoint, isLate ? new Error(`no answer within ${timeoutMs / 1000} s`) : error);
+      throw connectionProblem(endpoint, isTimedOut ? new Error(`no answer within ${timeoutMs / 1000} s`) : error);
     } finally {
       clearTimeout(timer);
       for (const stop of stops) stop.removeEventListener("abort", stopped);
@@ -169,37 +170,38 @@ export function openApi({
         throw refusalIn(endpoint, response.statusCode ?? 0, parseJson(await readBody(response)));
       }),
     call: (name, body, options = {}) =>
-      ask(name, body, options, async (send, onSign) => {
+      ask(name, body, options, async (send, restart) => {
         const response = await send().catch((error: unknown) => {
-          // An idle connection that the server closed meanwhile: nothing was processed, ask once more on a new one.
+          // The server had closed this idle connection and processed nothing, so the request is sent again on a new one.
           if (error instanceof StaleConnection) return send();
           throw error;
         });
         const isList = (methods[name] as Method).form === "list";
-        const text = await (isList ? readBody(response, listLimit, onSign) : readBody(response));
+        const text = await (isList ? readBody(response, listLimit, restart) : readBody(response));
         return readAnswer(name, endpoint, response.statusCode ?? 0, text);
       }),
   };
 }
 
+/** The server had closed the reused connection before it received the request. */
 class StaleConnection extends Error {}
 
-interface Exchange {
+interface ApiRequest {
   readonly agent: Agent;
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   readonly verb: string;
   readonly path: string;
   /** The header that shows who issued our certificate. */
   readonly issuer: Readonly<Record<string, string>>;
   readonly body: string;
   readonly signal: AbortSignal;
-  /** How long the connection may be silent, in ms; undefined: the caller limits it. */
+  /** The longest silence of the connection in milliseconds; undefined: no limit beside the signal. */
   readonly silenceMs: number | undefined;
   readonly run: string | undefined;
 }
 
 /** Sends a request and resolves when its answer begins. */
-function begin({
+function sendRequest({
   agent,
   endpoint,
   verb,
@@ -209,32 +211,32 @@ function begin({
   signal,
   silenceMs,
   run,
-}: Exchange): Promise<IncomingMessage> {
+}: ApiRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(verb === "POST" ? { "content-type": "application/json", "content-length": Buffer.byteLength(body) } : {}),
       ...issuer,
       ...(run === undefined ? {} : { [runHeader]: run }),
     };
-    const sent = request({ agent, host: endpoint.host, port: endpoint.port, method: verb, path, headers, signal });
-    sent.once("error", (error: NodeJS.ErrnoException) => {
-      reject(sent.reusedSocket && error.code === "ECONNRESET" ? new StaleConnection(error.message) : error);
+    const outgoing = request({ agent, host: endpoint.host, port: endpoint.port, method: verb, path, headers, signal });
+    outgoing.once("error", (error: NodeJS.ErrnoException) => {
+      reject(outgoing.reusedSocket && error.code === "ECONNRESET" ? new StaleConnection(error.message) : error);
     });
     if (silenceMs !== undefined)
-      sent.setTimeout(silenceMs, () => sent.destroy(new Error(`silent for ${silenceMs / 1000} s`)));
-    sent.once("response", resolve);
-    sent.end(verb === "POST" ? body : undefined);
+      outgoing.setTimeout(silenceMs, () => outgoing.destroy(new Error(`silent for ${silenceMs / 1000} s`)));
+    outgoing.once("response", resolve);
+    outgoing.end(verb === "POST" ? body : undefined);
   });
 }
 
-/** Reads an answer to its end; `onSign` is called for each piece. */
-function readBody(response: IncomingMessage, limit = replyLimit, onSign?: () => void): Promise<string> {
+/** Reads an answer of at most `limit` bytes to its end; `onPiece` is called for each piece. */
+function readBody(response: IncomingMessage, limit = replyLimit, onPiece?: () => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     response.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      onSign?.();
+      onPiece?.();
       if (size <= limit) return void chunks.push(chunk);
       response.destroy(new Error(`the answer is larger than ${limit / 2 ** 20} MiB`));
     });
@@ -246,21 +248,21 @@ function readBody(response: IncomingMessage, limit = replyLimit, onSign?: () => 
 
 const noReason = { code: "UNKNOWN", message: "no reason given" };
 
-function refusalIn(endpoint: Endpoint, status: number, json: unknown): ApiRefusal {
-  const refusal = Refusal.safeParse(json);
+function refusalIn(endpoint: ApiEndpoint, status: number, json: unknown): ApiRefusal {
+  const refusal = RefusalBody.safeParse(json);
   return new ApiRefusal(endpoint, status, refusal.success ? refusal.data : noReason);
 }
 
 function readAnswer<Name extends PlainMethodName>(
   name: Name,
-  endpoint: Endpoint,
+  endpoint: ApiEndpoint,
   status: number,
   text: string,
 ): ReplyOf<Name> {
   const method: Method = methods[name];
   if (status === 200 && method.form === "text") return text as ReplyOf<Name>;
   const json = parseJson(text);
-  // A controller that is not ready answers with 503 and the reason.
+  // A controller that is not ready answers `ready` with 503 and its health.
   const reply =
     status === 200 || (status === 503 && name === "ready") ? methods[name].reply.safeParse(json) : undefined;
   if (reply?.success) return reply.data as ReplyOf<Name>;

@@ -4,10 +4,10 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { issuerOf, refusalOfIssuer } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { formatEndpoint, type Endpoint } from "./endpoint.ts";
+import { formatEndpoint, type ApiEndpoint } from "./endpoint.ts";
 import { isInGrace } from "./late-renewal.ts";
 
-/** An error that says why a server is no controller of this cluster; undefined if it is one. */
+/** The reason why a server is no controller of this cluster, as an error; undefined for a controller. */
 export function checkRole(
   peer: PeerCertificate,
   { cluster, rootPem }: { readonly cluster: string; readonly rootPem: string },
@@ -24,7 +24,7 @@ export function checkRole(
   }
 }
 
-/** An error if a server shows none of the expected keys; undefined if it does, or none are expected. */
+/** An error if a server's key is not among the `expected` fingerprints; undefined if it is, or without `expected`. */
 export function checkKey(peer: PeerCertificate, expected: readonly string[] | undefined): Error | undefined {
   const key = keyFingerprint(publicDer(new X509Certificate(peer.raw).publicKey));
   return expected?.includes(key) === false
@@ -36,7 +36,10 @@ function untrusted(reason: string): Error {
   return Object.assign(new Error(reason), { code: "ERR_TLS_IDENTITY" });
 }
 
-/** Refuses credentials that do not fit or have expired; true if they expired so lately that a node may still renew them, and nothing else (F-25). */
+/**
+ * Refuses credentials that do not fit together or have expired. True for a node's that expired so lately that the node may still renew them,
+ * and do nothing else (F-25). @throws KcoreError CONFIG_INVALID, API_UNTRUSTED, PKI_IDENTITY
+ */
 export function checkCredentials(
   { ca, cert, key }: Readonly<Record<"ca" | "cert" | "key", string>>,
   now: number,
@@ -65,7 +68,7 @@ export function checkCredentials(
 }
 
 /** The error of a call that got no answer: API_UNTRUSTED or API_UNREACHABLE. */
-export function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
+export function connectionProblem(endpoint: ApiEndpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const isTrust =
     code.startsWith("ERR_TLS") ||

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Dot, Id, KeyFingerprint, Name, Reason, Time } from "./schemas.ts";
+import { DotText, Id, KeyFingerprint, Name, Reason, Time } from "./schemas.ts";
 
 const Serial = z.string().regex(/^[0-9a-f]{2,40}$/, "is not a serial number in lower-case hex");
 const Pem = z.string().max(65_536);
@@ -10,15 +10,15 @@ export const PeerState = z.enum(["connected", "suspect", "down", "connecting", "
 /** A controller's own state. */
 export const ControllerHealth = z.object({
   ready: z.boolean(),
-  /** Why it is not ready. */
+  /** The reason why it is not ready. */
   reason: z.string().optional(),
-  /** This and all further fields are for operators and controllers: a node learns only whether the controller is ready. */
+  /** This field and all further ones are for operators and controllers; a node only learns whether the controller is ready. */
   controllerId: z.string().default(""),
   dc: z.string().default(""),
   cluster: z.string().default(""),
   version: z.string().default(""),
   nodes: z.object({ total: z.number(), ready: z.number() }).default({ total: 0, ready: 0 }),
-  /** The other controllers it replicates with; each must be in step for the cluster to be healthy. */
+  /** The other controllers; the cluster is healthy only if each is in step. */
   peers: z
     .array(
       z.object({
@@ -29,9 +29,9 @@ export const ControllerHealth = z.object({
       }),
     )
     .default([]),
-  /** Conditions that an operator should see, and that do not stop the controller from serving: disagreements, clock skew, a full disk. */
+  /** Conditions that an operator should see although the controller still serves: disagreements, clock skew, a full disk. */
   warnings: z.array(z.string()).default([]),
-  /** Whether new nodes wait for approval: the strictest of all controllers' settings. */
+  /** Whether new nodes wait for approval: true if any controller's setting says so. */
   requireManualApproval: z.boolean().default(false),
 });
 export type ControllerHealth = z.infer<typeof ControllerHealth>;
@@ -44,14 +44,14 @@ export const ControllerView = z.object({
   version: z.string(),
   /** As seen by the controller that answers; `self` for itself. */
   state: z.union([PeerState, z.literal("self")]),
-  /** When it was registered. */
+  /** The time of its registration. */
   registered: Time,
-  /** When it was heard last; empty: never. */
+  /** The time of its last message; empty: never. */
   lastContact: Time,
   requireManualApproval: z.boolean().optional(),
   /** SHA-256 of the registered public key. */
   key: z.string(),
-  /** The key that will follow it, while a rotation is under way. */
+  /** The key that a rotation under way gives it next. */
   nextKey: z.string().optional(),
   certificateExpires: Time.optional(),
   subCa: z.object({ serial: z.string(), notAfter: Time }).optional(),
@@ -59,12 +59,12 @@ export const ControllerView = z.object({
 export type ControllerView = z.infer<typeof ControllerView>;
 export const ControllerList = z.object({ controllers: z.array(ControllerView) });
 
-/** The record that the sponsor writes BEFORE a new controller starts (docs/replication.md, Coming and going). */
+/** The record that a controller of the cluster writes before a new controller starts (docs/replication.md, Coming and going). */
 export const ControllerRegistration = z.object({
   spki: KeyFingerprint,
   address: Name.optional(),
   dc: Name.default("DC1"),
-  /** A key that is accepted as well, until the controller uses it and is registered with it alone. */
+  /** A second accepted key. Once the controller uses it, it becomes the only one. */
   next: KeyFingerprint.optional(),
 });
 
@@ -76,8 +76,9 @@ export const PeerView = z.object({
   /** Whether neither side lacks a transaction of the other, as far as both have reported. */
   inStep: z.boolean(),
   reason: z.string().optional(),
-  /** `behind`: transactions here that the peer has not acknowledged; `ahead`: those that the peer reported and that are not here. */
+  /** Transactions here that the peer has not acknowledged. */
   behind: z.number(),
+  /** Transactions that the peer reported and that are missing here. */
   ahead: z.number(),
   rttMs: z.number().optional(),
   clockOffsetMs: z.number().optional(),
@@ -85,29 +86,29 @@ export const PeerView = z.object({
   lastContact: Time,
 });
 export type PeerView = z.infer<typeof PeerView>;
-export const ReplicationStatus = z.object({
+export const ReplicationView = z.object({
   controllerId: z.string(),
   healthy: z.boolean(),
-  /** Why it is not healthy, one line each. */
+  /** The reasons why it is not healthy, one line each. */
   problems: z.array(z.string()),
-  /** Origin (a controller and its random word) to the last transaction that is here. */
+  /** The version vector: for each origin the number of its last transaction here. */
   vv: z.record(z.string(), z.number()),
   digest: z.string(),
   registers: z.number(),
   tombstones: z.number(),
   quarantined: z.number(),
   conflicts: z.number(),
-  /** Why writes are refused at present; absent: they are not. */
+  /** The reason why writes are refused at present; absent: they are accepted. */
   readOnly: z.string().optional(),
-  /** After how many milliseconds that ends by itself, where that is known. */
+  /** Milliseconds until writes are accepted again, if that is known. */
   readOnlyForMs: z.number().optional(),
   alarms: z.array(Alarm),
   settings: z.array(z.object({ controllerId: z.string(), requireManualApproval: z.boolean() })),
   peers: z.array(PeerView),
 });
-export type ReplicationStatus = z.infer<typeof ReplicationStatus>;
+export type ReplicationView = z.infer<typeof ReplicationView>;
 
-/** A certificate that was issued outside of this controller, so that its key is known everywhere. */
+/** A certificate that the bastion issued, to be recorded, so that every controller knows its key. */
 export const CertificateRecord = z.object({
   serial: Serial,
   spki: KeyFingerprint,
@@ -118,28 +119,28 @@ export const CertificateRecord = z.object({
   notAfter: z.iso.datetime(),
 });
 export type CertificateRecord = z.infer<typeof CertificateRecord>;
-/** `spki` names the key; `serial` names a certificate with that key. */
+/** The key to revoke, by itself (`spki`) or by a certificate with it (`serial`). */
 export const Revocation = z
   .object({ serial: Serial.optional(), spki: KeyFingerprint.optional(), reason: Reason.default("") })
   .refine(({ serial, spki }) => (serial === undefined) !== (spki === undefined), "needs either serial or spki");
-export const Revoked = z.object({
+export const RevokeResult = z.object({
   spki: z.string(),
   serials: z.array(z.string()),
   result: z.enum(["created", "unchanged"]),
 });
 
-/** A manifest as a replicated record. */
-export const ObjectView = z.object({ kind: z.string(), name: z.string(), value: z.unknown(), dot: Dot, at: Time });
+/** A replicated manifest. */
+export const ObjectView = z.object({ kind: z.string(), name: z.string(), value: z.unknown(), dot: DotText, at: Time });
 export type ObjectView = z.infer<typeof ObjectView>;
 export const ObjectList = z.object({ objects: z.array(ObjectView) });
 export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()) });
 
-/** The group `rotation` of the configuration: the request of `kcore rotate certs` to all nodes. */
+/** The configuration's group `rotation`: `kcore rotate certs` asks nodes to renew certificates that end before this time. */
 export const Rotation = z.looseObject({ nodesEndingBefore: z.iso.datetime() });
 
-/** The caller's nonce, 16 to 64 bytes in base64url: the proof signs it, so an old proof does not fit. */
-export const SubCaRequest = z.object({ nonce: z.string().regex(/^[A-Za-z0-9_-]{22,86}$/) });
-/** A new sub-CA key's SPKI in base64 DER; `signature` is over `challenge`, which names controller and nonce. */
+/** Asks a controller for a new key and its proof. The proof signs the caller's nonce (16 to 64 bytes, base64url), so an old proof does not fit. */
+export const KeyRequest = z.object({ nonce: z.string().regex(/^[A-Za-z0-9_-]{22,86}$/) });
+/** The SPKI (base64 DER) of a new sub-CA key, with its signature over `challenge`, which names the controller and the nonce. */
 export const SubCaProof = z.object({
   controllerId: z.string(),
   spki: z.string(),
@@ -147,17 +148,17 @@ export const SubCaProof = z.object({
   signature: z.string(),
 });
 export type SubCaProof = z.infer<typeof SubCaProof>;
-/** The same for a controller's own certificate, with the chain that it shows at present: its names are those of the next one. */
+/** As SubCaProof, for a controller's own certificate. `certificate`: its present chain, whose names the next certificate gets. */
 export const CertificateProof = SubCaProof.extend({ certificate: Pem });
 export const SubCaCertificate = z.object({ certificate: Pem });
 export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.string(), notAfter: Time });
 
-/** One line of a watch, which has changes alone; `value` is null for a deletion. */
+/** One line of a watch, which reports changes alone; `value` is null for a deletion. */
 export const WatchLine = z.union([
   z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
-  /** A node's liveness or a peer's state changed; ask again. */
+  /** A node's liveness, a peer's state or a conflict changed: the client should ask for it. */
   z.object({ type: z.literal("soft"), about: z.enum(["nodes", "controllers", "conflicts"]), id: z.string() }),
-  /** Nothing happened; comes every 15 s, so that silence means a broken line. */
+  /** Sent every 15 s without changes, so that silence means a broken connection. */
   z.object({ type: z.literal("idle") }),
 ]);
 export type WatchLine = z.infer<typeof WatchLine>;
@@ -167,17 +168,17 @@ export type WatchRequest = z.infer<typeof WatchRequest>;
 /** Lines of an audit trail as they were written, for a client that verifies the chain itself. */
 export const AuditPage = z.object({
   lines: z.array(z.object({ file: z.string(), line: z.number(), text: z.string() })).readonly(),
-  /** The number from which to read on; absent when these were the last. */
+  /** The first entry of the next page; absent on the last page. */
   next: z.number().optional(),
 });
 
-/** The body of a refused request's answer. */
-export const Refusal = z.object({
+/** The body of an answer that refuses a request. */
+export const RefusalBody = z.object({
   code: z.string(),
   message: z.string(),
   hint: z.string().optional(),
   detail: z.string().optional(),
 });
-export type Refusal = z.infer<typeof Refusal>;
+export type RefusalBody = z.infer<typeof RefusalBody>;
 
 export const Nothing = z.object({});

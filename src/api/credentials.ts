@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
-import { identityOf, type Identity, type Role } from "#pki/identity.ts";
-import { readText, versionOf } from "#base/file.ts";
+import { identityOf, type MemberIdentity, type MemberRole } from "#pki/identity.ts";
+import { readText, fileVersion } from "#base/file.ts";
 import type { Credentials } from "./client.ts";
 
 export interface CredentialFiles {
@@ -11,9 +11,9 @@ export interface CredentialFiles {
 }
 
 export interface LoadedCredentials extends Credentials {
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly notAfter: Date;
-  /** Changes when any of the files does. */
+  /** Another text whenever one of the files has changed (credentialsVersion). */
   readonly version: string;
 }
 
@@ -21,8 +21,8 @@ export interface LoadedCredentials extends Credentials {
  * Reads a daemon's certificate, key and CA, and checks that key and certificate belong together and name the expected role.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
  */
-export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {
-  // The version first: a file that changes while we read is then read again next time.
+export async function loadCredentials(files: CredentialFiles, role: MemberRole): Promise<LoadedCredentials> {
+  // The version comes first, so that a file that changes during this reading is read again next time.
   const version = await credentialsVersion(files);
   const [ca, cert, key] = await Promise.all([
     readText(files.caFile),
@@ -49,7 +49,7 @@ export async function loadCredentials(files: CredentialFiles, role: Role): Promi
 
 /** A text that changes when one of the files is replaced or written; a missing file counts as `missing`. */
 export async function credentialsVersion({ caFile, certFile, keyFile }: CredentialFiles): Promise<string> {
-  return (await Promise.all([caFile, certFile, keyFile].map(versionOf))).join(" ");
+  return (await Promise.all([caFile, certFile, keyFile].map(fileVersion))).join(" ");
 }
 
 function parse(pem: string, file: string): X509Certificate {

@@ -2,35 +2,34 @@ import type { Writable } from "node:stream";
 import { createLog, type Log } from "./log.ts";
 import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
-/** The surroundings of a controller or an agent. */
+/** The process of a controller or an agent: its configuration file, clock, log and end. */
 export interface Daemon {
   readonly configFile: string;
   /** Reads the configuration's YAML. */
   readonly parse: (text: string) => unknown;
-  /** Stops it in good order. */
+  /** Asks the daemon to stop in good order. */
   readonly signal: AbortSignal;
   readonly log: Log;
   readonly clock: () => number;
   readonly random: () => number;
   readonly version: string;
-  /** Tells systemd that the service does its work, and that its event loop lives. */
   readonly supervisor?: Supervisor;
 }
 
 /**
  * Writes the log lines of one turn of the event loop together: a hundred writes that share a flush of the disk leave a hundred lines of
- * audit. A line about an error is written at once, together with those before it: the process may end next.
+ * audit. A line about an error is written at once, with all lines before it, since the process may end next.
  */
 function writeTogether(stream: Writable): (line: string, isUrgent: boolean) => void {
-  let isHeld = false;
+  let isCorked = false;
   const release = (): void => {
-    if (!isHeld) return;
-    isHeld = false;
+    if (!isCorked) return;
+    isCorked = false;
     stream.uncork();
   };
   return (line, isUrgent) => {
-    if (!isHeld && !isUrgent) {
-      isHeld = true;
+    if (!isCorked && !isUrgent) {
+      isCorked = true;
       stream.cork();
       process.nextTick(release);
     }
@@ -42,7 +41,7 @@ function writeTogether(stream: Writable): (line: string, isUrgent: boolean) => v
 /** Makes this process a daemon: it logs to stderr for systemd's journal, stops at SIGTERM and SIGINT, and notifies systemd. */
 export function becomeDaemon({
   unit,
-  ...given
+  ...options
 }: Pick<Daemon, "configFile" | "parse" | "version"> & { readonly unit: string }): Daemon {
   const stop = new AbortController();
   // systemd sends TERM to stop a service; INT comes from a terminal.
@@ -53,5 +52,5 @@ export function becomeDaemon({
     pid: process.pid,
     onProblem: (reason) => log.warn("systemd cannot be told of this service", { reason }),
   });
-  return { ...given, signal: stop.signal, log, clock: Date.now, random: Math.random, supervisor };
+  return { ...options, signal: stop.signal, log, clock: Date.now, random: Math.random, supervisor };
 }

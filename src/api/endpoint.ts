@@ -2,15 +2,15 @@ import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 
 /** The host and port of a daemon. */
-export interface Endpoint {
+export interface ApiEndpoint {
   readonly host: string;
   readonly port: number;
 }
 
 export const controllerPort = 9090;
 
-/** Reads `host`, `host:port`, `[v6]:port` or a bare IPv6 address; without a port: 9090. @throws KcoreError USAGE */
-export function parseEndpoint(text: string, defaultPort = controllerPort): Endpoint {
+/** Reads `host`, `host:port`, `[v6]:port` or a bare IPv6 address; a missing port is `defaultPort`. @throws KcoreError USAGE */
+export function parseEndpoint(text: string, defaultPort = controllerPort): ApiEndpoint {
   const bare = isIP(text) === 6 ? { host: text, port: undefined } : undefined;
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
   const host = bare?.host ?? bracketed ?? plain;
@@ -26,13 +26,13 @@ export function parseEndpoint(text: string, defaultPort = controllerPort): Endpo
 }
 
 /** Reads the endpoint at which a daemon listens; port 0 means any free port. @throws KcoreError USAGE */
-export function parseListen(text: string, defaultPort?: number): Endpoint {
+export function parseListen(text: string, defaultPort?: number): ApiEndpoint {
   const isAnyPort = text.endsWith(":0");
   const { host, port } = parseEndpoint(isAnyPort ? text.slice(0, -2) : text, defaultPort);
   return { host, port: isAnyPort ? 0 : port };
 }
 
 /** `host:port`, with brackets around IPv6. */
-export function formatEndpoint({ host, port }: Endpoint): string {
+export function formatEndpoint({ host, port }: ApiEndpoint): string {
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }

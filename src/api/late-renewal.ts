@@ -5,7 +5,7 @@
 export const lateRenewalProtocol = "kcore-late-renewal/1";
 const graceMs = 30 * 86_400_000;
 
-/** When the key of an expired certificate may renew it no more; milliseconds since the epoch. */
+/** The last moment at which the key of an expired certificate may renew it, in milliseconds since 1970. */
 export function graceEnd(notAfter: Date): number {
   return notAfter.getTime() + graceMs;
 }

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
-import type { Endpoint } from "./endpoint.ts";
+import type { ApiEndpoint } from "./endpoint.ts";
 
-/** Stands for every address of a machine, of IPv6 and of IPv4. */
+/** Every address of a machine, of IPv6 and of IPv4. */
 const everywhere = "::";
 
-/** Listens, and gives the port. `::` means every address; on a machine without IPv6, every one of IPv4. @throws NodeJS.ErrnoException */
-export async function listenAt(server: Server, { host, port }: Endpoint): Promise<number> {
+/** Listens, and returns the port. `::` means every address; on a machine without IPv6, every IPv4 address. @throws NodeJS.ErrnoException */
+export async function listenAt(server: Server, { host, port }: ApiEndpoint): Promise<number> {
   const at = async (address: string): Promise<void> => {
     server.listen({ host: address, port });
     await once(server, "listening");
@@ -18,7 +18,7 @@ export async function listenAt(server: Server, { host, port }: Endpoint): Promis
   return (server.address() as { port: number }).port;
 }
 
-/** Writes an IPv4 address as such: a socket for IPv6 and IPv4 gives it as `::ffff:192.0.2.1`. */
+/** Removes the prefix `::ffff:` that a socket for IPv6 and IPv4 puts before an IPv4 address. */
 export function plainAddress(address: string | undefined): string | undefined {
   return address?.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/, "");
 }

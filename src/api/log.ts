@@ -1,4 +1,5 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
+
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -9,7 +10,7 @@ export interface Log {
   readonly error: (message: string, fields?: LogFields) => void;
 }
 
-/** A key in PEM or an encrypted one: no log may hold one (S-7). */
+/** Private keys in PEM, encrypted ones too: no log may hold them (S-7). */
 const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 
 /** Fields that are never logged, at any depth. */

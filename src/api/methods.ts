@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Role } from "#pki/identity.ts";
+import type { MemberRole } from "#pki/identity.ts";
 import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
@@ -9,19 +9,19 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly verb: "GET" | "POST";
   /** `{id}` stands for one path segment, percent-encoded. */
   readonly path: string;
-  /** The roles that may ask; no other client may, and none without a certificate (S-16). */
-  readonly roles: readonly Role[];
+  /** The only roles that may ask; a client without a certificate may not (S-16). */
+  readonly roles: readonly MemberRole[];
   /** A node may ask this only about itself: the `{id}`, or the body's nodeId, must be its certificate's (S-12). */
   readonly ownNodeOnly?: true;
-  /** A node must be approved to ask this; others may, if their role does. */
+  /** A node must be approved to ask this; other roles are not affected. */
   readonly approvedOnly?: true;
-  /** Answered while the controller is still joining: the answer does not depend on the cluster's state. */
+  /** Answered while the controller is still joining, since the answer does not depend on the cluster's state. */
   readonly whileJoining?: true;
-  /** A rejected node still gets its answer: it must be able to learn that it is rejected. */
+  /** Answered also to a rejected node, which must be able to learn that it is rejected. */
   readonly whileRejected?: true;
   /**
-   * Whether each call leaves a line in the controller's audit; by default every POST does. `whole`: of calls that send a bundle in pieces,
-   * only the one that completes it and refused ones do.
+   * Whether a call leaves a line in the controller's audit; by default every POST does. `whole`: calls that send a piece of a bundle do so
+   * only if they complete it or are refused.
    */
   readonly audit?: boolean | "whole";
   /**
@@ -37,7 +37,7 @@ const everyone = ["controller", "node", "operator"] as const;
 const operators = ["operator"] as const;
 const readers = ["controller", "operator"] as const;
 
-/** A method by which a node reports or asks about itself. */
+/** A method by which a node reports or asks about itself; other nodes are refused. */
 function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More extends Partial<Method>>(
   path: string,
   body: Body,
@@ -47,6 +47,7 @@ function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More exte
   return { verb: "POST", path, roles: ["node"] as const, ownNodeOnly: true, body, reply, ...more } as const;
 }
 
+/** A method that changes nothing. */
 function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   path: string,
   reply: Reply,
@@ -56,10 +57,10 @@ function read<Reply extends z.ZodType, const More extends Partial<Method>>(
 }
 
 /** A method by which an operator changes something. */
-function change<Body extends z.ZodType, Reply extends z.ZodType = typeof s.Written>(
+function change<Body extends z.ZodType, Reply extends z.ZodType = typeof s.WriteResult>(
   path: string,
   body: Body,
-  reply: Reply = s.Written as unknown as Reply,
+  reply: Reply = s.WriteResult as unknown as Reply,
 ) {
   return { verb: "POST", path, roles: operators, body, reply } as const;
 }
@@ -77,7 +78,7 @@ export const methods = {
   metrics: read("/metrics", z.string(), { whileJoining: true, form: "text" }),
 
   registerNode: ofNode("/v1/nodes/register", s.Registration, s.HeartbeatReply),
-  /** Not in the audit: it changes nothing that lasts, and comes all the time. */
+  /** Not in the audit: it is frequent, and changes nothing that lasts. */
   heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.HeartbeatReply, { audit: false }),
   /** Called by an agent that stops: its node is not ready from now on. */
   goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.HeartbeatReply),
@@ -88,7 +89,7 @@ export const methods = {
   /** A new certificate for the caller's own id and names, for a key made on the node. */
   renew: ofNode("/v1/nodes/renew", s.Renewal, s.Renewed, { approvedOnly: true }),
 
-  /** The node of a rollout reports its progress and waits for its next order. Called all the time, so not in the audit. */
+  /** A node of a rollout reports its progress and waits for its next order. Not in the audit: it is frequent. */
   exchangeUpdate: ofNode("/v1/nodes/update", u.UpdateExchange, u.UpdateAnswer, { approvedOnly: true, audit: false }),
 
   listNodes: read("/v1/nodes", s.NodeList, { form: "list" }),
@@ -99,40 +100,40 @@ export const methods = {
   rejectNode: change("/v1/nodes/{id}/reject", s.ApprovalChange, s.NodeView),
   setLabels: change("/v1/nodes/{id}/labels", s.LabelsChange, s.NodeView),
   setTaints: change("/v1/nodes/{id}/taints", s.TaintsChange, s.NodeView),
-  /** A node that has not registered yet is shown as Unknown with it. */
+  /** Lets a node appear as Unknown before it has registered. */
   setExpected: change("/v1/nodes/{id}/expected", s.Expected),
-  /** For ever: this id is never accepted again. */
+  /** The id of a removed node is never accepted again. */
   removeNode: change("/v1/nodes/{id}/remove", s.Removal),
 
   listControllers: read("/v1/controllers", c.ControllerList),
   registerController: change("/v1/controllers/{id}/register", c.ControllerRegistration),
   removeController: change("/v1/controllers/{id}/remove", s.Removal),
-  /** Asked of the leaving controller: it pushes its writes until a peer has them, then takes itself off the list. */
+  /** Asked of the leaving controller, which pushes its writes until a peer has them, then removes its own registration. */
   leave: change("/v1/controllers/leave", c.Nothing),
-  replicationStatus: read("/v1/replication", c.ReplicationStatus, { whileJoining: true }),
+  replicationStatus: read("/v1/replication", c.ReplicationView, { whileJoining: true }),
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
   replicate: read("/v1/replicate", c.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
 
   listConflicts: read("/v1/conflicts", s.ConflictList, { form: "list" }),
   ackConflict: change("/v1/conflicts/{id}/ack", c.Nothing),
-  /** Writes the value that lost anew, and closes the conflict. */
+  /** Writes the losing value anew, and closes the conflict. */
   takeLoser: change("/v1/conflicts/{id}/take-loser", c.Nothing),
 
   /** Entries of this controller's audit trail, from number `{id}` on, as they were written. */
   listAudit: read("/v1/audit/{id}", c.AuditPage, { roles: operators }),
 
-  /** Keys that the controller `{id}`, or one whose id begins so, wrote last: for an operator who removes one in wrong hands. */
+  /** The last writes of the controller whose id begins with `{id}`, for an operator who removes a controller in wrong hands. */
   listWrites: read("/v1/writes/{id}", s.WriteList, { roles: operators, form: "list" }),
 
   listCertificates: read("/v1/certificates", s.CertificateList, { form: "list" }),
   recordCertificate: change("/v1/certificates", c.CertificateRecord),
-  revoke: change("/v1/certificates/revoke", c.Revocation, c.Revoked),
-  /** Makes a new key on this controller for a sub-CA; it is kept aside until its certificate comes. */
-  subCaRequest: change("/v1/sub-ca/request", c.SubCaRequest, c.SubCaProof),
-  /** In use at once, without a restart. */
+  revoke: change("/v1/certificates/revoke", c.Revocation, c.RevokeResult),
+  /** Makes a new sub-CA key on this controller, which uses it once its certificate is installed. */
+  subCaRequest: change("/v1/sub-ca/request", c.KeyRequest, c.SubCaProof),
+  /** The controller issues by its new sub-CA at once, without a restart. */
   subCaInstall: change("/v1/sub-ca/install", c.SubCaCertificate, c.SubCaInstalled),
-  /** The same for the controller's own certificate (`kcore rotate certs`). */
-  certificateRequest: change("/v1/own-certificate/request", c.SubCaRequest, c.CertificateProof),
+  /** As subCaRequest, for the controller's own certificate (`kcore rotate certs`). */
+  certificateRequest: change("/v1/own-certificate/request", c.KeyRequest, c.CertificateProof),
   certificateInstall: change("/v1/own-certificate/install", c.SubCaCertificate, c.SubCaInstalled),
 
   listObjects: read("/v1/objects", c.ObjectList, { form: "list" }),
@@ -140,13 +141,13 @@ export const methods = {
   getObject: read("/v1/objects/{id}", c.ObjectView),
   putObject: change("/v1/objects/{id}", c.ObjectWrite),
   removeObject: change("/v1/objects/{id}/remove", c.Nothing),
-  /** `{id}` is the group. */
+  /** `{id}` is the configuration's group. */
   putConfig: change("/v1/config/{id}", c.ObjectWrite),
 
   listUpdates: read("/v1/updates", u.UpdateList, { form: "list" }),
   getUpdate: read("/v1/updates/{id}", u.UpdateView),
   planUpdate: { ...change("/v1/update-plan", u.UpdatePlanRequest, u.UpdatePlan), audit: false },
-  /** Asked of its owner; of any controller when it is new. */
+  /** Asked of the update's owner; for a new update, of any controller. */
   applyUpdate: change("/v1/updates/{id}", u.UpdateApply, u.UpdateApplied),
   approveUpdate: change("/v1/updates/{id}/approve", u.UpdateApproval),
   cancelUpdate: change("/v1/updates/{id}/cancel", u.OperatorRequestBody),
@@ -154,7 +155,7 @@ export const methods = {
   promoteUpdate: change("/v1/updates/{id}/promote", u.OperatorRequestBody),
   /** Asked of any controller, because the bastion has signed the new owner. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
-  /** Asked of its owner. */
+  /** Asked of the update's owner. */
   removeUpdate: change("/v1/updates/{id}/remove", c.Nothing),
   attendUpdate: change("/v1/updates/{id}/attend", u.UpdateAttendance),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
@@ -163,7 +164,7 @@ export const methods = {
   listBundles: read("/v1/bundles", u.BundleList),
   /** `{id}` is the bundle's SHA-256. The answer has the offset of the next piece, which need not follow this one. */
   putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
-  /** `{id}` is `SHA256@OFFSET`: its bytes from there on. */
+  /** The bytes of a bundle from an offset on; `{id}` is `SHA256@OFFSET`. */
   bundle: read("/v1/bundles/{id}", c.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
 
   /** A consistent snapshot of this controller's state, to be given to `kcore controller restore`. */
@@ -176,18 +177,18 @@ export type MethodName = keyof Methods;
 export type BodyOf<Name extends MethodName> = z.input<Methods[Name]["body"]>;
 export type AcceptedBodyOf<Name extends MethodName> = z.output<Methods[Name]["body"]>;
 export type ReplyOf<Name extends MethodName> = z.output<Methods[Name]["reply"]>;
-/** A controller's answer; fields with a default may be left out. */
+/** The answer as a controller makes it: fields with a default may be left out. */
 export type AnswerOf<Name extends MethodName> = z.input<Methods[Name]["reply"]>;
-/** Methods whose answer is lists, sent as they are made. */
+/** Methods that answer with a list, sent while it is made. */
 export type ListMethodName = {
   [Name in MethodName]: Methods[Name] extends { readonly form: "list" } ? Name : never;
 }[MethodName];
-/** Methods that are answered with one JSON document or one text. */
+/** Methods that answer with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
 /** Methods with a streamed answer. */
 export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
-/** Whether a call of a method leaves one line in the controller's audit, refused or not; `reply`: its answer, if there was one. */
+/** Whether a call leaves a line in the controller's audit; `reply`: its answer, undefined if it was refused. */
 export function isAudited(name: MethodName, reply?: unknown): boolean {
   const { verb, audit = verb === "POST" }: Method = methods[name];
   return audit === "whole" ? (reply as { readonly whole?: boolean } | undefined)?.whole !== false : audit;
@@ -198,7 +199,7 @@ const byRoute = new Map(names.map((name) => [`${methods[name].verb} ${methods[na
 const paths = new Set<string>(names.map((name) => methods[name].path));
 const idsAt = new Set(names.map((name) => methods[name].path.split("/").indexOf("{id}")).filter((at) => at >= 0));
 
-/** The method that a request means, with the value of `{id}`. Literal paths go first: no node can be called “register”. */
+/** The method of a request, with the value of `{id}`, or whether only the verb is wrong. Literal paths win: no node can be called “register”. */
 export function findMethod(
   verb: string,
   path: string,
@@ -208,12 +209,12 @@ export function findMethod(
   if (name !== undefined && !segments.includes("{id}")) return { name };
   let wrongVerb = paths.has(path);
   for (const at of idsAt) {
-    const given = segments[at];
-    if (given === undefined) continue;
+    const segment = segments[at];
+    if (segment === undefined) continue;
     const shape = segments.with(at, "{id}").join("/");
     const found = byRoute.get(`${verb} ${shape}`);
     wrongVerb ||= paths.has(shape);
-    const id = found === undefined ? undefined : decode(given);
+    const id = found === undefined ? undefined : decode(segment);
     if (found !== undefined && id !== undefined && id !== "") return { name: found, id };
   }
   return { wrongVerb };

@@ -1,12 +1,12 @@
 import type { Readable } from "node:stream";
 import type { z } from "zod";
 
-/** Longer lines are no protocol of ours. */
+/** Most characters of a line. */
 const longest = 1024 * 1024;
 
 /**
- * The lines of JSON of a stream, each as the schema reads it; lines of kinds that this version does not know are left
- * out. Throws the stream's errors, and an Error for a line that is too long or no JSON.
+ * Reads a stream of JSON lines by a schema. Lines that do not fit it are left out: a newer version may have sent them.
+ * @throws the stream's errors; an Error for a line that is too long or no JSON
  */
 export async function* readLines<Schema extends z.ZodType>(
   stream: Readable,

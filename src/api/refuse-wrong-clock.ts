@@ -4,18 +4,18 @@ import { backdateMs } from "#pki/issue.ts";
 import type { Credentials } from "./client.ts";
 import { parseEndpoint } from "./endpoint.ts";
 
-const patienceMs = 5_000;
+const limitMs = 5_000;
 
-interface Asked extends Pick<Credentials, "cert" | "key"> {
+interface ClockOptions extends Pick<Credentials, "cert" | "key"> {
   readonly endpoints: readonly string[];
 }
 
 /**
- * Refuses to sign by a clock that no controller shares: a certificate would not be valid yet, or end early. Certificates begin ten minutes
- * early, so clocks may differ by that. Without a controller that answers nothing is refused.
+ * Refuses to sign by a clock that no controller shares: a certificate would not be valid yet, or end early. Clocks may differ by ten minutes,
+ * since certificates begin that much earlier. If no controller answers, nothing is refused.
  * @throws KcoreError CLOCK_DIFFERS
  */
-export async function refuseWrongClock({ endpoints, ...own }: Asked): Promise<void> {
+export async function refuseWrongClock({ endpoints, ...own }: ClockOptions): Promise<void> {
   const answers = await Promise.all(
     endpoints.map(async (endpoint) => ({ endpoint, here: Date.now(), there: await clockAt(endpoint, own) })),
   );
@@ -30,11 +30,11 @@ export async function refuseWrongClock({ endpoints, ...own }: Asked): Promise<vo
   });
 }
 
-/** The time at a controller. Certificates are not verified: by a wrong clock none is valid, and a wrong answer can only refuse. */
+/** A controller's time, undefined without an answer within 5 s. Certificates are not verified: by a wrong clock none is valid. */
 function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Promise<number | undefined> {
   return new Promise((resolve) => {
-    const signal = AbortSignal.timeout(patienceMs);
-    const asked = request({
+    const signal = AbortSignal.timeout(limitMs);
+    const question = request({
       ...parseEndpoint(endpoint),
       ...own,
       path: "/healthz",
@@ -42,13 +42,13 @@ function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Prom
       agent: false,
       signal,
     });
-    asked.once("error", () => resolve(undefined));
-    asked.once("response", (response) => {
+    question.once("error", () => resolve(undefined));
+    question.once("response", (response) => {
       const time = Date.parse(response.headers.date ?? "");
       resolve(Number.isNaN(time) ? undefined : time);
       response.destroy();
     });
-    asked.end();
+    question.end();
   });
 }
 

@@ -16,9 +16,9 @@ export const Time = z.string();
 export const Reason = z.string().max(500);
 
 /** The version of a register as a text; `absent` stands for a register that does not exist. */
-export const Dot = z.string().min(1).max(300);
+export const DotText = z.string().min(1).max(300);
 
-const Disk = z.object({
+const DiskFacts = z.object({
   path: z.string().max(253),
   /** Bytes. */
   size: z.number(),
@@ -28,11 +28,12 @@ const Disk = z.object({
   used: z.boolean().optional(),
 });
 const Interface = z.object({ name: z.string().max(64), mac: z.string().max(64).optional(), addresses: z.array(Name) });
-export const Network = z.object({
+export const NetworkFacts = z.object({
   disableVxlan: z.boolean().optional(),
   interfaces: z.array(Interface).max(256).optional(),
 });
-export const Storage = z.object({
+export type NetworkFacts = z.infer<typeof NetworkFacts>;
+export const StorageFacts = z.object({
   backend: z.string().max(64).optional(),
   volumeGroup: z.string().max(128).optional(),
   volumePrefix: z.string().max(128).optional(),
@@ -41,13 +42,14 @@ export const Storage = z.object({
   /** Bytes. */
   capacity: z.number().optional(),
   free: z.number().optional(),
-  disks: z.array(Disk).max(1024).optional(),
+  disks: z.array(DiskFacts).max(1024).optional(),
 });
+export type StorageFacts = z.infer<typeof StorageFacts>;
 
-/** The version of the last list of revoked keys that the agent received; absent: it keeps none. */
-const ToldRevocations = { revocations: z.string().max(64).optional() };
+/** The version of the list of revoked keys that the agent has; absent from agents that keep no list. */
+const KnownRevocations = { revocations: z.string().max(64).optional() };
 
-/** An agent's registration. The certificate identifies the node; `nodeId` must agree with it. */
+/** An agent's registration. `nodeId` must agree with the certificate, which identifies the node. */
 export const Registration = z.object({
   nodeId: Id,
   hostname: Name,
@@ -62,40 +64,43 @@ export const Registration = z.object({
   version: Name,
   /** Changes with every boot of the machine. */
   bootId: z.string().max(64).optional(),
-  net: Network.optional(),
-  storage: Storage.optional(),
+  net: NetworkFacts.optional(),
+  storage: StorageFacts.optional(),
   runtime: RuntimeFacts.optional(),
-  ...ToldRevocations,
+  ...KnownRevocations,
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** The load of a machine: load average of one minute; bytes of memory and of the fuller disk; free bytes of the Nix store's file system. */
-export const Usage = z
+/** The load of a machine; memory and disks in bytes. */
+export const NodeUsage = z
   .object({
+    /** The load average of one minute. */
     load: z.number(),
     memoryUsed: z.number(),
+    /** Of the file systems of `/` and of the volumes, the fuller one. */
     diskUsed: z.number(),
     diskSize: z.number(),
+    /** Free bytes of the Nix store's file system. */
     storeFree: z.number(),
-    /** Seconds for which an order has waited for the updater; absent while no order waits longer than usual. */
+    /** Seconds for which an order has waited for the updater; absent unless one waits unusually long. */
     orderUntaken: z.number(),
   })
   .partial();
-export type Usage = z.infer<typeof Usage>;
-/** A sign of life: soft state, never written to a disk. */
+export type NodeUsage = z.infer<typeof NodeUsage>;
+/** A node's sign of life; controllers never write it to a disk. */
 export const Heartbeat = z.object({
   nodeId: Id,
   bootId: z.string().max(64).optional(),
-  usage: Usage.optional(),
-  /** The node's own health; false shows it as not ready, with the reason. */
+  usage: NodeUsage.optional(),
+  /** The node's own health; `ok: false` shows the node as not ready, with the reason. */
   health: z.object({ ok: z.boolean(), reason: Reason.optional() }).optional(),
-  ...ToldRevocations,
+  ...KnownRevocations,
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 
 export const Approval = z.enum(["pending", "approved", "rejected"]);
 export type Approval = z.infer<typeof Approval>;
-/** `unknown`: expected by a manifest or the roster, but it has never registered. */
+/** `unknown`: a manifest or the roster expects the node, but it has never registered. */
 export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected", "unknown"]);
 export type NodeStatus = z.infer<typeof NodeStatus>;
 
@@ -105,9 +110,9 @@ export const HeartbeatReply = z.object({
   approval: Approval,
   status: NodeStatus,
   controllerId: z.string(),
-  /** Endpoints of all controllers known here, for fail-over; this one first. */
+  /** Endpoints of all controllers for fail-over, first the one that answers. */
   controllers: z.array(z.string()).default([]),
-  /** An operator wants certificates that end before this to be renewed now, even fresh ones. */
+  /** The agent should renew a certificate that ends before this time, even a fresh one: an operator asked for it. */
   renewEndingBefore: Time.optional(),
   /** The revoked keys of operators and controllers, if the agent has another version of the list. */
   revoked: z.object({ version: z.string().max(64), keys: z.array(KeyFingerprint) }).optional(),
@@ -116,13 +121,13 @@ export const HeartbeatReply = z.object({
 });
 export type HeartbeatReply = z.infer<typeof HeartbeatReply>;
 
-/** A challenge for one renewal: single use, this node only, until `expires`. */
+/** A challenge for one renewal of this node's certificate, valid until `expires`. */
 export const RenewChallenge = z.object({ nonce: z.string(), challenge: z.string(), expires: Time });
 export type RenewChallenge = z.infer<typeof RenewChallenge>;
-/** A new key for the same node: its raw SPKI and, in base64, its ECDSA-SHA256 signature over the whole challenge (S-14). */
+/** A new key for the same node: its SPKI (DER) and its ECDSA-SHA256 signature over the whole challenge, both in base64 (S-14). */
 export const Renewal = z.object({ nodeId: Id, nonce: z.string().max(128), spki: Base64, signature: Base64 });
 export type Renewal = z.infer<typeof Renewal>;
-/** Leaf and sub-CA in PEM. */
+/** The renewed certificate; `certificate`: leaf and sub-CA in PEM. */
 export const Renewed = z.object({ certificate: z.string(), serial: z.string(), notAfter: Time });
 export type Renewed = z.infer<typeof Renewed>;
 
@@ -132,7 +137,7 @@ export const Taint = z.object({
   effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
 });
 export type Taint = z.infer<typeof Taint>;
-/** An operator's settings of a node, before and after it registers. */
+/** A node as the roster or a manifest expects it, before and after it registers. */
 export const Expected = z.object({
   name: Name,
   roles: z.array(Name).max(32),
@@ -145,11 +150,11 @@ export type Expected = z.infer<typeof Expected>;
 /** A node as the controllers know it. Times are ISO 8601 in UTC, and empty for a node that has never registered. */
 export const NodeView = z.object({
   id: z.string(),
-  /** As it registered; before that, as it is expected. */
+  /** From its registration; before that, from its expectation. */
   hostname: z.string(),
   address: z.string(),
   dc: z.string(),
-  /** The roles of its registration, of its expectation and of the role registers together. */
+  /** All roles from its registration, its expectation and the role registers. */
   roles: z.array(z.string()),
   labels: z.record(z.string(), z.string()),
   taints: z.array(Taint).default([]),
@@ -158,18 +163,18 @@ export const NodeView = z.object({
   version: z.string(),
   approval: Approval,
   status: NodeStatus,
-  /** Why it is not ready. */
+  /** The reason why it is not ready. */
   reason: z.string().optional(),
   registered: Time,
   lastSeen: Time,
   /** From the node's last heartbeat. */
-  usage: Usage.optional(),
+  usage: NodeUsage.optional(),
   certificateExpires: Time,
   /** SHA-256 of its public key; empty before it registers. */
   key: z.string(),
   /** Open conflicts about this node. */
   conflicts: z.number().default(0),
-  /** Other nodes of the same host name; the first writer keeps the name. */
+  /** Ids of other nodes with this host name (`with`), and whether this node keeps the name: the first that wrote it does. */
   nameConflict: z.object({ with: z.array(z.string()), keepsName: z.boolean() }).optional(),
 });
 export type NodeView = z.infer<typeof NodeView>;
@@ -182,24 +187,24 @@ export const CertificateView = z.object({
   /** SHA-256 of the public key. */
   spki: z.string(),
   role: z.enum(["controller", "node", "operator", "sub-ca"]),
-  /** Of the holder. */
+  /** The holder's id. */
   id: z.string(),
   issuer: z.string(),
   notAfter: Time,
   issued: Time,
   status: CertificateStatus,
-  /** Whether it is the one that its holder uses at present. */
+  /** Whether its holder uses it at present. */
   current: z.boolean().default(false),
   revoked: z.object({ at: Time, reason: z.string(), by: z.string() }).optional(),
 });
 export type CertificateView = z.infer<typeof CertificateView>;
 export const CertificateList = z.object({ certificates: z.array(CertificateView) });
 
-/** One register: its value, its writer, its time and its version. */
+/** One register: its value, version, time and writer. */
 export const RegisterView = z.object({
   key: z.string(),
   value: z.unknown(),
-  dot: Dot,
+  dot: DotText,
   at: Time,
   origin: z.string(),
 });
@@ -211,20 +216,20 @@ export const ConflictView = z.object({
   key: z.string(),
   at: Time,
   winner: ConflictSide,
-  /** The newest that lost. */
+  /** The newest of the losing values. */
   loser: ConflictSide,
-  /** Older ones that lost as well. */
+  /** Older losing values. */
   others: z.array(ConflictSide).optional(),
 });
 export type ConflictView = z.infer<typeof ConflictView>;
 export const ConflictList = z.object({
   conflicts: z.array(ConflictView),
-  /** Nodes that share a host name: found when asked, not stored. */
+  /** Nodes that share a host name, found for each request. */
   names: z.array(z.object({ hostname: z.string(), nodes: z.array(z.string()), keptBy: z.string() })).default([]),
 });
 export type ConflictList = z.infer<typeof ConflictList>;
 
-/** The keys that a controller wrote last, the oldest write first. Values are left out: they may be secret. */
+/** The last writes of a controller, the oldest first, without the values, which may be secret. */
 export const WriteList = z.object({
   writes: z.array(z.object({ key: z.string(), at: Time, isDeleted: z.boolean(), dot: z.string() })),
 });
@@ -236,8 +241,8 @@ export const NodeDetail = NodeView.extend({
   approvalEpoch: z.number().default(0),
   approvalBy: z.string().optional(),
   approvalReason: z.string().optional(),
-  net: Network.optional(),
-  storage: Storage.optional(),
+  net: NetworkFacts.optional(),
+  storage: StorageFacts.optional(),
   certificates: z.array(CertificateView).default([]),
   /** All of its registers, ordered by key, for `-o yaml` and `describe`. */
   registers: z.array(RegisterView).default([]),
@@ -255,9 +260,9 @@ export const TaintsChange = z.object({
   remove: z.array(LabelKey).max(64).default([]),
 });
 export const Removal = z.object({ reason: Reason.optional() });
-export const Written = z.object({
-  /** The effect of the write; `unchanged`: the register has this value already, so that nothing is written and no dot spent. */
+export const WriteResult = z.object({
+  /** `unchanged`: the register had this value already, so nothing was written and `dot` is the old one. */
   result: z.enum(["created", "updated", "unchanged", "deleted"]),
   dot: z.string(),
 });
-export type Written = z.infer<typeof Written>;
+export type WriteResult = z.infer<typeof WriteResult>;

@@ -1,15 +1,15 @@
 import { execFile } from "node:child_process";
 
-/** Notifies systemd of a service's state, as sd_notify(3) does; does nothing if systemd did not ask for it (NOTIFY_SOCKET). */
+/** Notifies systemd of a service's state, as sd_notify(3) does; without NOTIFY_SOCKET it does nothing. */
 export interface Supervisor {
-  /** The service does its work from now on; begins to answer the watchdog, if the unit has one. */
+  /** The service does its work from now on. Also starts the watchdog's signs, if the unit has a watchdog. */
   readonly ready: () => void;
   readonly stopping: () => void;
 }
 
 /** `systemd-notify` belongs to systemd itself; NixOS keeps it elsewhere. */
 const searchPath = "/usr/bin:/bin:/run/current-system/systemd/bin:/run/current-system/sw/bin";
-/** A third of the time: two signs may be lost. */
+/** Signs per period of the watchdog: two of them may be lost. */
 const signsPerPeriod = 3;
 
 /**

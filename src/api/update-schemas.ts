@@ -7,17 +7,17 @@ const Text = z.string();
 /** ISO 8601 in UTC. */
 const Time = z.string();
 
-/** An agent's message while a rollout concerns its node: its last report, and the order that it knows. */
+/** An agent's message while a rollout concerns its node: the updater's last report, and the token of the order that the agent has. */
 export const UpdateExchange = z.object({
   nodeId: z.string(),
   report: z.object(Report.shape).optional(),
   known: FencingToken.optional(),
 });
 export type UpdateExchange = z.infer<typeof UpdateExchange>;
-/** Answered at once when there is an order that the node does not know, else after some seconds. */
+/** A controller answers at once with an order that the node does not know, else after some seconds without one. */
 export const UpdateAnswer = z.object({
   order: Order.optional(),
-  /** Whether the node should ask again at once: a rollout that is not over concerns it. */
+  /** Whether the node should ask again at once, because an unfinished rollout concerns it. */
   concerned: z.boolean(),
 });
 export type UpdateAnswer = z.infer<typeof UpdateAnswer>;
@@ -51,17 +51,17 @@ export const PlannedNode = z.object({
   lastSeen: Time,
   currentVersion: Text,
   currentGeneration: z.int().optional(),
-  /** `none`: it is on the target; `unknown`: a NixOS system that is not built yet. */
+  /** `none`: the node is on the target; `unknown`: the target is a NixOS system that is not built yet. */
   change: z.enum(["none", "update", "downgrade", "unknown"]),
   reboots: z.enum(["no", "yes", "unknown"]),
   rebootReasons: z.array(Text),
-  /** Bytes that it needs and has free; undefined: not known. */
+  /** Bytes that the update needs on the node, and its free bytes; absent: unknown. */
   room: z.object({ needed: z.number(), free: z.number().optional() }).optional(),
   /** For controllers: whether replication is healthy. */
   replication: Text.optional(),
   /** The node's group, from 1. */
   wave: z.int().optional(),
-  /** Why it cannot be updated. */
+  /** The reasons why the node cannot be updated. */
   blockers: z.array(Text),
   /** Remarks to read before the update. */
   warnings: z.array(Text),
@@ -73,9 +73,9 @@ export const UpdatePlan = z.object({
   /** The effect that apply would have. */
   result: z.enum(["created", "updated", "unchanged"]),
   generation: z.int(),
-  /** The owner that the bastion signs the update for; of a new one, the controller that answers. */
+  /** The owner for whom the bastion signs the update; for a new update, the controller that answers. */
   owner: z.object({ id: Text, epoch: z.int() }),
-  /** An approval is bound to this hash, besides the generation. */
+  /** An approval is bound to this hash and to the generation. */
   hash: Text,
   viable: z.boolean(),
   target: Text,
@@ -83,11 +83,11 @@ export const UpdatePlan = z.object({
   /** The process that carries out the hooks of the present generation. */
   attendance: Attendance.optional(),
   approval: z.enum(["manual", "automatic"]),
-  /** Whether a node reboots; absent while that is unknown: a NixOS system that is not built yet. */
+  /** Whether a node reboots; absent for a NixOS system that is not built yet. */
   likelyRequiresReboot: z.boolean().optional(),
   waves: z.array(z.array(Text)),
   nodes: z.array(PlannedNode),
-  /** About the update, not one node. */
+  /** Reasons why the whole update cannot be applied. */
   blockers: z.array(Text),
   warnings: z.array(Text),
 });
@@ -113,7 +113,7 @@ export const NodeUpdateView = z.object({
   currentGeneration: z.int().optional(),
   targetGeneration: z.int().optional(),
   requiresReboot: z.boolean().optional(),
-  /** The node's reasons for a reboot, or the parts that stay as they were booted. */
+  /** The node's reasons for a reboot; without a reboot, the parts that stay as they were booted. */
   rebootReasons: z.array(Text).optional(),
   failure: FailureRecord.optional(),
   /** A hook that the bastion should run now: `drain`, `undrain`, `gate NAME`. */
@@ -136,11 +136,12 @@ export const UpdateSummary = z.object({
   done: z.int(),
   failed: z.int(),
   owner: z.object({ id: Text, epoch: z.int(), endpoint: Text.optional(), heard: z.boolean() }),
+  /** The condition that the update waits for. */
   waits: Text.optional(),
   reason: Text.optional(),
   /** The process that carries out the update's hooks. */
   attendance: Attendance.optional(),
-  /** The operator who asked for the ended rollback; absent of an automatic one. */
+  /** The operator who asked for the finished rollback; absent for an automatic rollback. */
   rolledBackBy: Text.optional(),
   createdAt: Time,
   updatedAt: Time,
@@ -154,7 +155,7 @@ export const UpdateView = UpdateSummary.extend({
   approvedBy: Text.optional(),
   spec: UpdateSpec,
   bundle: Bundle.optional(),
-  /** The bastion's signed statement: a process that carries out a part of the update trusts this, not the controller's other fields. */
+  /** The bastion's signed statement. A process that carries out a part of the update trusts it, not the controller's other fields. */
   signed: SignedStatement,
   /** The controller that answers, and the epoch in which it would own the update after a takeover. */
   takeover: z.object({ id: Text, epoch: z.int() }),
@@ -163,7 +164,7 @@ export const UpdateView = UpdateSummary.extend({
 });
 export type UpdateView = z.infer<typeof UpdateView>;
 
-/** `ownership`: the owner of a new update; for an existing one its present owner, signed anew. */
+/** `ownership`: the signed owner of a new update; for an existing update its present owner, signed anew. */
 export const UpdateApply = z.object({
   signed: SignedStatement,
   ownership: SignedStatement,
@@ -177,9 +178,9 @@ export const UpdateHookAnswer = z.object({
   node: Text,
   generation: z.int().min(1),
   seq: z.int().min(1),
-  /** The owner and epoch of the order that this answers. */
+  /** The owner and epoch of the order that asked for the hook. */
   owner: z.object({ id: Text, epoch: z.int().min(1) }).optional(),
-  /** The hook that this answers; the hooks of a node are asked one after the other. */
+  /** The hook that has run: a node's hooks run one after the other, each with its own answer. */
   hook: Text,
   ok: z.boolean(),
   message: z.string().max(2_000).optional(),

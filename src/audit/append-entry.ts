@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { copyFileSync, constants, linkSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beginning, hashOf, linkEntry, type Fields, type Head } from "./chain.ts";
+import { beginning, lineHash, linkEntry, type EntryFields, type TrailHead } from "./chain.ts";
 import { makeFolderSync, syncFolderSync } from "#base/folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
  * Appends an entry to a trail that several processes write to, flushes it, and returns the new head. Each entry is a file of its own:
  * written under a temporary name, then linked to its number by link(2), which fails if another process took that number. The loser
- * tries again behind the winner's entry. So there is no lock to be squatted or left behind.
+ * tries again behind the winner's entry. So no lock exists that another user could hold or a crash could leave behind.
  * @throws NodeJS.ErrnoException when the entry cannot be written; then nothing has changed
  */
-export function appendEntry(folder: string, at: number, fields: Fields): Head {
+export function appendEntry(folder: string, at: number, fields: EntryFields): TrailHead {
   makeFolderSync(folder);
   for (;;) {
     const { line, head } = linkEntry(headOf(folder), at, fields);
@@ -24,21 +24,21 @@ export function appendEntry(folder: string, at: number, fields: Fields): Head {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     } finally {
-      remove(aside);
+      removeIfThere(aside);
     }
   }
 }
 
-function headOf(folder: string): Head {
+function headOf(folder: string): TrailHead {
   const last = segmentsAmong(folder, readdirSync(folder)).at(-1);
   if (!last) return beginning;
   const lines = readFileSync(last.path, "utf8").split("\n");
   // The last line may be damaged: the new entry carries that line's hash and follows it.
   const count = Math.max(1, lines.length - 1);
-  return { n: last.first + count - 1, hash: hashOf(lines[count - 1] ?? "") };
+  return { n: last.first + count - 1, hash: lineHash(lines[count - 1] ?? "") };
 }
 
-/** Links the file to its name; copies it where the file system has no hard links (FAT, some shares). A crash can truncate the copy. */
+/** Links the file to its name, or copies it on a file system without hard links (FAT, some shares); a crash can truncate the copy. */
 function giveName(aside: string, path: string): void {
   try {
     linkSync(aside, path);
@@ -48,7 +48,7 @@ function giveName(aside: string, path: string): void {
   }
 }
 
-function remove(path: string): void {
+function removeIfThere(path: string): void {
   try {
     unlinkSync(path);
   } catch {

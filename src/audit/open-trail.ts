@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { mkdir, open, readdir, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { beginning, droppedType, hashOf, linkText, parseEntry, type Fields, type Head } from "./chain.ts";
-import { segmentName, segmentsAmong, type Segment } from "./trail-files.ts";
+import { beginning, droppedType, lineHash, linkText, parseEntry, type EntryFields, type TrailHead } from "./chain.ts";
+import { segmentName, segmentsAmong, type TrailFile } from "./trail-files.ts";
 
 export interface TrailOptions {
   readonly folder: string;
@@ -10,21 +10,22 @@ export interface TrailOptions {
   readonly clock: () => number;
   /** Called once when entries cannot be written, and once when they can again. */
   readonly onTrouble: (text: string) => void;
-  /** The size above which a new file is begun, and the number of files; the oldest files beyond it are removed. */
+  /** The size above which a new file is begun, by default 2 MiB. */
   readonly segmentBytes?: number;
+  /** The most files, by default 128; the oldest are removed. */
   readonly segments?: number;
 }
 
 const segmentBytes = 2 << 20;
 const segments = 128;
 
-/** The least bytes of entries that a trail keeps when it drops its oldest: every file but the new one is full then. */
+/** The least bytes of entries that a trail keeps when it drops its oldest entries: then all its files but the new one are full. */
 export const keptBytes = (segments - 1) * segmentBytes;
 
-/** The most bytes that wait in memory for a failing disk. Further entries are only counted; the count is written as an entry later. */
+/** Most characters of entries that wait in memory for a failing disk. Further entries are only counted; an entry records the count later. */
 const maxWaiting = 1 << 20;
 
-/** Readers of a controller's trail stop after so many bytes; a genuine trail is shorter. */
+/** A client stops reading a controller's trail after this many bytes; a genuine trail is shorter. */
 export const mostBytes = 4 * segments * segmentBytes;
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
@@ -48,17 +49,17 @@ export async function openTrail(options: TrailOptions): Promise<SegmentedTrail> 
   const text = lines.at(-1);
   // The last line may be damaged: the next entry carries its hash, and the verifier reports the damage.
   const n = text === undefined ? last.first - 1 : (parseEntry(text)?.n ?? last.first + lines.length - 1);
-  const before = text === undefined ? await lastHashBefore(folder, last.first) : hashOf(text);
-  return new SegmentedTrail(options, { n, hash: before }, { file, size });
+  const hash = text === undefined ? await lastHashBefore(folder, last.first) : lineHash(text);
+  return new SegmentedTrail(options, { n, hash }, { file, size });
 }
 
-/** The hash of the last line before entry `first`, from the file before: the file of `first` may be empty. */
+/** The hash of the last line before entry `first`, which is in the file before. */
 async function lastHashBefore(folder: string, first: number): Promise<string> {
   const { path } = segmentsAmong(folder, await readdir(folder)).findLast((each) => each.first < first) ?? {};
   if (path === undefined) return beginning.hash;
   const file = await open(path, constants.O_RDONLY | O_NOFOLLOW);
   try {
-    return hashOf((await file.readFile("utf8")).split("\n").at(-2) ?? "");
+    return lineHash((await file.readFile("utf8")).split("\n").at(-2) ?? "");
   } finally {
     await file.close();
   }
@@ -72,14 +73,14 @@ class SegmentedTrail {
   readonly #waiting: { readonly at: number; readonly fields: string }[] = [];
   #waitingBytes = 0;
   #unrecorded = 0;
-  #head: Head;
+  #head: TrailHead;
   #file: FileHandle | undefined;
   #size: number;
   #writing: Promise<void> | undefined;
   #sync: NodeJS.Timeout | undefined;
   #isTroubled = false;
 
-  constructor(options: TrailOptions, head: Head, last?: { readonly file: FileHandle; readonly size: number }) {
+  constructor(options: TrailOptions, head: TrailHead, last?: { readonly file: FileHandle; readonly size: number }) {
     this.#options = options;
     this.#segmentBytes = options.segmentBytes ?? segmentBytes;
     this.#segments = options.segments ?? segments;
@@ -89,12 +90,12 @@ class SegmentedTrail {
   }
 
   /** The last written entry; entries that still wait come after it. */
-  head(): Head {
+  head(): TrailHead {
     return this.#head;
   }
 
-  /** Adds an entry, in the order of the calls. Entries of one turn of the event loop share a write, which is flushed within a second. */
-  record(fields: Fields): void {
+  /** Adds an entry behind all earlier ones. Entries of one turn of the event loop share a write, which is flushed within a second. */
+  record(fields: EntryFields): void {
     const text = JSON.stringify(fields);
     if (this.#waitingBytes + text.length > maxWaiting) this.#unrecorded += 1;
     else {
@@ -123,7 +124,7 @@ class SegmentedTrail {
 
   /** Writes all waiting entries or none; false if the disk failed. */
   async #write(): Promise<boolean> {
-    const taken = this.#waiting.slice();
+    const batch = this.#waiting.slice();
     const unrecorded = this.#unrecorded;
     let head = this.#head;
     let text = "";
@@ -132,12 +133,12 @@ class SegmentedTrail {
       text += linked.line;
       ({ head } = linked);
     };
-    const add = (at: number, fields: Fields): void => addText(at, JSON.stringify(fields));
-    for (const { at, fields } of taken) addText(at, fields);
+    const add = (at: number, fields: EntryFields): void => addText(at, JSON.stringify(fields));
+    for (const { at, fields } of batch) addText(at, fields);
     if (unrecorded > 0) add(this.#options.clock(), { type: "audit.unrecorded", entries: unrecorded });
     let dropped;
     try {
-      dropped = await this.#oldest();
+      dropped = await this.#filesToDrop();
       if (dropped) add(this.#options.clock(), { type: droppedType, before: dropped.before, hash: dropped.hash });
       const file = await this.#fileFor();
       await this.#append(file, Buffer.from(text));
@@ -146,10 +147,10 @@ class SegmentedTrail {
       return false;
     }
     this.#head = head;
-    // Only after the entry that records the removal.
+    // The files are removed only after the entry that records the removal is written.
     for (const { path } of dropped?.files ?? []) await unlink(path).catch(() => undefined);
-    this.#waiting.splice(0, taken.length);
-    for (const { fields } of taken) this.#waitingBytes -= fields.length;
+    this.#waiting.splice(0, batch.length);
+    for (const { fields } of batch) this.#waitingBytes -= fields.length;
     this.#unrecorded -= unrecorded;
     this.#sync ??= setTimeout(() => this.#syncNow(), 1_000).unref();
     if (this.#isTroubled) this.#options.onTrouble("the audit trail is written again");
@@ -180,9 +181,9 @@ class SegmentedTrail {
     return file;
   }
 
-  /** If the next write begins a new file: the files beyond the limit, and the values for the entry that records the removal. */
-  async #oldest(): Promise<
-    { readonly files: readonly Segment[]; readonly before: number; readonly hash: string } | undefined
+  /** The files to remove, with the values for the entry that records it; undefined unless the next write begins a file beyond the limit. */
+  async #filesToDrop(): Promise<
+    { readonly files: readonly TrailFile[]; readonly before: number; readonly hash: string } | undefined
   > {
     if (this.#size <= this.#segmentBytes) return undefined;
     const { folder } = this.#options;

@@ -7,11 +7,12 @@ import type { PlacedLine } from "./chain.ts";
 const namePattern = /^(\d{12})\.ndjson$/;
 
 /** A file of a trail; its name is the number of its first entry. */
-export interface Segment {
+export interface TrailFile {
   readonly path: string;
   readonly first: number;
 }
 
+/** A line of a trail with its number. */
 export interface NumberedLine extends PlacedLine {
   /** The entry's number as its file and line imply it; a damaged entry may name another one. */
   readonly n: number;
@@ -21,8 +22,8 @@ export function segmentName(first: number): string {
   return `${String(first).padStart(12, "0")}.ndjson`;
 }
 
-/** The files of a trail in order; none when there is no trail yet. */
-export function segmentsAmong(folder: string, names: readonly string[]): readonly Segment[] {
+/** The files of a trail among the names in its folder, in order. */
+export function segmentsAmong(folder: string, names: readonly string[]): readonly TrailFile[] {
   return names
     .flatMap((name) => {
       const first = namePattern.exec(name)?.[1];
@@ -44,14 +45,15 @@ export async function* readTrail(folder: string, from = 1): AsyncGenerator<Numbe
     segments.findLastIndex(({ first }) => first <= from),
   );
   for (const { path: file, first } of segments.slice(begin)) {
-    const lines = (await readText(file)).split("\n");
+    const lines = (await readTrailFile(file)).split("\n");
     lines.pop();
     for (const [index, text] of lines.entries())
       if (first + index >= from) yield { file, line: index + 1, n: first + index, text };
   }
 }
 
-async function readText(file: string): Promise<string> {
+/** The text of a trail's file, never through a link; empty if the file is missing. */
+async function readTrailFile(file: string): Promise<string> {
   let handle;
   try {
     handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -65,14 +67,14 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** Adjacent lines of a trail; `file` is a name without its folder. */
+/** Adjacent lines of a trail; their `file` is a name without its folder. */
 export interface TrailPage {
   readonly lines: readonly PlacedLine[];
   /** The entry that the next page begins with; absent on the last page. */
   readonly next?: number;
 }
 
-/** A page ends with the line that takes it above this size. */
+/** A page ends with the line that takes it above this many characters. */
 export const pageBytes = 256 * 1024;
 
 /** One page of lines, from entry `from` on. */

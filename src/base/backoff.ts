@@ -1,12 +1,12 @@
-/** Pauses between failed tries. */
+/** Pauses between failed tries, in milliseconds. */
 export interface Backoff {
   readonly next: () => number;
-  /** After a success: the next pause is the shortest again. */
+  /** Called after a success: the next pause is the shortest again. */
   readonly reset: () => void;
 }
 
 /**
- * Doubles from `base` to `cap` milliseconds, with jitter, so that clients which lost the same server do not reconnect in step
+ * Pauses that double from `base` to `cap` milliseconds, with jitter: clients that lost the same server must not reconnect in step
  * (Brooker, “Exponential backoff and jitter”, 2015).
  */
 export function createBackoff({
@@ -31,7 +31,7 @@ export function createBackoff({
   };
 }
 
-/** Jitter: from the part `least` of the pause to all of it. A tenth at least keeps an immediate refusal from becoming a busy loop. */
+/** A random part of a pause, from `least` of it to all. The default, a tenth, keeps an immediate refusal from becoming a busy loop. */
 export function spread(milliseconds: number, random: () => number, least = 0.1): number {
   return milliseconds * (least + (1 - least) * random());
 }

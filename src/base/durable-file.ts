@@ -7,7 +7,7 @@ export interface Codec<Data> {
   readonly print: (data: Data) => string;
 }
 
-/** The files below a database; a test has its own. */
+/** The file operations of a database; tests pass their own. */
 export interface TextFiles {
   /** The text of a file; undefined: there is none. */
   readonly read: (path: string) => Promise<string | undefined>;
@@ -42,8 +42,8 @@ class FileAdapter<Data> implements Adapter<Data> {
 }
 
 /**
- * A small file (0600) as a lowdb database. `read` leaves `data` as given if the file is missing; `write` replaces the file as a whole
- * and flushes it. @throws KcoreError FILE_UNREADABLE; on `read` also the errors of `codec.parse`
+ * A small file (0600) as a lowdb database. `read` leaves `data` unchanged if the file is missing, and throws KcoreError FILE_UNREADABLE or
+ * an error of `codec.parse`; `write` replaces the file as a whole, flushes it, and throws the disk's errors.
  */
 export function durableFile<Data>(
   path: string,
@@ -64,7 +64,7 @@ export function durableJson<Data>(path: string, schema: Schema<Data>, data: Data
   return durableFile(path, { parse, print: (value) => `${JSON.stringify(value, undefined, 2)}\n` }, data, files);
 }
 
-/** The data of a file as `durableJson` writes it; undefined if the file is missing or damaged. For data that can be had again. */
+/** The data of a file that `durableJson` wrote; undefined if the file is missing or damaged. For data that can be made again. */
 export async function readCached<Data>(
   path: string,
   schema: Schema<Data>,

@@ -11,12 +11,12 @@ export interface FileOptions {
   readonly mode?: number;
 }
 
-/** The content as a whole or as a stream; if the stream fails, the old file stays. */
+/** The content of a file, as a whole or as a stream. */
 export type FileContent = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 
-/** Creates a file that must not exist yet (also not as a link), with its mode set before it has content, and flushes it. */
+/** Creates a file and flushes it; its mode is set before it has content. @throws NodeJS.ErrnoException EEXIST if the path exists, even as a link */
 export async function createFile(
   path: string,
   content: FileContent,
@@ -34,7 +34,8 @@ export async function createFile(
 
 /**
  * Replaces a file as a whole: after a crash at any moment the old or the new content is there, never a mixture.
- * When the promise resolves, content and name are flushed to the disk. `before` runs just before the rename; its error keeps the old file.
+ * When the promise resolves, content and name are flushed to the disk. `before` runs just before the rename. If it or a stream fails, the
+ * old file stays.
  */
 export async function replaceFile(
   path: string,
@@ -48,14 +49,14 @@ export async function replaceFile(
     await rename(aside, path);
   } catch (error) {
     await unlink(aside).catch(() => undefined);
-    throw naming(path, aside, error);
+    throw withPath(path, aside, error);
   }
   await syncFolder(dirname(path));
 }
 
 /**
- * Puts a complete file in its place: flushes the file, then gives it the name, then flushes the name. For a file that a program or a
- * transfer has written on the same file system.
+ * Moves a complete file to its path: flushes the file, renames it, flushes the name. For a file that a program or a transfer has
+ * written on the same file system.
  */
 export async function placeFile(complete: string, path: string): Promise<void> {
   const handle = await open(complete, constants.O_RDONLY | O_NOFOLLOW);
@@ -69,8 +70,8 @@ export async function placeFile(complete: string, path: string): Promise<void> {
 }
 
 /**
- * Replaces a small file (0600) at once: a reader finds the old or the new content, also when this process dies. Nothing is flushed,
- * so a power cut may lose it: a run with a thousand nodes would wait for the disk a thousand times.
+ * Replaces a small file (0600) synchronously: a reader finds the old or the new content, even if this process dies. Nothing is flushed,
+ * because a run with a thousand nodes would wait for the disk a thousand times; so a power cut may lose the content.
  */
 export function replaceFileSync(path: string, content: string): void {
   const aside = asideOf(path);
@@ -79,23 +80,24 @@ export function replaceFileSync(path: string, content: string): void {
     renameSync(aside, path);
   } catch (error) {
     rmSync(aside, { force: true });
-    throw naming(path, aside, error);
+    throw withPath(path, aside, error);
   }
 }
 
-/** A random temporary name beside the file: writers do not collide, and an attacker cannot plant a link there. */
+/** A temporary name beside the file, random, so that writers do not collide and an attacker cannot plant a link. */
 function asideOf(path: string): string {
   return `${path}.${randomBytes(8).toString("hex")}.tmp`;
 }
 
-function naming(path: string, aside: string, error: unknown): unknown {
+/** The error, whose message names `path` in place of the temporary name. */
+function withPath(path: string, aside: string, error: unknown): unknown {
   if (error instanceof Error) error.message = error.message.replaceAll(aside, path);
   return error;
 }
 
 /**
- * Refuses a file or folder that a user other than this process's or root owns, or may write. With `secret` it also refuses
- * a path that others may read (S-20). It accepts a path that does not exist.
+ * Refuses a file or folder that a user other than this process's or root owns or may write; `secret`: also one that others
+ * may read (S-20). A path that does not exist is accepted.
  * @throws KcoreError FILE_UNTRUSTED
  */
 export async function refuseUntrusted(
@@ -115,6 +117,7 @@ export async function refuseUntrusted(
     refuse("others may read it", `chmod 600 ${path}; others may have its content by now`);
 }
 
+/** Whether a path exists, a link's target included. */
 export function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
@@ -123,7 +126,7 @@ export function isThere(path: string): Promise<boolean> {
 }
 
 /** A text that changes when the file is replaced or written; `missing` if there is no such file. */
-export function versionOf(path: string): Promise<string> {
+export function fileVersion(path: string): Promise<string> {
   return stat(path).then(
     ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
     () => "missing",
@@ -131,13 +134,13 @@ export function versionOf(path: string): Promise<string> {
 }
 
 /** The SHA-256 of a file's bytes, in hex. @throws NodeJS.ErrnoException; the signal's reason */
-export async function sha256Of(path: string, signal?: AbortSignal): Promise<string> {
+export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
   await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, signal ? { signal } : {});
   return hash.digest("hex");
 }
 
-/** The result of the work; undefined if it fails because a path is missing, also as a KcoreError's cause. */
+/** The result of the work; undefined if it fails because a path is missing (ENOENT, ENOTDIR), even as a KcoreError's cause. */
 export async function ifThere<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;
@@ -148,7 +151,7 @@ export async function ifThere<Result>(work: Promise<Result>): Promise<Result | u
   }
 }
 
-/** A text file that must be there. @throws KcoreError FILE_UNREADABLE */
+/** The text of a file. @throws KcoreError FILE_UNREADABLE */
 export async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");

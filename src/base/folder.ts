@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
 /**
- * Makes a folder and its parents. Not by Node's `recursive`: that loops for ever where an existing folder denies new ones, as /proc
+ * Makes a folder and its parents. Node's `recursive` is not used: it loops for ever if an existing folder denies new ones, as /proc
  * does, and reports ENOENT on a read-only file system.
  * @throws NodeJS.ErrnoException
  */
@@ -22,7 +22,7 @@ export function makeFolderSync(path: string, mode = 0o700): void {
   }
 }
 
-/** Makes a folder whose path an operator gave, and its parents. @throws KcoreError USAGE when it cannot be made */
+/** Makes a folder whose path an operator chose, and its parents. @throws KcoreError USAGE if it cannot be made */
 export async function makeFolder(path: string, { mode = 0o777 }: { readonly mode?: number } = {}): Promise<void> {
   try {
     makeFolderSync(path, mode);
@@ -49,7 +49,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** As `syncFolder`, at once. */
+/** As `syncFolder`, synchronously. */
 export function syncFolderSync(path: string): void {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -59,8 +59,8 @@ export function syncFolderSync(path: string): void {
   }
 }
 
-/** Names of unfinished folders begin so; a crash may leave some. */
-export const unfinished = ".new-";
+/** The beginning of the names of unfinished folders, which a crash may leave. */
+export const unfinishedPrefix = ".new-";
 
 type Fill = (fresh: string) => Promise<unknown>;
 
@@ -70,19 +70,20 @@ export interface FolderOptions {
 }
 
 /**
- * Makes a folder as a whole: `fill` gets an empty folder beside the place, and flushes the files that it writes there. After a crash at any
- * moment all of the content is in the place, or none. @throws NodeJS.ErrnoException ENOTEMPTY or EEXIST if the place is taken; an error of `fill`
+ * Makes a folder as a whole: `fill` gets an empty folder beside the path, and has to flush the files that it writes there. After a crash at
+ * any moment the path has all of the content, or does not exist. @throws NodeJS.ErrnoException ENOTEMPTY or EEXIST if the path is taken; an
+ * error of `fill`
  */
 export async function createFolder(path: string, fill: Fill, options: FolderOptions = {}): Promise<void> {
-  await placeFolder(path, fill, { ...options, place: (fresh) => rename(fresh, path) });
+  await placeFolder(path, fill, { ...options, moveFresh: (fresh) => rename(fresh, path) });
 }
 
 /**
- * As `createFolder`, in the place of a former folder: a reader finds the former content or the new one, and for a moment none. A crash in
- * that moment leaves the former folder within the unfinished one.
+ * As `createFolder`, but replaces a former folder: a reader finds the former content or the new one, and for a moment none. A crash in
+ * that moment leaves the former folder in an unfinished folder beside the path.
  */
 export async function replaceFolder(path: string, fill: Fill, options: FolderOptions = {}): Promise<void> {
-  const place = async (fresh: string): Promise<void> => {
+  const moveFresh = async (fresh: string): Promise<void> => {
     const former = join(dirname(fresh), "former");
     await rename(path, former).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") throw error;
@@ -95,22 +96,22 @@ export async function replaceFolder(path: string, fill: Fill, options: FolderOpt
     }
     await rm(former, { recursive: true, force: true });
   };
-  await placeFolder(path, fill, { ...options, place });
+  await placeFolder(path, fill, { ...options, moveFresh });
 }
 
 async function placeFolder(
   path: string,
   fill: Fill,
-  { mode = 0o700, place }: FolderOptions & { readonly place: (fresh: string) => Promise<void> },
+  { mode = 0o700, moveFresh }: FolderOptions & { readonly moveFresh: (fresh: string) => Promise<void> },
 ): Promise<void> {
-  const aside = join(dirname(path), `${unfinished}${randomBytes(8).toString("hex")}`);
+  const aside = join(dirname(path), `${unfinishedPrefix}${randomBytes(8).toString("hex")}`);
   const fresh = join(aside, "fresh");
   await mkdir(aside, { mode: 0o700 });
   try {
     await mkdir(fresh, { mode });
     await fill(fresh);
     await syncFolders(fresh);
-    await place(fresh);
+    await moveFresh(fresh);
     await syncFolder(dirname(path));
   } finally {
     await rm(fresh, { recursive: true, force: true });
@@ -126,7 +127,7 @@ async function syncFolders(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder that only its owner may enter (0700 under every umask), or tightens the one that is there.
+ * Makes a folder that only its owner may enter (0700 under every umask), or sets an existing folder's mode so.
  * @throws KcoreError FILE_UNTRUSTED when the path is a link, no folder, or another user's.
  */
 export async function ensurePrivateFolder(path: string): Promise<void> {

@@ -3,12 +3,12 @@ import { lstat, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 const busy = 5; // SQLITE_BUSY
-/** References to the databases: the garbage collector would close an unreferenced one, and so release its lock. */
-const held = new Set<object>();
+/** The locked databases: the garbage collector would close an unreferenced one, and so release its lock. */
+const lockedDatabases = new Set<object>();
 
 /**
  * Locks a folder for this process, until the returned function is called or the process dies; undefined if another process has the
- * lock. It is the kernel's lock (fcntl(2)) on a file in the folder, so a user who may not enter the folder cannot take it. Node has
+ * lock. The lock is the kernel's (fcntl(2)), on a file in the folder, so a user who may not enter the folder cannot take it. Node has
  * no API for such locks, but its SQLite takes one on a database, which stays empty here.
  */
 export async function lockFolder(folder: string): Promise<(() => void) | undefined> {
@@ -25,16 +25,16 @@ export async function lockFolder(folder: string): Promise<(() => void) | undefin
     if ((error as { errcode?: unknown }).errcode === busy) return undefined;
     throw error;
   }
-  held.add(database);
+  lockedDatabases.add(database);
   return () => {
-    if (held.delete(database)) database.close();
+    if (lockedDatabases.delete(database)) database.close();
   };
 }
 
-/** Makes the lock file, 0600 under every umask. It belongs to the folder's owner, who could not open a lock file of root's. */
+/** Makes the lock file, 0600 under every umask. Root gives it to the folder's owner, who could not open a file of root's. */
 async function makeLockFile(file: string, folder: string): Promise<void> {
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
-  // Done before the lock is taken: a process loses its locks on a file when it closes any descriptor of that file.
+  // Before the lock is taken, because a process loses its locks on a file when it closes any descriptor of the file.
   if ((await lstat(file).catch(() => undefined))?.isFile() === true) return;
   const handle = await open(file, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600);
   try {

@@ -14,7 +14,7 @@ export function isPlainWord(text: string): boolean {
   return /^[A-Za-z0-9_@%+:,./-]+$/.test(text);
 }
 
-/** {@link quote} for bytes of any kind but NUL. */
+/** As {@link quote}, for bytes that need not be UTF-8. */
 export function quoteBytes(value: Uint8Array): Uint8Array {
   return Buffer.from(quote(Buffer.from(value).toString("latin1")), "latin1");
 }

@@ -2,25 +2,25 @@
 export interface Tail {
   push(chunk: Uint8Array): void;
   bytes(): Buffer;
-  /** As UTF-8; a character cut at the start is dropped. */
+  /** The bytes as UTF-8, without a character that is cut at the start. */
   text(): string;
 }
 
 /** A tail of at most `limit` bytes; holds at most twice as many. */
 export function createTail(limit: number): Tail {
-  let kept: Buffer[] = [];
+  let chunks: Buffer[] = [];
   let bytes = 0;
   const joined = () => {
-    const all = Buffer.concat(kept);
+    const all = Buffer.concat(chunks);
     return all.subarray(Math.max(0, all.length - limit));
   };
   return {
     push(chunk) {
-      kept.push(Buffer.from(chunk.subarray(Math.max(0, chunk.length - limit))));
+      chunks.push(Buffer.from(chunk.subarray(Math.max(0, chunk.length - limit))));
       bytes += Math.min(chunk.length, limit);
       if (bytes <= 2 * limit) return;
       const last = Buffer.from(joined());
-      kept = [last];
+      chunks = [last];
       bytes = last.length;
     },
     bytes: joined,

@@ -1,9 +1,10 @@
-/** Progress of a task: words, or the bytes done and, if it is known, their number in all. */
-export type Progress = string | { readonly bytes: number; readonly total?: number };
+/** The progress of a task: words, or the bytes done and, if known, the total. */
+export type TaskProgress = string | { readonly bytes: number; readonly total?: number };
 
-export type SayProgress = (progress: Progress) => void;
+/** Shows the progress of a task. */
+export type SayProgress = (progress: TaskProgress) => void;
 
-/** Long work with a title, or its steps in order. A view shows the string that `work` returns behind the title at the end. */
+/** Long work with a title, or its steps in order. At the end a view shows the string that `work` returned, if any, behind the title. */
 export type Task = { readonly title: string } & (
   { readonly work: (say: SayProgress) => Promise<unknown> } | { readonly steps: readonly Task[] }
 );
@@ -11,8 +12,8 @@ export type Task = { readonly title: string } & (
 /** Runs tasks concurrently until all have ended. @throws the error of the first failed task in the list */
 export type RunTasks = (tasks: readonly Task[]) => Promise<void>;
 
-/** Runs tasks, and tells the title and the result of each piece of work, for a view that only takes lines. */
-export function toldTasks(tell: (line: string) => void): RunTasks {
+/** Runs tasks; passes the title and the result of each as a line, for a view without updates in place. */
+export function tasksAsLines(tell: (line: string) => void): RunTasks {
   const runOne = async (task: Task): Promise<void> => {
     if ("steps" in task) {
       for (const step of task.steps) await runOne(step);
@@ -29,9 +30,9 @@ export function toldTasks(tell: (line: string) => void): RunTasks {
 }
 
 /** Runs tasks without a view. */
-export const runTasks: RunTasks = toldTasks(() => undefined);
+export const runTasks: RunTasks = tasksAsLines(() => undefined);
 
-/** Runs one task and returns its result; `end` makes the words that a view shows at the end. */
+/** Runs one task and returns the result of its work; `end` makes the words that a view shows at the end. */
 export async function runTask<Result>(
   tasks: RunTasks,
   title: string,

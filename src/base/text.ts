@@ -1,18 +1,18 @@
 import stringWidth, { type Options } from "string-width";
 
 /** A cache of string-width's results; emptied when full. */
-const known = new Map<string, number>();
-const MOST = 5000;
+const widths = new Map<string, number>();
+const mostWidths = 5000;
 
 /**
- * Columns that a text takes on a terminal. Texts of simple characters (`isSimple`: one column, joined with no neighbour) and colours
- * are counted here; string-width counts the others.
+ * The columns that a text takes on a terminal. Simple characters (`isSimple`: one column, never joined with a neighbour) and colours
+ * are counted here; string-width counts all other texts.
  */
 export function widthOf(text: string): number {
-  return simpleWidth(text) ?? remember(text);
+  return simpleWidth(text) ?? cachedWidth(text);
 }
 
-/** string-width's signature: the bundle puts this in its place for Ink, which calls it for each character of a frame (scripts/build.ts). */
+/** Has string-width's signature. The bundle replaces string-width by it for Ink, which calls it for each character of a frame (scripts/build.ts). */
 export default function stringWidthOf(text: string, options?: Options): number {
   return options ? stringWidth(text, options) : widthOf(text);
 }
@@ -78,7 +78,7 @@ function isSimple(code: number): boolean {
   return (code >= 0x2500 && code <= 0x25fc) || (code >= 0x270c && code <= 0x2727);
 }
 
-/** The index of the `m` that ends a colour (SGR, ECMA-48 8.3.117) which begins here; 0 when it is something else. */
+/** The index of the `m` that ends the colour (SGR, ECMA-48 8.3.117) at `start`; 0 if another sequence begins there. */
 function endOfColour(text: string, start: number): number {
   if (text.charCodeAt(start + 1) !== 0x5b) return 0;
   for (let index = start + 2; index < text.length; index++) {
@@ -90,12 +90,12 @@ function endOfColour(text: string, start: number): number {
   return 0;
 }
 
-function remember(text: string): number {
-  let width = known.get(text);
+function cachedWidth(text: string): number {
+  let width = widths.get(text);
   if (width === undefined) {
     width = stringWidth(text);
-    if (known.size >= MOST) known.clear();
-    known.set(text, width);
+    if (widths.size >= mostWidths) widths.clear();
+    widths.set(text, width);
   }
   return width;
 }

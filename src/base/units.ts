@@ -41,13 +41,13 @@ export function shortDuration(milliseconds: number): string {
   return `${Math.floor(whole / 86_400)}d${twoDigits((whole % 86_400) / 3600)}h`;
 }
 
-/** A round trip or the offset of a clock: `0.4ms`, `12ms`; `-` where there is none. */
+/** A round trip or a clock's offset: `0.4ms`, `12ms`; `-` for undefined. */
 export function formatLatency(milliseconds: number | undefined): string {
   if (milliseconds === undefined) return "-";
   return `${Math.abs(milliseconds) < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)}ms`;
 }
 
-/** An age in two or three characters: `45s`, `12m`, `30h`, `5d`; the next unit begins at two of it. */
+/** An age as one number: `45s`, `12m`, `30h`, `5d`; each unit begins at two of it, so `119s` and `119m` are the longest. */
 export function shortAge(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   if (seconds < 120) return `${seconds}s`;
@@ -63,8 +63,8 @@ export function since(time: string, now: number): string {
 /** The time left until an ISO 8601 time, or `expired`; `-` for an empty text. */
 export function until(time: string, now: number): string {
   if (time === "") return "-";
-  const left = Date.parse(time) - now;
-  return left > 0 ? shortAge(left) : "expired";
+  const leftMs = Date.parse(time) - now;
+  return leftMs > 0 ? shortAge(leftMs) : "expired";
 }
 
 function twoDigits(number: number): string {

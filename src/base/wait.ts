@@ -1,31 +1,34 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 
 /** The pauses and limits of `poll` and `retry`. */
-export interface Waiting {
+export interface PollOptions {
   /** Milliseconds between two calls. */
   readonly everyMs: number | (() => number);
-  /** No call begins after so many milliseconds; by default calls repeat until the signal. */
+  /** Milliseconds after which no call begins; by default calls repeat until the signal. */
   readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** Clock and sleep of a test. */
+  /** The clock in milliseconds, and the sleep: tests pass their own. */
   readonly now?: () => number;
   readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
 /**
- * Calls `look` repeatedly, at least once, until it returns neither false nor undefined; returns undefined once the time is up.
- * @throws the signal's reason; an error of `look`
+ * Calls `attempt` repeatedly, at least once, until it returns neither false nor undefined; returns undefined once the time is up.
+ * @throws the signal's reason; an error of `attempt`
  */
-export function poll<Found>(look: Look<Found>, waiting: Waiting & { readonly limitMs?: never }): Promise<Found>;
-export function poll<Found>(look: Look<Found>, waiting: Waiting): Promise<Found | undefined>;
+export function poll<Found>(
+  attempt: Attempt<Found>,
+  waiting: PollOptions & { readonly limitMs?: never },
+): Promise<Found>;
+export function poll<Found>(attempt: Attempt<Found>, waiting: PollOptions): Promise<Found | undefined>;
 export async function poll<Found>(
-  look: Look<Found>,
-  { everyMs, limitMs = Number.POSITIVE_INFINITY, signal, now = () => performance.now(), sleep = wait }: Waiting,
+  attempt: Attempt<Found>,
+  { everyMs, limitMs = Number.POSITIVE_INFINITY, signal, now = () => performance.now(), sleep = wait }: PollOptions,
 ): Promise<Found | undefined> {
   const end = now() + limitMs;
   for (;;) {
     signal?.throwIfAborted();
-    const found = await look();
+    const found = await attempt();
     if (found !== undefined && found !== false) return found;
     const pause = typeof everyMs === "number" ? everyMs : everyMs();
     if (now() + pause > end) return undefined;
@@ -33,12 +36,12 @@ export async function poll<Found>(
   }
 }
 
-type Look<Found> = () => Promise<Found | false | undefined> | Found | false | undefined;
+type Attempt<Found> = () => Promise<Found | false | undefined> | Found | false | undefined;
 
-/** Repeats the work while `mayHelp` accepts its error. @throws the last error, once the time is up or `mayHelp` refuses it */
+/** Repeats the work while it fails and `mayHelp` accepts the error. @throws the last error, once the time is up or `mayHelp` refuses it */
 export async function retry<Result>(
   work: () => Promise<Result>,
-  { mayHelp, ...waiting }: Waiting & { readonly mayHelp: (error: unknown) => boolean },
+  { mayHelp, ...waiting }: PollOptions & { readonly mayHelp: (error: unknown) => boolean },
 ): Promise<Result> {
   let failure: unknown;
   const done = await poll(async () => {
@@ -59,7 +62,7 @@ export async function wait(ms: number, signal?: AbortSignal): Promise<void> {
   await sleepFor(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }
 
-/** The result of the work; undefined after so many milliseconds, and the work goes on. @throws an error of the work until then */
+/** The result of the work; undefined after `ms` milliseconds, while the work goes on. @throws an error of the work until then */
 export async function within<Result>(ms: number, work: Promise<Result>): Promise<Result | undefined> {
   const over = new AbortController();
   try {

@@ -1,4 +1,4 @@
-import type { Fields } from "#audit/chain.ts";
+import type { EntryFields } from "#audit/chain.ts";
 import { openTrail } from "#audit/open-trail.ts";
 import { readPage, type TrailPage } from "#audit/trail-files.ts";
 import { describeError, type Log } from "#api/log.ts";
@@ -15,9 +15,9 @@ export async function openAudit(folder: string, { clock, log }: { readonly clock
   const page = (from: number): Promise<TrailPage> => readPage(folder, from);
   try {
     const trail = await openTrail({ folder, clock, onTrouble: (text) => log.warn(text) });
-    return { record: (fields: Fields): void => trail.record(fields), page, close: () => trail.close() };
+    return { record: (fields: EntryFields): void => trail.record(fields), page, close: () => trail.close() };
   } catch (error) {
     log.error("the audit trail cannot be opened; the log alone has what is asked", describeError(error));
-    return { record: (_fields: Fields): void => undefined, page, close: () => Promise.resolve() };
+    return { record: (_fields: EntryFields): void => undefined, page, close: () => Promise.resolve() };
   }
 }

@@ -1,5 +1,5 @@
 import { firstCertificate } from "#pki/chain.ts";
-import { endDays, endingOf, type Certified, type Ending } from "#pki/expectation.ts";
+import { endDays, expiryWarning, type WatchedCertificate, type ExpiryWarning } from "#pki/expectation.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Replica } from "./replica/create-replica.ts";
@@ -17,7 +17,7 @@ export function watchCertificateEnds({
   readonly clock: () => number;
 }) {
   /** Each certificate, by its name in metrics. */
-  const all = (): ReadonlyMap<string, Certified> => {
+  const all = (): ReadonlyMap<string, WatchedCertificate> => {
     const { notAfter, ca } = own.credentials();
     const problem = own.problem();
     const sub = subCa.published();
@@ -25,7 +25,7 @@ export function watchCertificateEnds({
       problem === undefined
         ? "kcore rotate certs"
         : `it was not renewed (${problem}); kcore rotate sub-ca lets it renew itself, kcore rotate certs renews it`;
-    const ends = new Map<string, Certified>();
+    const ends = new Map<string, WatchedCertificate>();
     ends.set("controller", { what: "this controller's certificate", notAfter, way: how });
     if (sub)
       ends.set("sub-ca", {
@@ -36,8 +36,8 @@ export function watchCertificateEnds({
     const rootEnds = firstCertificate(ca).validToDate;
     return ends.set("root", { what: "the cluster's root", notAfter: rootEnds, way: "its nodes need a new cluster" });
   };
-  const endings = (): readonly (readonly [string, Ending | undefined])[] =>
-    [...all()].map(([name, certified]) => [name, endingOf(certified, clock())]);
+  const endings = (): readonly (readonly [string, ExpiryWarning | undefined])[] =>
+    [...all()].map(([name, certified]) => [name, expiryWarning(certified, clock())]);
   return {
     all,
     /** The reason why this controller counts as failed: a certificate ends within two days. */

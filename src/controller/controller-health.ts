@@ -1,5 +1,5 @@
 import type { AnswerOf } from "#api/methods.ts";
-import type { ReplicationStatus } from "#api/controller-schemas.ts";
+import type { ReplicationView } from "#api/controller-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
@@ -86,7 +86,7 @@ export function watchHealth({
         requireManualApproval: controllers.isManual(),
       };
     },
-    replication(): ReplicationStatus {
+    replication(): ReplicationView {
       const status = records.replica.status();
       const peers = controllers.peers();
       const block = blockOf(status);

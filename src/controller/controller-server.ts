@@ -1,6 +1,6 @@
 import type { Server } from "node:https";
 import { pipeline } from "node:stream/promises";
-import { formatEndpoint, parseListen, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseListen, type ApiEndpoint } from "#api/endpoint.ts";
 import { listenAt } from "#api/listen.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -139,11 +139,11 @@ function openApiServer(
 const accessKey = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
 /** The address under which others reach this controller; empty if it listens on an unspecified address. */
-function ownAddress(endpoint: Endpoint): string {
+function ownAddress(endpoint: ApiEndpoint): string {
   return ["0.0.0.0", "::"].includes(endpoint.host) ? "" : formatEndpoint(endpoint);
 }
 
-async function listen(server: Server, endpoint: Endpoint): Promise<number> {
+async function listen(server: Server, endpoint: ApiEndpoint): Promise<number> {
   try {
     return await listenAt(server, endpoint);
   } catch (error) {

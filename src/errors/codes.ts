@@ -1,6 +1,6 @@
 /**
- * Every code that a user can meet. A code is stable: scripts may match on it, `docs/errors.md` explains it.
- * Name: THING_WHAT, upper snake case.
+ * Every error code that an operator can meet. Codes are stable, because scripts may match on them; `docs/errors.md` explains each.
+ * A name is the thing, then its fault, in upper snake case.
  */
 export type ErrorCode =
   | "ASSERTION_FAILED"

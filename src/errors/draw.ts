@@ -1,16 +1,16 @@
 import type { Problem, SourcePosition } from "./problem.ts";
 
-/** The surroundings of a drawing; all optional. */
+/** How problems are drawn. */
 export interface DrawOptions {
   /** Terminal colours; off by default. */
   readonly color?: boolean;
-  /** The text of the line at a problem's place, if it can be read. */
+  /** Reads the text of the line at a problem's place; undefined if it cannot be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
 }
 
 /**
- * Draws one problem for a screen: place and message, the source line with a caret below the
- * fault, detail lines, the hint. Ends without a line break. Control characters in any part are shown, never obeyed.
+ * Returns one problem as text for a screen: place and message, the source line with a caret below the fault, detail lines,
+ * the hint. It ends without a line break. Control characters in any part are written out, so no terminal obeys them.
  */
 export function drawProblem(problem: Problem, { color = false, sourceLine }: DrawOptions = {}): string {
   const paint = (code: string, text: string) => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
@@ -36,7 +36,7 @@ export function drawProblem(problem: Problem, { color = false, sourceLine }: Dra
   return lines.join("\n");
 }
 
-/** Several problems, a blank line between each two; the count last when there is more than one. */
+/** Returns problems as text, with blank lines between them; the count is last if there are several. */
 export function drawProblems(problems: readonly Problem[], options: DrawOptions = {}): string {
   const drawn = problems.map((problem) => drawProblem(problem, options)).join("\n\n");
   return problems.length > 1 ? `${drawn}\n\n${problems.length} problems` : drawn;
@@ -49,14 +49,14 @@ function drawSource({ line, column, length = 1 }: SourcePosition, text: string):
   const whole = visible(text.replaceAll("\t", " "));
   // A very long line is cut around the place, so that an error fits on one screen.
   const start = column > longestLine - 20 ? column - 20 : 0;
-  const shown = whole.slice(start, start + longestLine);
+  const visiblePart = whole.slice(start, start + longestLine);
   const at = Math.max(0, column - 1 - start);
-  const caret = "^".repeat(Math.max(1, Math.min(length, shown.length - at)));
+  const caret = "^".repeat(Math.max(1, Math.min(length, visiblePart.length - at)));
   const cut = [start > 0 ? "…" : "", start + longestLine < whole.length ? "…" : ""];
-  return [`${gutter} | ${cut.join(shown)}`, `${" ".repeat(5)} | ${" ".repeat(at + (start > 0 ? 1 : 0))}${caret}`];
+  return [`${gutter} | ${cut.join(visiblePart)}`, `${" ".repeat(5)} | ${" ".repeat(at + (start > 0 ? 1 : 0))}${caret}`];
 }
 
-/** The text with every control character written out, so that nothing a node or a file says can drive the terminal. */
+/** The text with every control character written out, so that no text of a node or file can control the terminal. */
 export function visible(text: string): string {
   // eslint-disable-next-line no-control-regex -- finding control characters is the purpose
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (character) => {

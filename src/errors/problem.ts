@@ -1,7 +1,7 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ErrorCode } from "./codes.ts";
 
-/** A place in a file the user wrote; line and column count from 1, as an editor shows them. */
+/** A place in a file that an operator wrote; line and column count from 1, as an editor shows them. */
 export interface SourcePosition {
   readonly file: string;
   readonly line: number;
@@ -10,7 +10,7 @@ export interface SourcePosition {
   readonly length?: number;
 }
 
-/** One fault, described so that an operator can act on it. Plain JSON; an undefined field is as good as absent. */
+/** One fault, described so that an operator can act on it. Plain JSON; an undefined field counts as absent. */
 export interface Problem {
   readonly code: ErrorCode;
   /** One sentence without a final stop that names the thing. */
@@ -24,7 +24,7 @@ export interface Problem {
   readonly conceal?: true;
 }
 
-/** How a command ends (docs/reading-a-run.md, For scripts). */
+/** The exit codes of commands (docs/reading-a-run.md, For scripts). */
 export const exitCodes = {
   done: 0,
   failed: 1,
@@ -36,10 +36,10 @@ export const exitCodes = {
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** An expected failure: one or more problems a user can act on. Anything else thrown is a bug. */
+/** An expected failure: one or more problems that an operator can act on. Any other error is a bug. */
 export class KcoreError extends Error {
   readonly problems: readonly Problem[];
-  /** The process's exit code when no code catches this; 2 (“the input is wrong”) by default. */
+  /** The exit code of a command that fails with this error; by default 2, for wrong input. */
   readonly exitCode: ExitCode;
 
   constructor(
@@ -59,7 +59,7 @@ export function usageError(message: string, hint?: string): KcoreError {
   return new KcoreError({ code: "USAGE", message, hint });
 }
 
-/** The problem's message with its place, on one line: for logs and tests; `cli` draws the full form. */
+/** The problem's place, message and code on one line, for logs and tests; drawProblem has the full form. */
 export function formatProblem({ code, message, at }: Problem): string {
   const place = at ? `${at.file}:${at.line}:${at.column}  ` : "";
   return `${place}${message}  [${code}]`;

@@ -1,4 +1,4 @@
-/** The candidate nearest to `word` by edit distance, if it is near enough for a typing mistake. */
+/** The candidate nearest to `word` by edit distance; undefined if none is near enough for a typing mistake. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
@@ -11,7 +11,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** “did you mean “x”?” for the nearest candidate, else the given fallback. */
+/** The hint “did you mean “x”?” with the candidate of `suggest`, else `fallback`. */
 export function suggestHint(word: string, candidates: Iterable<string>, fallback?: string): string | undefined {
   const found = suggest(word, candidates);
   return found === undefined ? fallback : `did you mean “${found}”?`;

@@ -2,8 +2,8 @@ import type { ErrorCode } from "./codes.ts";
 import { KcoreError } from "./problem.ts";
 
 /**
- * Asks for a secret and tries it, up to three times while the secret is wrong. `again`: the last answer was wrong.
- * @throws an error of `attempt`: a code outside `wrong` at once, any code at the third try
+ * Calls `attempt`, which asks for a secret and tries it, up to three times while the secret is wrong. `again`: the last one was wrong.
+ * @throws an error of `attempt`: at the third time, or at once if its code is not in `wrong`
  */
 export async function threeTries<T>(attempt: (again: boolean) => Promise<T>, wrong: readonly ErrorCode[]): Promise<T> {
   for (let tries = 1; ; tries++)
@@ -16,6 +16,6 @@ export async function threeTries<T>(attempt: (again: boolean) => Promise<T>, wro
 }
 
 /** A question's text, which says if the last answer was wrong. */
-export function askedAgain(text: string, again: boolean): string {
+export function questionText(text: string, again: boolean): string {
   return again ? `That was wrong. ${text}` : text;
 }

@@ -1,7 +1,7 @@
 import { readFile, stat, symlink } from "node:fs/promises";
 import { connect, isIPv6 } from "node:net";
 import { basename, join } from "node:path";
-import { createFile, replaceFile, sha256Of } from "#base/file.ts";
+import { createFile, replaceFile, hashFile } from "#base/file.ts";
 import { replaceFolder } from "#base/folder.ts";
 import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
@@ -33,7 +33,7 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   for (const path of await debsOf(folder)) {
     const { size } = await stat(path);
     const control = (await mustRun("dpkg-deb", ["-f", path])).trimEnd();
-    stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await sha256Of(path)}\n`);
+    stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await hashFile(path)}\n`);
     bytes += size;
   }
   await replaceFile(join(folder, "Packages"), stanzas.join("\n"), { mode: 0o644 });

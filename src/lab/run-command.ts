@@ -1,9 +1,9 @@
-import { run as runProgram, type Ended } from "#base/process.ts";
+import { run as runProgram, type ProcessEnd } from "#base/process.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /** The end of a command on this machine. */
-export type CommandEnd = Pick<Ended, "code" | "stdout" | "stderr">;
+export type CommandEnd = Pick<ProcessEnd, "code" | "stdout" | "stderr">;
 
 export interface CommandOptions {
   readonly input?: string;

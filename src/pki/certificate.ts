@@ -4,18 +4,18 @@ import forge from "node-forge";
 import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem, type Asn1 } from "./der.ts";
 import { publicDer } from "./keys.ts";
 
-/** The contents of a certificate; the issuer decides every name and flag (S-14). */
+/** The contents of a certificate, all decided by its issuer (S-14). */
 export interface CertificatePlan {
   readonly commonName: string;
-  /** Before the common name, each as an attribute of its own. */
+  /** Stand before the common name in the subject, each as an attribute of its own. */
   readonly organizations?: readonly string[];
   readonly publicKey: KeyObject;
-  /** Absent: self-signed with `signer`. */
+  /** Absent: the certificate signs itself; `signer` is its own key. */
   readonly issuer?: X509Certificate;
   readonly signer: KeyObject;
   readonly notBefore: Date;
   readonly notAfter: Date;
-  /** Makes it a CA that allows this many CAs below it. Absent: a leaf. */
+  /** The number of CAs that this CA allows below it. Absent: the certificate is a leaf. */
   readonly pathLength?: number;
   readonly usages?: readonly ("server" | "client")[];
   /** Host names and IP addresses. */
@@ -35,14 +35,14 @@ const field = { signature: 2, issuer: 3, subject: 5, publicKey: 6 } as const;
  * forge builds the part to be signed, node:crypto signs it: forge knows no elliptic curves.
  */
 export function issueCertificate(plan: CertificatePlan): string {
-  const tbs = unsigned(plan);
+  const tbs = toBeSigned(plan);
   const signature = sign("sha256", encodeDer(tbs), plan.signer);
   return toPem("CERTIFICATE", encodeDer(sequence([tbs, algorithm(), bitString(signature)])));
 }
 
-function unsigned(plan: CertificatePlan): Asn1 {
+function toBeSigned(plan: CertificatePlan): Asn1 {
   const draft = pki.createCertificate();
-  // forge insists on an RSA key; its place is overwritten below.
+  // forge insists on an RSA key; the real key overwrites it below.
   draft.publicKey = pki.setRsaPublicKey(new forge.jsbn.BigInteger("3"), new forge.jsbn.BigInteger("3"));
   draft.serialNumber = newSerial();
   const placeholder = pki.oids["sha256WithRSAEncryption"] ?? "";
@@ -111,7 +111,7 @@ function keyIdentifier(key: KeyObject): Buffer {
     .digest();
 }
 
-/** 16 random bytes as hex, positive (first bit clear) and without a leading zero byte. */
+/** A random serial number of 16 bytes in hex: positive (first bit clear), without a leading zero byte. */
 function newSerial(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x01;

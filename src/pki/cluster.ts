@@ -27,10 +27,11 @@ const dayMs = 86_400_000;
 export const rootCommonName = "kcore-cluster-ca";
 const rootDays = 3650;
 
+/** The plan of a new cluster's CA and of the context for it. */
 export interface NewCluster extends ContextHome {
-  /** The context's name; also the cluster's, in every identity. */
+  /** The name of the context, and of the cluster in every identity. */
   readonly context: string;
-  /** Endpoints of its controllers, `host:port`; may be empty until the first is deployed. */
+  /** Endpoints of the cluster's controllers, `host:port`; may be empty until the first is deployed. */
   readonly controllers: readonly string[];
   /** The user name in the operator's certificate. */
   readonly operator: string;
@@ -44,15 +45,15 @@ export interface NewCluster extends ContextHome {
 
 /** A file in a context's folder while no controller of the cluster was ever seen ready from this machine (ADR 0514). */
 export const unfoundedMark = "unfounded.json";
-/** The name of that file once one was. */
+/** The file that replaces it once a controller was seen ready. */
 export const foundedMark = "founded.json";
 
-/** A context that was put in its place. */
+/** The result of placeContext. */
 export interface PlacedContext {
   readonly folder: string;
   /** The folder to which the former context of that name was moved. */
   readonly aside?: string;
-  /** The context that is current now. */
+  /** The context that is current afterwards. */
   readonly current?: string;
 }
 
@@ -65,7 +66,7 @@ export type ContextFiles = ReadonlyMap<string, { readonly text: string; readonly
 
 /**
  * Makes a cluster's CA on this machine: root, sub-CA and the operator's certificate, and a context for them.
- * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID, PKI_PASSPHRASE_WEAK
+ * @throws KcoreError PKI_PASSPHRASE_WEAK; as placeContext does
  */
 export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
   checkPassphrase(plan.passphrase);
@@ -74,19 +75,19 @@ export async function createCluster(plan: NewCluster): Promise<CreatedCluster> {
 }
 
 /**
- * Puts a context's folder and its entry in their places; it becomes the current context if there is none. Either all of it is there
- * afterwards or nothing. @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID
+ * Makes a context's folder, as a whole or not at all, and then its entry in the configuration. The context becomes current if none is.
+ * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID; as readConfig does
  */
 export async function placeContext(
   plan: ContextHome & Pick<NewCluster, "context" | "controllers" | "force" | "now">,
   files: ContextFiles,
 ): Promise<PlacedContext> {
   const { home, context } = plan;
-  const taken = [configFile(home), foreignFolder(home)].find((path) => path === join(home, context));
-  if (taken !== undefined) {
+  const reserved = [configFile(home), foreignFolder(home)].find((path) => path === join(home, context));
+  if (reserved !== undefined) {
     throw new KcoreError({
       code: "PKI_NAME_INVALID",
-      message: `a context cannot be named “${context}”: ${taken} is something else`,
+      message: `a context cannot be named “${context}”: ${reserved} is something else`,
     });
   }
   const isKnown = Object.hasOwn((await readConfig(plan)).contexts, context);
@@ -118,10 +119,10 @@ export async function placeContext(
     const stays = former !== undefined && Object.hasOwn(contexts, former);
     return { ...config, "current-context": stays ? former : context, contexts };
   });
-  return { folder, ...omitUndefined({ current }), ...omitUndefined({ aside }) };
+  return { folder, ...omitUndefined({ current, aside }) };
 }
 
-/** Paths are relative to the configuration, so the folder may move as a whole. */
+/** A context's entry. Its paths are relative to the configuration's folder, so that folder may move as a whole. */
 function entryOf({ context, controllers }: Pick<NewCluster, "context" | "controllers">): Record<string, unknown> {
   const [first] = controllers;
   return {
@@ -188,8 +189,8 @@ function issueOperator({
 }
 
 /**
- * Opens a context's sub-CA, the only CA key that everyday work needs.
- * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
+ * Opens the bastion's sub-CA; everyday work needs no other CA key.
+ * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, PKI_IDENTITY, FILE_UNREADABLE
  */
 export async function openAuthority(folder: string, passphrase: string): Promise<Authority> {
   const { certificate, pem, key, rootPem, cluster } = await openCa(folder, "sub-ca", passphrase);
@@ -197,8 +198,8 @@ export async function openAuthority(folder: string, passphrase: string): Promise
 }
 
 /**
- * Opens a context's root, which signs nothing but sub-CAs.
- * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
+ * Opens a context's root, which signs sub-CAs, and an operator's leaf after `kcore rotate operator`.
+ * @throws KcoreError as openAuthority does
  */
 export async function openRoot(folder: string, passphrase: string): Promise<Root> {
   const { certificate, key, rootPem, cluster } = await openCa(folder, "ca", passphrase);
@@ -231,14 +232,14 @@ async function openCa(
   return { certificate, pem, key, rootPem, cluster };
 }
 
-/** Days that are left of a certificate. */
+/** Days until a certificate ends, with fractions; negative after its end. */
 export function daysLeft(certificate: X509Certificate, now: number): number {
   return (certificate.validToDate.getTime() - now) / dayMs;
 }
 
 /**
- * Issues the operator's certificate anew, for the same key, when 30 days or less are left; returns whether it did. A certificate that the root
- * itself issued (`kcore rotate operator`) stays: if the controllers have no record of its key, they accept it from the root alone.
+ * Issues the operator's certificate anew, for the same key, with 30 days or less left; returns whether it did. A certificate that the root
+ * itself issued (`kcore rotate operator`) stays: controllers without a record of its key accept it from the root alone.
  */
 export async function renewOperatorIfNeeded(folder: string, authority: Authority, now: number): Promise<boolean> {
   const present = firstCertificate(await readText(join(folder, "kctl.crt")));
@@ -248,7 +249,7 @@ export async function renewOperatorIfNeeded(folder: string, authority: Authority
   return true;
 }
 
-/** Certifies the operator's key anew after its certificate has expired, by the former issuer: the root or the sub-CA. */
+/** Renews the operator's certificate, for the same key and by the same issuer, if it has expired. @throws KcoreError as openRoot does */
 export async function reviveOperator(
   folder: string,
   { authority, passphrase, now }: { readonly authority: Authority; readonly passphrase: string; readonly now: number },
@@ -271,7 +272,7 @@ export async function reissueOperator(folder: string, authority: Authority, now:
 
 /**
  * Gives the operator a new key, certified by the root itself, which every controller accepts without a record of it (ADR 0517); returns
- * the certificate and the former key's fingerprint. Interrupted between the two files, it is mended by doing it again.
+ * the certificate and the former key's fingerprint. A crash between the two files is mended by a second call.
  */
 export async function replaceOperatorKey(
   folder: string,

@@ -10,25 +10,25 @@ import { isClusterName } from "./identity.ts";
 import { readText, replaceFile } from "#base/file.ts";
 
 /**
- * The files of a context's folder that cannot be made again: keys, certificates, recovery keys and the audit of their reading. Issued
- * certificates are left out: a backup's copy is older than the keys in use, and without it the controllers' records count.
+ * The files of a context's folder that cannot be made again: keys, certificates, recovery keys and the audit of their use. Issued
+ * certificates are left out: a backup's copies may be out of date, and without copies the controllers' records count.
  */
-const kept = /^(?:[a-z-]+\.(?:crt|key|pub)|escrow\/[A-Za-z0-9-]+\.json|escrow\/audit\/[A-Za-z0-9][A-Za-z0-9._-]*)$/;
-/** A file in a context's folder once a backup of it was written and verified. */
+const backedUp = /^(?:[a-z-]+\.(?:crt|key|pub)|escrow\/[A-Za-z0-9-]+\.json|escrow\/audit\/[A-Za-z0-9][A-Za-z0-9._-]*)$/;
+/** This file is in a context's folder once a backup of the context was written and verified. */
 const backupMark = "backup.json";
 
 const Backup = z.strictObject({
   kind: z.literal("kcore-context"),
   context: z.string().refine(isClusterName),
   controllers: z.array(z.string()),
-  files: z.record(z.string().regex(kept), z.string()),
+  files: z.record(z.string().regex(backedUp), z.string()),
 });
 /** A context with its secrets, as it is encrypted into a backup. */
 export type ContextBackup = z.output<typeof Backup>;
 
 /**
  * The contents of a context's backup, after the passphrase has opened each of its keys.
- * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID, FILE_UNREADABLE
+ * @throws KcoreError as openAuthority does
  */
 export async function gatherContext(
   { name, folder, controllers, cert, key }: Context,
@@ -36,16 +36,16 @@ export async function gatherContext(
 ): Promise<ContextBackup> {
   await openRoot(folder, passphrase);
   await openAuthority(folder, passphrase);
-  const names = (await readdir(folder, { recursive: true })).filter((file) => kept.test(file)).toSorted();
+  const names = (await readdir(folder, { recursive: true })).filter((file) => backedUp.test(file)).toSorted();
   if (names.includes("escrow.key")) await openEscrowKey(folder, passphrase);
   const files: Record<string, string> = {};
   for (const file of names) files[file] = await readText(join(folder, file));
-  // The context may have these two elsewhere, or within its entry.
-  const own = { "kctl.crt": cert, "kctl.key": key };
-  return { kind: "kcore-context", context: name, controllers: [...controllers], files: { ...files, ...own } };
+  // The configuration may name other files for these two, or contain them.
+  const operatorFiles = { "kctl.crt": cert, "kctl.key": key };
+  return { kind: "kcore-context", context: name, controllers: [...controllers], files: { ...files, ...operatorFiles } };
 }
 
-/** Reads the text of a backup. @throws KcoreError BACKUP_DAMAGED */
+/** Reads the text of a backup; `file` names it in the error. @throws KcoreError BACKUP_DAMAGED */
 export function parseBackup(text: string, file: string): ContextBackup {
   try {
     return Backup.parse(JSON.parse(text));
@@ -59,17 +59,17 @@ export function parseBackup(text: string, file: string): ContextBackup {
 
 /**
  * Puts a context back. The context counts as founded, since the backup does not say whether its cluster was founded later.
- * @throws KcoreError PKI_CONTEXT_EXISTS, PKI_NAME_INVALID
+ * @throws KcoreError as placeContext does
  */
 export function placeBackup(
-  place: ContextHome,
+  contextHome: ContextHome,
   { context, controllers, files }: ContextBackup,
   now: number,
 ): Promise<PlacedContext> {
   const mode = (name: string): number => (/\.(crt|pub)$/.test(name) ? 0o644 : 0o600);
   const texts = Object.entries({ ...files, [foundedMark]: "{}\n", [backupMark]: "{}\n" });
   const all = new Map(texts.map(([name, text]) => [name, { text, mode: mode(name) }]));
-  return placeContext({ ...place, context, controllers, now }, all);
+  return placeContext({ ...contextHome, context, controllers, now }, all);
 }
 
 /** Notes in a context's folder that a backup was written and verified. */

@@ -9,10 +9,11 @@ import { durableFile, type Codec } from "#base/durable-file.ts";
 import { ifThere, readText, refuseUntrusted } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 
-/** The folder of an operator's contexts: `~/.kcore`, or KCORE_HOME. */
+/** The place of an operator's contexts. */
 export interface ContextHome {
+  /** `~/.kcore`, or KCORE_HOME. */
   readonly home: string;
-  /** YAML, passed in because its library lives elsewhere. */
+  /** Reads and prints YAML; passed in, since `pki` may not import the library. */
   readonly codec: Codec<unknown>;
 }
 
@@ -33,7 +34,7 @@ const Config = z.looseObject({
 export type ContextEntry = z.infer<typeof Entry>;
 export type ContextConfig = z.infer<typeof Config>;
 
-/** One context, with the files that it points to read from the disk. */
+/** One context, with the contents of the files that its entry names. */
 export interface Context {
   readonly name: string;
   /** The controllers' endpoints, `host:port`, in the order in which they are tried. */
@@ -47,11 +48,11 @@ export interface Context {
 }
 
 /**
- * `~/.kcore/config`; without a file: no contexts. Its writer chooses the CA that is trusted, so only the operator and root may write it.
- * @throws KcoreError CONFIG_INVALID, FILE_UNTRUSTED
+ * Reads `~/.kcore/config`; without a file there are no contexts. Its writer chooses the trusted CA, so only the operator and root may write it.
+ * @throws KcoreError CONFIG_INVALID, FILE_UNTRUSTED, FILE_UNREADABLE; errors of the codec
  */
-export async function readConfig(place: ContextHome): Promise<ContextConfig> {
-  return (await openConfig(place)).data;
+export async function readConfig(contextHome: ContextHome): Promise<ContextConfig> {
+  return (await openConfig(contextHome)).data;
 }
 
 async function openConfig({ home, codec: { parse, print } }: ContextHome) {
@@ -73,40 +74,41 @@ function checkConfig(config: unknown, file: string): ContextConfig {
   });
 }
 
+/** The last change of each home's configuration; the next one waits for it. */
 const changes = new Map<string, Promise<unknown>>();
 
-/** Changes `~/.kcore/config`, one change after the other; written 0600 and as a whole. */
+/** Changes `~/.kcore/config` after all earlier changes of this process, and returns the new contents; the file is replaced as a whole (0600). */
 export function changeConfig(
-  place: ContextHome,
+  contextHome: ContextHome,
   change: (config: ContextConfig) => ContextConfig,
 ): Promise<ContextConfig> {
-  const mine = (changes.get(place.home) ?? Promise.resolve()).then(() => applyChange(place, change));
+  const changed = (changes.get(contextHome.home) ?? Promise.resolve()).then(() => applyChange(contextHome, change));
   changes.set(
-    place.home,
-    mine.catch(() => undefined),
+    contextHome.home,
+    changed.catch(() => undefined),
   );
-  return mine;
+  return changed;
 }
 
 async function applyChange(
-  place: ContextHome,
+  contextHome: ContextHome,
   change: (config: ContextConfig) => ContextConfig,
 ): Promise<ContextConfig> {
-  const db = await openConfig(place);
+  const db = await openConfig(contextHome);
   const after = change(db.data);
   if (JSON.stringify(after) === JSON.stringify(db.data)) return after;
-  await ensurePrivateFolder(place.home);
+  await ensurePrivateFolder(contextHome.home);
   db.data = after;
   await db.write();
   return after;
 }
 
-/** The chosen context's name and entry, the current one when none is chosen. @throws KcoreError PKI_CONTEXT_UNKNOWN */
+/** The entry of the context `name`, by default the current one. @throws KcoreError PKI_CONTEXT_UNKNOWN */
 export async function findContext(
-  place: ContextHome,
+  contextHome: ContextHome,
   name?: string,
 ): Promise<{ readonly name: string; readonly entry: ContextEntry }> {
-  const config = await readConfig(place);
+  const config = await readConfig(contextHome);
   const chosen = name ?? config["current-context"];
   const entry = chosen !== undefined && Object.hasOwn(config.contexts, chosen) ? config.contexts[chosen] : undefined;
   if (chosen !== undefined && entry) return { name: chosen, entry };
@@ -117,18 +119,18 @@ export async function findContext(
     code: "PKI_CONTEXT_UNKNOWN",
     message:
       chosen === undefined
-        ? `no context is chosen in ${configFile(place.home)}`
-        : `no context “${chosen}” in ${configFile(place.home)}`,
+        ? `no context is chosen in ${configFile(contextHome.home)}`
+        : `no context “${chosen}” in ${configFile(contextHome.home)}`,
     hint: known.length === 0 ? create : (suggestHint(chosen ?? "", known) ?? `known contexts: ${known.join(", ")}`),
   });
 }
 
 /**
- * A context with its certificate, key and CA.
+ * The context `name`, by default the current one, with its certificate, key and CA.
  * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED
  */
-export async function loadContext(place: ContextHome, name?: string): Promise<Context> {
-  const { name: chosen, entry } = await findContext(place, name);
+export async function loadContext(contextHome: ContextHome, name?: string): Promise<Context> {
+  const { name: chosen, entry } = await findContext(contextHome, name);
   const read = async (what: "ca" | "cert" | "key"): Promise<string> => {
     const inline = entry[`${what}-data`];
     if (inline !== undefined) return Buffer.from(inline, "base64").toString("utf8");
@@ -136,16 +138,23 @@ export async function loadContext(place: ContextHome, name?: string): Promise<Co
     if (path === undefined) {
       throw new KcoreError({
         code: "CONFIG_INVALID",
-        message: `context “${chosen}” in ${configFile(place.home)} has no ${what}`,
+        message: `context “${chosen}” in ${configFile(contextHome.home)} has no ${what}`,
         hint: "ca, cert and key belong together: give all three",
       });
     }
-    const file = resolve(place.home, path);
+    const file = resolve(contextHome.home, path);
     await refuseUntrusted(file, { secret: what === "key" });
     return readText(file);
   };
   const [ca, cert, key] = await Promise.all([read("ca"), read("cert"), read("key")]);
-  return { name: chosen, controllers: endpointsOf(entry), ca, cert, key, folder: contextFolder(place.home, chosen) };
+  return {
+    name: chosen,
+    controllers: endpointsOf(entry),
+    ca,
+    cert,
+    key,
+    folder: contextFolder(contextHome.home, chosen),
+  };
 }
 
 /** The endpoints of an entry: `controller` first, then `controllers`, each once. */
@@ -154,23 +163,23 @@ export function endpointsOf({ controller, controllers = [] }: ContextEntry): rea
 }
 
 /** Adds a controller's endpoint to a context; returns whether it was new. */
-export function addController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
-  return changeControllers(place, context, (known) => [...new Set([...known, endpoint])]);
+export function addController(contextHome: ContextHome, context: string, endpoint: string): Promise<boolean> {
+  return changeControllers(contextHome, context, (known) => [...new Set([...known, endpoint])]);
 }
 
 /** Removes a controller's endpoint from a context; returns whether it was there. */
-export function removeController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
-  return changeControllers(place, context, (known) => known.filter((one) => one !== endpoint));
+export function removeController(contextHome: ContextHome, context: string, endpoint: string): Promise<boolean> {
+  return changeControllers(contextHome, context, (known) => known.filter((other) => other !== endpoint));
 }
 
 /** Changes the endpoints of a context; returns whether they differ now. */
 export async function changeControllers(
-  place: ContextHome,
+  contextHome: ContextHome,
   context: string,
   change: (known: readonly string[]) => readonly string[],
 ): Promise<boolean> {
   let isChanged = false;
-  await changeConfig(place, (config) => {
+  await changeConfig(contextHome, (config) => {
     const entry = config.contexts[context];
     if (!entry) return config;
     const known = endpointsOf(entry);
@@ -185,19 +194,19 @@ export async function changeControllers(
 }
 
 /** Makes a context the current one. @throws KcoreError PKI_CONTEXT_UNKNOWN */
-export async function useContext(place: ContextHome, name: string): Promise<void> {
-  await findContext(place, name);
-  await changeConfig(place, (config) => ({ ...config, "current-context": name }));
+export async function useContext(contextHome: ContextHome, name: string): Promise<void> {
+  await findContext(contextHome, name);
+  await changeConfig(contextHome, (config) => ({ ...config, "current-context": name }));
 }
 
 /**
- * Removes a context from the configuration and puts its folder, with the CA's keys, aside; returns that folder's new
- * path, if there is one. @throws KcoreError PKI_CONTEXT_UNKNOWN
+ * Removes a context from the configuration and renames its folder, which has the CA's keys; returns the folder's new
+ * path, undefined if it was empty or missing. @throws KcoreError PKI_CONTEXT_UNKNOWN
  */
-export async function deleteContext(place: ContextHome, name: string, now: number): Promise<string | undefined> {
-  await findContext(place, name);
-  const aside = await putAside(contextFolder(place.home, name), now);
-  await changeConfig(place, ({ "current-context": current, contexts, ...rest }) => {
+export async function deleteContext(contextHome: ContextHome, name: string, now: number): Promise<string | undefined> {
+  await findContext(contextHome, name);
+  const aside = await putAside(contextFolder(contextHome.home, name), now);
+  await changeConfig(contextHome, ({ "current-context": current, contexts, ...rest }) => {
     const { [name]: _, ...others } = contexts;
     return {
       ...rest,
@@ -208,7 +217,7 @@ export async function deleteContext(place: ContextHome, name: string, now: numbe
   return aside;
 }
 
-/** Gives a context's folder another name, with the time when it was put aside; undefined if the folder is empty. */
+/** Renames a context's folder to a name with the time `now`, and returns its new path; undefined if it is empty or missing. */
 export async function putAside(folder: string, now: number): Promise<string | undefined> {
   if (!(await hasFiles(folder))) return undefined;
   const aside = `${folder}.${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}.old`;
@@ -216,6 +225,7 @@ export async function putAside(folder: string, now: number): Promise<string | un
   return aside;
 }
 
+/** Whether a folder exists and is not empty. */
 export async function hasFiles(folder: string): Promise<boolean> {
   const names = (await ifThere(readdir(folder))) ?? [];
   return names.length > 0;

@@ -8,7 +8,7 @@ export function sequence(items: Asn1[]): Asn1 {
   return asn1.create(asn1.Class.UNIVERSAL, asn1.Type.SEQUENCE, true, items);
 }
 
-/** A primitive of the given universal type; `bytes` is a binary string, forge's way of holding bytes. */
+/** A primitive of the given universal type; `bytes` is a binary string, as forge holds bytes. */
 export function primitive(type: forge.asn1.Type, bytes: string): Asn1 {
   return asn1.create(asn1.Class.UNIVERSAL, type, false, bytes);
 }

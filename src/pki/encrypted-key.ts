@@ -18,14 +18,14 @@ export interface ScryptCost {
   readonly p: number;
 }
 
-/** OWASP's setting for 16 MiB; with a larger N OpenSSL's own limit of 32 MiB would refuse to open the file (ADR 0111). */
+/** OWASP's setting for 16 MiB of memory. With a larger N, OpenSSL would reach its own limit of 32 MiB and not open the file (ADR 0111). */
 const usualCost: ScryptCost = { N: 16_384, r: 8, p: 5 };
 const shortestPassphrase = 8;
 const keyLabel = "ENCRYPTED PRIVATE KEY";
 const sealLabel = "KCORE KEY SEAL";
 const oids = { pbes2: "1.2.840.113549.1.5.13", scrypt: "1.3.6.1.4.1.11591.4.11", aes256Cbc: "2.16.840.1.101.3.4.1.42" };
 
-/** @throws KcoreError PKI_PASSPHRASE_WEAK for a passphrase under 8 characters. */
+/** Refuses a passphrase of fewer than 8 characters. @throws KcoreError PKI_PASSPHRASE_WEAK */
 export function checkPassphrase(passphrase: string): void {
   if (passphrase.length >= shortestPassphrase) return;
   throw new KcoreError({
@@ -39,6 +39,7 @@ export function checkPassphrase(passphrase: string): void {
  * A private key as PKCS#8 `ENCRYPTED PRIVATE KEY`: PBES2 with scrypt and AES-256-CBC (RFC 8018, RFC 7914), which
  * `openssl pkey -in FILE` opens too. An HMAC-SHA256 over all of that follows, so that no bit can be changed without the
  * passphrase (S-15). node:crypto's own export would use PBKDF2 with only 2048 rounds, and authenticate nothing.
+ * @throws KcoreError PKI_PASSPHRASE_WEAK
  */
 export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost = usualCost): string {
   checkPassphrase(passphrase);
@@ -58,7 +59,7 @@ export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost 
   return toPem(keyLabel, der) + toPem(sealLabel, sealOf(der, secrets.seal));
 }
 
-/** Decrypts a key of {@link encryptKey}; one without its seal is refused as a changed one. @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE */
+/** Decrypts a key of {@link encryptKey}; a key without its seal counts as changed. `where` names the file in errors. @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE */
 export function decryptKey(pem: string, passphrase: string, where: string): KeyObject {
   const der = fromPem(keyLabel, pem);
   if (!der) {
@@ -80,7 +81,7 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
   }
 }
 
-/** Derives both secrets at once: two derivations would double an operator's wait, but not an attacker's. */
+/** Derives both secrets at once: a second derivation would double the operator's wait, but not the cost of guessing. */
 function derive(
   passphrase: string,
   salt: Uint8Array,
@@ -97,26 +98,26 @@ function sealOf(der: Uint8Array, secret: Uint8Array): Buffer {
 
 /** Verifies the seal, then decrypts the key. Throws if anything was changed. */
 function openSealed(der: Buffer, seal: Buffer, passphrase: string): KeyObject {
-  const [algorithm, bits] = items(parseDer(der));
-  const [, parameters] = items(algorithm);
-  const [derivation, encryption] = items(parameters);
-  const [, scrypt] = items(derivation);
-  const [salt, ...numbers] = items(scrypt);
+  const [algorithm, bits] = childrenOf(parseDer(der));
+  const [, parameters] = childrenOf(algorithm);
+  const [derivation, encryption] = childrenOf(parameters);
+  const [, scrypt] = childrenOf(derivation);
+  const [salt, ...numbers] = childrenOf(scrypt);
   const [N = 0, r = 0, p = 0] = numbers.map((number) =>
     Buffer.from(number.value as string, "binary").readUIntBE(0, (number.value as string).length),
   );
-  const secrets = derive(passphrase, bytesOf(salt), { N, r, p });
+  const secrets = derive(passphrase, contentOf(salt), { N, r, p });
   if (seal.length !== 32 || !timingSafeEqual(sealOf(der, secrets.seal), seal)) throw new Error("another seal");
-  const decipher = createDecipheriv("aes-256-cbc", secrets.cipher, bytesOf(items(encryption)[1]));
-  const plain = Buffer.concat([decipher.update(bytesOf(bits)), decipher.final()]);
+  const decipher = createDecipheriv("aes-256-cbc", secrets.cipher, contentOf(childrenOf(encryption)[1]));
+  const plain = Buffer.concat([decipher.update(contentOf(bits)), decipher.final()]);
   return createPrivateKey({ key: plain, format: "der", type: "pkcs8" });
 }
 
-function items(tree: Asn1 | undefined): readonly Asn1[] {
+function childrenOf(tree: Asn1 | undefined): readonly Asn1[] {
   return Array.isArray(tree?.value) ? tree.value : [];
 }
 
-function bytesOf(tree: Asn1 | undefined): Buffer {
+function contentOf(tree: Asn1 | undefined): Buffer {
   return Buffer.from(typeof tree?.value === "string" ? tree.value : "", "binary");
 }
 

@@ -12,36 +12,36 @@ import { ifThere, readText, replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 
 /** One LUKS container's recovery key, sealed for the cluster's escrow key (ADR 0007). */
-const Sealed = z.strictObject({
+const SealedKey = z.strictObject({
   uuid: z.uuid(),
   /** Serials of the disks that carry the container, as the node reports them. */
   disks: z.array(z.string().max(128)).max(64),
   /** Lower-case hex: RSAES-OAEP with SHA-256 of the recovery key's letters. */
   sealed: z.string().regex(/^[0-9a-f]{512,2048}$/),
-  /** When it came here, milliseconds since 1970. */
+  /** The time at which this bastion received it, milliseconds since 1970. */
   at: z.int(),
 });
-export type Sealed = z.output<typeof Sealed>;
+export type SealedKey = z.output<typeof SealedKey>;
 
-/** The way to reach a machine's initrd while it waits for the key of its root's container. */
-const Unlock = z.strictObject({
+/** The SSH endpoint of a machine's initrd while it waits for the key of its root's container. */
+const InitrdEndpoint = z.strictObject({
   uuid: z.uuid(),
   port: z.int().min(1).max(65_535),
   /** The initrd's host key, `TYPE BASE64`, read over a verified connection to the machine. */
   hostKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{40,200}={0,2}$/),
 });
-export type Unlock = z.output<typeof Unlock>;
+export type InitrdEndpoint = z.output<typeof InitrdEndpoint>;
 
 const Escrow = z.strictObject({
   node: z.string(),
   id: z.string(),
-  keys: z.array(Sealed),
-  unlock: Unlock.optional(),
+  keys: z.array(SealedKey),
+  unlock: InitrdEndpoint.optional(),
 });
-/** The kept keys of one node; of a container with several keys the last one counts. */
+/** The recovery keys of one node; of several keys for one container the last counts. */
 export type Escrow = z.output<typeof Escrow>;
 
-/** The number of keys kept of a node, the newest: a node that reports ever new ones must not fill the disk. */
+/** The most keys of a node; older ones are dropped, so that a node that reports ever new keys cannot fill the disk. */
 const mostKeys = 1000;
 const keyFile = "escrow.key";
 const publicFile = "escrow.pub";
@@ -51,7 +51,7 @@ export function escrowTrail(folder: string): string {
   return join(folder, "escrow", "audit");
 }
 
-/** The audit entry of a key that is sent to a machine that waits for it. */
+/** The audit entry about a recovery key that `who` sends to a waiting machine. */
 export function recoveryKeySent(who: string, target: string) {
   return { type: "recovery-key.sent", who, target };
 }
@@ -63,10 +63,11 @@ export async function readEscrowKey(folder: string): Promise<string | undefined>
 
 /**
  * Makes a context's escrow key, RSA with 3072 bits; the private half is encrypted as the CA's keys are, with the same passphrase.
- * Returns the public half in PEM. @throws KcoreError PKI_PASSPHRASE_WRONG
+ * Returns the public half in PEM. @throws KcoreError as openAuthority does
  */
 export async function makeEscrowKey(folder: string, passphrase: string): Promise<string> {
-  await openAuthority(folder, passphrase); // one passphrase for all keys of a context
+  // Refuses another passphrase than the one of the context's other keys.
+  await openAuthority(folder, passphrase);
   const { privateKey, publicKey } = await promisify(generateKeyPair)("rsa", { modulusLength: 3072 });
   const pem = publicKey.export({ type: "spki", format: "pem" }) as string;
   // The public half is written last, because readEscrowKey takes it for a complete pair.
@@ -75,14 +76,14 @@ export async function makeEscrowKey(folder: string, passphrase: string): Promise
   return pem;
 }
 
-/** @throws KcoreError PKI_PASSPHRASE_WRONG, FILE_UNREADABLE */
+/** The private half of a context's escrow key. @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, FILE_UNREADABLE */
 export async function openEscrowKey(folder: string, passphrase: string): Promise<KeyObject> {
   const file = join(folder, keyFile);
   return decryptKey(await readText(file), passphrase, file);
 }
 
-/** The recovery key itself. @throws KcoreError RECOVERY_KEY_UNREADABLE for one that was sealed for another key, or changed */
-export function unseal({ uuid, sealed }: Pick<Sealed, "uuid" | "sealed">, key: KeyObject): string {
+/** Opens a sealed recovery key. @throws KcoreError RECOVERY_KEY_UNREADABLE if it was sealed for another escrow key, or changed */
+export function unseal({ uuid, sealed }: Pick<SealedKey, "uuid" | "sealed">, key: KeyObject): string {
   try {
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" };
     return privateDecrypt({ key, ...padding }, Buffer.from(sealed, "hex")).toString("utf8");
@@ -100,13 +101,13 @@ export function unseal({ uuid, sealed }: Pick<Sealed, "uuid" | "sealed">, key: K
  * Reads the fact `luks.escrowed`: words `UUID:HEX:SERIAL,SERIAL`.
  * @throws KcoreError RECOVERY_KEY_UNREADABLE
  */
-export function parseSealed(text: string, at: number): readonly Sealed[] {
+export function parseSealedKeys(text: string, at: number): readonly SealedKey[] {
   return text
     .split(" ")
     .filter((word) => word !== "")
     .map((word) => {
       const [, uuid, sealed, serials = ""] = /^([^:]*):([^:]*):(.*)$/.exec(word) ?? [];
-      const parsed = Sealed.safeParse({
+      const parsed = SealedKey.safeParse({
         uuid,
         sealed,
         disks: serials.split(",").filter((serial) => serial !== ""),
@@ -120,29 +121,29 @@ export function parseSealed(text: string, at: number): readonly Sealed[] {
     });
 }
 
-/** Reads the fact `luks.root`: `UUID PORT TYPE BASE64`, or nothing. @throws KcoreError RECOVERY_KEY_UNREADABLE */
-export function parseUnlock(text: string): Unlock | undefined {
+/** Reads the fact `luks.root`: `UUID PORT TYPE BASE64`; undefined for an empty fact. @throws KcoreError RECOVERY_KEY_UNREADABLE */
+export function parseInitrdEndpoint(text: string): InitrdEndpoint | undefined {
   if (text === "") return undefined;
   const [uuid, port, ...key] = text.split(" ");
-  const parsed = Unlock.safeParse({ uuid, port: Number(port), hostKey: key.join(" ") });
+  const parsed = InitrdEndpoint.safeParse({ uuid, port: Number(port), hostKey: key.join(" ") });
   if (parsed.success) return parsed.data;
   throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node told a way to unlock it that is none" });
 }
 
-/** The keys that a node reported, and how to reach its initrd. */
+/** The keys that a node reported, and the endpoint of its initrd. */
 interface EscrowReport {
-  readonly keys: readonly Sealed[];
-  readonly unlock?: Unlock | undefined;
+  readonly keys: readonly SealedKey[];
+  readonly unlock?: InitrdEndpoint | undefined;
 }
 
-/** The number of keys that are not kept here yet, and whether the way to reach the initrd is new. */
+/** The number of new keys, and whether the initrd's endpoint is new. */
 export interface EscrowChange {
   readonly keys: number;
   readonly unlock: boolean;
 }
 
-/** Keeps the new keys of a node, besides the former ones; `isDry`: only returns the change. */
-export async function keepSealed(
+/** Adds a node's new keys to those that this bastion has; `isDry`: only returns the change. */
+export async function keepSealedKeys(
   folder: string,
   { node, id }: Pick<Escrow, "node" | "id">,
   { keys, unlock }: EscrowReport,
@@ -151,16 +152,16 @@ export async function keepSealed(
   const db = await openEscrow(join(folder, "escrow", `${id}.json`), { node, id, keys: [] });
   const known = db.data;
   const fresh = keys.filter(({ sealed }) => !known.keys.some((key) => key.sealed === sealed));
-  const news = { keys: fresh.length, unlock: unlock !== undefined && !isDeepStrictEqual(unlock, known.unlock) };
-  if (isDry || (news.keys === 0 && !news.unlock)) return news;
+  const change = { keys: fresh.length, unlock: unlock !== undefined && !isDeepStrictEqual(unlock, known.unlock) };
+  if (isDry || (change.keys === 0 && !change.unlock)) return change;
   await ensurePrivateFolder(join(folder, "escrow"));
   const all = [...known.keys, ...fresh].slice(-mostKeys);
   db.data = { node, id, keys: all, ...omitUndefined({ unlock: unlock ?? known.unlock }) };
   await db.write();
-  return news;
+  return change;
 }
 
-/** The kept keys of all nodes. @throws KcoreError RECOVERY_KEY_UNREADABLE for a file that is damaged */
+/** The recovery keys of all nodes. @throws KcoreError RECOVERY_KEY_UNREADABLE for a damaged file */
 export async function readEscrows(folder: string): Promise<readonly Escrow[]> {
   const names = (await ifThere(readdir(join(folder, "escrow")))) ?? [];
   const escrows = names.filter((name) => name.endsWith(".json"));
@@ -168,7 +169,7 @@ export async function readEscrows(folder: string): Promise<readonly Escrow[]> {
   return Promise.all(escrows.map(async (name) => (await openEscrow(join(folder, "escrow", name), none)).data));
 }
 
-/** One node's file; `data`: its content if it is missing. */
+/** Opens one node's file; a missing file has the content `data`. */
 async function openEscrow(file: string, data: Escrow) {
   const db = durableJson(file, Escrow, data);
   try {

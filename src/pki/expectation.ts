@@ -1,25 +1,25 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { firstCertificate, isForHost, isIssuedBy, readableCertificates, refusalOfIssuer } from "./chain.ts";
-import { formatIdentity, type Identity } from "./identity.ts";
+import { formatIdentity, type MemberIdentity } from "./identity.ts";
 import { backdateMs, leafDays } from "./issue.ts";
 import { readPublicKey } from "./keys.ts";
 
-/** How many days must be left for a certificate to be kept. */
+/** A certificate with this many days left, or fewer, is renewed. */
 export const renewDays = 30;
 const dayMs = 86_400_000;
 
-/** The properties that a kept certificate must still have. */
+/** The properties of a certificate that need not be issued anew. */
 export interface LeafExpectation {
   readonly spki: string;
   readonly hosts: readonly string[];
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   /** The cluster's root in PEM: the bastion's sub-CA or a controller's may have issued it. */
   readonly rootPem: string;
   readonly now: number;
 }
 
-/** Why a certificate has to be issued anew, in words; undefined: it is kept. */
+/** The reason to issue a certificate (PEM, with its issuer) anew, in words; undefined: it fits. */
 export function renewalReason(pem: string, expected: LeafExpectation): string | undefined {
   const chain = readableCertificates(pem);
   const [certificate] = chain;
@@ -35,12 +35,12 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const daysLeft = (certificate.validToDate.getTime() - expected.now) / dayMs;
   if (daysLeft <= renewDays) return daysLeft <= 0 ? "it expired" : `it expires in ${Math.floor(daysLeft)} days`;
   const lifeMs = certificate.validToDate.getTime() - certificate.validFromDate.getTime();
-  // kcore issues no longer certificate; a thief of a sub-CA could, to have it kept for ever.
+  // No certificate of kcore's lives longer. A thief of a sub-CA could issue one that would never be renewed.
   if (lifeMs > leafDays * dayMs + backdateMs) return `it was issued for more than ${leafDays} days`;
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
 }
 
-/** Why a new certificate must not take the place of the present one, in words; undefined: it may. */
+/** The reason why a new certificate must not replace the present one, in words; undefined: it may. */
 export function refusalOfNext(
   certificate: string,
   { spki, present, now }: { readonly spki: string; readonly present: PresentLeaf; readonly now: number },
@@ -56,9 +56,9 @@ export function refusalOfNext(
   return firstCertificate(certificate).validToDate > notAfter ? undefined : "it ends no later than the present one";
 }
 
-/** The certificate that a daemon uses, with its root, in PEM. */
+/** The certificate that a daemon uses (`cert`), and the cluster's root (`ca`), in PEM. */
 interface PresentLeaf {
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly ca: string;
   readonly cert: string;
   readonly notAfter: Date;
@@ -73,7 +73,7 @@ function namesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {
   return subjectAltName.split(", ");
 }
 
-/** Names and addresses of a certificate in its order, without its identity. */
+/** The names and addresses of a certificate, in its order; names in lower case. */
 export function hostsOf(certificate: X509Certificate): readonly string[] {
   const hosts = namesIn(certificate)
     .filter((name) => /^(?:DNS|IP Address):/.test(name))
@@ -81,7 +81,7 @@ export function hostsOf(certificate: X509Certificate): readonly string[] {
   return hosts.map((host) => (isIP(host) ? host : host.toLowerCase()));
 }
 
-/** Whether a leaf and its one issuer lead to the root, by signature and by time. */
+/** Whether a chain is a leaf and one CA, which the root signed and which is valid now. */
 function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, now }: LeafExpectation): boolean {
   if (!leaf || !sub || more.length > 0) return false;
   const root = firstCertificate(rootPem);
@@ -89,34 +89,34 @@ function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, no
   return isCurrent && sub.ca && isIssuedBy(leaf, sub) && isIssuedBy(sub, root);
 }
 
-/** A certificate with so many days left counts as a failure. */
+/** A certificate with this many days left, or fewer, counts as a failure. */
 const failDays = 2;
-/** Days left at which an operator is warned of a certificate, the last warning first. */
+/** Days left at which an operator is warned of a certificate, the most urgent first. */
 export const endDays = [failDays, 7, 14, 30] as const;
 
-/** A certificate, and the command that renews it. */
-export interface Certified {
-  /** Such as “the operator's certificate”. */
+/** A certificate to warn of, and the words that name it, such as “the operator's certificate”. */
+export interface WatchedCertificate {
   readonly what: string;
   readonly notAfter: Date;
+  /** The command that renews it. */
   readonly way: string;
 }
 
 /** The warning of a certificate that ends soon. */
-export interface Ending {
-  /** The threshold that was passed last. */
+export interface ExpiryWarning {
+  /** The lowest of `endDays` that the certificate has reached. */
   readonly days: (typeof endDays)[number];
   readonly isFailure: boolean;
   readonly message: string;
 }
 
-/** The warning of a certificate with 30 days or less left; undefined: it has more. */
-export function endingOf({ what, notAfter, way }: Certified, now: number): Ending | undefined {
-  const left = (notAfter.getTime() - now) / dayMs;
-  const days = endDays.find((limit) => left <= limit);
+/** The warning of a certificate with 30 days or less left; undefined for one with more. */
+export function expiryWarning({ what, notAfter, way }: WatchedCertificate, now: number): ExpiryWarning | undefined {
+  const daysLeft = (notAfter.getTime() - now) / dayMs;
+  const days = endDays.find((limit) => daysLeft <= limit);
   if (days === undefined) return undefined;
-  const whole = Math.floor(left);
-  const when = left <= 0 ? "ended" : whole === 1 ? "ends in 1 day, " : `ends in ${whole} days, `;
-  const at = `${left <= 0 ? " " : ""}on ${notAfter.toISOString().slice(0, 10)}`;
+  const whole = Math.floor(daysLeft);
+  const when = daysLeft <= 0 ? "ended" : whole === 1 ? "ends in 1 day, " : `ends in ${whole} days, `;
+  const at = `${daysLeft <= 0 ? " " : ""}on ${notAfter.toISOString().slice(0, 10)}`;
   return { days, isFailure: days === failDays, message: `${what} ${when}${at}: ${way}` };
 }

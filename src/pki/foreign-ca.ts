@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate, isForHost, isIssuedBy, isPairOf, readableCertificates } from "./chain.ts";
 import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
-import { backdateMs, namesOf, provenKey, type KeyProof } from "./issue.ts";
+import { backdateMs, certificateNames, provenKey, type KeyProof } from "./issue.ts";
 import { generateKey, publicDer, readPublicKey } from "./keys.ts";
 import { createFile, readText } from "#base/file.ts";
 import { createFolder, ensurePrivateFolder } from "#base/folder.ts";
@@ -13,7 +13,7 @@ const dayMs = 86_400_000;
 const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;
 
 /** The purpose of a certificate of a foreign CA. */
-export type Usage = keyof typeof usageOids;
+export type CertificateUsage = keyof typeof usageOids;
 
 /** The CA of another program, such as Kubernetes or etcd, kept on this machine; kcore's own clusters do not trust it. */
 export interface ForeignCa {
@@ -22,13 +22,13 @@ export interface ForeignCa {
   readonly key: KeyObject;
 }
 
-/** The contents of a certificate, all decided by its issuer. */
+/** The contents of a foreign CA's certificate, all decided by its issuer. */
 export interface ForeignLeaf {
   readonly commonName: string;
   readonly organizations: readonly string[];
   /** Host names and addresses. */
   readonly hosts: readonly string[];
-  readonly usages: readonly Usage[];
+  readonly usages: readonly CertificateUsage[];
   readonly days: number;
   /** The public key, made where it will be used: base64 DER. */
   readonly spki: string;
@@ -39,7 +39,7 @@ export function foreignFolder(home: string): string {
   return join(home, "authorities");
 }
 
-function filesOf(folder: string): { readonly certificate: string; readonly key: string } {
+function caFiles(folder: string): { readonly certificate: string; readonly key: string } {
   return { certificate: join(folder, "ca.crt"), key: join(folder, "ca.key") };
 }
 
@@ -57,7 +57,7 @@ export async function readForeignCa(home: string, name: string): Promise<string>
 /** The certificate of a foreign CA in PEM; undefined if there is none. */
 export async function readForeignCaIfAny(home: string, name: string): Promise<string | undefined> {
   try {
-    return await readText(filesOf(join(foreignFolder(home), name)).certificate);
+    return await readText(caFiles(join(foreignFolder(home), name)).certificate);
   } catch (error) {
     if (error instanceof KcoreError && (error.cause as NodeJS.ErrnoException | undefined)?.code === "ENOENT")
       return undefined;
@@ -66,8 +66,7 @@ export async function readForeignCaIfAny(home: string, name: string): Promise<st
 }
 
 /**
- * Makes a CA and gives its certificate in PEM; undefined: there is one already, which is never replaced. Either all of it is there
- * afterwards or nothing.
+ * Makes a CA, as a whole or not at all, and returns its certificate in PEM. Undefined: a CA of that name exists, which is never replaced.
  * @throws KcoreError PKI_PASSPHRASE_WEAK, FILE_UNTRUSTED
  */
 export async function createForeignCa(
@@ -95,7 +94,7 @@ export async function createForeignCa(
   await ensurePrivateFolder(home);
   await ensurePrivateFolder(folder);
   const fill = async (fresh: string): Promise<void> => {
-    const files = filesOf(fresh);
+    const files = caFiles(fresh);
     await createFile(files.key, encryptKey(key, plan.passphrase, plan.cost));
     await createFile(files.certificate, pem, { mode: 0o644 });
   };
@@ -108,9 +107,9 @@ export async function createForeignCa(
   return pem;
 }
 
-/** Opens a CA. @throws KcoreError PKI_AUTHORITY_UNKNOWN, PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID */
+/** A foreign CA with its key. @throws KcoreError PKI_AUTHORITY_UNKNOWN, PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, PKI_CERT_INVALID */
 export async function openForeignCa(home: string, name: string, passphrase: string): Promise<ForeignCa> {
-  const files = filesOf(join(foreignFolder(home), name));
+  const files = caFiles(join(foreignFolder(home), name));
   const pem = await readForeignCa(home, name);
   const key = decryptKey(await readText(files.key), passphrase, files.key);
   const certificate = firstCertificate(pem);
@@ -123,8 +122,8 @@ export async function openForeignCa(home: string, name: string, passphrase: stri
 }
 
 /**
- * Issues a certificate for a key that proved itself; it ends with its CA at the latest.
- * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID; PKI_CERT_INVALID where the CA has ended
+ * Issues a certificate (PEM) for a key whose holder proved the private half; it ends with its CA at the latest.
+ * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID; PKI_CERT_INVALID if the CA has ended
  */
 export function issueForeign(
   leaf: ForeignLeaf,
@@ -147,11 +146,11 @@ export function issueForeign(
     notBefore: new Date(now - backdateMs),
     notAfter: new Date(end),
     usages: leaf.usages,
-    hosts: hostsOf(leaf),
+    hosts: namesForLeaf(leaf),
   });
 }
 
-/** Why a certificate has to be issued anew, in words; undefined: it is kept. A third of its life must be left. */
+/** The reason to issue a certificate anew, in words; undefined: it fits, and more than a third of its life is left. */
 export function foreignRenewalReason(pem: string, leaf: ForeignLeaf, caPem: string, now: number): string | undefined {
   const [certificate] = readableCertificates(pem);
   if (!certificate) return "it cannot be read";
@@ -163,19 +162,19 @@ export function foreignRenewalReason(pem: string, leaf: ForeignLeaf, caPem: stri
   if (!isSame([names].flat(), [leaf.commonName]) || !isSame([organizations].flat(), leaf.organizations))
     return "its subject changed";
   const hosts = (certificate.subjectAltName ?? "").split(", ").filter((name) => name !== "");
-  if (hosts.length !== hostsOf(leaf).length || !hostsOf(leaf).every((host) => isForHost(certificate, host)))
+  if (hosts.length !== namesForLeaf(leaf).length || !namesForLeaf(leaf).every((host) => isForHost(certificate, host)))
     return "its names changed";
   const usages = leaf.usages.map((usage) => usageOids[usage]);
   if (!isSame([...certificate.keyUsage].toSorted(), usages.toSorted())) return "its usages changed";
   const from = certificate.validFromDate.getTime();
-  const left = certificate.validToDate.getTime() - now;
-  if (left <= 0) return "it expired";
-  if (left * 3 <= certificate.validToDate.getTime() - from) return `it expires in ${Math.floor(left / dayMs)} days`;
+  const leftMs = certificate.validToDate.getTime() - now;
+  if (leftMs <= 0) return "it expired";
+  if (leftMs * 3 <= certificate.validToDate.getTime() - from) return `it expires in ${Math.floor(leftMs / dayMs)} days`;
   return from > now ? "it is not valid yet" : undefined;
 }
 
-function hostsOf({ hosts: [host, ...addresses] }: ForeignLeaf): readonly string[] {
-  return host === undefined ? [] : namesOf({ host, addresses });
+function namesForLeaf({ hosts: [host, ...addresses] }: ForeignLeaf): readonly string[] {
+  return host === undefined ? [] : certificateNames({ host, addresses });
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {

@@ -3,12 +3,12 @@ import { KcoreError } from "#errors/problem.ts";
 
 export const roles = ["controller", "node", "operator"] as const;
 /** The role of a certificate's holder in the cluster. */
-export type Role = (typeof roles)[number];
+export type MemberRole = (typeof roles)[number];
 
 /** The identity of a peer: taken from its certificate alone, never from its request. */
-export interface Identity {
+export interface MemberIdentity {
   readonly cluster: string;
-  readonly role: Role;
+  readonly role: MemberRole;
   /** A node's or controller's UUID; an operator's user name. */
   readonly id: string;
 }
@@ -31,8 +31,8 @@ export function isIdentityId(text: string): boolean {
   return idText.test(text);
 }
 
-/** The identity as the SAN URI of its certificate: `kcore://<cluster>/<role>/<id>`. */
-export function formatIdentity({ cluster, role, id }: Identity): string {
+/** The identity as the SAN URI of its certificate: `kcore://<cluster>/<role>/<id>`. @throws KcoreError PKI_NAME_INVALID */
+export function formatIdentity({ cluster, role, id }: MemberIdentity): string {
   if (!isClusterName(cluster) || !isIdentityId(id)) {
     throw new KcoreError({
       code: "PKI_NAME_INVALID",
@@ -48,32 +48,32 @@ export function formatIdentity({ cluster, role, id }: Identity): string {
 }
 
 /**
- * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so that it
- * identifies no member. @throws KcoreError PKI_NAME_INVALID
+ * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so parseIdentity
+ * takes it for no member's. @throws KcoreError PKI_NAME_INVALID
  */
 export function formatSubCa(cluster: string, controllerId: string): string {
   return formatIdentity({ cluster, role: "controller", id: controllerId }).replace("/controller/", "/sub-ca/");
 }
 
-/** The identity that a URI names, or undefined when it is not exactly one of ours. */
-export function parseIdentity(uri: string): Identity | undefined {
+/** The identity in a URI of formatIdentity; undefined for any other text. */
+export function parseIdentity(uri: string): MemberIdentity | undefined {
   const [, cluster, role, id] = identityUri.exec(uri) ?? [];
   if (cluster === undefined || id === undefined || !isClusterName(cluster) || !isIdentityId(id)) return undefined;
-  return { cluster, role: role as Role, id };
+  return { cluster, role: role as MemberRole, id };
 }
 
-/** The subject's common name for a role on a host, as operators know it: `kcore-node-n1`. */
-export function commonNameOf(role: Role, host: string): string {
+/** The common name in a certificate's subject: `kcore-node-n1` for a node on the host n1, `kctl` for every operator. */
+export function commonNameOf(role: MemberRole, host: string): string {
   return role === "operator" ? commonNames.operator : (commonNames[role] + host).slice(0, commonNameLimit);
 }
 
 /**
- * The identity of the holder of a certificate that TLS has already verified against our own CA.
- * Checks the rest that TLS does not: no CA certificate, one common name that fits the role, exactly one identity URI, and the
- * extended key usage present and fitting `use` (S-10).
+ * The identity in a certificate that TLS has already verified against our own CA.
+ * Checks beyond TLS: it is no CA's, has one common name that fits the role, exactly one identity URI, and the
+ * extended key usage for `use` (S-10).
  * @throws KcoreError PKI_IDENTITY
  */
-export function identityOf(certificate: X509Certificate, use: "server" | "client"): Identity {
+export function identityOf(certificate: X509Certificate, use: "server" | "client"): MemberIdentity {
   const refuse = (reason: string): never => {
     throw new KcoreError({
       code: "PKI_IDENTITY",
@@ -96,8 +96,8 @@ export function identityOf(certificate: X509Certificate, use: "server" | "client
   return identity;
 }
 
-/** Node joins alternative names by “, ” and quotes those with odd characters; ours never need quotes, so any is refused. */
-function onlyIdentity(alternativeNames: string): Identity | undefined {
+/** Node joins alternative names by “, ” and quotes names with odd characters. kcore's names need no quotes, so quotes are refused. */
+function onlyIdentity(alternativeNames: string): MemberIdentity | undefined {
   if (alternativeNames.includes('"')) return undefined;
   const uris = alternativeNames.split(", ").filter((name) => name.startsWith("URI:"));
   return uris.length === 1 ? parseIdentity((uris[0] ?? "").slice("URI:".length)) : undefined;

@@ -3,17 +3,17 @@ import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate } from "./chain.ts";
-import { commonNameOf, formatIdentity, type Identity } from "./identity.ts";
+import { commonNameOf, formatIdentity, type MemberIdentity } from "./identity.ts";
 import { isKeyProven, readPublicKey } from "./keys.ts";
 
-/** Days a leaf lives. */
+/** The life of a leaf in days. */
 export const leafDays = 90;
-/** Clocks of nodes may run behind the bastion's by this much (F-7). */
+/** Certificates begin this much before they are issued: a node's clock may run behind the issuer's (F-7). */
 export const backdateMs = 10 * 60_000;
 const dayMs = 86_400_000;
 const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 
-/** When a leaf ends that is issued at `now`: in whole seconds, for a certificate holds no parts of one (RFC 5280, 4.1.2.5). */
+/** The end of a leaf that is issued at `now`, in whole seconds, as certificates have them (RFC 5280, 4.1.2.5). */
 export function endOfLeaf(now: number): Date {
   return new Date(Math.floor(now / 1000) * 1000 + leafDays * dayMs);
 }
@@ -33,19 +33,22 @@ export interface Authority {
   readonly key: KeyObject;
 }
 
-/** The signature by a key's private half over a challenge that the issuer chose: base64 DER ECDSA with SHA-256. */
+/** Proves that the holder of a public key has the private half. */
 export interface KeyProof {
+  /** A text that the issuer chose. */
   readonly challenge: string;
+  /** The private half's ECDSA signature over the challenge with SHA-256: DER in base64. */
   readonly signature: string;
 }
 
+/** A request for a controller's or node's certificate. */
 export interface LeafRequest {
   readonly role: "controller" | "node";
-  /** The node's UUID. */
+  /** The UUID of the node or controller. */
   readonly id: string;
-  /** The name or address in the common name, first of the alternative names. */
+  /** The name or address in the common name; also the first alternative name. */
   readonly host: string;
-  /** Further names and addresses under which it is reached. */
+  /** Further names and addresses under which clients reach the node. */
   readonly addresses?: readonly string[];
   /** The public key, made where it will be used: PEM or base64 DER. */
   readonly spki: string;
@@ -55,18 +58,18 @@ export interface LeafRequest {
 export interface IssuedLeaf {
   /** Leaf, then the CA that signed it, in PEM: the holder presents both. */
   readonly chain: string;
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly serial: string;
   readonly notAfter: Date;
 }
 
 /**
- * Issues a controller's or node's certificate: 90 days, for TLS both ways, names decided here (S-14).
+ * Issues a controller's or node's certificate for TLS both ways: 90 days, or until its CA ends. Names are decided here (S-14).
  * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID
  */
 export function issueLeaf(request: LeafRequest, { authority, now }: { authority: Authority; now: number }): IssuedLeaf {
   const publicKey = provenKey(request.spki, request.proof, request.host);
-  const hosts = namesOf(request);
+  const hosts = certificateNames(request);
   const identity = { cluster: authority.cluster, role: request.role, id: request.id };
   const notAfter = new Date(Math.min(endOfLeaf(now).getTime(), authority.certificate.validToDate.getTime()));
   const leaf = issueCertificate({
@@ -88,7 +91,7 @@ export function issueLeaf(request: LeafRequest, { authority, now }: { authority:
   };
 }
 
-/** The public key that a request for a certificate is for. @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
+/** The public key of a request for a certificate, once its proof holds; `who` names the holder in the error. @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
 export function provenKey(spki: string, { challenge, signature }: KeyProof, who: string): KeyObject {
   const publicKey = readPublicKey(spki);
   if (isKeyProven(publicKey, challenge, signature)) return publicKey;
@@ -100,7 +103,7 @@ export function provenKey(spki: string, { challenge, signature }: KeyProof, who:
 }
 
 /** The alternative names of a leaf, each once, in lower case. @throws KcoreError PKI_NAME_INVALID */
-export function namesOf({ host, addresses = [] }: Pick<LeafRequest, "host" | "addresses">): readonly string[] {
+export function certificateNames({ host, addresses = [] }: Pick<LeafRequest, "host" | "addresses">): readonly string[] {
   const names = [...new Set([host, ...addresses].map((name) => name.toLowerCase()))];
   for (const name of names) {
     if (isIP(name) || hostName.test(name)) continue;

@@ -5,7 +5,7 @@ import { ifThere } from "#base/file.ts";
 import { certificatesOf, firstCertificate, isForHost } from "./chain.ts";
 import { hostsOf } from "./expectation.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
-import { parseIdentity, type Role } from "./identity.ts";
+import { parseIdentity, type MemberRole } from "./identity.ts";
 
 /**
  * The keys (SHA-256 of the SPKI) of the controllers whose certificates this machine issued for a host, the latest first;
@@ -33,23 +33,23 @@ export async function keysIssuedTo(folder: string, controllerId: string): Promis
   return certificates.flatMap((certificate) => (certificate ? [keyFingerprint(publicDer(certificate.publicKey))] : []));
 }
 
-/** The names and addresses in the certificate that this machine issued to a controller last; empty when another machine issued it. */
+/** The names and addresses in a controller's present certificate; empty when another machine issued it. */
 export async function hostsIssuedTo(folder: string, controllerId: string): Promise<readonly string[]> {
   const certificate = await readCertificate(issuedFile(folder, controllerId, "controller"));
   return certificate ? hostsOf(certificate) : [];
 }
 
-/** The file of a certificate that this machine issued to a node, or to its controller. */
+/** The file of a certificate that this machine issued to a node, a controller or a controller's sub-CA. */
 export function issuedFile(folder: string, id: string, kind: "controller" | "node" | "sub-ca"): string {
   return join(folder, "issued", `${id}-${kind}.crt`);
 }
 
-/** The file of the certificate with which a rotation is about to replace the present one. */
+/** The file of the certificate that an unfinished rotation gives a controller. */
 export function nextIssuedFile(folder: string, controllerId: string): string {
   return join(folder, "issued", `${controllerId}-controller-next.crt`);
 }
 
-/** A file that cannot be read counts as missing: its certificate is issued anew with the next deployment. */
+/** An unreadable file counts as missing: the next deployment issues its certificate anew. */
 async function readCertificate(file: string): Promise<X509Certificate | undefined> {
   try {
     return firstCertificate(await readFile(file, "utf8"));
@@ -58,14 +58,14 @@ async function readCertificate(file: string): Promise<X509Certificate | undefine
   }
 }
 
-/** The cluster's record of an issued certificate: everything but the certificate. */
+/** The cluster's record of an issued certificate, without the certificate itself. */
 export interface CertificateEntry {
   /** Lower-case hex. */
   readonly serial: string;
   /** SHA-256 of the public key, lower-case hex. */
   readonly spki: string;
-  readonly role: Role | "sub-ca";
-  /** The holder's; of a sub-CA its controller's. */
+  readonly role: MemberRole | "sub-ca";
+  /** The holder's id; for a sub-CA, its controller's. */
   readonly id: string;
   /** Common name of the CA that issued it. */
   readonly issuer: string;
@@ -73,7 +73,7 @@ export interface CertificateEntry {
   readonly notAfter: string;
 }
 
-/** The entry of a PEM text's first certificate; undefined when that is none of the cluster's. */
+/** The entry of a PEM text's first certificate; undefined if it names no kcore identity. @throws node:crypto's error if it is unreadable */
 export function inventoryEntry(pem: string): CertificateEntry | undefined {
   const [certificate] = certificatesOf(pem);
   const holder = certificate && holderOf(certificate);

@@ -9,7 +9,7 @@ import {
 } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
 
-/** A new EC P-256 private key; the only kind of key in a kcore cluster (ADR 0110). */
+/** A new EC P-256 private key, the only kind that kcore certifies (ADR 0110). */
 export function generateKey(): KeyObject {
   return generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
 }
@@ -26,7 +26,7 @@ export function keyFingerprint(spki: Uint8Array): string {
 }
 
 /**
- * The public key in PEM, base64 DER or DER, if it is EC P-256.
+ * Reads an EC P-256 public key: PEM or base64 DER as a text, DER as bytes.
  * @throws KcoreError PKI_KEY_KIND
  */
 export function readPublicKey(text: string | Uint8Array): KeyObject {
@@ -47,7 +47,7 @@ export function readPublicKey(text: string | Uint8Array): KeyObject {
   });
 }
 
-/** An unencrypted private key in PEM. @throws KcoreError PKI_KEY_UNREADABLE; its message never holds the key. */
+/** Reads an unencrypted private key in PEM. @throws KcoreError PKI_KEY_UNREADABLE, without the key in its message */
 export function readPrivateKey(pem: string, where: string): KeyObject {
   try {
     return createPrivateKey(pem);
@@ -57,7 +57,7 @@ export function readPrivateKey(pem: string, where: string): KeyObject {
   }
 }
 
-/** Signs a challenge with a private key: the proof that goes with its SPKI (S-14). DER ECDSA over SHA-256, in base64. */
+/** A private key's signature over a challenge, to prove the key to an issuer (S-14): ECDSA with SHA-256, DER in base64. */
 export function proveKey(key: KeyObject, challenge: string): string {
   return sign("sha256", Buffer.from(challenge, "utf8"), key).toString("base64");
 }

@@ -9,7 +9,7 @@ import type { Authority } from "./issue.ts";
 import { signSubCa, subCaRenewDays, type Root } from "./sub-ca.ts";
 
 /**
- * Opens the bastion's sub-CA to issue by it; the root replaces it first when 180 days or less are left, and it can live longer.
+ * Opens the bastion's sub-CA for issuing. If it has 180 days or less left and the root lives longer, the root replaces it first.
  * @throws KcoreError as openAuthority and openRoot do
  */
 export async function openIssuer(folder: string, passphrase: string, now = Date.now()): Promise<Authority> {
@@ -23,7 +23,7 @@ export async function openIssuer(folder: string, passphrase: string, now = Date.
 
 /**
  * Gives the bastion a new sub-CA, key and certificate, and returns its certificate. Certificates of the old one stay valid
- * until they expire or are revoked. Interrupted between the two files, it is mended by doing it again: it needs the root alone.
+ * until they expire or are revoked. A crash between the two files is mended by a second call, which needs the root alone.
  */
 export async function rotateBastionSubCa(
   folder: string,

@@ -2,7 +2,7 @@ import type { KeyObject, X509Certificate } from "node:crypto";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
-import { certificatesOf, firstCertificate } from "./chain.ts";
+import { firstCertificate, readableCertificates } from "./chain.ts";
 import { formatSubCa } from "./identity.ts";
 import { backdateMs, type Authority, type KeyProof } from "./issue.ts";
 import { isKeyProven, readPrivateKey, readPublicKey } from "./keys.ts";
@@ -10,10 +10,10 @@ import { isKeyProven, readPrivateKey, readPublicKey } from "./keys.ts";
 const dayMs = 86_400_000;
 export const subCommonName = "kcore-cluster-sub-ca";
 export const subCaDays = 1825;
-/** Days that must be left of a controller's sub-CA for it to be kept: leaves live 90, and never longer than their CA. */
+/** A sub-CA with this many days left, or fewer, is replaced: its leaves live 90 days, and never longer than it. */
 export const subCaRenewDays = 180;
 
-/** The cluster's root with its opened key; only ever in the memory of a command on the bastion. */
+/** The cluster's root with its opened key, which exists only in the memory of commands on the bastion. */
 export interface Root {
   readonly cluster: string;
   readonly certificate: X509Certificate;
@@ -21,6 +21,7 @@ export interface Root {
   readonly key: KeyObject;
 }
 
+/** A controller's request for its own sub-CA. */
 export interface SubCaRequest {
   readonly controllerId: string;
   /** The public key, made on the controller: PEM or base64 DER. */
@@ -49,7 +50,7 @@ export function issueSubCa(
   return signSubCa({ root, publicKey, now, uri: formatSubCa(root.cluster, controllerId), hosts });
 }
 
-/** The sub-CA certificate over a key; without `uri` it is the bastion's own. */
+/** A sub-CA's certificate in PEM; without `uri` and `hosts` it is the bastion's own. */
 export function signSubCa({
   root,
   publicKey,
@@ -107,7 +108,7 @@ export function readSubCa({
   });
 }
 
-/** Why a certificate is not this controller's sub-CA under this root; undefined: it is. */
+/** The reason why a text is not this controller's sub-CA under this root; undefined: it is. */
 export function refusalOfSubCa(
   pem: string,
   {
@@ -116,12 +117,7 @@ export function refusalOfSubCa(
     rootPem,
   }: { readonly cluster: string; readonly controllerId: string; readonly rootPem: string },
 ): string | undefined {
-  let found: readonly X509Certificate[];
-  try {
-    found = certificatesOf(pem);
-  } catch {
-    found = [];
-  }
+  const found = readableCertificates(pem);
   const [certificate] = found;
   if (certificate === undefined || found.length > 1) return "it is not exactly one certificate";
   const root = firstCertificate(rootPem);

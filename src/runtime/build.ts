@@ -19,34 +19,37 @@ const Runtime = z.object({
   storePath: z.string(),
   /** As `nix-store -q --hash` prints it. */
   narHash: z.string(),
-  /** The path as `nix-store --export` writes it, without the end, compressed by gzip; SHA-256 (hex) and size of this file. */
+  /** The file with the path as `nix-store --export` writes it, without the end, compressed by gzip. */
   file: z.string(),
+  /** The SHA-256 of that file, in hex. */
   sha256: z.string(),
+  /** The bytes of that file. */
   size: z.int(),
-  /** kcore's version, and that of Node in it. */
+  /** kcore's version. */
   version: z.string(),
+  /** The version of Node in it. */
   node: z.string(),
   /** As `uname -m` prints it. */
   arch: z.string(),
 });
 
-/** The parts that a node needs to run kcore's daemons, ready to be sent. */
+/** A built runtime for nodes, ready to be sent. */
 export type Runtime = Readonly<z.infer<typeof Runtime>>;
 
-export interface RuntimeOptions {
+export interface RuntimeBuildOptions {
   /** kcore's own folder, with package.json, node_modules and dist. */
   readonly root: string;
   /** The folder of built runtimes. */
   readonly cache: string;
-  /** Runs the build if there has to be one. */
+  /** Runs and shows the build, if one is needed. */
   readonly tasks: RunTasks;
 }
 
-/** Raise it when the same inputs shall give another runtime. */
+/** The version of this build: raised when the same inputs shall result in another runtime. */
 const recipe = 3;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
-/** The folder of built runtimes: in kcore's node_modules if that is writable, so that all users share them; else below `home`. */
+/** The folder of built runtimes: in kcore's node_modules if that is writable, so that all users share it, else below `home`. */
 export async function cacheFolder(root: string, home: string): Promise<string> {
   const modules = join(root, "node_modules");
   try {
@@ -58,21 +61,21 @@ export async function cacheFolder(root: string, home: string): Promise<string> {
 }
 
 /**
- * Builds the closed runtime (docs/adr/0005-closed-runtime.md) for this machine's architecture, or finds it in the cache: the pinned
- * Node without debug data, the libraries and the loader that it needs, and kcore's node program. Same inputs, same bytes.
- * @throws KcoreError RUNTIME_UNAVAILABLE when the pinned Node or the node program is missing
+ * Builds the closed runtime (docs/adr/0005-closed-runtime.md) for this machine's architecture, unless the cache has it: the pinned
+ * Node without debug data, its libraries and loader, and kcore's node program. The same inputs result in the same bytes.
+ * @throws KcoreError RUNTIME_UNAVAILABLE if the pinned Node or the node program is missing, or this machine lacks glibc
  */
-export async function buildRuntime({ root, cache, tasks }: RuntimeOptions): Promise<Runtime> {
+export async function buildRuntime({ root, cache, tasks }: RuntimeBuildOptions): Promise<Runtime> {
   const parts = await findParts(root);
   const manifest = join(cache, `${await cacheKey(parts)}.json`);
-  const known = await readManifest(manifest);
+  const known = await readRuntime(manifest);
   if (known) return known;
   const title = `building the runtime for nodes, once for kcore ${parts.version} (Node ${parts.nodeVersion})`;
   const end = ({ storePath, size }: Runtime): string => `built ${basename(storePath)}: ${formatBytes(size)} to send`;
   return runTask(tasks, title, () => makeRuntime(parts, cache, manifest), end);
 }
 
-async function makeRuntime(parts: Parts, cache: string, manifest: string): Promise<Runtime> {
+async function makeRuntime(parts: RuntimeParts, cache: string, manifest: string): Promise<Runtime> {
   const tree = await treeOf(parts);
   const nar = createHash("sha256");
   for (const bytes of archive(tree)) nar.update(bytes);
@@ -97,18 +100,19 @@ async function makeRuntime(parts: Parts, cache: string, manifest: string): Promi
   return runtime;
 }
 
-interface Parts {
+/** The inputs of a runtime. */
+interface RuntimeParts {
   readonly version: string;
   readonly nodeVersion: string;
   readonly arch: string;
   readonly node: string;
   readonly loader: string;
-  /** Absolute paths, without the loader. */
+  /** Absolute paths of the shared libraries, without the loader. */
   readonly libraries: readonly string[];
   readonly app: string;
 }
 
-async function findParts(root: string): Promise<Parts> {
+async function findParts(root: string): Promise<RuntimeParts> {
   const packages = createRequire(join(root, "package.json"));
   const pinned = `node-linux-${process.arch}`;
   const app = join(root, "dist", "node-main.js");
@@ -143,7 +147,7 @@ async function findParts(root: string): Promise<Parts> {
   }
 }
 
-/** The headers of a program, without its 100 MB. */
+/** The first 64 KiB of a program of 100 MB: its headers. */
 async function readStart(path: string): Promise<Buffer> {
   const handle = await open(path);
   try {
@@ -154,14 +158,14 @@ async function readStart(path: string): Promise<Buffer> {
   }
 }
 
-/** The libraries that the loader itself would load, asked as ldd(1) does. */
+/** The libraries that the loader would load for a program, as ldd(1) finds them. */
 async function librariesOf(program: string, loader: string): Promise<string[]> {
   const { stdout } = await run([loader, "--list", program]);
   return [...stdout.matchAll(/=> (\/\S+) \(0x/g)].map(([, path = ""]) => path).toSorted();
 }
 
-/** A hash of all inputs. Big files count by size and time, one of which changes when a file is replaced. */
-async function cacheKey({ version, node, loader, libraries, app }: Parts): Promise<string> {
+/** A hash of all inputs. Of big files it has path, size and time: a replaced file has another size or time. */
+async function cacheKey({ version, node, loader, libraries, app }: RuntimeParts): Promise<string> {
   const files = await Promise.all(
     [node, loader, ...libraries].map(async (path) => {
       const { size, mtimeMs } = await stat(path);
@@ -172,7 +176,7 @@ async function cacheKey({ version, node, loader, libraries, app }: Parts): Promi
   return createHash("sha256").update(text).digest("hex").slice(0, 24);
 }
 
-async function treeOf({ version, nodeVersion, arch, node, loader, libraries, app }: Parts): Promise<Tree> {
+async function treeOf({ version, nodeVersion, arch, node, loader, libraries, app }: RuntimeParts): Promise<Tree> {
   const read = async (path: string, executable = false): Promise<Tree> => ({
     type: "file",
     content: await readFile(path),
@@ -182,17 +186,17 @@ async function treeOf({ version, nodeVersion, arch, node, loader, libraries, app
   for (const path of libraries) lib.set(basename(path), await read(path));
   const program: Tree = { type: "file", content: stripProgram(await readFile(node)), executable: true };
   const manifest = { name: "kcore", version, node: nodeVersion, arch };
-  return folder({
-    app: folder({ "kcore.mjs": await read(app) }),
-    bin: folder({ node: program, "kcore-node": text(wrapper(basename(loader)), true) }),
+  return folderTree({
+    app: folderTree({ "kcore.mjs": await read(app) }),
+    bin: folderTree({ node: program, "kcore-node": textFile(wrapper(basename(loader)), true) }),
     lib: { type: "folder", entries: lib },
-    "manifest.json": text(`${JSON.stringify(manifest, undefined, 2)}\n`),
+    "manifest.json": textFile(`${JSON.stringify(manifest, undefined, 2)}\n`),
   });
 }
 
 /**
- * The sh program `kcore-node`. It resolves its store path once, so that a profile that is switched meanwhile cannot mix two versions. Only a call
- * by a link to this file needs readlink(1), since a unit of NixOS has no programs in its PATH.
+ * The sh program `kcore-node`. It resolves its store path once, so that a switch of the profile during the start cannot mix two versions. It
+ * calls readlink(1) only if it was called by a link to itself: a unit of NixOS has no programs in its PATH.
  */
 function wrapper(loader: string): string {
   return `#!/bin/sh
@@ -203,15 +207,15 @@ exec "$here/lib/${loader}" --library-path "$here/lib" "$here/bin/node" "$here/ap
 `;
 }
 
-function folder(entries: Readonly<Record<string, Tree>>): Tree {
+function folderTree(entries: Readonly<Record<string, Tree>>): Tree {
   return { type: "folder", entries: new Map(Object.entries(entries)) };
 }
 
-function text(content: string, executable = false): Tree {
+function textFile(content: string, executable = false): Tree {
   return { type: "file", content: Buffer.from(content), executable };
 }
 
-/** Keeps the newest few: a run that has begun may still send one that is not the newest. */
+/** Removes all but the four newest runtimes: a run that began earlier may still send an older one. */
 async function prune(cache: string): Promise<void> {
   for (const ending of [".export.gz", ".json"]) {
     const files = (await readdir(cache)).filter((name) => name.endsWith(ending)).map((name) => join(cache, name));
@@ -221,10 +225,10 @@ async function prune(cache: string): Promise<void> {
   }
 }
 
-/** The runtimes in a cache whose file is whole, the newest first. */
+/** The complete runtimes in a cache, the newest first. */
 export async function builtRuntimes(cache: string): Promise<readonly Runtime[]> {
   const names = (await readdir(cache).catch(() => [])).filter((name) => name.endsWith(".json"));
-  const runtimes = await Promise.all(names.map((name) => readManifest(join(cache, name))));
+  const runtimes = await Promise.all(names.map((name) => readRuntime(join(cache, name))));
   const found = runtimes.filter((runtime) => runtime !== undefined);
   const times = await Promise.all(found.map(async ({ file }) => (await stat(file)).mtimeMs));
   return found
@@ -234,7 +238,7 @@ export async function builtRuntimes(cache: string): Promise<readonly Runtime[]> 
 }
 
 /** The runtime of a manifest; undefined if the manifest or the runtime's file is missing or incomplete. */
-async function readManifest(path: string): Promise<Runtime | undefined> {
+async function readRuntime(path: string): Promise<Runtime | undefined> {
   const runtime = await readCached(path, Runtime);
   const found = runtime && (await stat(runtime.file).catch(() => undefined));
   return found?.size === runtime?.size ? runtime : undefined;

@@ -4,18 +4,19 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { endOfExport, narHashOf, storePathOf } from "./nar.ts";
 
-/** The properties of a compressed export, found by reading all of it. */
+/** The properties of a compressed export. */
 export interface CheckedExport {
-  /** SHA-256 (hex) and size of the compressed bytes. */
+  /** SHA-256 (hex) of the compressed bytes. */
   readonly sha256: string;
+  /** The number of compressed bytes. */
   readonly size: number;
-  /** Of the archive in it, as `nix-store -q --hash` prints it. */
+  /** The archive's hash, as `nix-store -q --hash` prints it. */
   readonly narHash: string;
 }
 
 /**
- * Reads the export of one runtime (build.ts), from `start` of a file to its end. Undefined: it is no such export, or its version and bytes do
- * not result in this store path.
+ * Reads the export of one runtime (build.ts), from the offset `start` of a file to the file's end. Undefined if it is no such export, or if
+ * its version and bytes do not result in this store path. @throws NodeJS.ErrnoException
  */
 export async function checkExport(
   file: string,
@@ -39,10 +40,11 @@ export async function checkExport(
       // The first eight bytes of an export are not part of the archive (exportOf in nar.ts).
       const skip = Math.min(8 - skipped, chunk.length);
       skipped += skip;
-      const held = Buffer.concat([rest, chunk.subarray(skip)]);
-      const known = Math.max(0, held.length - end.length);
-      nar.update(held.subarray(0, known));
-      rest = held.subarray(known);
+      const bytes = Buffer.concat([rest, chunk.subarray(skip)]);
+      // The last bytes may be the export's end, which is not part of the archive either.
+      const archiveLength = Math.max(0, bytes.length - end.length);
+      nar.update(bytes.subarray(0, archiveLength));
+      rest = bytes.subarray(archiveLength);
     }
   };
   try {

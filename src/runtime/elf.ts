@@ -1,15 +1,16 @@
+/** Types of segments: PT_LOAD, PT_INTERP. */
 const loadSegment = 1;
 const interpreterSegment = 3;
 
-interface Segment {
+interface ElfSegment {
   readonly type: number;
   readonly offset: number;
   readonly size: number;
 }
 
 /**
- * Removes the parts of a program that only debuggers and linkers read: everything after its last segment, and the table of sections.
- * strip(1) might give other bytes on another machine. For 64-bit little-endian ELF.
+ * Returns a program (64-bit little-endian ELF) without the parts that only debuggers and linkers read: the bytes after its last segment, and
+ * the table of sections. strip(1) is not used, since it might make other bytes on another machine. @throws RangeError for any other file
  */
 export function stripProgram(program: Buffer): Buffer {
   const end = Math.max(...segmentsOf(program).map(({ offset, size }) => offset + size));
@@ -21,13 +22,13 @@ export function stripProgram(program: Buffer): Buffer {
   return stripped;
 }
 
-/** The loader that a program asks for (PT_INTERP); undefined when it asks for none. */
+/** The path of a program's loader (PT_INTERP); undefined for a static program. @throws RangeError as stripProgram does */
 export function interpreterOf(program: Buffer): string | undefined {
   const segment = segmentsOf(program).find(({ type }) => type === interpreterSegment);
   return segment && program.toString("latin1", segment.offset, segment.offset + segment.size - 1);
 }
 
-function segmentsOf(program: Buffer): Segment[] {
+function segmentsOf(program: Buffer): ElfSegment[] {
   const isElf64 = program.length > 64 && program.readUInt32BE(0) === 0x7f454c46 && program.readUInt16BE(4) === 0x0201;
   if (!isElf64) throw new RangeError("not a 64-bit little-endian ELF program");
   const table = Number(program.readBigUInt64LE(32));

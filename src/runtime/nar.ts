@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** A file tree as Nix sees one: of a file's mode only “executable” counts, and nothing has a time. */
+/** A file tree as Nix sees it: without times, and of modes with “executable” alone. */
 export type Tree =
   | { readonly type: "file"; readonly content: Uint8Array; readonly executable?: boolean }
   | { readonly type: "link"; readonly target: string }
@@ -8,55 +8,56 @@ export type Tree =
 
 /** The Nix archive (NAR) of a tree; the same tree always gives the same bytes. (Dolstra, thesis 2006, section 5.2) */
 export function archive(tree: Tree): Uint8Array[] {
-  return [...words("nix-archive-1"), ...node(tree)];
+  return [...strings("nix-archive-1"), ...encodeTree(tree)];
 }
 
 /**
- * One path without references in the stream that `nix-store --import` reads: `1`, the archive, a magic number, the path, its
- * references, its deriver, no signature. The `0` that ends a stream is not included.
+ * A path without references, as part of the stream that `nix-store --import` reads: `1`, the archive, a magic number, the path, its
+ * references, its deriver, no signature. The `0` that ends the stream is left out.
  */
 export function exportOf(tree: Tree, storePath: string): Uint8Array[] {
   return [number(1), ...archive(tree), endOfExport(storePath)];
 }
 
-/** The bytes after the archive in {@link exportOf}. */
+/** The bytes that follow the archive in {@link exportOf}. */
 export function endOfExport(storePath: string): Buffer {
-  return Buffer.concat([number(0x4558494e), ...words(storePath), number(0), ...words(""), number(0)]);
+  return Buffer.concat([number(0x4558494e), ...strings(storePath), number(0), ...strings(""), number(0)]);
 }
 
-function node(tree: Tree): Uint8Array[] {
+function encodeTree(tree: Tree): Uint8Array[] {
   switch (tree.type) {
     case "file":
       return [
-        ...words("(", "type", "regular", ...(tree.executable === true ? ["executable", ""] : []), "contents"),
+        ...strings("(", "type", "regular", ...(tree.executable === true ? ["executable", ""] : []), "contents"),
         ...padded(tree.content),
-        ...words(")"),
+        ...strings(")"),
       ];
     case "link":
-      return words("(", "type", "symlink", "target", tree.target, ")");
+      return strings("(", "type", "symlink", "target", tree.target, ")");
     case "folder":
       return [
-        ...words("(", "type", "directory"),
-        ...sorted(tree.entries).flatMap(([name, entry]) => member(name, entry)),
-        ...words(")"),
+        ...strings("(", "type", "directory"),
+        ...sorted(tree.entries).flatMap(([name, entry]) => encodeEntry(name, entry)),
+        ...strings(")"),
       ];
   }
 }
 
-function member(name: string, entry: Tree): Uint8Array[] {
-  return [...words("entry", "(", "name", name, "node"), ...node(entry), ...words(")")];
+function encodeEntry(name: string, entry: Tree): Uint8Array[] {
+  return [...strings("entry", "(", "name", name, "node"), ...encodeTree(entry), ...strings(")")];
 }
 
-/** By bytes, as Nix sorts them. */
+/** A folder's entries ordered by the bytes of their names, as in Nix. */
 function sorted(entries: ReadonlyMap<string, Tree>): [string, Tree][] {
   return [...entries].toSorted(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-function words(...texts: readonly string[]): Uint8Array[] {
+/** Texts as the archive has them. */
+function strings(...texts: readonly string[]): Uint8Array[] {
   return texts.flatMap((text) => padded(Buffer.from(text)));
 }
 
-/** Length, bytes, zeros up to a multiple of eight. */
+/** The length, the bytes, and zeros up to a multiple of eight. */
 function padded(bytes: Uint8Array): Uint8Array[] {
   return [number(bytes.length), bytes, new Uint8Array((8 - (bytes.length % 8)) % 8)];
 }

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { durableJson, readCached } from "#base/durable-file.ts";
-import { placeFile, sha256Of } from "#base/file.ts";
+import { placeFile, hashFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 /** Packages that a machine needs to start from its own disk, to be reached there, and to become a node. */
-const base = [
+const basePackages = [
   "systemd-sysv",
   "udev",
   "dbus",
@@ -40,10 +40,11 @@ const base = [
   "efibootmgr",
 ] as const;
 
-export interface DebianWanted {
+/** The Debian to make an image of. */
+export interface DebianChoice {
   /** The release: `bookworm`. */
   readonly suite: string;
-  /** The URL of Debian's archive; empty: that of this machine's apt. */
+  /** The URL of Debian's archive; empty: the archive that this machine's apt uses. */
   readonly mirror: string;
   /** The kernel's package, such as `linux-image-amd64`. */
   readonly kernel: string;
@@ -54,12 +55,13 @@ export interface DebianWanted {
 /** A root filesystem as a file: a tar compressed by gzip, without any machine's identity. */
 export interface SystemImage {
   readonly file: string;
-  /** SHA-256 in lower-case hex, and bytes. */
+  /** SHA-256 in lower-case hex. */
   readonly sha256: string;
+  /** Bytes. */
   readonly size: number;
 }
 
-const Measured = z.object({ sha256: z.string(), size: z.int() });
+const FileMeasure = z.object({ sha256: z.string(), size: z.int() });
 
 export interface BuildOptions {
   /** The folder in which images are kept. */
@@ -70,48 +72,49 @@ export interface BuildOptions {
   readonly keyring?: string;
 }
 
-/** Where the package debian-archive-keyring has it. */
+/** The keyring of the package debian-archive-keyring. */
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
 
 /** Milliseconds between two notes on debootstrap's progress. */
-const tellEvery = 15_000;
+const noteEvery = 15_000;
 
+/** The images that are being made, by their files: concurrent callers share one build. */
 const building = new Map<string, Promise<SystemImage>>();
 
 /**
- * The image of this Debian, made by debootstrap(8) on this machine, once for all nodes and kept in the cache for thirty days.
+ * The image of this Debian, made by debootstrap(8) on this machine. It is made once for all nodes, and stays in the cache for thirty days.
  * @throws KcoreError OS_IMAGE_FAILED
  */
-export function debianImage(wanted: DebianWanted, options: BuildOptions): Promise<SystemImage> {
+export function debianImage(choice: DebianChoice, options: BuildOptions): Promise<SystemImage> {
   const script = fileURLToPath(new URL("./make-debian", import.meta.url));
-  const file = placeOf(wanted, options.cache);
+  const file = imageFile(choice, options.cache);
   const known = building.get(file);
   if (known) return known;
-  const made = find(file)
-    .then((found) => found ?? make(file, script, wanted, options))
+  const image = findImage(file)
+    .then((found) => found ?? makeImage(file, script, choice, options))
     .finally(() => building.delete(file));
-  building.set(file, made);
-  return made;
+  building.set(file, image);
+  return image;
 }
 
-/** The image of this Debian, if the cache holds it already. */
-export function keptImage(wanted: DebianWanted, cache: string): Promise<SystemImage | undefined> {
-  return find(placeOf(wanted, cache));
+/** The image of this Debian in the cache; undefined if there is none, or if it is older than thirty days. */
+export function cachedImage(choice: DebianChoice, cache: string): Promise<SystemImage | undefined> {
+  return findImage(imageFile(choice, cache));
 }
 
-function placeOf(wanted: DebianWanted, cache: string): string {
+function imageFile(choice: DebianChoice, cache: string): string {
   const key = createHash("sha256")
-    .update(JSON.stringify([wanted, base, "signed"]))
+    .update(JSON.stringify([choice, basePackages, "signed"]))
     .digest("hex")
     .slice(0, 16);
-  return join(cache, `debian-${wanted.suite}-${key}.tar.gz`);
+  return join(cache, `debian-${choice.suite}-${key}.tar.gz`);
 }
 
-/** An operator's own file as an image. @throws KcoreError OS_IMAGE_FAILED */
-export async function givenImage(file: string): Promise<SystemImage> {
+/** The image in an operator's own file. @throws KcoreError OS_IMAGE_FAILED */
+export async function imageFromFile(file: string): Promise<SystemImage> {
   try {
     return { file, ...(await measure(file)) };
   } catch (error) {
@@ -119,16 +122,16 @@ export async function givenImage(file: string): Promise<SystemImage> {
   }
 }
 
-async function find(file: string): Promise<SystemImage | undefined> {
-  const measured = await readCached(`${file}.json`, Measured);
+async function findImage(file: string): Promise<SystemImage | undefined> {
+  const measured = await readCached(`${file}.json`, FileMeasure);
   const { mtimeMs, size } = await stat(file).catch(() => ({ mtimeMs: 0, size: 0 }));
   return measured?.size === size && Date.now() - mtimeMs <= longestAge ? { file, ...measured } : undefined;
 }
 
-async function make(
+async function makeImage(
   file: string,
   script: string,
-  { suite, mirror, kernel, packages }: DebianWanted,
+  { suite, mirror, kernel, packages }: DebianChoice,
   { cache, note, signal, keyring = debianKeyring }: BuildOptions,
 ): Promise<SystemImage> {
   if (!existsSync(keyring))
@@ -141,15 +144,15 @@ async function make(
   note(`making an image of Debian ${suite} from ${from} (some minutes, once)`);
   const aside = `${file}.${randomUUID()}`;
   try {
-    // The end of this process ends its children and their mounts.
+    // Ends with this process, children and mounts included.
     const isolated = "--pdeathsig KILL unshare -m -p -f --kill-child --mount-proc --propagation private".split(" ");
-    const words = ["/bin/sh", script, aside, suite, from, [...base, kernel, ...packages].join(","), keyring];
-    await command("setpriv", [...isolated, ...words], signal, (line) =>
+    const words = ["/bin/sh", script, aside, suite, from, [...basePackages, kernel, ...packages].join(","), keyring];
+    await runProgram("setpriv", [...isolated, ...words], signal, (line) =>
       note(`making an image of Debian ${suite}: ${line}`),
     );
     const measured = await measure(aside);
     await placeFile(aside, file);
-    await durableJson(`${file}.json`, Measured, measured).write();
+    await durableJson(`${file}.json`, FileMeasure, measured).write();
     return { file, ...measured };
   } finally {
     await rm(aside, { force: true });
@@ -159,7 +162,7 @@ async function make(
 
 /** The first URL from which this machine's apt gets Debian. */
 async function ownMirror(signal: AbortSignal): Promise<string> {
-  const stdout = await command("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], signal);
+  const stdout = await runProgram("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], signal);
   const [site] = stdout.split("\n").filter((line) => /^https?:/.test(line));
   if (site !== undefined) return site;
   throw failed(
@@ -168,24 +171,24 @@ async function ownMirror(signal: AbortSignal): Promise<string> {
   );
 }
 
-/** The output of a program. @throws KcoreError OS_IMAGE_FAILED with the end of its errors */
-async function command(
+/** The stdout of a program; `note` gets a line of its stderr from time to time. @throws KcoreError OS_IMAGE_FAILED with the end of its stderr */
+async function runProgram(
   name: string,
   args: readonly string[],
   signal: AbortSignal,
-  tell: (line: string) => void = () => undefined,
+  note: (line: string) => void = () => undefined,
 ): Promise<string> {
   // An operator's PATH may lack root's programs.
   const path = [process.env["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"].filter((part) => part !== undefined).join(":");
-  let told = Date.now();
+  let lastNote = Date.now();
   const { code, stdout, stderr } = await run([name, ...args], {
     env: { ...process.env, PATH: path, LC_ALL: "C" },
     signal,
     onOutput: (stream, chunk) => {
       const line = chunk.toString().trimEnd().split("\n").at(-1)?.replace(/^I: /, "") ?? "";
-      if (stream === "out" || line === "" || Date.now() - told < tellEvery) return;
-      told = Date.now();
-      tell(line);
+      if (stream === "out" || line === "" || Date.now() - lastNote < noteEvery) return;
+      lastNote = Date.now();
+      note(line);
     },
   });
   if (code === 0) return stdout;
@@ -195,8 +198,8 @@ async function command(
   throw failed(`making an image of Debian failed: ${name} ended with exit code ${code}`, hint, stderr);
 }
 
-async function measure(file: string): Promise<z.infer<typeof Measured>> {
-  return { sha256: await sha256Of(file), size: (await stat(file)).size };
+async function measure(file: string): Promise<z.infer<typeof FileMeasure>> {
+  return { sha256: await hashFile(file), size: (await stat(file)).size };
 }
 
 function failed(message: string, hint?: string, detail?: string): KcoreError {

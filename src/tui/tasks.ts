@@ -1,6 +1,6 @@
 import { Listr, ListrLogger, ListrLogLevels, PRESET_TIMER, ProcessOutput } from "listr2";
 import type { ListrDefaultRenderer, ListrSimpleRenderer, ListrTask } from "listr2";
-import type { Progress, RunTasks, SayProgress, Task } from "#base/tasks.ts";
+import type { TaskProgress, RunTasks, SayProgress, Task } from "#base/tasks.ts";
 import { formatBytes, formatDuration, formatSending } from "#base/units.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes } from "#errors/problem.ts";
@@ -37,7 +37,7 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
       const start = performance.now();
       let progressText = "";
       const showTime = () => (shown.output = `${title} … ${progressText}${formatDuration(performance.now() - start)}`);
-      const say = (progress: Progress): void => {
+      const say = (progress: TaskProgress): void => {
         const text = formatProgress(progress);
         progressText = `${text}, `;
         if (isScreen) shown.output = text;
@@ -89,7 +89,7 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
   };
 }
 
-function formatProgress(progress: Progress): string {
+function formatProgress(progress: TaskProgress): string {
   if (typeof progress === "string") return cleanLine(progress);
   const { bytes, total } = progress;
   return total === undefined ? formatBytes(bytes) : formatSending({ sent: bytes, total });

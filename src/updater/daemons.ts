@@ -1,7 +1,7 @@
 import { UpdateFailure } from "./failure.ts";
-import { describeEnd, must } from "./nix.ts";
+import { describeEnd, runOrFail } from "./nix.ts";
 import type { Ports } from "./ports.ts";
-import type { Missing } from "./strategy.ts";
+import type { MissingCondition } from "./strategy.ts";
 
 export const agentUnit = "kcore-node-agent.service";
 const names = [agentUnit, "kcore-controller.service"];
@@ -9,7 +9,7 @@ const properties = ["Id", "LoadState", "ActiveState", "UnitFileState", "MainPID"
 const quickMs = 30_000;
 const restartMs = 120_000;
 
-/** A daemon of kcore on this node. */
+/** A daemon of kcore on this node, as systemd shows it. */
 export interface Unit {
   readonly name: string;
   readonly state: string;
@@ -18,17 +18,17 @@ export interface Unit {
   readonly restarts: number;
   /** The command with which it is started. */
   readonly start: string;
-  /** The program of its main process; undefined for none. */
+  /** The program of its main process; undefined without a process. */
   readonly program: string | undefined;
 }
 
-/** The agent, and the controller where it is meant to run. */
+/** The agent, and the controller on nodes where it is enabled or active. @throws UpdateFailure */
 export async function readUnits(ports: Ports): Promise<readonly Unit[]> {
-  const shown = await must(ports, ["systemctl", "show", "-p", properties.join(","), "--", ...names], {
+  const output = await runOrFail(ports, ["systemctl", "show", "-p", properties.join(","), "--", ...names], {
     kind: "service",
     limitMs: quickMs,
   });
-  const units = shown.split(/\n\n+/).map((text) => new Map(text.split("\n").map(keyAndValue)));
+  const units = output.split(/\n\n+/).map((text) => new Map(text.split("\n").map(keyAndValue)));
   const wanted = units.filter(isWanted);
   return Promise.all(
     wanted.map(async (unit) => {
@@ -56,23 +56,24 @@ function isWanted(unit: ReadonlyMap<string, string>): boolean {
   return unit.get("UnitFileState")?.startsWith("enabled") === true || unit.get("ActiveState") === "active";
 }
 
+/** Whether the unit's program is from the store path `id`. */
 export function runsFrom({ program }: Unit, id: string): boolean {
   return program?.startsWith(`${id}/`) === true;
 }
 
-/** Restarts the units at once. @throws UpdateFailure */
+/** Restarts the units together. @throws UpdateFailure */
 export async function restartUnits(ports: Ports, units: readonly string[]): Promise<void> {
   if (units.length === 0) return;
   const ended = await ports.run(["systemctl", "restart", "--", ...units], restartMs);
   if (ended.code === 0) return;
-  const said = await Promise.all(units.map((unit) => tailOf(ports, unit)));
+  const logs = await Promise.all(units.map((unit) => tailOf(ports, unit)));
   throw new UpdateFailure(
     "service",
-    `${units.join(", ")} could not be restarted: ${describeEnd(ended)}\n${said.join("\n")}`,
+    `${units.join(", ")} could not be restarted: ${describeEnd(ended)}\n${logs.join("\n")}`,
   );
 }
 
-/** The end of a unit's log, also of starts before the last one: `systemctl status` shows nothing between two starts. */
+/** The end of a unit's log, earlier starts included: `systemctl status` shows nothing between two starts. */
 async function tailOf(ports: Ports, unit: string): Promise<string> {
   const { stdout } = await ports.run(
     ["journalctl", "--quiet", "--no-pager", "-o", "cat", "-n", "10", "-u", unit],
@@ -84,8 +85,8 @@ async function tailOf(ports: Ports, unit: string): Promise<string> {
 const dropin = (unit: string): string => `/run/systemd/system/${unit}.d/kcore-update.conf`;
 
 /**
- * Makes units start from the store path `id` until the next boot, which empties /run; without `id` they follow their
- * profile again.
+ * Makes units start from the store path `id` until the next boot, which empties /run; without `id`, from their profile
+ * again.
  */
 export async function tryUnits(ports: Ports, units: readonly Unit[], id: string | undefined): Promise<void> {
   let hasChanged = false;
@@ -104,20 +105,21 @@ export async function tryUnits(ports: Ports, units: readonly Unit[], id: string 
     hasChanged = units.some(({ start }) =>
       id === undefined ? start.startsWith("/nix/store/") : !start.startsWith(`${id}/`),
     );
-  if (hasChanged) await must(ports, ["systemctl", "daemon-reload"], { kind: "service", limitMs: quickMs });
+  if (hasChanged) await runOrFail(ports, ["systemctl", "daemon-reload"], { kind: "service", limitMs: quickMs });
 }
 
-/** The store path from which units on trial start; undefined: they follow their profile. */
+/** The store path from which units on trial start; undefined: the units start from their profile. */
 export async function triedPath(ports: Ports): Promise<string | undefined> {
   return /^ExecStart=(\/nix\/store\/[^/]+)\//m.exec((await ports.read(dropin(agentUnit))) ?? "")?.[1];
 }
 
-/** A daemon that has run for this long has started. */
+/** Daemons that have run for this long count as steady. */
 const steadyMs = 5_000;
-/** A unit with so many restarts does not come up. */
-const hopeless = 3;
+/** A unit that systemd has restarted this many times counts as failed. */
+const mostRestarts = 3;
 
-export interface AgentStatus {
+/** The fields that the updater reads of the agent's part of status.json. */
+export interface AgentPart {
   readonly pid?: number;
   readonly version?: string;
   readonly lastHeartbeat?: string;
@@ -126,31 +128,34 @@ export interface AgentStatus {
   readonly controller?: string;
 }
 
-/** The agent's part of status.json; undefined if there is none. */
-export async function readAgent(ports: Ports, statusFile: string): Promise<AgentStatus | undefined> {
+/** Reads the agent's part of status.json; undefined if it is missing or no JSON. */
+export async function readAgentPart(ports: Ports, statusFile: string): Promise<AgentPart | undefined> {
   try {
-    return (JSON.parse((await ports.read(statusFile)) ?? "{}") as { agent?: AgentStatus }).agent;
+    return (JSON.parse((await ports.read(statusFile)) ?? "{}") as { agent?: AgentPart }).agent;
   } catch {
     return undefined;
   }
 }
 
+/** The first condition that does not hold, or else the agent's process. */
 interface DaemonsFound {
-  readonly missing?: Missing;
+  readonly missing?: MissingCondition;
   readonly agentPid?: number;
 }
 
 /**
- * Returns a check for the first reason why the daemons are not up and steady. `fault` gives the reason why a unit runs
- * the wrong program.
+ * Returns a check that the daemons are up and steady, and none of them is restarted again and again. `wrongProgram`
+ * returns the reason why a unit runs the wrong program. @throws UpdateFailure for a unit that systemd has restarted 3 times
  */
-export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
+export function watchDaemons(
+  ports: Ports,
+): (wrongProgram?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
   let first: readonly Unit[] | undefined;
   let steady: { readonly pids: string; readonly since: number } | undefined;
   const service = (message: string, unit: string): DaemonsFound => ({
     missing: { kind: "service", message, detail: () => tailOf(ports, unit) },
   });
-  return async (fault) => {
+  return async (wrongProgram) => {
     let units: readonly Unit[];
     try {
       units = await readUnits(ports);
@@ -162,14 +167,14 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
     first ??= units;
     for (const unit of units) {
       const { name, state, restarts } = unit;
-      const before = first.find((one) => one.name === name)?.restarts ?? 0;
-      if (restarts - before >= hopeless)
+      const before = first.find((other) => other.name === name)?.restarts ?? 0;
+      if (restarts - before >= mostRestarts)
         throw new UpdateFailure(
           "service",
           `${name} does not stay up: systemd started it ${restarts - before} times\n${await tailOf(ports, name)}`,
         );
       if (state !== "active") return service(`${name} is ${state}`, name);
-      const wrong = fault?.(unit);
+      const wrong = wrongProgram?.(unit);
       if (wrong !== undefined) return service(`${name} ${wrong}`, name);
     }
     const pids = units.map(({ pid }) => pid).join(" ");
@@ -180,8 +185,8 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
   };
 }
 
-/** The agent has not reached a controller. */
-export function notHeardFrom(agent: AgentStatus | undefined): Missing {
+/** The condition that the agent has reached a controller. */
+export function notHeardFrom(agent: AgentPart | undefined): MissingCondition {
   return {
     kind: "unreachable",
     message: `the agent reached no controller: ${agent?.error ?? "it does not say why"}`,

@@ -1,14 +1,14 @@
 import type { FailureRecord, FailureKind } from "#rollout/records.ts";
 
-/** Most characters of a failure in a report. */
+/** Most characters of a failure's message, because a report allows no more. */
 const longest = 2_000;
 
-/** The failure of a step, which the report carries; any other error is a bug, or a disk that fails. */
+/** The failure of a step, which the node reports. Any other error is a bug or a failing disk. */
 export class UpdateFailure extends Error {
   readonly kind: FailureKind;
 
   constructor(kind: FailureKind, message: string, options?: ErrorOptions) {
-    super(clip(message), options);
+    super(shorten(message), options);
     this.name = "UpdateFailure";
     this.kind = kind;
   }
@@ -19,7 +19,7 @@ export class UpdateFailure extends Error {
 }
 
 /** Keeps the beginning of a long text, which names the program, and the end, which has the reason. */
-function clip(text: string): string {
+function shorten(text: string): string {
   if (text.length <= longest) return text;
   const half = longest / 2 - 2;
   return `${text.slice(0, half)} … ${text.slice(-half)}`;

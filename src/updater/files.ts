@@ -4,12 +4,12 @@ import { ensurePrivateFolder } from "#base/folder.ts";
 import type { Order } from "#rollout/order.ts";
 
 /** The files in the folder of updates through which the agent, or a run over SSH, exchanges orders and reports with the updater. */
-export const names = {
+export const updateFiles = {
   /** The next order; systemd starts the updater for it. */
   inbox: "inbox.json",
-  /** The order that the updater took last, until all its work is done: systemd starts the updater for it, too. */
+  /** The last order that the updater took, until all work is done: systemd starts the updater for it, too. */
   taken: "taken.json",
-  /** All that the updater knows, with its report. */
+  /** The updater's journal, with its report. */
   journal: "journal.json",
 } as const;
 
@@ -17,7 +17,7 @@ export function updatesFolder(stateDir: string): string {
   return join(stateDir, "updates");
 }
 
-/** The bundle that an order to prepare brings, until the updater has it in the store. */
+/** The file of a bundle, until the updater has imported it into the store. */
 export function bundleFile(folder: string, sha256: string): string {
   return join(folder, "bundles", sha256);
 }
@@ -27,7 +27,7 @@ async function replaceOnDisk(path: string, text: string): Promise<void> {
   await replaceFile(path, text);
 }
 
-/** Puts an order durably into the updater's inbox, in place of one that the updater has not taken. */
+/** Puts an order durably into the updater's inbox, in place of an order that the updater has not taken. */
 export async function writeOrder(folder: string, order: Order, replace = replaceOnDisk): Promise<void> {
-  await replace(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
+  await replace(join(folder, updateFiles.inbox), `${JSON.stringify(order)}\n`);
 }

@@ -3,21 +3,21 @@ import { describeEnd } from "./nix.ts";
 import { endOutside, runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** Ms for one attempt at a URL; a command has at least this time, and all the time of its gate. */
+/** Milliseconds for one attempt at a URL. A command has this time or its gate's, whichever is longer. */
 const attemptMs = 10_000;
 /** A unit of its own, so that no step waits for a gate. */
 const unit = "kcore-update-gate.service";
 
 /**
- * Checks a gate's HTTP request and command on the node: the reason why it fails; undefined if it holds or has neither.
- * `left`: ms left of the whole activation. A command runs without the confinement of the updater's unit.
+ * Checks a gate's HTTP request and command on the node; returns the reason why it fails, undefined if it holds or has neither.
+ * `msLeft` counts the whole activation. A command runs without the confinement of the updater's unit.
  */
 export async function whyGateFails(
   ports: Ports,
   { http, nodeCommand, withinSeconds }: Gate,
-  left: () => number,
+  msLeft: () => number,
 ): Promise<string | undefined> {
-  const within = (limitMs: number): number => Math.max(1, Math.min(limitMs, left()));
+  const within = (limitMs: number): number => Math.max(1, Math.min(limitMs, msLeft()));
   if (http) {
     const status = await ports.ask(http.url, within(attemptMs)).catch((error: unknown) => String(error));
     if (status !== http.status) return `${http.url} answers ${status}, not ${http.status}`;

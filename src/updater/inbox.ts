@@ -6,18 +6,18 @@ import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
 import { mayBeSelected } from "#rollout/selection.ts";
 import { updateKindOf, type UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
-import { names } from "./files.ts";
-import { isBusy, messageOf, parseAs, type Journal, type JournalFile } from "./journal.ts";
-import type { Self, UpdaterParts } from "./ports.ts";
+import { updateFiles } from "./files.ts";
+import { isBoundToRollout, errorMessage, parseAs, type Journal, type UpdaterJournal } from "./journal.ts";
+import type { NodeNames, UpdaterParts } from "./ports.ts";
 
 /** Moves every order of the inbox into the journal. `taken.json` stays until all work is done: after a crash systemd starts an updater for it. */
-export async function takeOrders(parts: UpdaterParts, journal: JournalFile): Promise<void> {
+export async function takeOrders(parts: UpdaterParts, journal: UpdaterJournal): Promise<void> {
   const { ports, folder } = parts;
-  while (await ports.move(join(folder, names.inbox), takenFile(parts))) await readTaken(parts, journal);
+  while (await ports.move(join(folder, updateFiles.inbox), takenFile(parts))) await readTaken(parts, journal);
 }
 
-/** Enters the order of `taken.json` in the journal, which lacks it if an earlier process was killed in between. */
-export async function readTaken(parts: UpdaterParts, journal: JournalFile): Promise<void> {
+/** Enters the order of `taken.json` in the journal, unless there is none. An updater that was killed may have left it there. */
+export async function readTaken(parts: UpdaterParts, journal: UpdaterJournal): Promise<void> {
   const text = await parts.ports.read(takenFile(parts));
   if (text === undefined) return;
   const order = parseAs(Order, text);
@@ -26,10 +26,10 @@ export async function readTaken(parts: UpdaterParts, journal: JournalFile): Prom
 }
 
 export function takenFile({ folder }: UpdaterParts): string {
-  return join(folder, names.taken);
+  return join(folder, updateFiles.taken);
 }
 
-async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, order: Order): Promise<void> {
+async function takeOrder({ log, verify }: UpdaterParts, journal: UpdaterJournal, order: Order): Promise<void> {
   const { fence, step, contact = "controller" } = order;
   const refuse = (why: string): void => log.warn("refused an order", { why, order: fence });
   const { data } = journal;
@@ -39,18 +39,18 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
   try {
     await verifyOwner(order, verify);
   } catch (error) {
-    // No report: it would confirm that owner.
-    return refuse(messageOf(error));
+    // No report: a report would confirm that owner.
+    return refuse(errorMessage(error));
   }
   let statement: UpdateStatement;
   try {
     statement = await verifyManifest(order, verify);
   } catch (error) {
-    refuse(messageOf(error));
+    refuse(errorMessage(error));
     // The present work, which the bastion signed, continues.
     if (doing ?? data.next) return;
     remember(data, fence);
-    return journal.report({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
+    return journal.report({ state: "failed", failure: new UpdateFailure("refused", errorMessage(error)).failure });
   }
   log.info("takes an order", { step, ...fence });
   if (!doing) data.brings = updateKindOf(statement.spec);
@@ -61,7 +61,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
     delete data.next;
   else data.next = { step, statement, contact };
   if (data.next && !doing) return journal.save();
-  // An order that begins no step is answered by the last report, under the present owner's name.
+  // An order that begins no step is answered with the last report, under the present owner's token.
   const { report } = data;
   await journal.report(
     report && isSame
@@ -72,12 +72,12 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
 
 function remembered(journal: Journal): OrderMemory | undefined {
   const { fence, past } = journal;
-  return fence && { fence, past, isBusy: isBusy(journal) };
+  return fence && { fence, past, isBusy: isBoundToRollout(journal) };
 }
 
 /**
- * Stores an order's token; returns whether it is of the present rollout and generation. If not, forgets the
- * preparation.
+ * Stores an order's token; returns whether it belongs to the present rollout and generation. If not, the preparation is
+ * forgotten.
  */
 function remember(journal: Journal, fence: Order["fence"]): boolean {
   const { fence: known } = journal;
@@ -88,8 +88,8 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
   return isSame;
 }
 
-/** Refuses a statement that was signed for other nodes. @throws UpdateFailure */
-export function refuseForOthers({ spec: { selector } }: UpdateStatement, self: Self): void {
+/** Refuses a statement whose selector does not match this node. @throws UpdateFailure */
+export function refuseForOthers({ spec: { selector } }: UpdateStatement, self: NodeNames): void {
   if (!mayBeSelected(self, selector))
     throw new UpdateFailure(
       "refused",
@@ -99,15 +99,15 @@ export function refuseForOthers({ spec: { selector } }: UpdateStatement, self: S
 
 /** Refuses an old statement, with which a stolen controller could take the node back to an old version. @throws UpdateFailure */
 export function refuseReplayed({ signedAt }: UpdateStatement, { held, spent, brings }: Journal): void {
-  const [last, over] = [held[brings], spent[brings]];
-  if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))
+  const [lastHeld, lastSpent] = [held[brings], spent[brings]];
+  if (lastSpent !== undefined && Date.parse(signedAt) <= Date.parse(lastSpent))
     throw new UpdateFailure(
       "refused",
       `the update signed at ${signedAt} failed on this node, or was taken back: apply it --again, so that it is signed anew`,
     );
-  if (last !== undefined && Date.parse(signedAt) < Date.parse(last))
+  if (lastHeld !== undefined && Date.parse(signedAt) < Date.parse(lastHeld))
     throw new UpdateFailure(
       "refused",
-      `it was signed at ${signedAt}, and what this node took last at ${last}: apply it --again, so that it is signed anew`,
+      `it was signed at ${signedAt}, and what this node took last at ${lastHeld}: apply it --again, so that it is signed anew`,
     );
 }

@@ -1,11 +1,11 @@
 import { basename, dirname, join } from "node:path";
 import type { FailureKind } from "#rollout/records.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Ended, Ports } from "./ports.ts";
-import type { Present } from "./strategy.ts";
+import type { ProgramEnd, Ports } from "./ports.ts";
+import type { NodeVersion } from "./strategy.ts";
 
-/** Runs a program that has to succeed. @throws UpdateFailure with the end of its output */
-export async function must(
+/** Runs a program and returns its stdout. @throws UpdateFailure with the end of its output if it fails */
+export async function runOrFail(
   { run }: Pick<Ports, "run">,
   words: readonly string[],
   { kind, limitMs }: { readonly kind: FailureKind; readonly limitMs: number },
@@ -15,11 +15,11 @@ export async function must(
   throw new UpdateFailure(kind, `${words.join(" ")} ${describeEnd(ended)}`);
 }
 
-/** The end of a program, with its own reason: from stderr, else from stdout, where many checks write. */
-export function describeEnd({ code, stdout, stderr }: Ended): string {
+/** Words about the end of a program, with its own reason: from stderr, else from stdout, where many checks write. */
+export function describeEnd({ code, stdout, stderr }: ProgramEnd): string {
   const how = code === undefined ? "was ended, its time being over" : `ended with ${code}`;
-  const said = stderr.trim() || stdout.trim();
-  return `${how}${said === "" ? "" : `: ${said}`}`;
+  const reason = stderr.trim() || stdout.trim();
+  return `${how}${reason === "" ? "" : `: ${reason}`}`;
 }
 
 /** Whether Nix has registered a path in the store. */
@@ -28,11 +28,11 @@ export async function isInStore({ run }: Pick<Ports, "run">, path: string, limit
 }
 
 /** A profile's present generation; undefined without such a profile. */
-export async function readProfile(ports: Ports, profile: string): Promise<Present | undefined> {
+export async function readProfile(ports: Ports, profile: string): Promise<NodeVersion | undefined> {
   const link = await ports.readLink(profile);
   const id = link && (await ports.readLink(join(dirname(profile), link)));
   if (!link || !id) return undefined;
-  return { id, version: versionOf(id), generation: generationOf(link) };
+  return { id, version: versionInPath(id), generation: generationOf(link) };
 }
 
 /** `kcore-12-link` is generation 12. */
@@ -41,13 +41,13 @@ function generationOf(link: string): number {
 }
 
 /** `/nix/store/HASH-kcore-0.2.0` is 0.2.0, as Nix reads names: the version begins at the first digit after a hyphen. */
-export function versionOf(path: string): string {
+export function versionInPath(path: string): string {
   return /^[^-]+-.*?-(\d.*)$/.exec(basename(path))?.[1] ?? "";
 }
 
 /**
- * The number of a path's present or next generation: Nix makes none if the present or the newest one is that path
- * already.
+ * The number of the generation that a profile has once it is set to a path. Nix makes no new one if the present or the
+ * newest generation is that path already.
  */
 export async function generationFor(ports: Ports, profile: string, id: string): Promise<number> {
   const present = await readProfile(ports, profile);
@@ -61,20 +61,20 @@ export async function generationFor(ports: Ports, profile: string, id: string): 
 }
 
 /**
- * Sets a profile to a path: to that generation, if it exists with that path, else to a new one. On the disk when this
- * resolves.
+ * Sets a profile to a path: to the given generation, if that has the path, else to a new one. The change is on the disk
+ * when this resolves.
  */
 export async function setProfile(
   ports: Ports,
   profile: string,
-  { id, generation }: Pick<Present, "id" | "generation">,
+  { id, generation }: Pick<NodeVersion, "id" | "generation">,
   options: { readonly kind: FailureKind; readonly limitMs: number },
 ): Promise<void> {
   if ((await readProfile(ports, profile))?.id !== id) {
     const isThere = generation !== undefined && (await ports.readLink(`${profile}-${generation}-link`)) === id;
     const words = isThere ? ["--switch-generation", String(generation)] : ["--set", id];
-    await must(ports, ["nix-env", "-p", profile, ...words], options);
+    await runOrFail(ports, ["nix-env", "-p", profile, ...words], options);
   }
   // Nix does not wait for the disk, nor did an updater that was interrupted after setting it.
-  await must(ports, ["sync"], options);
+  await runOrFail(ports, ["sync"], options);
 }

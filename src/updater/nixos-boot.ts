@@ -2,76 +2,76 @@ import { join } from "node:path";
 import { z } from "zod";
 import { durableJson, readCached } from "#base/durable-file.ts";
 import { UpdateFailure } from "./failure.ts";
-import { must, readProfile, setProfile } from "./nix.ts";
+import { runOrFail, readProfile, setProfile } from "./nix.ts";
 import { switchTo, systemProfile } from "./nixos-systems.ts";
 import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** A boot on trial: its system, and the boot default until that system has held. */
-const Trial = z.object({ loader: z.enum(["systemd-boot", "grub"]), path: z.string(), before: z.string() });
-type Trial = z.infer<typeof Trial>;
+/** A boot on trial: its system (`path`), and the boot default until that system has held (`before`). */
+const BootTrial = z.object({ loader: z.enum(["systemd-boot", "grub"]), path: z.string(), before: z.string() });
+type BootTrial = z.infer<typeof BootTrial>;
 
-const file = (folder: string): string => join(folder, "boot-once.json");
+const trialFile = (folder: string): string => join(folder, "boot-once.json");
 
-interface Boot {
+interface BootContext {
   readonly ports: Ports;
   /** The folder of updates. */
   readonly folder: string;
-  readonly left: () => number;
+  readonly msLeft: () => number;
 }
 
-function readTrial({ ports, folder }: Pick<Boot, "ports" | "folder">): Promise<Trial | undefined> {
-  return readCached(file(folder), Trial, ports);
+function readTrial({ ports, folder }: Pick<BootContext, "ports" | "folder">): Promise<BootTrial | undefined> {
+  return readCached(trialFile(folder), BootTrial, ports);
 }
 
-/** The present trial. An operator who has moved the profile since has ended it. */
-async function presentTrial(boot: Boot, profile: string | undefined): Promise<Trial | undefined> {
+/** The present trial; undefined if an operator has changed the profile since. */
+async function presentTrial(boot: BootContext, profile: string | undefined): Promise<BootTrial | undefined> {
   const trial = await readTrial(boot);
   return trial?.path === profile ? trial : undefined;
 }
 
 /**
- * Makes the next boot begin with this system. If the boot loader can boot once, the boot default stays; otherwise this
- * system becomes it.
+ * Makes the next boot begin with this system. If the boot loader can boot a system once, the boot default stays;
+ * otherwise this system becomes the default.
  */
-export async function prepareBoot(boot: Boot, path: string): Promise<void> {
-  const { ports, folder, left } = boot;
-  const forward = { kind: "activation", left } as const;
+export async function prepareBoot(boot: BootContext, path: string): Promise<void> {
+  const { ports, folder, msLeft } = boot;
+  const forward = { kind: "activation", msLeft } as const;
   const loader = await bootOnceOf(ports);
   const profile = (await readProfile(ports, systemProfile))?.id;
   const before = (await presentTrial(boot, profile))?.before ?? profile;
   if (loader === undefined || before === undefined || before === path) return makeDefault(boot, path);
-  await durableJson(file(folder), Trial, { loader, path, before }, ports).write();
-  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
-  // The former system writes the menu: the new generation is in it, and the former one stays its default.
+  await durableJson(trialFile(folder), BootTrial, { loader, path, before }, ports).write();
+  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: msLeft() });
+  // The former system writes the menu, so that the new generation is in it and the former one stays the default.
   await switchTo(ports, before, "boot", forward);
-  await bootOnce(ports, loader, (await readProfile(ports, systemProfile))?.generation ?? 0, left);
+  await bootOnce(ports, loader, (await readProfile(ports, systemProfile))?.generation ?? 0, msLeft);
 }
 
-/** Makes the system in use the default of every boot, unless it is already. */
-export async function keepDefault(boot: Boot, path: string): Promise<void> {
+/** Makes the system in use the default of every boot, unless it is already. @throws UpdateFailure if a power cut ended its trial */
+export async function keepDefault(boot: BootContext, path: string): Promise<void> {
   const { ports } = boot;
   const profile = (await readProfile(ports, systemProfile))?.id;
   const trial = await presentTrial(boot, profile);
-  // A power cut after the new system had held, before it became the default, booted the former one.
+  // A power cut booted the former system after the new one had held, but before it became the default.
   if (trial?.before === path)
     throw new UpdateFailure("reboot", `the node was booted again, with ${path}, before the new system was kept`);
   if (trial || profile !== path) await makeDefault(boot, path);
-  else await ports.remove(file(boot.folder));
+  else await ports.remove(trialFile(boot.folder));
 }
 
-async function makeDefault({ ports, folder, left }: Boot, path: string): Promise<void> {
-  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
-  await switchTo(ports, path, "boot", { kind: "activation", left });
-  await ports.remove(file(folder));
+async function makeDefault({ ports, folder, msLeft }: BootContext, path: string): Promise<void> {
+  await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: msLeft() });
+  await switchTo(ports, path, "boot", { kind: "activation", msLeft });
+  await ports.remove(trialFile(folder));
 }
 
 /** Cancels a trial that has not booted yet. */
-export async function endTrial(boot: Boot): Promise<void> {
+export async function endTrial(boot: BootContext): Promise<void> {
   const trial = await readTrial(boot);
   if (!trial) return;
-  await forgetBootOnce(boot.ports, trial.loader, boot.left);
-  await boot.ports.remove(file(boot.folder));
+  await forgetBootOnce(boot.ports, trial.loader, boot.msLeft);
+  await boot.ports.remove(trialFile(boot.folder));
 }
 
 /** A boot loader that can boot a generation once. */
@@ -83,7 +83,7 @@ const grubMenu = "/boot/grub/grub.cfg";
 const submenu = "NixOS - All configurations";
 const quickMs = 60_000;
 
-/** The boot loader, if it can boot a generation once; undefined if it cannot or is unknown. */
+/** The boot loader, if it can boot a generation once; undefined for any other. */
 export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   const info = ((await ports.read(loaderInfo)) ?? "").replaceAll("\0", "");
   if (info.includes("systemd-boot")) return (await hasOneDefault(ports)) ? "systemd-boot" : undefined;
@@ -93,19 +93,20 @@ export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
 }
 
 /**
- * GRUB clears its entry for the next boot only on file systems that it can write; on others it would boot that entry
+ * Whether GRUB can write its file system. Otherwise it cannot clear the entry for the next boot, and would boot that entry
  * for ever.
  */
 async function canGrubWrite(ports: Ports): Promise<boolean> {
   const mounts = ((await ports.read("/proc/self/mounts")) ?? "").split("\n").map((line) => line.split(" "));
   const below = mounts.filter(([, point = ""]) => point === "/" || `${grubMenu}/`.startsWith(`${point}/`));
-  // Of two mounts at one place the later one hides the earlier.
+  // Of two mounts at one path the later one hides the earlier.
   const [device, , type] = below.toSorted(([, a = ""], [, b = ""]) => a.length - b.length).at(-1) ?? [];
   return type !== undefined && !/^(?:btrfs|zfs)$/.test(type) && !/^\/dev\/(?:mapper\/|dm-|md)/.test(device ?? "");
 }
 
 /**
- * If its default is a pattern, systemd-boot boots the newest generation, so the present one would not stay the default.
+ * Whether systemd-boot's default is one generation. If it is a pattern, systemd-boot boots the newest generation, so the
+ * present one would not stay the default.
  */
 async function hasOneDefault(ports: Ports): Promise<boolean> {
   const { code, stdout } = await runOutside(ports, ["bootctl", "--print-esp-path"], () => quickMs);
@@ -115,28 +116,28 @@ async function hasOneDefault(ports: Ports): Promise<boolean> {
 }
 
 /**
- * Makes the next boot, and no other, begin with a generation of the system's profile that is in the boot loader's menu.
+ * Makes only the next boot begin with this generation of the system's profile, which must be in the boot loader's menu.
  */
-async function bootOnce(ports: Ports, loader: BootOnce, generation: number, left: () => number): Promise<void> {
+async function bootOnce(ports: Ports, loader: BootOnce, generation: number, msLeft: () => number): Promise<void> {
   if (loader === "systemd-boot")
-    return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], left);
+    return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], msLeft);
   const menu = (await ports.read(grubMenu)) ?? "";
   const title = new RegExp(`menuentry "(NixOS - Configuration ${generation} \\([^"]*)"`).exec(menu)?.[1];
-  // GRUB would boot the default, and only that boot would show it.
+  // GRUB would boot the default, and no error would show it.
   if (title === undefined)
     throw new UpdateFailure("activation", `${grubMenu} has no entry for generation ${generation}`);
-  await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], left);
+  await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], msLeft);
 }
 
 /** Undoes bootOnce, unless the machine has booted since. */
-async function forgetBootOnce(ports: Ports, loader: BootOnce, left: () => number): Promise<void> {
+async function forgetBootOnce(ports: Ports, loader: BootOnce, msLeft: () => number): Promise<void> {
   const words =
     loader === "systemd-boot"
       ? ["bootctl", "set-oneshot", ""]
       : ["grub-editenv", "/boot/grub/grubenv", "unset", "next_entry"];
-  await runOutside(ports, words, left);
+  await runOutside(ports, words, msLeft);
 }
 
-async function succeed(ports: Ports, words: readonly string[], left: () => number): Promise<void> {
-  await must({ run: (all) => runOutside(ports, all, left) }, words, { kind: "activation", limitMs: left() });
+async function succeed(ports: Ports, words: readonly string[], msLeft: () => number): Promise<void> {
+  await runOrFail({ run: (all) => runOutside(ports, all, msLeft) }, words, { kind: "activation", limitMs: msLeft() });
 }

@@ -3,11 +3,11 @@ import { z } from "zod";
 import { flakeUrl } from "#rollout/flake-url.ts";
 import { StorePath, type UpdateSpec } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
-import { must } from "./nix.ts";
+import { runOrFail } from "./nix.ts";
 import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** A link that protects the last built system from the garbage collector until it is activated. */
+/** The path of the link that protects the last built system from the garbage collector until the system is activated. */
 export const builtLink = (folder: string): string => join(folder, "system");
 
 export interface SystemBuild {
@@ -15,15 +15,15 @@ export interface SystemBuild {
   /** The folder of updates. */
   readonly folder: string;
   readonly target: UpdateSpec["target"];
-  /** The node's name, used if the target names no configuration. */
+  /** The node's name: the configuration to build if the target names none. */
   readonly hostName: string;
-  readonly left: () => number;
+  readonly msLeft: () => number;
 }
 
 /**
- * Builds the NixOS system that a target names for this node, or finds it built; returns its store path. The result depends on the target
- * alone: the flake and its inputs are pinned to commits, and the flake's settings for Nix are ignored.
- * @throws UpdateFailure of the kind build, with the end of the output of Nix
+ * Builds the NixOS system that a target names for this node, unless the store has it; returns its store path. The result depends on the
+ * target alone: the flake and its inputs are pinned to commits, and the flake's settings for Nix are ignored.
+ * @throws UpdateFailure of the kind build, with the end of the output of Nix; of the kind refused for a target that pins nothing
  */
 export async function buildSystem(build: SystemBuild): Promise<string> {
   const { ports, folder, target, hostName } = build;
@@ -47,7 +47,7 @@ export async function buildSystem(build: SystemBuild): Promise<string> {
   await nix(build, words).catch(explainLock);
   const path = StorePath.safeParse(await ports.readLink(link));
   if (!path.success) throw new UpdateFailure("build", `${url} has no NixOS system as “${name}”`);
-  await must(ports, ["sync"], { kind: "build", limitMs: build.left() });
+  await runOrFail(ports, ["sync"], { kind: "build", limitMs: build.msLeft() });
   return path.data;
 }
 
@@ -58,15 +58,15 @@ function explainLock(error: unknown): never {
 }
 
 async function nix(build: SystemBuild, words: readonly string[]): Promise<string> {
-  const { ports, left } = build;
+  const { ports, msLeft } = build;
   const flags = ["--extra-experimental-features", "nix-command flakes", "--option", "accept-flake-config", "false"];
-  return must({ run: (all) => runOutside(ports, all, left) }, ["nix", ...flags, ...words], {
+  return runOrFail({ run: (all) => runOutside(ports, all, msLeft) }, ["nix", ...flags, ...words], {
     kind: "build",
-    limitMs: left(),
+    limitMs: msLeft(),
   });
 }
 
-const Locked = z.object({
+const LockedInput = z.object({
   type: z.string(),
   owner: z.string().optional(),
   repo: z.string().optional(),
@@ -79,24 +79,24 @@ const Metadata = z.object({
     root: z.string(),
     nodes: z.record(
       z.string(),
-      z.object({ inputs: z.record(z.string(), z.unknown()).optional(), locked: Locked.optional() }),
+      z.object({ inputs: z.record(z.string(), z.unknown()).optional(), locked: LockedInput.optional() }),
     ),
   }),
 });
 
-/** Overrides nixpkgs with another commit, from the source that the flake has locked. */
+/** Nix's arguments that override nixpkgs with another commit of the source that the flake's lock names. */
 async function overrideNixpkgs(build: SystemBuild, url: string, rev: string): Promise<readonly string[]> {
-  const said = await nix(build, ["flake", "metadata", "--json", "--no-write-lock-file", url]);
-  const { root, nodes } = Metadata.parse(JSON.parse(said)).locks;
+  const metadata = await nix(build, ["flake", "metadata", "--json", "--no-write-lock-file", url]);
+  const { root, nodes } = Metadata.parse(JSON.parse(metadata)).locks;
   const input = nodes[root]?.inputs?.["nixpkgs"];
   const locked = typeof input === "string" ? nodes[input]?.locked : undefined;
-  const place = locked && flakeUrl(referenceOf(locked), rev);
-  if (place === undefined)
+  const pinned = locked && flakeUrl(referenceOf(locked), rev);
+  if (pinned === undefined)
     throw new UpdateFailure("refused", `the flake has no input “nixpkgs” of its own that nixpkgsRev could pin`);
-  return ["--override-input", "nixpkgs", place];
+  return ["--override-input", "nixpkgs", pinned];
 }
 
-function referenceOf({ type, owner, repo, url, ref, host }: z.infer<typeof Locked>): string {
+function referenceOf({ type, owner, repo, url, ref, host }: z.infer<typeof LockedInput>): string {
   if (type !== "git") return `${type}:${owner}/${repo}${host === undefined ? "" : `?host=${host}`}`;
   return `git+${url}${ref === undefined ? "" : `${url?.includes("?") ? "&" : "?"}ref=${ref}`}`;
 }

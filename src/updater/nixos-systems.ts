@@ -7,29 +7,29 @@ import { UpdateFailure } from "./failure.ts";
 import { describeEnd, readProfile } from "./nix.ts";
 import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
-import type { BootState, Present } from "./strategy.ts";
+import type { BootState, NodeVersion } from "./strategy.ts";
 
 export const systemProfile = "/nix/var/nix/profiles/system";
 /** The system in use, and the system of the last boot. */
 const links = { current: "/run/current-system", booted: "/run/booted-system" } as const;
-/** The number of systems that are remembered with their targets. */
-const most = 32;
+/** The most systems in the list, the newest. */
+const mostSystems = 32;
 
-/** Store paths of systems, with the target that each was built for; the newest last. */
-const Known = z.array(z.object({ path: z.string(), id: z.string() }));
-type Known = z.infer<typeof Known>;
+/** The store paths of built systems, each with the id of its target; the newest last. */
+const KnownSystems = z.array(z.object({ path: z.string(), id: z.string() }));
+type KnownSystems = z.infer<typeof KnownSystems>;
 
 const codec = {
-  parse: (text: string): Known => Known.parse(JSON.parse(text)),
+  parse: (text: string): KnownSystems => KnownSystems.parse(JSON.parse(text)),
   // runtime.updated finds a path's id by the text before it, in one line (src/engine/step/fragments/updater.ts).
-  print: (known: Known): string => `${JSON.stringify(known)}\n`,
+  print: (known: KnownSystems): string => `${JSON.stringify(known)}\n`,
 };
 
-const file = (folder: string): string => join(folder, "systems.json");
+const systemsFile = (folder: string): string => join(folder, "systems.json");
 
-async function readKnown(ports: Ports, folder: string): Promise<Known> {
+async function readKnown(ports: Ports, folder: string): Promise<KnownSystems> {
   // Without the list the only loss is that a node may build a system again.
-  return (await readCached(file(folder), Known, ports)) ?? [];
+  return (await readCached(systemsFile(folder), KnownSystems, ports)) ?? [];
 }
 
 /** Remembers the target for which a system was built: a node that runs the system is on that target. */
@@ -37,28 +37,31 @@ export async function rememberSystem(ports: Ports, folder: string, path: string,
   const known = await readKnown(ports, folder);
   const last = known.at(-1);
   if (last?.path === path && last.id === id) return;
-  const kept = [...known.filter((one) => one.path !== path || one.id !== id), { path, id }].slice(-most);
-  await durableFile(file(folder), codec, kept, ports).write();
+  const systems = [...known.filter((system) => system.path !== path || system.id !== id), { path, id }].slice(
+    -mostSystems,
+  );
+  await durableFile(systemsFile(folder), codec, systems, ports).write();
 }
 
-/** The store path of a system by its target; undefined: it was never built here. */
-export async function pathOf(ports: Ports, folder: string, id: string): Promise<string | undefined> {
+/** The store path of the system that was built here for a target; undefined if none was. */
+export async function builtPathOf(ports: Ports, folder: string, id: string): Promise<string | undefined> {
   if (id.startsWith("/nix/store/")) return id;
-  return (await readKnown(ports, folder)).findLast((one) => one.id === id)?.path;
+  return (await readKnown(ports, folder)).findLast((system) => system.id === id)?.path;
 }
 
+/** The store path of the system in use; undefined: not a NixOS node. */
 export async function currentSystem(ports: Ports): Promise<string | undefined> {
   return ports.readLink(links.current);
 }
 
-/** The system of the last boot; a container has none, and then it is the system in use. */
+/** The store path of the system of the last boot; in a container, which has none, of the system in use. */
 export async function bootedSystem(ports: Ports): Promise<string | undefined> {
   return (await ports.readLink(links.booted)) ?? currentSystem(ports);
 }
 
 /**
- * The NixOS system in use, by the target that it was last built for, else by its store path. Beside it, if another, the
- * profile's system: then the system in use is on trial, or the other one waits for a boot.
+ * The NixOS system in use, identified by the target that it was last built for, else by its store path. `lasting`: the
+ * profile's system, if it is another one: then the system in use is on trial, or the profile's waits for a boot.
  */
 export async function presentSystem(ports: Ports, folder: string): Promise<BootState> {
   const path = await currentSystem(ports);
@@ -72,9 +75,9 @@ export async function presentSystem(ports: Ports, folder: string): Promise<BootS
 async function describe(
   ports: Ports,
   folder: string,
-  { id: path, generation }: Pick<Present, "id" | "generation">,
-): Promise<Present> {
-  const id = (await readKnown(ports, folder)).findLast((one) => one.path === path)?.id ?? path;
+  { id: path, generation }: Pick<NodeVersion, "id" | "generation">,
+): Promise<NodeVersion> {
+  const id = (await readKnown(ports, folder)).findLast((system) => system.path === path)?.id ?? path;
   return { id, version: await nixosVersionOf(ports, path), ...omitUndefined({ generation }) };
 }
 
@@ -83,22 +86,22 @@ export async function nixosVersionOf(ports: Ports, path: string): Promise<string
   return ((await ports.read(join(path, "nixos-version"))) ?? "").trim().slice(0, 200);
 }
 
-/** The system is in use, and some of its units have failed. */
+/** Exit code of switch-to-configuration: the system is in use, but some of its units have failed. */
 const unitsFailed = 4;
 
 /**
  * Has a system's own program bring it into use (`test`), make it the boot default (`boot`), or both (`switch`). Failed
- * units are a failure on the way forward. On the way back they are none: they failed before, or wait for an operator.
+ * units are a failure, except in a rollback: there they failed before, or wait for an operator.
  * @throws UpdateFailure
  */
 export async function switchTo(
   ports: Ports,
   path: string,
   action: "test" | "switch" | "boot",
-  { kind, left }: { readonly kind: FailureKind; readonly left: () => number },
+  { kind, msLeft }: { readonly kind: FailureKind; readonly msLeft: () => number },
 ): Promise<void> {
   const program = join(path, "bin/switch-to-configuration");
-  const ended = await runOutside(ports, [program, action], left);
+  const ended = await runOutside(ports, [program, action], msLeft);
   if (ended.code === 0 || (ended.code === unitsFailed && kind === "rollback")) return;
   throw new UpdateFailure(ended.code === unitsFailed ? "service" : kind, `${program} ${action} ${describeEnd(ended)}`);
 }

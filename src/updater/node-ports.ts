@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink, rename, rm, stat, statfs, symlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makeFolder, syncFolder } from "#base/folder.ts";
-import { replaceFile, sha256Of } from "#base/file.ts";
+import { replaceFile, hashFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { wait } from "#base/wait.ts";
 import type { Ports } from "./ports.ts";
@@ -9,12 +9,12 @@ import type { Ports } from "./ports.ts";
 /** NixOS has its programs in the first folder, Nix of a release tarball in the second. */
 const programs =
   "/run/current-system/sw/bin:/nix/var/nix/profiles/default/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** Nix writes to a home if there is one, and the updater has none. */
+/** Nix would write to an existing home. */
 const environment = { PATH: programs, HOME: "/homeless-shelter", LC_ALL: "C" };
-/** Bytes of the end of a program's output that are kept. */
+/** The last bytes of stdout, and of stderr, that a program's end has. */
 const tailBytes = 16_384;
 
-/** The ports of this node; the signal ends their programs, requests and pauses. */
+/** The ports of this node; the signal ends programs, requests and pauses. */
 export function nodePorts(signal: AbortSignal, download: Ports["download"]): Ports {
   return {
     async run(words, limitMs) {
@@ -22,27 +22,27 @@ export function nodePorts(signal: AbortSignal, download: Ports["download"]): Por
       const { code, stopped, stdout, stderr } = await run(words, options);
       return { ...(stopped === undefined && { code }), stdout, stderr };
     },
-    read: (path) => readFile(path, "utf8").catch(nothing),
+    read: (path) => readFile(path, "utf8").catch(undefinedIfMissing),
     async replace(path, text) {
       await makeFolder(dirname(path), { mode: 0o700 });
       await replaceFile(path, text);
     },
     remove: (path) => rm(path, { force: true }),
     async move(from, to) {
-      const isThere = await rename(from, to).then(() => true, nothing);
+      const isThere = await rename(from, to).then(() => true, undefinedIfMissing);
       if (isThere) await syncFolder(dirname(to));
       return isThere === true;
     },
-    readLink: (path) => readlink(path).catch(nothing),
+    readLink: (path) => readlink(path).catch(undefinedIfMissing),
     async link(target, path) {
       const aside = `${path}.new`;
       await rm(aside, { force: true });
       await symlink(target, aside);
       await rename(aside, path);
     },
-    list: async (folder) => (await readdir(folder).catch(nothing)) ?? [],
-    sizeOf: async (path) => (await stat(path).catch(nothing))?.size,
-    sha256Of,
+    list: async (folder) => (await readdir(folder).catch(undefinedIfMissing)) ?? [],
+    sizeOf: async (path) => (await stat(path).catch(undefinedIfMissing))?.size,
+    sha256Of: hashFile,
     async room(path) {
       const [{ bavail, bsize }, { dev }] = await Promise.all([statfs(path), stat(path)]);
       return { free: bavail * bsize, dev };
@@ -61,14 +61,14 @@ export function nodePorts(signal: AbortSignal, download: Ports["download"]): Por
   };
 }
 
-/** Answers for a path that is missing, or is no link; any other error is a disk that fails. */
-function nothing(error: NodeJS.ErrnoException): undefined {
+/** Undefined for a path that is missing or no link. @throws any other error: the disk fails */
+function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
   if (!["ENOENT", "EINVAL", "ENOTDIR", "ESRCH"].includes(error.code ?? "")) throw error;
 }
 
 /**
- * A confined unit in a container reads the host's boot id, which another start of the container does not change. The start time of the first
- * process tells one start from the other (proc(5): starttime).
+ * The kernel's boot id with the start time of the first process (proc(5): starttime). In a container a confined unit reads the host's boot
+ * id, which stays the same when the container starts again; the start time does not.
  */
 async function bootId(): Promise<string> {
   const [boot, first] = await Promise.all([

@@ -1,27 +1,27 @@
 import { poll } from "#base/wait.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Ended, Ports } from "./ports.ts";
+import type { ProgramEnd, Ports } from "./ports.ts";
 
 /** One unit for all work: two programs that change the system at once would disturb each other. */
 const workUnit = "kcore-update-work.service";
 const quickMs = 30_000;
-/** Ms that systemd itself needs to begin and to end a unit. */
+/** Milliseconds that systemd itself may need to start and end a unit. */
 const spareMs = 15_000;
-/** A program that does not end by SIGTERM is killed after so long. */
+/** Seconds from SIGTERM to SIGKILL. */
 const stopSeconds = 10;
 
 /**
- * Runs a program as a unit of its own, without the confinement of the updater's unit. The program may end or restart the updater, and the next
- * updater waits for it. When its time is over systemd ends it with all that it started.
+ * Runs a program as a unit of its own, without the confinement of the updater's unit. It may end or restart the updater; the next updater
+ * then waits for it. When `msLeft()` milliseconds are over, systemd ends the program with all processes that it started.
  */
 export async function runOutside(
   ports: Ports,
   words: readonly string[],
-  left: () => number,
+  msLeft: () => number,
   unit = workUnit,
-): Promise<Ended> {
-  await waitForOther(ports, left, unit);
-  const limitMs = left();
+): Promise<ProgramEnd> {
+  await waitForOther(ports, msLeft, unit);
+  const limitMs = msLeft();
   const start = ports.uptime();
   const ended = await ports.run(
     [
@@ -46,12 +46,12 @@ export async function runOutside(
   return { stdout: ended.stdout, stderr: ended.stderr };
 }
 
-/** Waits for the program of an earlier updater. */
-async function waitForOther(ports: Ports, left: () => number, unit: string): Promise<void> {
+/** Waits for the program of an earlier updater. @throws UpdateFailure when the time is over */
+async function waitForOther(ports: Ports, msLeft: () => number, unit: string): Promise<void> {
   const hasEnded = async (): Promise<boolean> => {
     const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);
     if (["", "inactive", "failed"].includes(stdout.trim())) return true;
-    if (left() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
+    if (msLeft() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
     return false;
   };
   await poll(hasEnded, { everyMs: 1_000, sleep: ports.sleep });

@@ -1,30 +1,30 @@
 import type { UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { JournalFile } from "./journal.ts";
-import type { BootState, Step, UpdateStrategy } from "./strategy.ts";
+import type { UpdaterJournal } from "./journal.ts";
+import type { BootState, UpdateStep, UpdateStrategy } from "./strategy.ts";
 
-/** The state to which a failed step forward goes back; `now` is the present one. */
+/** The state to which a failed preparation or activation goes back, undefined for none; `now`: the present state. */
 export function beforeStep(
-  { rollbackTarget }: JournalFile,
-  step: Step,
+  { rollbackTarget }: UpdaterJournal,
+  step: UpdateStep,
   { target }: UpdateStrategy,
   now: BootState,
 ): BootState | undefined {
   if (step !== "activate") return rollbackTarget;
   const { lasting, ...running } = now;
-  // The activation makes a trial last, in the place of the boot default.
+  // The target runs on trial (no generation): the activation makes it the boot default in place of `lasting`.
   if (now.id === target.id) return now.generation === undefined ? lasting : rollbackTarget;
-  // The target waits for a boot already.
+  // The target is the boot default already and waits for a boot.
   return lasting?.id === target.id ? (rollbackTarget ?? running) : now;
 }
 
 /**
- * The state to which an update is taken back; `now` is the present one. Undefined, so that nothing changes, if the node
- * has nothing of the update, or had its target before.
- * @throws UpdateFailure when something of it may be here, and the version before it is unknown
+ * The state to which a rollback of the update takes the node; `now`: the present state. Undefined if nothing has to change:
+ * the node has nothing of the update, or had its target before.
+ * @throws UpdateFailure if the node may have something of the update, but the version before it is unknown
  */
 export async function rollbackTargetOf(
-  { rollbackTarget, data: { held, brings } }: JournalFile,
+  { rollbackTarget, data: { held, brings } }: UpdaterJournal,
   strategy: UpdateStrategy,
   now: BootState,
   { signedAt }: UpdateStatement,
@@ -32,13 +32,13 @@ export async function rollbackTargetOf(
   const { target } = strategy;
   if (rollbackTarget && (now.id === target.id || now.id === rollbackTarget.id)) {
     if (rollbackTarget.id === target.id) return undefined;
-    // No generation keeps a trial from garbage collection.
+    // A trial has no generation that protects it from the garbage collector.
     return rollbackTarget.lasting && !(await strategy.isThere(rollbackTarget))
       ? rollbackTarget.lasting
       : rollbackTarget;
   }
   if (now.id === target.id) throw new UpdateFailure("rollback", "the version before this update is not known");
-  // A statement signed after the last one that held here has not held itself, so the node has nothing of it.
+  // A statement that was signed after the last one that held here has never held itself, so the node has nothing of it.
   const last = held[brings];
   if (last === undefined || Date.parse(signedAt) > Date.parse(last)) {
     const { lasting, ...running } = now;

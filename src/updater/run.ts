@@ -1,6 +1,6 @@
 import { hostname as systemName, machine } from "node:os";
 import { dirname, join } from "node:path";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { fetchBundle } from "#api/bundle-transfer.ts";
 import { loadCredentials, type CredentialFiles } from "#api/credentials.ts";
 import { readText } from "#base/file.ts";
@@ -11,12 +11,12 @@ import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { updateKindOf, type SignedStatement } from "#rollout/spec.ts";
-import { readAgent } from "./daemons.ts";
+import { readAgentPart } from "./daemons.ts";
 import { updatesFolder } from "./files.ts";
 import { presentSystem } from "./nixos-systems.ts";
 import { nixosStrategy } from "./nixos-strategy.ts";
 import { nodePorts } from "./node-ports.ts";
-import type { Log, Ports } from "./ports.ts";
+import type { UpdaterLog, Ports } from "./ports.ts";
 import { presentRuntime, runtimeStrategy } from "./runtime-strategy.ts";
 import { Updater } from "./updater.ts";
 
@@ -30,17 +30,17 @@ export interface UpdaterOptions {
   readonly dc: string;
   /** Endpoints of controllers, from which bundles are fetched. */
   readonly controllers: readonly string[];
-  readonly log: Log;
+  readonly log: UpdaterLog;
   readonly signal: AbortSignal;
 }
 
-/** Carries out the order in the inbox, and an interrupted step. After the signal, the next start continues. */
+/** Carries out the order in the inbox, and an interrupted step. After the signal, the next start continues. @throws KcoreError NODE_LOCKED */
 export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const { stateDir, tls, hostname = systemName(), dc, controllers, log, signal } = options;
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const unlock = await lockFolder(folder);
-  // A failure, so that systemd tries again: the updater that has the lock may leave work.
+  // An error, so that systemd starts the updater again: the one that has the lock may leave work.
   if (!unlock)
     throw new KcoreError(
       { code: "NODE_LOCKED", message: "another updater is at work", hint: "systemctl status kcore-updater" },
@@ -50,11 +50,11 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const download: Ports["download"] = async (bundle, file, stop) => {
     await ensurePrivateFolder(dirname(file));
     // The agent may have learned of controllers that the configuration does not name.
-    const { controller } = (await readAgent(ports, statusFile)) ?? {};
+    const { controller } = (await readAgentPart(ports, statusFile)) ?? {};
     const endpoints = [...new Set([...(controller === undefined ? [] : [controller]), ...controllers])];
     const either = AbortSignal.any([signal, stop]);
-    const asking = { endpoints, credentials: await loadCredentials(tls, "node"), clock: Date.now, isPatient: false };
-    await askFirst({ ...asking, signal: either }, (client) => fetchBundle(client, bundle, file, { signal: either }));
+    const options = { endpoints, credentials: await loadCredentials(tls, "node"), clock: Date.now, isPatient: false };
+    await askOnce({ ...options, signal: either }, (client) => fetchBundle(client, bundle, file, { signal: either }));
   };
   const ports = nodePorts(signal, download);
   try {

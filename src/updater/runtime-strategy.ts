@@ -1,14 +1,14 @@
 import type { Bundle, UpdateStatement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { UpdateFailure } from "./failure.ts";
-import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
+import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionInPath } from "./nix.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Log, Ports } from "./ports.ts";
-import { fetchBundle, importBundle } from "./store.ts";
+import type { UpdaterLog, Ports } from "./ports.ts";
+import { fetchMissingBundle, importBundle } from "./store.ts";
 import {
   agentUnit,
   readUnits,
-  readAgent,
+  readAgentPart,
   restartUnits,
   runsFrom,
   notHeardFrom,
@@ -17,41 +17,48 @@ import {
   watchDaemons,
   type Unit,
 } from "./daemons.ts";
-import type { BootState, Prepared, Present, UpdateStrategy } from "./strategy.ts";
+import type { BootState, Preparation, NodeVersion, UpdateStrategy } from "./strategy.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
-/** The profile from which the updater runs: only an update that has held changes it. */
+/** The profile from which the updater runs; only an update that has held changes it. */
 const updaterProfile = `${profile}-updater`;
 const quickMs = 30_000;
 
-export interface RuntimeOptions {
+export interface RuntimeStrategyOptions {
   readonly ports: Ports;
-  readonly log: Log;
+  readonly log: UpdaterLog;
   readonly statement: UpdateStatement;
   /** The folder of updates. */
   readonly folder: string;
   /** The file of the agent's status. */
   readonly statusFile: string;
-  /** As `uname -m` prints it. */
+  /** The node's architecture, as `uname -m` prints it. */
   readonly arch: string;
 }
 
-/** The runtime from which the daemons of this node start; while it is on trial, the profile's runtime is the boot default. */
+/** The runtime from which this node's daemons start; `lasting`: the profile's runtime, while another is on trial. */
 export async function presentRuntime(ports: Ports): Promise<BootState> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
-    return { id: tried, version: versionOf(tried), ...omitUndefined({ lasting }) };
+    return { id: tried, version: versionInPath(tried), ...omitUndefined({ lasting }) };
   return lasting ?? { id: "", version: "" };
 }
 
 /** kcore's runtime as a generation of its profile, which the daemons' units follow (docs/adr/0005-closed-runtime.md). */
-export function runtimeStrategy({ ports, log, statement, folder, statusFile, arch }: RuntimeOptions): UpdateStrategy {
+export function runtimeStrategy({
+  ports,
+  log,
+  statement,
+  folder,
+  statusFile,
+  arch,
+}: RuntimeStrategyOptions): UpdateStrategy {
   const { bundle, spec } = statement;
   if (!bundle) throw new UpdateFailure("refused", "the update brings no bundle of kcore's runtime");
-  const target: Present = { id: bundle.storePath, version: bundle.version };
+  const target: NodeVersion = { id: bundle.storePath, version: bundle.version };
   const { mode } = spec.activation;
   const watch = watchDaemons(ports);
-  /** Called before each step forward, because no order to prepare need have come before the one to activate. */
+  /** The daemons, if the target suits this node. Called before each step forward: an order to activate may come without one to prepare. */
   const refuseUnsuited = async (): Promise<readonly Unit[]> => {
     refuseForeign(bundle, arch);
     refuseBoot(statement);
@@ -67,49 +74,49 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
   return {
     target,
     isThere: ({ id }) => isInStore(ports, id, quickMs),
-    async fetch(left, signal) {
+    async fetch(msLeft, signal) {
       await refuseUnsuited();
-      await fetchBundle({ ports, log, bundle, folder, left, signal });
+      await fetchMissingBundle({ ports, log, bundle, folder, msLeft, signal });
     },
-    async prepare(left): Promise<Prepared> {
+    async prepare(msLeft): Promise<Preparation> {
       await refuseUnsuited();
-      await importBundle({ ports, bundle, folder, left });
-      await refuseBroken(ports, bundle, left());
+      await importBundle({ ports, bundle, folder, msLeft });
+      await refuseBroken(ports, bundle, msLeft());
       return { targetGeneration: await generationFor(ports, profile, bundle.storePath), needsReboot: false };
     },
-    async activate(left) {
+    async activate(msLeft) {
       const units = await refuseUnsuited();
-      const limits = { kind: "activation", limitMs: left() } as const;
+      const limits = { kind: "activation", limitMs: msLeft() } as const;
       if (mode !== "test") await setProfile(ports, profile, { id: target.id }, limits);
       await tryUnits(ports, units, mode === "test" ? target.id : undefined);
-      await restartUnits(ports, elsewhere(units, target.id));
+      await restartUnits(ports, unitsNotFrom(units, target.id));
       return { needsBoot: false };
     },
-    mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
+    mark: async () => (await readAgentPart(ports, statusFile))?.lastHeartbeat ?? "",
     async missing(running, mark) {
       const { missing, agentPid } = await watch((unit) =>
         runsFrom(unit, running.id) ? undefined : `runs ${unit.program ?? "nothing"}, not ${running.id}`,
       );
       if (missing !== undefined || mark === undefined) return missing;
-      const agent = await readAgent(ports, statusFile);
-      const hasSpoken =
+      const agent = await readAgentPart(ports, statusFile);
+      const hasReached =
         agent?.pid === agentPid && agent?.version === running.version && (agent.lastHeartbeat ?? mark) !== mark;
-      return hasSpoken ? undefined : notHeardFrom(agent);
+      return hasReached ? undefined : notHeardFrom(agent);
     },
     async commit(held) {
       if (mode !== "test") await setProfile(ports, updaterProfile, held, { kind: "activation", limitMs: 60_000 });
     },
-    async rollBack(to, left) {
+    async rollBack(to, msLeft) {
       const units = await readUnits(ports);
-      await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: left() });
+      await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: msLeft() });
       await tryUnits(ports, units, to.lasting && to.id);
-      await restartUnits(ports, elsewhere(units, to.id));
+      await restartUnits(ports, unitsNotFrom(units, to.id));
       return { needsBoot: false };
     },
   };
 }
 
-/** The daemons, if deploy_node has made them follow the profile. */
+/** The daemons, if deploy_node has made them follow the profile. @throws UpdateFailure if not */
 async function deployedUnits(ports: Ports): Promise<readonly Unit[]> {
   const units = await readUnits(ports);
   const stuck = units.find(
@@ -123,7 +130,7 @@ async function deployedUnits(ports: Ports): Promise<readonly Unit[]> {
   );
 }
 
-function elsewhere(units: readonly Unit[], id: string): readonly string[] {
+function unitsNotFrom(units: readonly Unit[], id: string): readonly string[] {
   return units.filter((unit) => !runsFrom(unit, id)).map(({ name }) => name);
 }
 
@@ -132,8 +139,8 @@ function refuseForeign({ arch, storePath }: Bundle, own: string): void {
 }
 
 /**
- * Refuses a boot for a runtime. No manifest may ask for one, but an operator's own orchestration can have anything
- * signed.
+ * Refuses a boot for a runtime: no manifest may ask for one, but an operator's own orchestration can sign any
+ * statement.
  */
 function refuseBoot({ spec: { activation } }: UpdateStatement): void {
   const { mode, rebootPolicy } = activation;
@@ -144,7 +151,7 @@ function refuseBoot({ spec: { activation } }: UpdateStatement): void {
     );
 }
 
-/** Asks the new runtime for its version: the daemons never start from a runtime that cannot print it. */
+/** Refuses a runtime that cannot print its own version, so that no daemon starts from it. */
 async function refuseBroken(ports: Ports, { storePath, version }: Bundle, limitMs: number): Promise<void> {
   const program = `${storePath}/bin/kcore-node`;
   const ended = await ports.run([program, "--version"], Math.min(limitMs, 60_000));

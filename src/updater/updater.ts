@@ -3,35 +3,38 @@ import { isOnTarget } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
 import { readTaken, refuseForOthers, refuseReplayed, takenFile, takeOrders } from "./inbox.ts";
-import { JournalFile, type Doing, type Next } from "./journal.ts";
+import { UpdaterJournal, type StepUnderWay, type NextStep } from "./journal.ts";
 import type { UpdaterParts } from "./ports.ts";
 import { beforeStep, rollbackTargetOf } from "./rollback-target.ts";
-import { isSameState, type Missing, type Step, type UpdateStrategy } from "./strategy.ts";
+import { isSameState, type MissingCondition, type UpdateStep, type UpdateStrategy } from "./strategy.ts";
 
 const tickMs = 1_000;
-/** Ms for going back, at least, even if the activation has used up its limit. */
+/** The least milliseconds for going back, even if the activation has used up its limit. */
 const backMs = 180_000;
 const rebootMs = 60_000;
-/** Ms for the bastion to receive the last report before the machine goes down; the bastion reads the journal each second. */
-const heardMs = 10_000;
-const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
-const underWay: Readonly<Record<Step, Report["state"]>> = {
+/** Milliseconds before a boot in which the bastion receives the last report; it reads the journal each second. */
+const lastReportMs = 10_000;
+const bastionMissing: MissingCondition = {
+  kind: "unreachable",
+  message: "the bastion did not come back over a new connection",
+};
+const stateUnderWay: Readonly<Record<UpdateStep, Report["state"]>> = {
   prepare: "preparing",
   activate: "activating",
   roll_back: "rolling_back",
 };
 
 /**
- * Carries orders out, one after the other, until there is none. If this process is killed at any instant, the next one continues from the
- * journal: each step is in the journal before it begins, and may be done again.
+ * Carries orders out, one after the other, until none is left. If this process is killed at any instant, the next one continues from the
+ * journal: each step is in the journal before it begins, and may be repeated.
  */
 export class Updater {
   readonly #parts: UpdaterParts;
-  readonly #journal: JournalFile;
+  readonly #journal: UpdaterJournal;
 
   constructor(parts: UpdaterParts) {
     this.#parts = parts;
-    this.#journal = new JournalFile(parts);
+    this.#journal = new UpdaterJournal(parts);
   }
 
   async run(): Promise<void> {
@@ -50,7 +53,7 @@ export class Updater {
     await parts.ports.remove(takenFile(parts));
   }
 
-  async #begin(next: Next): Promise<void> {
+  async #begin(next: NextStep): Promise<void> {
     const { data } = this.#journal;
     const { self, strategyOf } = this.#parts;
     const { step, statement } = next;
@@ -77,11 +80,11 @@ export class Updater {
       if (!(error instanceof UpdateFailure)) throw error;
       return this.#journal.end({ state: "failed", failure: error.failure });
     }
-    await this.#journal.report({ state: underWay[step] });
+    await this.#journal.report({ state: stateUnderWay[step] });
   }
 
   /** Fetches the bundle of a preparation, until a later order replaces it. */
-  async #fetch(next: Next): Promise<UpdateFailure | undefined> {
+  async #fetch(next: NextStep): Promise<UpdateFailure | undefined> {
     const { ports, strategyOf } = this.#parts;
     const { data } = this.#journal;
     const end = ports.uptime() + 1000 * next.statement.spec.timeouts.prepareSeconds;
@@ -92,7 +95,7 @@ export class Updater {
     try {
       const { fetch } = strategyOf(next.statement);
       if (fetch)
-        await this.#during(
+        await this.#whileTakingOrders(
           fetch(() => end - ports.uptime(), over.signal),
           stopIfReplaced,
         );
@@ -104,7 +107,7 @@ export class Updater {
     }
   }
 
-  async #carryOn(doing: Doing): Promise<void> {
+  async #carryOn(doing: StepUnderWay): Promise<void> {
     try {
       const strategy = this.#parts.strategyOf(doing.statement);
       if (doing.boots) await this.#boot(doing);
@@ -117,84 +120,88 @@ export class Updater {
     }
   }
 
-  async #prepare(doing: Doing, strategy: UpdateStrategy): Promise<void> {
+  async #prepare(doing: StepUnderWay, strategy: UpdateStrategy): Promise<void> {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
-    if (this.#journal.left(limit) <= 0)
+    if (this.#journal.msLeft(limit) <= 0)
       throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
-    this.#journal.data.prepared = await this.#during(strategy.prepare(() => Math.max(1, this.#journal.left(limit))));
+    const msLeft = (): number => Math.max(1, this.#journal.msLeft(limit));
+    this.#journal.data.prepared = await this.#whileTakingOrders(strategy.prepare(msLeft));
     await this.#journal.end({ state: "prepared" });
   }
 
-  async #activate(doing: Doing, strategy: UpdateStrategy): Promise<void> {
+  async #activate(doing: StepUnderWay, strategy: UpdateStrategy): Promise<void> {
     if (doing.stage !== "held") {
       const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
       const limit = 1000 * (doing.hasBooted ? rebootSeconds : activateSeconds);
-      const left = (): number => this.#journal.left(limit);
-      if (left() <= 0)
+      const msLeft = (): number => this.#journal.msLeft(limit);
+      if (msLeft() <= 0)
         throw new UpdateFailure(doing.hasBooted ? "reboot" : "activation", `it did not hold within ${limit / 1000} s`);
-      const { needsBoot } = await this.#during(strategy.activate(() => Math.max(1, left()), doing.hasBooted));
+      const { needsBoot } = await this.#whileTakingOrders(
+        strategy.activate(() => Math.max(1, msLeft()), doing.hasBooted),
+      );
       if (needsBoot && !doing.hasBooted) {
         this.#startBoot(doing);
         return this.#journal.report({ state: "rebooting" });
       }
-      await this.#holds(doing, strategy, left);
+      await this.#waitUntilHeld(doing, strategy, msLeft);
       doing.stage = "held";
       await this.#journal.save();
     }
     const held = await this.#journal.present();
     await strategy.commit(held);
-    // Without a `before`, the node had the target before the update, and a rollback keeps it.
+    // Without `before` the node had the target before the update, and a rollback keeps that.
     this.#journal.rollbackTarget = doing.before ?? held;
     const { data } = this.#journal;
     data.held[data.brings] = doing.statement.signedAt;
     await this.#journal.end({ state: "activated" });
   }
 
-  #startBoot(doing: Doing): void {
+  #startBoot(doing: StepUnderWay): void {
     doing.boots = true;
     doing.time = { ...doing.time, since: this.#parts.ports.uptime(), spent: 0 };
   }
 
   /** Boots the machine; the next start continues. */
-  async #boot(doing: Doing): Promise<void> {
+  async #boot(doing: StepUnderWay): Promise<void> {
     const ports = this.#parts.ports;
     const limit = doing.statement.spec.timeouts.rebootSeconds * 1000;
-    const heard = ports.uptime() + heardMs;
-    while (doing.contact === "bastion" && ports.uptime() < heard) await this.#tick();
+    const reportEnd = ports.uptime() + lastReportMs;
+    while (doing.contact === "bastion" && ports.uptime() < reportEnd) await this.#tick();
     const { code, stderr } = await ports.run(["systemctl", "reboot"], rebootMs);
     if (code !== 0) throw new UpdateFailure("reboot", `systemctl reboot failed: ${stderr.trim()}`);
-    while (this.#journal.left(limit) > 0) await this.#tick();
+    while (this.#journal.msLeft(limit) > 0) await this.#tick();
     throw new UpdateFailure("reboot", `the node did not go down within ${limit / 1000} s`);
   }
 
-  /** Waits until the target runs, the agent has reached a controller or the bastion the node, and the gates on the node hold. */
-  async #holds(doing: Doing, strategy: UpdateStrategy, left: () => number): Promise<void> {
+  /** Waits until the target runs, the agent has reached a controller (or the bastion the node), and the gates on the node hold. */
+  async #waitUntilHeld(doing: StepUnderWay, strategy: UpdateStrategy, msLeft: () => number): Promise<void> {
     const ports = this.#parts.ports;
-    const isBastions = doing.contact === "bastion";
-    const mark = isBastions ? undefined : doing.mark;
-    const hold = (): Promise<void> => this.#await(() => strategy.missing(strategy.target, mark), left);
-    await hold();
-    if (isBastions) {
+    const isOverSsh = doing.contact === "bastion";
+    const mark = isOverSsh ? undefined : doing.mark;
+    const waitForTarget = (): Promise<void> =>
+      this.#waitUntilMet(() => strategy.missing(strategy.target, mark), msLeft);
+    await waitForTarget();
+    if (isOverSsh) {
       await this.#journal.report({ state: "activating", waitsFor: "bastion" });
-      await this.#await(async () => (doing.isConfirmed ? undefined : unconfirmed), left);
+      await this.#waitUntilMet(async () => (doing.isConfirmed ? undefined : bastionMissing), msLeft);
     }
     for (const gate of doing.statement.spec.healthGates) {
       const end = ports.uptime() + gate.withinSeconds * 1000;
-      const within = (): number => Math.min(left(), end - ports.uptime());
-      await this.#await(async () => {
-        const why = await this.#during(whyGateFails(ports, gate, left));
+      const within = (): number => Math.min(msLeft(), end - ports.uptime());
+      await this.#waitUntilMet(async () => {
+        const why = await this.#whileTakingOrders(whyGateFails(ports, gate, msLeft));
         return why === undefined ? undefined : { kind: "gate", message: `${gate.name}: ${why}` };
       }, within);
     }
-    await hold();
+    await waitForTarget();
   }
 
   /** Repeats a check until nothing is missing. @throws UpdateFailure when the time is over */
-  async #await(ask: () => Promise<Missing | undefined>, left: () => number): Promise<void> {
+  async #waitUntilMet(ask: () => Promise<MissingCondition | undefined>, msLeft: () => number): Promise<void> {
     for (;;) {
       const missing = await ask();
       if (missing === undefined) return;
-      if (left() <= 0) {
+      if (msLeft() <= 0) {
         const detail = (await missing.detail?.()) ?? "";
         throw new UpdateFailure(missing.kind, [missing.message, detail].filter((text) => text !== "").join("\n"));
       }
@@ -202,27 +209,27 @@ export class Updater {
     }
   }
 
-  async #rollBack(doing: Doing, strategy: UpdateStrategy): Promise<void> {
-    if (!(await this.#to(doing, strategy))) return;
+  async #rollBack(doing: StepUnderWay, strategy: UpdateStrategy): Promise<void> {
+    if (!(await this.#returnToBefore(doing, strategy))) return;
     if (doing.before) await strategy.commit(doing.before.lasting ?? doing.before);
     await this.#journal.end({ state: "rolled_back" });
   }
 
-  async #goBack(doing: Doing, strategy: UpdateStrategy): Promise<void> {
+  async #goBack(doing: StepUnderWay, strategy: UpdateStrategy): Promise<void> {
     const { failure } = doing;
-    if (doing.before && !(await this.#to(doing, strategy))) return;
+    if (doing.before && !(await this.#returnToBefore(doing, strategy))) return;
     await this.#journal.end({ state: "failed", ...(failure && { failure }) });
   }
 
-  /** Takes the node back to its former version, and waits until that runs; false: a boot comes first. */
-  async #to(doing: Doing, strategy: UpdateStrategy): Promise<boolean> {
+  /** Takes the node back to `doing.before` and waits until that runs. False: the machine must boot first. */
+  async #returnToBefore(doing: StepUnderWay, strategy: UpdateStrategy): Promise<boolean> {
     const { before } = doing;
     const { activateSeconds, rebootSeconds } = doing.statement.spec.timeouts;
     const limit = doing.hasBooted ? 1000 * rebootSeconds : Math.max(backMs, 1000 * activateSeconds);
-    const left = (): number => this.#journal.left(limit);
-    if (left() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
+    const msLeft = (): number => this.#journal.msLeft(limit);
+    if (msLeft() <= 0) throw new UpdateFailure("rollback", `the node was not back within ${limit / 1000} s`);
     if (before) {
-      const { needsBoot } = await this.#during(strategy.rollBack(before, () => Math.max(1, left())));
+      const { needsBoot } = await this.#whileTakingOrders(strategy.rollBack(before, () => Math.max(1, msLeft())));
       if (needsBoot && doing.hasBooted) throw new UpdateFailure("rollback", `the node did not boot into ${before.id}`);
       if (needsBoot) {
         this.#startBoot(doing);
@@ -231,12 +238,12 @@ export class Updater {
       }
     }
     const to = before ?? (await this.#journal.present());
-    await this.#await(() => strategy.missing(to), left);
+    await this.#waitUntilMet(() => strategy.missing(to), msLeft);
     return true;
   }
 
-  /** Ends the step, or begins to go back. An error that is no UpdateFailure ends the process; the next one tries again within the limit. */
-  async #fail(doing: Doing, error: unknown): Promise<void> {
+  /** Ends a failed step, or begins to go back. An error that is no UpdateFailure ends this process; the next one tries again within the limit. */
+  async #fail(doing: StepUnderWay, error: unknown): Promise<void> {
     if (!(error instanceof UpdateFailure)) throw error;
     const [log, ports] = [this.#parts.log, this.#parts.ports];
     const { failure } = error;
@@ -245,7 +252,7 @@ export class Updater {
       return this.#journal.end({ state: "failed", failure: { ...failure, kind: "rollback" } });
     if (doing.step === "prepare") return this.#journal.end({ state: "failed", failure });
     if (doing.stage === "back") {
-      // Nothing of the update has held, but parts of it may be here.
+      // The update has not held, but parts of it may be on the node.
       if (doing.before && !isSameState(await this.#journal.present(), doing.before))
         this.#journal.rollbackTarget = doing.before;
       const first = doing.failure ?? failure;
@@ -263,15 +270,15 @@ export class Updater {
     await this.#journal.saveIfPossible();
   }
 
-  /** Waits a second, then takes orders, so that an owner is soon answered. */
+  /** Waits a second, then takes orders, so that an owner gets an answer soon. */
   async #tick(): Promise<void> {
     await this.#parts.ports.sleep(tickMs);
     await takeOrders(this.#parts, this.#journal);
     await this.#journal.charge();
   }
 
-  /** Waits for a piece of work, and takes orders meanwhile. */
-  async #during<T>(work: Promise<T>, look: () => void = () => undefined): Promise<T> {
+  /** The result of the work. Orders are taken every second until it ends, and `afterOrders` is called after each time. */
+  async #whileTakingOrders<T>(work: Promise<T>, afterOrders: () => void = () => undefined): Promise<T> {
     const ended = work.then(
       () => true,
       () => true,
@@ -282,7 +289,7 @@ export class Updater {
     };
     while (!(await Promise.race([ended, pause()]))) {
       await takeOrders(this.#parts, this.#journal);
-      look();
+      afterOrders();
     }
     return work;
   }

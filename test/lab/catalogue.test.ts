@@ -29,20 +29,20 @@ describe("the catalogue of modules", function () {
 
   for (const node of ["n1", "b1"]) {
     it(`converges on ${node} as the dry run says, and changes nothing the second time`, () =>
-      catalogue.converges(node));
+      catalogue.expectConverges(node));
 
-    it(`names on ${node} what somebody changed, and mends it`, () => catalogue.mendsDrift(node));
+    it(`names on ${node} what somebody changed, and mends it`, () => catalogue.expectMendsDrift(node));
   }
 
   it("starts no more processes on n1 than docs/performance.md says", async () => {
-    expect(await catalogue.dearerThan("n1", each, readCosts())).to.deep.equal([]);
+    expect(await catalogue.samplesAbove("n1", each, readCosts())).to.deep.equal([]);
   });
 
   for (const { id, module, refusal } of samples)
     if (refusal)
       it(`${id} refuses with ${refusal.code}`, async () => {
         if (refusal.before !== undefined) catalogue.shell("n1", refusal.before);
-        const refused = await catalogue.alone("n1", { module, args: refusal.args });
+        const refused = await catalogue.runAlone("n1", { module, args: refusal.args });
         if (refusal.after !== undefined) catalogue.shell("n1", refusal.after);
         expect(refused.problem?.code, JSON.stringify(refused)).to.equal(refusal.code);
       });
@@ -50,7 +50,7 @@ describe("the catalogue of modules", function () {
   for (const { id, module, args, busybox } of each)
     if (typeof busybox === "object")
       it(`${id} says on a BusyBox node that ${busybox.forWantOf} is missing`, async () => {
-        const { problem, ...rest } = await catalogue.alone("b1", { module, args });
+        const { problem, ...rest } = await catalogue.runAlone("b1", { module, args });
         expect(problem?.code, JSON.stringify(rest)).to.equal(busybox.refuses);
         expect(problem?.message).to.contain(busybox.forWantOf);
       });

@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
 import { parseHostKey } from "#engine/transport/host-key.ts";
@@ -17,7 +17,7 @@ import {
   outputOf,
   stepsThat,
   type Bastion,
-  type Ended,
+  type KcoreEnd,
 } from "#support/deploy.ts";
 import { privateKeysIn, secretsOf, type Secret } from "#support/private-keys.ts";
 import { openShell } from "#support/terminal.ts";
@@ -57,21 +57,18 @@ describe("a cluster of several controllers on real nodes", function () {
     await lab?.down();
   });
 
-  const kcore = async (...words: readonly string[]): Promise<Ended> => {
+  const kcore = async (...words: readonly string[]): Promise<KcoreEnd> => {
     const ended = await bastion.kcore(words, { timeout: 600_000 });
     expect(ended.code, `kcore ${words.join(" ")}\n${outputOf(ended)}`).to.equal(0);
     return ended;
   };
-  const install = (node: LabNode, ...words: readonly string[]): Promise<Ended> =>
+  const install = (node: LabNode, ...words: readonly string[]): Promise<KcoreEnd> =>
     kcore("node", "install", "--node", `${node.address}:9091`, ...os, ...words, "-k", ...named(node));
   const nodesAt = async (...flags: readonly string[]): Promise<readonly NodeView[]> =>
     JSON.parse((await kcore(...flags, "get", "nodes", "-o", "json")).stdout) as NodeView[];
   const ask = async <Result>(node: LabNode, work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
-    return askFirst(
-      { endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 },
-      work,
-    );
+    return askOnce({ endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
   };
   /** The replicated state, on which all controllers must agree. Contacts and reports of nodes are local to a controller for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { parse, stringify } from "yaml";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { contradictions, on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
-import { exampleFolder, moved } from "#support/examples.ts";
+import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 interface Roster {
@@ -99,7 +99,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     expect(contradictions(plan, await bastion.events())).to.deep.equal([]);
     expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
     expect(await cluster()).to.contain("changed=0");
-    expect(moved(await bastion.events())).to.deep.equal([]);
+    expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 
   it("brings the kubeconfig to the bastion, and keeps no record of it or of the token", () => {
@@ -123,7 +123,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     expect(stepsThat("changed", events, "a1")).to.deep.equal(["neighbours[a2]", "firewall of an agent"]);
     expect(await members()).to.deep.equal(["a1 Ready", "a2 Ready", "s1 Ready", "s2 Ready"]);
     await cluster();
-    expect(moved(await bastion.events())).to.deep.equal([]);
+    expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 
   it("lets a machine go, and leaves nothing of k3s on it", async () => {
@@ -132,7 +132,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     const left = "ls -d /etc/rancher /var/lib/rancher /usr/local/bin/k3s /etc/systemd/system/k3s* 2>/dev/null || :";
     expect(await on(nodes["a2"] as LabNode, left)).to.equal("");
     await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
-    expect(moved(await bastion.events())).to.deep.equal([]);
+    expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 
   /** The members as the first server lists them: name and status. */

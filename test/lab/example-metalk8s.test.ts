@@ -7,8 +7,8 @@ import { expect } from "chai";
 import { parse, stringify } from "yaml";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, type Bastion } from "#support/deploy.ts";
-import { exampleFolder, moved } from "#support/examples.ts";
-import { kubePrograms, withoutKube, type Answer } from "#support/kube-server.ts";
+import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
+import { kubePrograms, withoutKube, type KubeObject } from "#support/kube-server.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 interface Roster {
@@ -136,7 +136,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     await run(what, "--dry-run", ...more);
     await run(what, ...more);
     expect(await run(what, ...more)).to.contain("changed=0");
-    expect(moved(await bastion.events())).to.deep.equal([]);
+    expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   }
 
   const etcdctl = (words: string): Promise<string> => {
@@ -144,13 +144,13 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     return on(node("n1"), `ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 ${files} ${words}`);
   };
   /** A request to the API server as one of its admins, without kcore. */
-  const kube = async (verb: string, path: string, body?: object): Promise<Answer> => {
+  const kube = async (verb: string, path: string, body?: object): Promise<KubeObject> => {
     const pki = "/etc/kubernetes/pki/apiserver-kubelet";
     const data = body
       ? `-H 'Content-Type: application/${verb === "PATCH" ? "merge-patch+" : ""}json' -d '${JSON.stringify(body)}'`
       : "";
     const asked = `curl -sSf -X ${verb} --cacert /etc/kubernetes/pki/ca.crt --cert ${pki}.crt --key ${pki}.key ${data}`;
-    return JSON.parse(await on(node("n1"), `${asked} 'https://127.0.0.1:6443${path}'`)) as Answer;
+    return JSON.parse(await on(node("n1"), `${asked} 'https://127.0.0.1:6443${path}'`)) as KubeObject;
   };
   /** The notes of actions in the newest run. */
   const notes = async (): Promise<string> =>
@@ -196,7 +196,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   it("has their labels and taints and volumes in Kubernetes", async function () {
     needsKube.call(this);
     const { items } = await kube("GET", "/api/v1/nodes");
-    const taintsOf = ({ spec }: Answer): readonly string[] =>
+    const taintsOf = ({ spec }: KubeObject): readonly string[] =>
       (spec.taints ?? []).map(({ key }) => key).filter((key) => key.startsWith("node-role"));
     const roles = items.map((item) => [
       item.metadata.name,
@@ -247,7 +247,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     const { items } = await kube("GET", "/api/v1/namespaces/default/pods");
     expect(items).to.deep.equal([]);
     for (const name of ["n1", "n2", "n3"]) {
-      const { spec, status } = (await kube("GET", `/api/v1/nodes/${name}`)) as Answer & {
+      const { spec, status } = (await kube("GET", `/api/v1/nodes/${name}`)) as KubeObject & {
         readonly status: { readonly nodeInfo: { readonly kubeletVersion: string } };
       };
       expect([status.nodeInfo.kubeletVersion, spec.unschedulable]).to.deep.equal(["v1.20.3", undefined]);

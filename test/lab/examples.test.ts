@@ -1,8 +1,8 @@
 import { cpSync } from "node:fs";
 import { expect } from "chai";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
-import { exampleFolder, moved } from "#support/examples.ts";
+import { on, openBastion, labRoster, stepsThat, type Bastion } from "#support/deploy.ts";
+import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 describe("examples/web", function () {
@@ -17,7 +17,7 @@ describe("examples/web", function () {
     bastion = await openBastion({});
     cpSync(exampleFolder("web"), bastion.project, { recursive: true });
     const role = "roles: [web]\n    vars: { site: www.example.net }";
-    const roster = (await rosterOf(lab)).replaceAll(/^ +roles: .*\n/gm, "");
+    const roster = (await labRoster(lab)).replaceAll(/^ +roles: .*\n/gm, "");
     await bastion.write({ "roster/web.yaml": roster.replaceAll(/^( {2}w\d:)$/gm, `$1\n    ${role}`) });
   });
   after(async () => {
@@ -33,7 +33,7 @@ describe("examples/web", function () {
     await site();
     for (const node of nodes)
       expect(await on(node, "curl -fsS http://127.0.0.1/ || wget -qO- http://127.0.0.1/")).to.contain(node.name);
-    expect(moved(await (await site(), bastion.events()))).to.deep.equal([]);
+    expect(stepsNotInOrder(await (await site(), bastion.events()))).to.deep.equal([]);
   });
 
   it("names nine kinds of drift exactly, and mends them", async () => {
@@ -55,6 +55,6 @@ describe("examples/web", function () {
     expect(stepsThat("would-change", plan, node.name)).to.have.members(Object.keys(drifts));
     await site();
     await site();
-    expect(moved(await bastion.events())).to.deep.equal([]);
+    expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 });

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import type { OrderStep } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
-import { on, openBastion, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { on, openBastion, labRoster, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { OrderedNode } from "#support/ordered-node.ts";
 import { ownLab } from "#support/own-lab.ts";
 
@@ -49,7 +49,7 @@ describe("updates of a NixOS node, by systemd", function () {
   before(async () => {
     lab = await ownLab({ packages: ["git", "grub2-common"] });
     [n1] = (await lab.up([{ name: "n1", kind: "debian", nix: true, disks: ["64M"] }])) as [LabNode];
-    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab) }, { cluster: true });
     updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);
@@ -181,7 +181,7 @@ describe("updates of a NixOS node, by systemd", function () {
   });
 
   /** `kcore orchestrate update` of the system at that commit. */
-  async function orchestrate(flakeRev: string, ...words: readonly string[]): Promise<Ended> {
+  async function orchestrate(flakeRev: string, ...words: readonly string[]): Promise<KcoreEnd> {
     const target = `{ flakeRef: "${flakeRef}", flakeRev: ${flakeRev} }`;
     const spec = `target: ${target}, selector: { allNodes: true }, timeouts: { rebootSeconds: 600000 }`;
     await bastion.write({

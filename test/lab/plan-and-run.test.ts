@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { contradictions, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { contradictions, openBastion, labRoster, type Bastion } from "#support/deploy.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 /** Steps that depend on each other, with their outcomes in the dry run and in the run. */
@@ -143,7 +143,7 @@ describe("the plan and the run", function () {
   before(async () => {
     lab = await ownLab();
     [d1] = (await lab.up([{ name: "d1", kind: "debian", disks: ["64M"] }])) as [LabNode];
-    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) });
+    bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab) });
   });
   after(async () => {
     await bastion?.remove();

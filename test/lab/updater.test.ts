@@ -9,7 +9,7 @@ import type { OrderStep } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import type { Runtime } from "#runtime/build.ts";
 import { eventually } from "#support/cluster.ts";
-import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
+import { on, openBastion, labRoster, stepsThat, type Bastion } from "#support/deploy.ts";
 import { OrderedNode, updates, type GivenUpdate } from "#support/ordered-node.ts";
 import { makeOtherRuntime } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
@@ -41,7 +41,7 @@ describe("updates of a real node", function () {
       bundles.set(version as Version, await makeOtherRuntime(folder.path, { version, first }));
     lab = await ownLab();
     [n1] = (await lab.up([{ name: "n1", kind: "debian", nix: true, disks: ["64M"] }])) as [LabNode];
-    bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab) }, { cluster: true });
+    bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab) }, { cluster: true });
     updater = new OrderedNode(n1, bastion);
     const { code, stdout, stderr } = await bastion.deploy("n1");
     expect(code, stdout + stderr).to.equal(0);

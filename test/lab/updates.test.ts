@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { RunEvent } from "#engine/events/event.ts";
@@ -11,7 +11,7 @@ import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { codec, eventually } from "#support/cluster.ts";
-import { on, openBastion, type Bastion, type Ended } from "#support/deploy.ts";
+import { on, openBastion, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { completeOtherKcore, makeOtherBundle, type OtherBundle } from "#support/other-runtime.ts";
 import { ownLab } from "#support/own-lab.ts";
 
@@ -53,7 +53,7 @@ describe("updates of a cluster on real nodes", function () {
     if (!found) throw new Error(`no node ${name}`);
     return found;
   };
-  const kcore = async (...words: readonly string[]): Promise<Ended> => {
+  const kcore = async (...words: readonly string[]): Promise<KcoreEnd> => {
     const ended = await bastion.kcore(words, { timeout: 600_000 });
     expect(ended.code, `kcore ${words.join(" ")}\n${ended.stdout}${ended.stderr}`).to.equal(0);
     return ended;
@@ -61,7 +61,7 @@ describe("updates of a cluster on real nodes", function () {
   const ask = async <Result>(work: (client: ApiClient) => Promise<Result>): Promise<Result> => {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
     const endpoints = controllers.map((name) => `${node(name).address}:9090`);
-    return askFirst({ endpoints, credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
+    return askOnce({ endpoints, credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
   };
   const get = (name: string): Promise<UpdateView> => ask((client) => client.call("getUpdate", {}, { id: name }));
   const until = async (name: string, holds: (update: UpdateView) => boolean, limit = 300_000): Promise<UpdateView> => {
@@ -82,7 +82,7 @@ describe("updates of a cluster on real nodes", function () {
     await bastion.write({ [file]: text });
     return file;
   };
-  const apply = async (name: string, version: string, spec: object, ...more: readonly string[]): Promise<Ended> => {
+  const apply = async (name: string, version: string, spec: object, ...more: readonly string[]): Promise<KcoreEnd> => {
     const file = await manifest(name, version, spec);
     const { file: bundle = "" } = bundles.get(version) ?? {};
     return kcore("update", "cluster", "apply", "-f", file, "--bundle", bundle, ...phrase, ...more);

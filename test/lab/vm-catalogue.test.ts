@@ -15,18 +15,18 @@ describe("the catalogue of modules, as far as they need a kernel of their own", 
   });
   after(() => catalogue?.close());
 
-  it("converges as the dry run says, and changes nothing the second time", () => catalogue.converges("v1"));
+  it("converges as the dry run says, and changes nothing the second time", () => catalogue.expectConverges("v1"));
 
-  it("names what somebody changed, and mends it", () => catalogue.mendsDrift("v1"));
+  it("names what somebody changed, and mends it", () => catalogue.expectMendsDrift("v1"));
 
   it("starts no more processes than docs/performance.md says", async () => {
-    expect(await catalogue.dearerThan("v1", samples, readCosts())).to.deep.equal([]);
+    expect(await catalogue.samplesAbove("v1", samples, readCosts())).to.deep.equal([]);
   });
 
   for (const { id, module, refusal } of samples)
     if (refusal)
       it(`${id} refuses with ${refusal.code}`, async () => {
-        const refused = await catalogue.alone("v1", { module, args: refusal.args });
+        const refused = await catalogue.runAlone("v1", { module, args: refusal.args });
         expect(refused.problem?.code, JSON.stringify(refused)).to.equal(refusal.code);
       });
 });

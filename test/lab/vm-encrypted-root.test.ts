@@ -6,7 +6,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
 import { findLabPlace } from "#lab/place.ts";
 import { debianImage } from "#system/debian-image.ts";
-import { openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { openBastion, stepsThat, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { isLong } from "#support/long-lab.ts";
 
 const name = "cryptroot";
@@ -73,12 +73,12 @@ describe("a machine whose root is encrypted", function () {
   });
 
   const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
-  const run = (...more: readonly string[]): Promise<Ended> =>
+  const run = (...more: readonly string[]): Promise<KcoreEnd> =>
     bastion.kcore(
       ["orchestrate", "root", "v1", "--yes", "--passphrase-file", "passphrase", "--set", `image=${image}`, ...more],
       { timeout: 1_200_000 },
     );
-  const unlock = (): Promise<Ended> => bastion.kcore(["disk", "unlock", "v1", "--passphrase-file", "passphrase"]);
+  const unlock = (): Promise<KcoreEnd> => bastion.kcore(["disk", "unlock", "v1", "--passphrase-file", "passphrase"]);
   /** The number of times that the key was sent, by the audit trail. */
   const sent = async (): Promise<number> => {
     const entries = JSON.parse(await bastion.does("audit", "show", "-o", "json")) as readonly { type?: string }[];

@@ -10,7 +10,7 @@ import { findLabPlace } from "#lab/place.ts";
 import { emulatedDebian } from "#support/emulated-debian.ts";
 import { pluggedIn } from "#support/plugged.ts";
 import { differences, installedState } from "#support/installed-state.ts";
-import { contradictions, openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { contradictions, openBastion, stepsThat, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { seededRandom } from "#support/random.ts";
 import { howToRepeat, partOf } from "#support/slice.ts";
 
@@ -92,7 +92,7 @@ describe("a machine without an operating system", function () {
   const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
   const nodes = async (): Promise<readonly NodeView[]> =>
     JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];
-  const again = (...more: readonly string[]): Promise<Ended> =>
+  const again = (...more: readonly string[]): Promise<KcoreEnd> =>
     bastion.kcore(
       ["orchestrate", "deploy_node", "v1", "--yes", "--passphrase-file", "passphrase", "--set", `os_image=${image}`]
         .concat("--set", "time_sync=false")

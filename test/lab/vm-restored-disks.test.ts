@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openLab, type Lab, type LabNode } from "#lab/lab.ts";
-import { openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
+import { openBastion, labRoster, type Bastion } from "#support/deploy.ts";
 import { SharedLine } from "#support/shared-line.ts";
 
 const serial = (number: number): string => `v1-disk${number}`;
@@ -47,7 +47,7 @@ describe("disks that were wiped by a grant, and put back (F-18, ADR 0012)", func
     [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["300M", "200M"] }])) as [LabNode];
     line = new SharedLine(v1);
     bastion = await openBastion({
-      "roster/lab.yaml": await rosterOf(lab),
+      "roster/lab.yaml": await labRoster(lab),
       "states/wipe.yaml": state,
       "states/form.yaml": form,
     });

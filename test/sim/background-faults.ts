@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /**
- * Runs a seed. Work that a replica does in the background has no caller, so Node reports its errors as unhandled rejections. Node does that
- * between two turns of the event loop, so after the seed. @throws the first of them, unless the seed itself threw
+ * Runs a seed. A replica's work in the background has no caller, so Node reports its errors as unhandled rejections: between two turns of the
+ * event loop, that is after the seed. @throws the seed's own error, else the first of these
  */
 export async function withBackgroundFaults(run: () => Promise<void>): Promise<void> {
   const faults: unknown[] = [];

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
+/** The result of many seeds. */
 export interface Campaign {
   readonly seeds: number;
   readonly failures: readonly { readonly seed: number; readonly failure: string }[];
   readonly figures: Readonly<Record<string, number>>;
-  /** The virtual milliseconds that each seed took to converge after its faults, in order. */
+  /** The virtual milliseconds that each seed took to converge after its faults, in ascending order. */
   readonly converged: readonly number[];
 }
 
@@ -16,7 +17,7 @@ export interface CampaignOptions {
   readonly from?: number;
   readonly seeds: number;
   readonly mutant?: string;
-  /** Ends with the first failing seed. */
+  /** Whether each process ends with its first failing seed. */
   readonly untilFirst?: boolean;
   readonly processes?: number;
   /** The simulated world: replicas, rollouts, or rollouts whose owner is killed at each of its writes. */
@@ -25,19 +26,19 @@ export interface CampaignOptions {
 
 const run = promisify(execFile);
 
-let compiled: string | undefined;
+let cacheFolder: string | undefined;
 
-/** The processes' shared cache of compiled sources, since compiling takes each as long as a seed. */
+/** The folder of the processes' shared compile cache: compiling the sources takes as long as a seed. */
 function compileCache(): string {
-  if (compiled === undefined) {
+  if (cacheFolder === undefined) {
     const folder = mkdtempSync(join(tmpdir(), "kcore-sim-"));
     process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-    compiled = folder;
+    cacheFolder = folder;
   }
-  return compiled;
+  return cacheFolder;
 }
 
-/** Runs seeds in processes of their own, shared out evenly. */
+/** Runs seeds, evenly distributed over `processes` child processes. */
 export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
   const { from = 1, seeds, mutant = "-", untilFirst = false, processes = 1, what = "replicas" } = options;
   const parts = await Promise.all(

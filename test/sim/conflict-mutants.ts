@@ -3,7 +3,7 @@ import type { Mutant } from "./mutants.ts";
 /** Bugs in the handling of concurrent writes. */
 export const conflictMutants: Readonly<Record<string, Mutant>> = {
   sequentialconflicts: {
-    why: "every overwriting counts as a conflict (kcore's K12)",
+    why: "every overwrite counts as a conflict (kcore's K12)",
     edits: [
       {
         file: "crdt/conflict.ts",
@@ -19,7 +19,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   silentconflicts: {
-    why: "a conflict is noted only when what arrives wins",
+    why: "a conflict is noted only if the arriving write wins",
     edits: [
       {
         file: "crdt/lww-map.ts",
@@ -29,7 +29,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   explodingconflicts: {
-    why: "what was superseded on its own side is listed all the same (V2)",
+    why: "a write that its own side superseded is listed as a conflict (V2)",
     seed: 3,
     edits: [
       {
@@ -40,7 +40,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   homeboundconflicts: {
-    why: "what lost is sent to nobody: who asks later never hears of the conflict",
+    why: "losing writes are not sent, so a peer that pulls later never learns of the conflict",
     edits: [
       {
         file: "crdt/lww-map.ts",
@@ -50,7 +50,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   forgottenconflicts: {
-    why: "a snapshot holds what stands, and not what lost to it",
+    why: "a snapshot has the winning writes, but not the losing ones",
     seed: 24,
     edits: [
       {
@@ -61,7 +61,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   equalsforgotten: {
-    why: "what says the same as what stands is forgotten at once, though that may be changed by one who knows nothing of it",
+    why: "a losing write equal to the winner is forgotten at once, though a later write may not have seen it",
     seed: 5,
     edits: [
       {
@@ -72,7 +72,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   acksforgotten: {
-    why: "what somebody let go of is listed again where it arrives later",
+    why: "an acknowledged conflict is listed again on a controller that the losing write reaches later",
     seed: 32,
     edits: [
       {
@@ -83,7 +83,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   orphanedconflicts: {
-    why: "a deletion is forgotten, and what lost to it is not",
+    why: "a deletion is forgotten before the writes that lost to it",
     seed: 5,
     edits: [
       { file: "controller/replica/tombstone-gc.ts", from: " && !map.siblings.of(key).length", to: "" },

@@ -3,19 +3,20 @@ import { Violation } from "./violation.ts";
 
 type State = "approved" | "rejected";
 
-/** An operator's decision, and the state that was shown before it; `by` is unique to the operator. */
+/** An operator's decision about a node, and the rejects that the operator had seen. */
 interface Decision {
   readonly node: string;
   readonly state: State;
-  /** The keys of the rejects at the controller at that moment. */
+  /** The keys of the rejects at the operator's controller at the time of the decision. */
   readonly read: readonly string[];
 }
 
 /**
- * (11) A node is rejected exactly while a reject is left that no approve has read. An approve has read the rejects at its controller at that
- * moment. Epochs, stamps and contexts do not matter here.
+ * (11) A node is rejected exactly while it has a reject that no approve has read. An approve has read the rejects that its controller had at
+ * the time. Epochs, stamps and contexts do not matter here.
  */
 export class Decisions {
+  /** By the decision's `by`, which is unique. */
   readonly #made = new Map<string, Decision>();
 
   made(by: string, decision: Decision): void {
@@ -27,8 +28,8 @@ export class Decisions {
   }
 
   /**
-   * Compares the decisions with the due ones: exactly, unless disks were lost or set back. In that case no acknowledged reject may be missing.
-   * `written`: every transaction that may still count; `acked`: those that must.
+   * Compares a controller's approvals with the due ones: exactly, unless disks were lost or set back; then no acknowledged reject may be
+   * missing. `written`: the transactions that may still count; `acked`: the transactions that must.
    */
   check(
     { written, acked }: { readonly written: Iterable<Register>; readonly acked: Iterable<Register> },
@@ -41,7 +42,7 @@ export class Decisions {
     const due = new Map<string, State>();
     for (const { node, state } of this.#decisionsIn(written)) if (state === "approved") due.set(node, "approved");
     const rejects = this.#rejectsIn(isExact ? written : acked);
-    // An operator may have read an approve that only a lost disk held, and its deletions have arrived.
+    // An approve that only a lost disk had may have deleted rejects elsewhere already.
     const approves = isExact ? this.#decisionsIn(written) : [...this.#made.values()];
     const overruled = new Set(approves.flatMap(({ state, read }) => (state === "approved" ? read : [])));
     for (const [key, node] of rejects) if (!overruled.has(key)) due.set(node, "rejected");

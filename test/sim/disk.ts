@@ -45,7 +45,7 @@ export class SimDisk {
     if (this.#isSyncing || this.#waiting.length === 0) return;
     this.#isSyncing = true;
     const group = this.#waiting.length;
-    // Slow syncs come in spells.
+    // Slow syncs come in series.
     this.#isSlow = this.#swarm.slowSync && this.#random.chance(this.#isSlow ? 0.5 : 0.05);
     this.#after(this.#isSlow ? this.#random.between(50, 2500) : this.#random.between(0.1, 3), () => {
       if (!this.isFull) return this.#complete(group);
@@ -76,7 +76,7 @@ export class SimDisk {
     });
   }
 
-  /** The machine dies: unsynced data is lost, or a part of it is found later. */
+  /** The machine dies: unsynced appends are lost, or the first of them are durable after all. */
   crash(): void {
     this.#generation++;
     this.#isSyncing = false;

@@ -19,11 +19,11 @@ import { Violation } from "./violation.ts";
 interface Acked {
   readonly dot: Dot;
   readonly registers: readonly Register[];
-  /** All controllers that held it were lost or set back. */
+  /** Whether all controllers that had it were lost or set back. */
   isExcused: boolean;
 }
 
-/** The knowledge of an outside observer: all written transactions, and all acknowledged ones. */
+/** An outside observer, which knows all written and all acknowledged transactions, and compares them with the controllers' states. */
 export class History {
   readonly #reader = new PageReader();
   /** Transactions by dot, once durable anywhere. */
@@ -73,7 +73,7 @@ export class History {
         throw new Violation(`(4) ${nameOf(register)} of ${key} was accepted below ${nameOf(other)}, which it had seen`);
   }
 
-  /** A disk that was set back has lost acknowledged writes; a full exchange makes up for that. */
+  /** Whether a disk was lost or set back: then acknowledged writes may be missing until a full exchange. */
   #isAnyoneSetBack(): boolean {
     return this.#nodes().some(({ lineage, isLost }) => lineage > 0 || isLost);
   }
@@ -97,7 +97,7 @@ export class History {
     this.#seen.set(node, seen);
   }
 
-  /** (9) A push contains every transaction that it claims. */
+  /** (9) A push has every transaction that it claims. */
   sent(message: PeerMessage): void {
     if (message.t !== "push") return;
     const { origin, from, upto } = message;
@@ -150,7 +150,7 @@ export class History {
         this.#written.delete(name);
   }
 
-  /** (1) Every acknowledged write is there or dominated; (6) no deletion is undone; (8) no reject without a new epoch. */
+  /** (1) Every acknowledged write is there, or a write that dominates it. So (6) no deletion is undone, and (8) no reject but by a new epoch. */
   checkAcked(replica: Replica, stateOf: (key: string) => Register | undefined): void {
     for (const { registers, isExcused } of this.#acked) {
       if (isExcused) continue;
@@ -171,8 +171,8 @@ export class History {
   }
 
   /**
-   * (5) A replica lists exactly the due conflicts, once for each key. Due are the writes that no later writer of the key had seen, besides the
-   * winner. Equal values and acknowledged conflicts are not due. `isExact`: no disk was lost or set back.
+   * (5) A replica lists exactly the due conflicts, once for each key. A write other than the winner is due if no later writer of the key had
+   * seen it. Equal values and acknowledged conflicts are not due. `isExact`: no disk was lost or set back.
    */
   checkConflicts(id: string, found: readonly ConflictRecord[], isExact: boolean): void {
     const listed = new Map<string, string>();

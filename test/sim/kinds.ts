@@ -1,7 +1,7 @@
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Register } from "#crdt/register.ts";
 
-/** One kind of key of each sort, as in the controller. */
+/** The merge kind of a simulated key: one prefix or suffix for each kind that the controller has. */
 export function mergeKindOf(key: string): MergeKind {
   if (key.startsWith("conflict/")) return "remove-wins";
   if (/^node\/[^/]+\/reject\//.test(key)) return "remove-wins";
@@ -11,7 +11,7 @@ export function mergeKindOf(key: string): MergeKind {
   return "lww";
 }
 
-/** The order of writes of a kind, stated a second time after the documentation: the oracle must not trust the code under test. */
+/** Whether write `a` wins over `b` or is equal, stated a second time by the documentation: the oracle must not trust the code under test. */
 export function isAtLeast(key: string, a: Register, b: Register): boolean {
   const isFirst = mergeKindOf(key) === "first" && a.text !== null;
   if (mergeKindOf(key) === "first" && (a.text === null) !== (b.text === null)) return b.text === null;

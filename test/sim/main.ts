@@ -3,9 +3,9 @@ import { parseArgs } from "node:util";
 import { runCampaign } from "./campaign.ts";
 
 /**
- * npm run test:sim                                       the server's checks, by mocha
+ * npm run test:sim                                       the simulator's tests, by mocha
  * npm run test:sim -- --seeds N [--from S] [--mutant NAME] [--processes N]     a campaign; prints failing seeds
- * npm run test:sim -- --rollout …                        the same for rollouts; --kills: kills the owner at each of its writes
+ * npm run test:sim -- --rollout …                        a campaign of rollouts; --kills: kills the owner at each of its writes
  */
 const args = process.argv.slice(2);
 if (!args.some((arg) => /^--(seeds|from|mutant|rollout|kills)/.test(arg))) {

@@ -3,12 +3,12 @@ import { busy } from "./swarm.ts";
 import type { Swarm } from "./swarm.ts";
 
 /**
- * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts), so that the product holds no switch for them.
- * Most were real bugs of kcore's first replication or of a prototype. A nemesis that misses one is too kind.
+ * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts), so that the product has no switch for them.
+ * Most were real bugs of kcore's first replication or of a prototype.
  */
 export interface Mutant {
   readonly why: string;
-  /** The first seed of the search, which found the bug when it was recorded. */
+  /** The first seed of the search; it found the bug when it was recorded. */
   readonly seed?: number;
   readonly edits: readonly {
     /** The path below src/. */
@@ -17,7 +17,7 @@ export interface Mutant {
     readonly from: string;
     readonly to: string;
   }[];
-  /** Faults that are left out, since they would reveal this bug by another one's symptom. */
+  /** Changes of a seed's faults: faults that would show this bug by another bug's symptom are left out. */
   readonly swarm?: Partial<Swarm>;
 }
 
@@ -40,7 +40,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   norecv: {
-    why: "the clock is not moved by what is received",
+    why: "received writes do not move the clock",
     seed: 2,
     edits: [
       {
@@ -79,7 +79,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   driftdrop: {
-    why: "what is stamped too far ahead is dropped, not deferred",
+    why: "a write stamped too far ahead is dropped, not deferred",
     seed: 24,
     edits: [
       {
@@ -102,7 +102,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   unsorted: {
-    why: "pages are not in the order of (origin, seq), but go on as if they were",
+    why: "pages are not in the order of (origin, seq), but continue as if they were",
     seed: 3,
     edits: [
       {
@@ -124,7 +124,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   gcnoown: {
-    why: "tombstones go without having what their members wrote before they knew of them",
+    why: "tombstones are collected before the writes that members made without knowledge of them have arrived",
     seed: 27,
     edits: [
       {
@@ -135,7 +135,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   ttlgc: {
-    why: "tombstones go after 8 s, whoever has not seen them",
+    why: "tombstones are collected after 8 s, even if a member has not seen them",
     seed: 3,
     edits: [
       {
@@ -149,7 +149,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   readyvacuous: {
-    why: "a controller that joins is ready when it agrees with all members it knows: at first, nobody",
+    why: "a joining controller is ready when it agrees with all members that it knows: at first, none",
     edits: [
       {
         file: "controller/replica/create-replica.ts",
@@ -159,7 +159,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   gcjoining: {
-    why: "tombstones go without waiting for a controller that joins, and without the full exchange that would make up for it",
+    why: "tombstones are collected without a joining controller's acknowledgement, and no full exchange makes up for it",
     seed: 7,
     edits: [
       {
@@ -181,7 +181,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     swarm: { restores: false },
   },
   nocausal: {
-    why: "a push is taken without what its writer had seen",
+    why: "a push is merged before the writes that its writer had seen",
     seed: 3,
     edits: [
       {
@@ -197,7 +197,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   nofloor: {
-    why: "who was put back to an earlier state is not told what was forgotten since",
+    why: "a controller that was set back to an earlier state does not learn which tombstones were collected since",
     seed: 10,
     edits: [
       {
@@ -219,7 +219,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     swarm: { restores: true, partitions: true, losses: false },
   },
   noconfirm: {
-    why: "an origin found on the disk is written under without asking whether its next seq was used",
+    why: "a controller writes under the origin on its disk without asking whether its next seq was used",
     seed: 9,
     edits: [
       {
@@ -230,7 +230,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   pushgap: {
-    why: "what was written anew after a full exchange is in no push, and the next push claims it",
+    why: "a write repeated after a full exchange is in no push, but the next push claims it",
     seed: 163,
     edits: [
       {
@@ -255,7 +255,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     swarm: { ...busy, restores: false },
   },
   blindcheck: {
-    why: "a write is compared with the own one that is being journaled, not with what arrived meanwhile and wins",
+    why: "a write is compared with the own write that is being journaled, not with a winning one that arrived meanwhile",
     seed: 6,
     edits: [
       {

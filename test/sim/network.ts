@@ -5,20 +5,20 @@ import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
 /** A process on the network. */
-export interface Endpoint {
+export interface SimProcess {
   readonly id: string;
   /** Undefined while the process is down. */
   readonly accept: ((link: PeerLink) => LinkEvents) | undefined;
-  /** Runs in the process's time: later if it is paused, never if it has died. */
+  /** Runs a callback in the process: later if the process is paused, never if it has died. */
   readonly deliver: (run: () => void) => void;
-  /** Differs after the disk was set back, which takes longer than a packet lives. */
+  /** Another number after the disk was set back, which takes longer than a packet lives. */
   readonly lineage: number;
 }
 
 type Faults = Pick<Swarm, "drop" | "duplicate" | "reorder" | "slow" | "json">;
 
 interface Side {
-  readonly endpoint: Endpoint;
+  readonly endpoint: SimProcess;
   readonly accept: unknown;
   events: LinkEvents | undefined;
   lastArrival: number;
@@ -32,7 +32,7 @@ export class SimNetwork {
   isHealed = false;
   /** Ordered pairs `from>to` without any traffic. */
   readonly blocked = new Set<string>();
-  /** Pairs where `from` cannot open a connection to `to`. */
+  /** Ordered pairs `from>to` of which `from` cannot connect to `to`. */
   readonly undiallable = new Set<string>();
   sent = 0;
   dropped = 0;
@@ -51,7 +51,7 @@ export class SimNetwork {
     this.undiallable.clear();
   }
 
-  dial(from: Endpoint, to: Endpoint | undefined, timeoutMs: number, onFailed: () => void): void {
+  dial(from: SimProcess, to: SimProcess | undefined, timeoutMs: number, onFailed: () => void): void {
     const isOpen = (): boolean =>
       to?.accept !== undefined &&
       !this.blocked.has(`${from.id}>${to.id}`) &&
@@ -67,7 +67,7 @@ export class SimNetwork {
     );
   }
 
-  #connect(from: Endpoint, to: Endpoint): void {
+  #connect(from: SimProcess, to: SimProcess): void {
     const a: Side = { endpoint: from, accept: from.accept, events: undefined, lastArrival: 0 };
     const b: Side = { endpoint: to, accept: to.accept, events: undefined, lastArrival: 0 };
     a.events = from.accept?.(this.#link(a, b, true));

@@ -4,7 +4,7 @@ import type { DialTarget, JournalRecord, KeyRules } from "#controller/replica/re
 import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
-import type { Endpoint, SimNetwork } from "./network.ts";
+import type { SimProcess, SimNetwork } from "./network.ts";
 import type { Operator } from "./operator.ts";
 import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -14,22 +14,22 @@ export const cluster = "sim";
 /** The beginning of virtual time, on every right wall clock. */
 export const epoch = 1_700_000_000_000;
 
-/** The surroundings of a node. */
-export interface Surroundings {
+/** The parts of the world that a node uses. */
+export interface NodeWorld {
   readonly scheduler: Scheduler;
   readonly network: SimNetwork;
   readonly random: Random;
   readonly swarm: Swarm;
-  readonly find: (id: string) => Endpoint | undefined;
+  readonly find: (id: string) => SimProcess | undefined;
 }
 
 type NodeOptions = Pick<ReplicaOptions, "start"> & Partial<ReplicaOptions> & KeyRules;
 
 /** One controller: a disk that stays, and processes that come and go. */
-export class SimNode implements Endpoint {
+export class SimNode implements SimProcess {
   readonly id: string;
   readonly disk: SimDisk;
-  readonly #world: Surroundings;
+  readonly #world: NodeWorld;
   readonly #options: NodeOptions;
   join: readonly string[];
   replica: Replica | undefined;
@@ -38,8 +38,8 @@ export class SimNode implements Endpoint {
   operator: Operator | undefined;
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
-  accept: Endpoint["accept"];
-  /** The error of the wall clock in ms. */
+  accept: SimProcess["accept"];
+  /** Milliseconds by which the wall clock is ahead. */
   offset = 0;
   isLost = false;
   isPaused = false;
@@ -48,7 +48,7 @@ export class SimNode implements Endpoint {
   #bootedAt = 0;
   /** Whether the present process found that a peer holds another state; the alarm of that ends with the exchange. */
   hasDiverged = false;
-  /** The version vector of its disk at the last check. */
+  /** The version vector of its state when `readDurableVector` was last called. */
   durableVector: VersionVector = new Map();
   backup:
     | {
@@ -60,7 +60,7 @@ export class SimNode implements Endpoint {
       }
     | undefined;
 
-  constructor(world: Surroundings, id: string, options: NodeOptions) {
+  constructor(world: NodeWorld, id: string, options: NodeOptions) {
     this.id = id;
     this.#world = world;
     this.#options = options;
@@ -107,7 +107,7 @@ export class SimNode implements Endpoint {
     this.accept = (link) => replica.connected(link);
   }
 
-  lookAtDisk(): void {
+  readDurableVector(): void {
     if (this.replica) this.durableVector = new Map(Object.entries(this.replica.status().vv));
   }
 
@@ -119,7 +119,7 @@ export class SimNode implements Endpoint {
   }
 
   kill(): void {
-    this.lookAtDisk();
+    this.readDurableVector();
     this.#process = undefined;
     this.replica = undefined;
     this.state = undefined;

@@ -10,7 +10,7 @@ import type { Decisions } from "./decisions.ts";
 import type { Random } from "#support/random.ts";
 import { Violation } from "./violation.ts";
 
-/** An operator at one controller, with the product's own code for every action beyond a plain write. */
+/** An operator at one controller; every action but a plain write is the product's own code. */
 export class Operator {
   readonly #replica: Replica;
   readonly #random: Random;
@@ -33,7 +33,7 @@ export class Operator {
     return approvalOf({ approval, rejects: this.#rejects.of(node) });
   }
 
-  /** Reads a node's state, and approves or rejects it; undefined if there is no change to make. */
+  /** Reads a node's state, and approves or rejects the node; undefined if nothing changes or the controller refuses. */
   async decide(node: string, decisions: Decisions): Promise<Dot | undefined> {
     const by = `operator ${this.#name()}`;
     const state = this.#random.pick(["approved", "rejected"] as const);
@@ -47,8 +47,8 @@ export class Operator {
     return this.#asWritten(this.#records.write(changes));
   }
 
-  /** Acknowledges one of the listed conflicts, if there are any. */
-  async settle(): Promise<Dot | undefined> {
+  /** Acknowledges one of the listed conflicts, or takes its loser; undefined if no conflict is listed or the controller refuses. */
+  async resolveConflict(): Promise<Dot | undefined> {
     const listed = this.#replica.conflicts();
     if (listed.length === 0) return undefined;
     const { id, key } = this.#random.pick(listed);

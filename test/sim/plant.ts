@@ -5,8 +5,8 @@ import { rolloutMutants } from "./rollout/mutants.ts";
 const planted = { ...mutants, ...rolloutMutants };
 
 /**
- * Plants a bug in the source as it is loaded, in this process only. Call it before the source is imported.
- * @throws Error when the text is missing or not unique
+ * Plants a bug in the source as it is loaded, in this process only; called before the source is imported. @throws Error for an unknown bug; while
+ * loading, if the bug's text is missing or not unique
  */
 export function plant(name: string): void {
   const mutant = planted[name];

@@ -14,23 +14,23 @@ export class Scheduler {
   now = 0;
   executed = 0;
 
-  /** Returns the function that cancels the event. */
+  /** Schedules an event; returns the function that cancels it. */
   after(ms: number, run: () => void): () => void {
     const event: Event = { at: this.now + Math.max(0, ms), id: this.#ids++, run };
-    let place = this.#heap.push(event) - 1;
-    while (place > 0) {
-      const parent = (place - 1) >> 1;
+    let index = this.#heap.push(event) - 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
       if (!isBefore(event, this.#heap[parent] as Event)) break;
-      this.#heap[place] = this.#heap[parent] as Event;
-      place = parent;
+      this.#heap[index] = this.#heap[parent] as Event;
+      index = parent;
     }
-    this.#heap[place] = event;
+    this.#heap[index] = event;
     return () => {
       event.run = undefined;
     };
   }
 
-  /** @throws the signal's reason */
+  /** Resolves after so many virtual milliseconds. @throws the signal's reason */
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
@@ -54,8 +54,8 @@ export class Scheduler {
     };
   }
 
-  /** Runs all events up to a time. Before each event, all promises that can settle do so; `look` is called after each event. */
-  async runUntil(time: number, look: () => void = () => undefined): Promise<void> {
+  /** Runs all events up to a time. Before each event, all promises that can settle do so; `afterEvent` is called after each event. */
+  async runUntil(time: number, afterEvent: () => void = () => undefined): Promise<void> {
     await allPromises();
     for (let event = this.#next(time); event; event = this.#next(time)) {
       if (!event.run) continue;
@@ -63,7 +63,7 @@ export class Scheduler {
       this.executed++;
       event.run();
       await allPromises();
-      look();
+      afterEvent();
     }
     this.now = time;
   }
@@ -79,21 +79,21 @@ export class Scheduler {
     const last = this.#heap.pop() as Event;
     const size = this.#heap.length;
     if (size === 0) return;
-    let place = 0;
+    let index = 0;
     for (;;) {
-      let child = 2 * place + 1;
+      let child = 2 * index + 1;
       if (child >= size) break;
       if (child + 1 < size && isBefore(this.#heap[child + 1] as Event, this.#heap[child] as Event)) child++;
       if (!isBefore(this.#heap[child] as Event, last)) break;
-      this.#heap[place] = this.#heap[child] as Event;
-      place = child;
+      this.#heap[index] = this.#heap[child] as Event;
+      index = child;
     }
-    this.#heap[place] = last;
+    this.#heap[index] = last;
   }
 }
 
 /**
- * Resolves when no promise can continue, however long the chain: Node runs a tick that a promise requests only after all of them. So promises
+ * Resolves when no promise can continue, however long the chain: Node runs a tick that a promise requests only after all promises. So promises
  * settle in an order that the code alone decides, and a seed stays repeatable.
  */
 export async function allPromises(): Promise<void> {

@@ -2,7 +2,8 @@ import { withBackgroundFaults } from "./background-faults.ts";
 import type { Swarm } from "./swarm.ts";
 import { World } from "./world.ts";
 
-export interface Outcome {
+/** The result of one seed; `trace` is equal for equal runs. */
+export interface SeedResult {
   readonly seed: number;
   readonly failure: string | undefined;
   readonly trace: string;
@@ -10,11 +11,11 @@ export interface Outcome {
   readonly figures: Readonly<Record<string, number>>;
 }
 
-/** The time limit for healing in virtual ms: mostly a wait for stamps up to 30 s ahead. */
+/** The time limit for convergence in virtual ms: mostly a wait for stamps up to 30 s ahead. */
 const bound = 90_000;
 
 /** Runs one seed: found, disturb, heal, converge, check; then the cluster must take writes again. */
-export async function runSeed(seed: number, swarm?: Partial<Swarm>): Promise<Outcome> {
+export async function runSeed(seed: number, swarm?: Partial<Swarm>): Promise<SeedResult> {
   const world = new World(seed, swarm);
   let failure: string | undefined;
   let convergedAfter = 0;

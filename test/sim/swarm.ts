@@ -1,12 +1,12 @@
 import type { Random } from "#support/random.ts";
 
-/** The faults of a seed, and their frequency. ManagedRemnant faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
+/** The faults of a seed, and their frequency. Seeds without some faults find other bugs than seeds with all (Groce et al., “Swarm testing”, 2012). */
 export interface Swarm {
   readonly nodes: number;
   readonly joiners: number;
   /** The time with faults, in virtual ms. */
   readonly duration: number;
-  /** Mean time between writes of the whole cluster, ms. */
+  /** Mean milliseconds between two writes of the whole cluster. */
   readonly writeEvery: number;
   readonly keys: number;
   readonly drop: number;
@@ -24,18 +24,18 @@ export interface Swarm {
   readonly fullDisks: boolean;
   readonly brokenDisks: boolean;
   readonly jumps: boolean;
-  /** The wall clock's grain, ms. */
+  /** The resolution of wall clocks in milliseconds. */
   readonly grain: number;
   readonly snapshots: boolean;
   readonly sponsorCut: boolean;
-  /** Registers a page. */
+  /** The most registers of a page. */
   readonly page: number;
-  /** Registers merged in one turn. */
+  /** The most registers that are merged in one turn of the event loop. */
   readonly slice: number;
   readonly json: boolean;
 }
 
-/** Two controllers that write the same keys all the time on slow disks, with no fault that prevents agreement. */
+/** Two controllers that write the same keys all the time on slow disks, without faults that prevent agreement. */
 export const busy: Partial<Swarm> = {
   nodes: 2,
   joiners: 0,

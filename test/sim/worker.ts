@@ -1,14 +1,14 @@
 import { mutants } from "./mutants.ts";
 import { plant } from "./plant.ts";
 import { rolloutMutants } from "./rollout/mutants.ts";
-import type { Outcome } from "./seed.ts";
+import type { SeedResult } from "./seed.ts";
 
-/** One process of the simulator: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL WHAT`. Writes one line of JSON for its sum. */
+/** One process of a campaign: `worker.ts FROM COUNT STEP MUTANT|- FIRST|ALL WHAT`. Prints a Campaign as one line of JSON. */
 const [from = "1", count = "100", step = "1", mutant = "-", until = "ALL", what = "replicas"] = process.argv.slice(2);
 if (mutant !== "-") plant(mutant);
 const run = await runnerOf(what);
 
-async function runnerOf(name: string): Promise<(seed: number) => Outcome | Promise<Outcome>> {
+async function runnerOf(name: string): Promise<(seed: number) => SeedResult | Promise<SeedResult>> {
   if (name === "replicas") {
     const { runSeed } = await import("./seed.ts");
     return (seed) => runSeed(seed, mutants[mutant]?.swarm);

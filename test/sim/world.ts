@@ -20,7 +20,7 @@ import { Violation } from "./violation.ts";
 
 const joinEvery = 4_000;
 
-/** A cluster of real replicas in a virtual world, with its faults. One seed decides everything. */
+/** A cluster of real replicas in a virtual world, with its faults; the seed decides all of it. */
 export class World {
   readonly scheduler = new Scheduler();
   readonly history = new History(() => this.nodes);
@@ -49,7 +49,7 @@ export class World {
     const founder = this.#add("c0", "found", []);
     await this.#write(founder, registration("c0"));
     for (let index = 1; index < this.swarm.nodes; index++) await this.#join(`c${index}`, founder);
-    // The test is not about the founding; controllers that join during the faults are part of it.
+    // No faults yet: they meet the controllers that join later.
     for (let tick = 0; tick < 400 && !this.nodes.every(isReady); tick++) await this.#run(this.scheduler.now + 100);
   }
 
@@ -148,7 +148,7 @@ export class World {
       ...(this.swarm.halfOpen ? ["half"] : []),
     ];
     const kind = this.#random.pick(kinds);
-    // Half of the symmetric ones cut a controller off from all others.
+    // Half of the symmetric partitions cut a controller off from all others.
     const others = kind === "both" && this.#random.chance(0.5) ? this.nodes.filter((node) => node !== a) : [b];
     const list = kind === "dial" ? this.network.undiallable : this.network.blocked;
     const pairs = others.flatMap(({ id }) => [`${a.id}>${id}`, ...(kind === "both" ? [`${id}>${a.id}`] : [])]);
@@ -178,16 +178,16 @@ export class World {
 
   #backUp(node: SimNode): void {
     if (node.isLost || !isReady(node)) return;
-    node.lookAtDisk();
+    node.readDurableVector();
     const members = this.nodes.filter(({ id }) => node.replica?.get(authKeyOf(id))).map(({ id }) => id);
     const at = this.scheduler.now;
     node.backup = { at, records: [...node.disk.durable], vector: node.durableVector, members };
   }
 
   /**
-   * Sets a node's folder back to an earlier state: by `kcore controller restore`, or unnoticed, by a snapshot of its machine.
-   * The latter is not safe to a time before a controller joined, as docs/replication.md says.
-   * Or some later records are unreadable, and `kcore controller repair` keeps the records behind them.
+   * Sets a node's disk back to an earlier state in one of three ways: `kcore controller restore`; a snapshot of the machine, which the controller
+   * does not notice, and which docs/replication.md allows only if no controller has joined since; or damage to later records, after which
+   * `kcore controller repair` keeps the records behind them.
    */
   #restore(node: SimNode): void {
     const { backup } = node;
@@ -208,9 +208,9 @@ export class World {
     this.scheduler.after(this.#random.between(10, 2_000), () => node.boot());
   }
 
-  /** The records that a repair keeps when one to three of them, at or behind the end of `before`, cannot be read. */
+  /** The records that a repair keeps if one to three records behind `before` cannot be read. */
   #damaged(records: readonly JournalRecord[], before: readonly JournalRecord[]): JournalRecord[] {
-    const isSame = before.every((record, place) => records[place] === record);
+    const isSame = before.every((record, index) => records[index] === record);
     if (!isSame || records.length === before.length) return [...before];
     this.figures.mends++;
     const first = before.length + this.#random.below(records.length - before.length);
@@ -241,7 +241,7 @@ export class World {
   }
 
   #excuse(): void {
-    for (const node of this.nodes) if (node.replica) node.lookAtDisk();
+    for (const node of this.nodes) if (node.replica) node.readDurableVector();
     this.history.excuse(this.living);
     this.history.forget(this.living);
   }
@@ -256,7 +256,7 @@ export class World {
         this.history.acked(dot);
         this.#add(id, "join", [sponsor.id]);
         if (!this.swarm.sponsorCut || this.#isHealed) return;
-        // Cut off from all but the newcomer; the newcomer from all but the sponsor.
+        // Cuts the sponsor off from all others, so that the new controller reaches only the sponsor's state.
         for (const other of this.nodes)
           if (other.id !== id && other !== sponsor) {
             this.network.blocked.add(`${sponsor.id}>${other.id}`);
@@ -276,7 +276,7 @@ export class World {
     if (!replica || !operator || node.isPaused) return;
     const die = this.#random.next();
     if (die < 0.08) return this.#await(operator.decide(`n${this.#random.below(2)}`, this.history.decisions));
-    if (die < 0.11) return this.#await(operator.settle());
+    if (die < 0.11) return this.#await(operator.resolveConflict());
     const count = this.#random.chance(0.15) ? 2 : 1;
     const changes = new Map<string, KeyChange>();
     for (let index = 0; index < count; index++) {
@@ -287,12 +287,12 @@ export class World {
   }
 
   #draw(replica: Replica): KeyChange {
-    const place = this.#random.below(this.swarm.keys);
+    const number = this.#random.below(this.swarm.keys);
     const die = this.#random.next();
-    // Equal values are no conflict, so that some must meet.
+    // Some values are equal, because equal values are no conflict.
     const value = this.#random.chance(0.1) ? 7 : ++this.#values;
     if (die < 0.12) {
-      const key = `approval/${place % 3}`;
+      const key = `approval/${number % 3}`;
       const text = replica.get(key)?.text;
       const { epoch } = text ? (JSON.parse(text) as { epoch: number }) : { epoch: 0 };
       const isNew = this.#random.chance(0.3) || epoch === 0;
@@ -302,8 +302,8 @@ export class World {
       };
     }
     if (die < 0.17) return { key: `grow/${this.#random.below(40)}`, value };
-    if (die < 0.2) return { key: `owner/${place % 3}`, value: { epoch: 1 + this.#random.below(5), value } };
-    const key = `k/${place}`;
+    if (die < 0.2) return { key: `owner/${number % 3}`, value: { epoch: 1 + this.#random.below(5), value } };
+    const key = `k/${number}`;
     if (die < 0.45) return { key, value: null };
     if (die < 0.55) return { key, value, ifMatch: replica.get(key) ?? null };
     return { key, value: value as Json };
@@ -354,7 +354,7 @@ export class World {
     return outcome === true;
   }
 
-  /** Ends all faults. The operator removes controllers that are lost for good. */
+  /** Ends all faults. The operator then removes controllers that are lost for good. */
   async heal(): Promise<void> {
     this.#isHealed = true;
     this.network.heal();
@@ -368,7 +368,7 @@ export class World {
     if (this.figures.losses > 0 || this.figures.restores > 0) await this.#tidyUp();
   }
 
-  /** The operator's work after a controller is lost for good: removes it, and registers anew the controllers that only it knew. */
+  /** The operator's work after a loss: removes lost controllers, and registers controllers anew whose registration is missing. */
   async #tidyUp(): Promise<void> {
     await this.#run(this.scheduler.now + 6_000);
     for (const node of this.living) if (node.replica?.status().catchingUp) this.#repair(node);
@@ -390,7 +390,7 @@ export class World {
       }
   }
 
-  /** `kcore controller repair --alone`: all controllers that its state names are gone. */
+  /** `kcore controller repair --alone`, for a controller that has lost contact with all controllers in its state. */
   #repair(node: SimNode): void {
     node.kill();
     const word = (): string => this.#random.below(0x100000000).toString(16).padStart(8, "0");
@@ -402,7 +402,7 @@ export class World {
     return this.nodes.filter(({ isLost }) => !isLost);
   }
 
-  /** (2) All replicas hold the same within a bound. Gives the milliseconds until then. */
+  /** (2) All replicas have the same state within `bound` virtual milliseconds. Returns the milliseconds until then. */
   async converge(bound: number): Promise<number> {
     const start = this.scheduler.now;
     for (;;) {
@@ -422,7 +422,7 @@ export class World {
     }));
     for (const view of [first, ...rest]) {
       if (!view?.isReady) return `${view?.id} is not ready`;
-      // A third controller may bring back later the transactions that a mended one has lost: digests differ, and both exchange them.
+      // A third controller may bring back later the transactions that a repaired one has lost: until then digests differ.
       if ((view.hasDiverged || view.hasEquivocation) && this.figures.mends === 0)
         throw new Violation(`(2) ${view.id} found that its peer holds another state`);
       if (view.vector !== first?.vector) return `${first?.id} has seen ${first?.vector}, ${view.id} ${view.vector}`;
@@ -463,7 +463,7 @@ export class World {
   }
 }
 
-/** The registers of a controller's membership and version. */
+/** The changes that register a controller: its membership and version. */
 function registration(id: string): readonly KeyChange[] {
   return [
     { key: authKeyOf(id), value: { spki: id } },

@@ -1,6 +1,6 @@
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 
-/** The context of an action under test. A question or passphrase without a prepared answer fails the test. */
+/** The context of an action under test, with its notes. A question, passphrase or warning that the test does not expect rejects. */
 export function actionContext(fields: Partial<ActionContext> = {}): ActionContext & { readonly notes: string[] } {
   const notes: string[] = [];
   return {

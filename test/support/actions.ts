@@ -1,18 +1,18 @@
 import { z } from "zod";
 import { type Action, type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 
-const nothing = (): Promise<never> => Promise.reject(new Error("nobody taught this action anything"));
+const refuse = (): Promise<never> => Promise.reject(new Error("nobody taught this action anything"));
 
-/** An action that must not be called. */
+/** An action that must not be called: it rejects. */
 export const noAction: Action = defineAction({
   name: "test.none",
   summary: "Refuses.",
   args: z.strictObject({}),
-  run: nothing,
-  plan: nothing,
+  run: refuse,
+  plan: refuse,
 });
 
-/** An action that the test defines. */
+/** An action of the test's own; its plan is unknown by default. */
 export function testAction(
   name: string,
   run: (context: ActionContext, args: unknown) => Promise<ActionResult> | ActionResult,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { TestController } from "./controllers.ts";
 import { hangLimit } from "./limit.ts";
 
-/** Milliseconds until all controllers hold the same. */
+/** Waits until all controllers have the same state; resolves with the milliseconds that it took. */
 export async function timeToAgree(controllers: readonly TestController[]): Promise<number> {
   const began = performance.now();
   for (;;) {

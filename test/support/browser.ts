@@ -4,7 +4,7 @@ import { hangLimit } from "./limit.ts";
 
 const program = "/usr/bin/chromium";
 
-/** A page in a real browser, with the requests and complaints that a report must not cause. */
+/** A page in a real browser, with its requests and complaints: a report must cause none. */
 export interface OpenPage {
   readonly page: Page;
   /** Addresses that the page requested, besides its own. */
@@ -21,7 +21,7 @@ export async function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: program, args });
 }
 
-/** Collects a page's requests beside `own` and its complaints, from now on. */
+/** Collects a page's complaints, and its requests to other addresses than `own`, from now on. */
 export function watchPage(page: Page, own = ""): Pick<OpenPage, "requests" | "complaints"> {
   const requests: string[] = [];
   const complaints: string[] = [];
@@ -47,12 +47,12 @@ export async function openFile(browser: Browser, file: string, options: BrowserC
   return { page, ...watched };
 }
 
-/** The value of an expression of the page's own language. */
+/** The value of a JavaScript expression in the page. */
 export async function ask<Value = unknown>(page: Page, expression: string): Promise<Value> {
   return (await page.evaluate(expression)) as Value;
 }
 
-/** Waits until an expression is true. (Playwright's own way evaluates text in the page, which its policy refuses.) */
+/** Waits until an expression is true. (Playwright's own function evaluates text in the page, which the page's policy refuses.) */
 export async function until(page: Page, expression: string): Promise<void> {
   const end = Date.now() + hangLimit;
   while (!(await ask<boolean>(page, `Boolean(${expression})`))) {

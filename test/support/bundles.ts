@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import type { Bundle } from "#rollout/spec.ts";
 import { archive, exportOf, narHashOf, storePathOf, type Tree } from "#runtime/nar.ts";
 
-/** A runtime in the layout of buildRuntime's cache. Its contents are random bytes, so that they do not compress. */
+/** Writes a runtime as buildRuntime caches it, into `folder`. It has `content` random bytes, so that they do not compress. */
 export async function writeRuntime(
   folder: string,
   version = "0.9.0",

@@ -6,7 +6,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { defineModule, type Facts, type ModuleDefinition } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Lab, LabNode, LabOptions, NodeSpec } from "#lab/lab.ts";
-import { contradictions, openBastion, rosterOf, type Bastion } from "./deploy.ts";
+import { contradictions, openBastion, labRoster, type Bastion } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import type { Sample } from "./sample.ts";
 import { SharedLine } from "./shared-line.ts";
@@ -24,7 +24,7 @@ export interface CatalogueOptions extends Pick<LabOptions, "packages"> {
   readonly samples: Readonly<Record<string, readonly Sample[]>>;
 }
 
-/** Nodes of a lab, and for each a state of all its samples. */
+/** Nodes of a lab, each with a state that has all its samples. */
 export class Catalogue {
   readonly #lab: Lab;
   readonly #bastion: Bastion;
@@ -57,7 +57,7 @@ export class Catalogue {
   static async #openIn(lab: Lab, nodes: readonly NodeSpec[], samples: CatalogueOptions["samples"]): Promise<Catalogue> {
     const up = await lab.up(nodes);
     const states = Object.entries(samples).map(([name, all]) => [`states/${name}.yaml`, stateOf(all)] as const);
-    const bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab), ...Object.fromEntries(states) });
+    const bastion = await openBastion({ "roster/lab.yaml": await labRoster(lab), ...Object.fromEntries(states) });
     const lines = new Map(up.map((node) => [node.name, { node, line: new SharedLine(node) }]));
     for (const [name, all] of Object.entries(samples))
       for (const { before } of all) if (before !== undefined) lines.get(name)?.line.shell(before);
@@ -75,8 +75,8 @@ export class Catalogue {
     return this.#of(name).line.shell(command);
   }
 
-  /** Runs one step by itself. */
-  async alone(
+  /** Runs one step without the others. */
+  async runAlone(
     name: string,
     { module, args }: Pick<Sample, "module" | "args">,
     options: StepRunOptions = {},
@@ -87,8 +87,8 @@ export class Catalogue {
     return line.run(loaded, args, { stateDir: "/var/lib/kcore", ...options, context });
   }
 
-  /** A run has the outcomes of its dry run, and a second run changes nothing. */
-  async converges(name: string): Promise<void> {
+  /** Expects that a run has the outcomes of its dry run, and that a second run changes nothing. */
+  async expectConverges(name: string): Promise<void> {
     const plan = await this.#apply(name, "--dry-run");
     const run = await this.#apply(name);
     const checks = this.#all(name).flatMap(({ id, isCheck = false }) => (isCheck ? [id] : []));
@@ -97,8 +97,8 @@ export class Catalogue {
     expect(othersThan("ok", await this.#apply(name))).to.deep.equal([]);
   }
 
-  /** After the drift of each sample, the dry run names the changed facts, and a run mends them. */
-  async mendsDrift(name: string): Promise<void> {
+  /** Lets each sample drift. Expects that the dry run names the changed facts, and that a run mends them. */
+  async expectMendsDrift(name: string): Promise<void> {
     const drifted = this.#all(name).filter(isDrifting);
     for (const { drift } of drifted) this.shell(name, drift.by);
     const plan = await this.#apply(name, "--dry-run");
@@ -110,7 +110,7 @@ export class Catalogue {
         );
     }
     const ids = drifted.map(({ id }) => id);
-    // A step behind another one that would change may be unknown; no other may.
+    // A step may be unknown only behind another one that would change.
     const found = new Map(finished(plan).map(({ title, outcome }) => [title, outcome]));
     expect(ids.filter((id) => !found.has(id) || found.get(id) === "ok")).to.deep.equal([]);
     expect(ids).to.include.members([...found].flatMap(([id, outcome]) => (outcome === "would-change" ? [id] : [])));
@@ -118,8 +118,8 @@ export class Catalogue {
     expect(othersThan("ok", await this.#apply(name))).to.deep.equal([]);
   }
 
-  /** Samples that start more processes by themselves than this, in words; samples that only help are not counted. */
-  async dearerThan(
+  /** The samples that start more processes than `costs` lists, in words; samples that only help are not counted. */
+  async samplesAbove(
     name: string,
     samples: readonly Sample[],
     costs: ReadonlyMap<string, Cost>,
@@ -135,7 +135,7 @@ export class Catalogue {
     const problems: string[] = [];
     for (const sample of samples.filter(({ helps = false }) => !helps)) {
       const { unchanged, changed } = costs.get(sample.id) ?? { unchanged: -1, changed: -1 };
-      const run = (): Promise<unknown> => this.alone(name, sample);
+      const run = (): Promise<unknown> => this.runAlone(name, sample);
       const still = (await this.#least(name, run, unchanged + bare)) - bare;
       if (still > unchanged) problems.push(`${sample.id}: ${still} unchanged, ${unchanged} listed`);
       if (!isDrifting(sample)) continue;
@@ -145,7 +145,7 @@ export class Catalogue {
     return problems;
   }
 
-  /** The number of processes that some work starts: the least of several tries, since other programs, such as the journal, start some too. */
+  /** The number of processes that `work` starts: the least of several tries, since other programs, such as the journal, start some too. */
   async #least(name: string, work: () => Promise<unknown>, limit: number, before = ":"): Promise<number> {
     // The newest process of the node's own namespace: pids are given in order (proc_loadavg(5)).
     const newest = (command: string): number =>
@@ -159,10 +159,10 @@ export class Catalogue {
     return found;
   }
 
-  /** The facts that a dry run found different. A step behind one that would change is tried by itself. */
+  /** The facts of a sample that a dry run found different. If the sample is unknown, it is tried alone. */
   async #differing(name: string, sample: Sample, plan: readonly RunEvent[]): Promise<Facts> {
     const { outcome, changes = [] } = finished(plan).find(({ title }) => title === sample.id) ?? {};
-    if (outcome === "unknown") return (await this.alone(name, sample, { dryRun: true })).have;
+    if (outcome === "unknown") return (await this.runAlone(name, sample, { dryRun: true })).have;
     return Object.fromEntries(changes.map(({ name: fact, have = "" }) => [fact, have]));
   }
 
@@ -200,7 +200,7 @@ function isDrifting(sample: Sample): sample is Sample & Required<Pick<Sample, "d
   return sample.drift !== undefined;
 }
 
-/** Steps with another outcome than this one, and why. */
+/** The steps with another outcome than `expected`, with their reasons. */
 function othersThan(expected: Outcome, events: readonly RunEvent[]): readonly (object & { readonly title: string })[] {
   return finished(events)
     .filter(({ outcome }) => outcome !== expected)

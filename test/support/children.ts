@@ -6,7 +6,7 @@ export async function descendantsOf(pid: number): Promise<number[]> {
   for (const entry of await readdir("/proc")) {
     if (!/^\d+$/.test(entry)) continue;
     const status = await readFile(`/proc/${entry}/stat`, "utf8").catch(() => "");
-    // The name, in brackets, may hold anything; the parent is the second field after it.
+    // The program's name, in brackets, may contain any character; the parent is the second field behind it.
     const parent = Number(status.slice(status.lastIndexOf(")") + 2).split(" ")[1]);
     if (parent > 0) parents.set(parent, [...(parents.get(parent) ?? []), Number(entry)]);
   }

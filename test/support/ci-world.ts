@@ -21,16 +21,16 @@ export type CiEvent = "proposal" | "push" | "schedule";
 export interface JobEnd {
   /** Exit code of the first failed step; 0 if none failed. */
   readonly code: number;
-  /** All that its steps printed. */
+  /** The output of all steps. */
   readonly log: string;
-  /** The job's summary, or its notes on the merge request. */
-  readonly said: string;
-  /** A kept file, by its path in the project. */
+  /** The job's summary (GitHub), or its notes on the merge request (GitLab). */
+  readonly summary: string;
+  /** The text of an artifact, by its path in the project. */
   readonly artifact: (path: string) => string;
   readonly artifacts: readonly string[];
 }
 
-/** A CI that runs its pipeline of `examples/ci` for an event at a commit, job by job, until one fails. */
+/** A simulated CI, which runs its pipeline of `examples/ci` for an event at a commit, job by job, until one fails. */
 export interface Ci {
   readonly name: "GitHub" | "GitLab";
   pipeline(event: CiEvent, commit: string): Promise<ReadonlyMap<string, JobEnd>>;
@@ -38,8 +38,8 @@ export interface Ci {
 }
 
 /**
- * The surroundings of a CI in one folder: the project's repository, kcore's own with a tag, and an npm that installs the packages of this
- * checkout, since a test downloads nothing.
+ * The world of a CI in one folder: the project's repository, kcore's own with a tag, and an npm that links this checkout's node_modules,
+ * since a test downloads nothing.
  */
 export class CiWorld {
   readonly #folder: TempDir;
@@ -67,12 +67,12 @@ export class CiWorld {
     return this.path("origin");
   }
 
-  /** How often packages were installed. */
+  /** The number of installations of packages. */
   get installs(): number {
     return readFileSync(this.path("npm"), "utf8").trim().split("\n").length;
   }
 
-  /** A release like a clone of its tag, without the sources. */
+  /** Makes a repository of a release like a clone of its tag, without the sources. */
   #makeRelease(): void {
     const words = ["pack", "--silent", "--ignore-scripts", "--pack-destination", this.#folder.path];
     const name = execFileSync("npm", words, { cwd: root, encoding: "utf8" }).trim();
@@ -83,7 +83,7 @@ export class CiWorld {
     this.#git(release, "tag", "v0.1.0");
   }
 
-  /** Writes files of the project and commits all of them. Gives the commit. */
+  /** Writes files of the project, commits all of them, and returns the commit. */
   commit(files: Readonly<Record<string, string>>): string {
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(this.origin, name)), { recursive: true });
@@ -103,7 +103,7 @@ export class CiWorld {
     return execFileSync("git", [...who, "-C", folder, ...words], { encoding: "utf8" });
   }
 
-  /** A clean checkout in a folder of a job's own. */
+  /** Checks the commit out into a job's own folder. */
   checkOut(commit: string, workspace: string): void {
     this.#git(this.origin, "clone", "--quiet", "--no-hardlinks", this.origin, workspace);
     this.#git(workspace, "checkout", "--quiet", "--detach", commit);
@@ -145,7 +145,7 @@ export function copyIfThere(from: string, to: string): boolean {
 }
 
 /** The artifacts of a job, read from a folder. */
-export function keptIn(folder: string): Pick<JobEnd, "artifact" | "artifacts"> {
+export function artifactsIn(folder: string): Pick<JobEnd, "artifact" | "artifacts"> {
   mkdirSync(folder, { recursive: true });
   return {
     artifact: (path) => readFileSync(join(folder, path), "utf8"),
@@ -164,7 +164,7 @@ export function jobFolder(world: CiWorld, name: string, workspace: string): { fo
   return { folder, home };
 }
 
-/** Evaluates a comparison with == or !=, which both CIs write alike. @throws Error for anything else */
+/** Whether a comparison with == or != holds, which both CIs write alike. @throws Error for anything else */
 export function compares(comparison: string, valueOf: (word: string | undefined) => string | undefined): boolean {
   const [left, operator, right, ...more] = comparison.split(" ");
   if (more.length > 0 || !["==", "!="].includes(operator ?? "")) throw new Error(`not understood here: ${comparison}`);

@@ -6,7 +6,7 @@ import type { Registration } from "#api/schemas.ts";
 import { addController } from "#pki/contexts.ts";
 import { codec, createTestCluster, passphrase, type TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt, registrationOf, startControllers, type TestController } from "./controllers.ts";
-import { TestProject, type Ended } from "./kcore.ts";
+import { TestProject, type CommandEnd } from "./kcore.ts";
 import { kcoreEnvironment } from "./program.ts";
 import { openShell, type ShellTerminal } from "./terminal.ts";
 
@@ -17,7 +17,7 @@ export interface SiteOptions extends NonNullable<Parameters<typeof startControll
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** Controllers in this process, or in their own, and an operator's project whose commands reach them. */
+/** Controllers, in this process or in processes of their own, and an operator's project whose commands reach them. */
 export class ClusterSite {
   readonly cluster: TestCluster;
   readonly controllers: readonly TestController[];
@@ -40,11 +40,11 @@ export class ClusterSite {
   }
 
   protected async addToContext(): Promise<void> {
-    const place = { home: this.cluster.home, codec };
-    for (const { endpoint } of this.controllers) await addController(place, "lab", endpoint);
+    const contextHome = { home: this.cluster.home, codec };
+    for (const { endpoint } of this.controllers) await addController(contextHome, "lab", endpoint);
   }
 
-  /** The CA's passphrase, in the project. */
+  /** The file with the CA's passphrase, in the project. */
   get passphraseFile(): string {
     return join(this.project.project, "passphrase");
   }
@@ -55,34 +55,34 @@ export class ClusterSite {
     return found;
   }
 
-  /** A node of that name with a recorded certificate and a registration. */
+  /** Records a node's certificate and registers the node; returns its id and client. */
   async register(
     hostname: string,
-    told: Partial<Registration> = {},
+    changes: Partial<Registration> = {},
     through = this.at(0),
   ): Promise<{ readonly id: string; readonly client: ApiClient }> {
     const id = randomUUID();
     const credentials = nodeCredentials(this.cluster, id);
     await recordAt(through, credentials);
     const client = through.clientOf(credentials);
-    await client.call("registerNode", registrationOf(id, { hostname, ...told }));
+    await client.call("registerNode", registrationOf(id, { hostname, ...changes }));
     return { id, client };
   }
 
-  /** `kcore WORDS…`, by the operator in the project. */
+  /** Starts `kcore WORDS…` as the operator in the project. */
   start(...words: readonly string[]): ReturnType<TestProject["start"]> {
     return this.project.start(words, { KCORE_HOME: this.cluster.home });
   }
 
   /** Runs kcore in this process, for tests that need no process of its own. */
-  call(...words: readonly string[]): Promise<Ended> {
+  call(...words: readonly string[]): Promise<CommandEnd> {
     return this.project.call(words, { KCORE_HOME: this.cluster.home });
   }
 
-  /** The operator's shell in the project. */
+  /** Opens the operator's shell in the project. */
   openShell(columns: number, rows: number, more: Readonly<Record<string, string>> = {}): Promise<ShellTerminal> {
-    const place = { cwd: this.project.project, columns, rows };
-    return openShell(place, { ...kcoreEnvironment, KCORE_HOME: this.cluster.home, ...more });
+    const options = { cwd: this.project.project, columns, rows };
+    return openShell(options, { ...kcoreEnvironment, KCORE_HOME: this.cluster.home, ...more });
   }
 
   async stop(): Promise<void> {

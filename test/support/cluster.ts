@@ -19,7 +19,7 @@ import { nodeProgram } from "./program.ts";
 import { unitEnvironment } from "./unit-environment.ts";
 
 export const passphrase = "correct horse battery";
-/** Cheap encryption, so that tests are fast. */
+/** scrypt's parameters for fast tests. */
 export const cheapCost = { N: 1024, r: 8, p: 1 };
 export const codec = { parse: parsePlainYaml, print: printYaml };
 
@@ -49,7 +49,7 @@ export async function createTestCluster(context = "lab"): Promise<TestCluster> {
   };
 }
 
-/** Credentials for a member, issued as in production, but with a key that is made here. */
+/** Issues credentials to a member as in production, but makes the key itself. */
 export function issueTo(
   authority: Authority,
   role: "controller" | "node",
@@ -81,7 +81,7 @@ export function issueTo(
   return { ca: authority.rootPem, cert: chain, key: key.export({ type: "pkcs8", format: "pem" }) as string };
 }
 
-/** Writes credentials in a node's layout, and gives the paths for a configuration. */
+/** Writes credentials in a node's layout, and returns the paths for a configuration. */
 export async function writeCredentials(
   folder: string,
   role: string,
@@ -104,16 +104,15 @@ export interface Daemon {
   readonly child: ChildProcess;
   readonly log: () => string;
   readonly configFile: string;
-  /** Resolves when the log holds a line with this message. */
+  /** Waits for a line of the log with this message, and resolves with its fields. */
   readonly logged: (message: string) => Promise<Record<string, unknown>>;
-  /** Sends a signal and waits for the end; gives the exit code. */
+  /** Sends a signal and waits for the end; resolves with the exit code. */
   readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 
 /**
- * Starts the program of the nodes (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through` is a command that execs it, such as
- * nsenter(1).
- * A controller gets the settings of its unit. An agent does not: sources cannot be read without a compiler.
+ * Starts nodeProgram, or the program that KCORE_NODE_PROGRAM names; `through` is a command that execs it, such as nsenter(1).
+ * A controller gets the environment of its unit. An agent does not, since that environment allows no compiler, which sources need.
  */
 export async function startDaemon(
   words: readonly ["controller", "serve"] | readonly ["agent" | "updater", "run"],
@@ -125,7 +124,7 @@ export async function startDaemon(
   }: { readonly through?: readonly string[]; readonly program?: string } = {},
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));
-  // The daemon dies with the test, also if the test is killed, and also while it is stopped.
+  // The daemon dies with the test, even if the test is killed or the daemon is stopped (SIGSTOP).
   const args = [
     "--pdeathsig",
     "KILL",
@@ -171,7 +170,7 @@ export async function startDaemon(
   };
 }
 
-/** Waits until `look` gives something other than undefined or false. */
+/** Calls `look` until it returns a value other than undefined and false, and resolves with that. */
 export async function eventually<Value>(
   look: () => Promise<Value | undefined | false> | Value | undefined | false,
 ): Promise<Value> {

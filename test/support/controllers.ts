@@ -30,23 +30,23 @@ import { freePort } from "./ports.ts";
 /** One controller of a test's cluster: in this process, or as a process of its own. */
 export interface TestController {
   readonly id: string;
-  /** `host:port` where it listens. */
+  /** The `host:port` at which it listens. */
   readonly endpoint: string;
-  /** `host:port` where the others reach it. */
+  /** The `host:port` at which the other controllers reach it. */
   readonly advertised: string;
   /** Lines of its log. */
   readonly log: () => string;
-  /** With the operator's certificate. */
+  /** A client with the operator's certificate. */
   readonly operator: ApiClient;
   /** A client with other credentials. A certificate of {@link nodeCredentials} is recorded before the first call. */
   readonly clientOf: (credentials: Credentials) => ApiClient;
-  /** Resolves when the controller listens and has asked its peers, for a second at most, for missed transactions. */
+  /** Resolves when the controller listens and no longer asks its peers for missed transactions. */
   readonly start: () => Promise<void>;
-  /** Ends in good order, or by a signal if it is a process. */
+  /** Ends the controller in good order, or by a signal if it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
   /** The pid of its process. */
   readonly pid: () => number;
-  /** Stops it at once, and closes its clients. */
+  /** Ends the controller at once (SIGKILL), and closes its clients. */
   readonly end: () => Promise<void>;
   /** The folder of its certificate, key and configuration. */
   readonly folder: string;
@@ -56,18 +56,18 @@ export interface TestController {
 
 /** The place of a controller's process outside of this machine's loopback network. */
 export interface ControllerPlace {
-  /** `host:port` where it listens. */
+  /** The `host:port` at which it listens. */
   readonly endpoint: string;
-  /** The command that becomes it. */
+  /** The command that execs it. */
   readonly through?: readonly string[];
-  /** The program, if not the present one. */
+  /** The program; by default the present one. */
   readonly program?: string;
 }
 
 export interface ControllerOptions {
   /** The controller that registers and admits this one; without it, this one is the first of its cluster. */
   readonly sponsor?: TestController;
-  /** Runs in a process of its own, not in this one. */
+  /** Whether it runs in a process of its own. */
   readonly process?: boolean;
   /** More keys of controller.yaml. */
   readonly config?: object;
@@ -79,7 +79,7 @@ export interface ControllerOptions {
 }
 
 export interface ControllersOptions {
-  /** Each runs in a process of its own, not in this one. */
+  /** Whether each runs in a process of its own. */
   readonly processes?: boolean;
   /** More keys of controller.yaml, by index. */
   readonly config?: (index: number) => object;
@@ -162,8 +162,8 @@ export async function areAllInStep(controllers: readonly TestController[]): Prom
   return states.every(({ peers }) => peers.length >= controllers.length - 1 && peers.every(({ inStep }) => inStep));
 }
 
-/** Waits until each of these has every write of `from` made so far; the writes of one controller arrive in order. */
-export async function knowAllOf(from: TestController, controllers: readonly TestController[]): Promise<void> {
+/** Waits until these controllers have all present writes of `from`: the writes of one controller arrive in order. */
+export async function waitForWritesOf(from: TestController, controllers: readonly TestController[]): Promise<void> {
   const id = `Order/${randomUUID()}`;
   await from.operator.call("putObject", { value: {} }, { id });
   for (const { operator } of controllers)
@@ -214,15 +214,15 @@ export async function renewCredentials(client: ApiClient, nodeId: string, ca: st
   return { ca, cert: certificate, key: key.export({ type: "pkcs8", format: "pem" }) as string };
 }
 
-/** The code with which a controller refuses; “allowed” when it does not. */
-export function reasonOf(work: Promise<unknown>): Promise<string> {
+/** The code of a controller's refusal; `allowed` if it answers. */
+export function refusalCodeOf(work: Promise<unknown>): Promise<string> {
   return work.then(
     () => "allowed",
     (error: unknown) => (error instanceof ApiRefusal ? error.reason : String(error)),
   );
 }
 
-/** Records the certificate once, before the first call. */
+/** The client, which records its certificate before its first call. */
 function recordingFirst(client: ApiClient, operator: ApiClient, credentials: Credentials): ApiClient {
   const recorded = async (): Promise<void> => {
     if (unrecorded.delete(credentials)) await recordAt({ operator }, credentials);
@@ -324,7 +324,7 @@ export async function prepareController(
   return { id, endpoint, advertised, operator, clientOf, folder, dbPath, credentials, ...runner, start, end };
 }
 
-/** Whether a restarted controller has not yet received the transactions it missed. */
+/** Whether a controller still asks its peers for the transactions that it missed. */
 async function isAsking(operator: ApiClient): Promise<boolean> {
   const { reason } = await operator.call("ready", {}).catch(() => ({ reason: undefined }));
   return reason?.startsWith("it has just started") === true;

@@ -14,7 +14,7 @@ export function readCosts(): ReadonlyMap<string, Cost> {
   );
 }
 
-/** The modules that another test than the catalogue's covers, each with the test's file, as docs/performance.md says. */
+/** The modules whose processes the catalogue does not count, each with the file of its test, as docs/performance.md says. */
 export function readUncounted(): ReadonlyMap<string, string> {
   return new Map(
     Array.from(

@@ -11,7 +11,7 @@ import { connect, TestReplica, type Wire } from "./replica.ts";
 
 const options = {
   ...keyRules,
-  // Memberships are short here.
+  // The values of memberships are shorter than the product's.
   isKnown: (key: string, json: string) => key.endsWith("/auth") || isKnown(key, json),
 };
 
@@ -53,12 +53,12 @@ export class Controllers {
 
   async heal(): Promise<void> {
     this.cut();
-    for (const place of this.replicas.keys()) for (let other = 0; other < place; other++) this.link(other, place);
+    for (const index of this.replicas.keys()) for (let other = 0; other < index; other++) this.link(other, index);
     await this.settle();
   }
 
-  link(place: number, other: number): void {
-    const [a, b] = [this.replicas[place], this.replicas[other]];
+  link(index: number, other: number): void {
+    const [a, b] = [this.replicas[index], this.replicas[other]];
     if (a && b) this.#wires.push(connect(a, b));
   }
 

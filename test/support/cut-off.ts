@@ -1,7 +1,7 @@
 import { howToRepeat, partOf } from "./slice.ts";
 import { ProcessEnds, type UpdateWorld } from "./update-world.ts";
 
-/** Ends the process right before its effects of these numbers, and the machine with it if `isPower`. Gives the number of effects. */
+/** Ends the updater's process right before the effects numbered `at`, and the machine with it if `isPower`. Returns the number of effects. */
 export async function cut(
   world: UpdateWorld,
   at: readonly number[],
@@ -21,11 +21,11 @@ export async function cut(
   return effects;
 }
 
-/** Two ends of the updater in the middle of its work: its process is killed, or the machine loses power. */
+/** How the updater is interrupted: its process is killed, or the machine loses power. */
 export const endings = ["killed", "without power"] as const;
 
 /**
- * Ends the updater before each tenth of its effects, others with each commit, each time in a new world; `at` names the place.
+ * Ends the updater before every tenth of its effects, before other ones with each commit, each time in a new world; `at` names the effect.
  * `KCORE_HOSTILE=full` tries all effects.
  */
 export async function* cutEach<World extends UpdateWorld>(
@@ -34,7 +34,7 @@ export async function* cutEach<World extends UpdateWorld>(
 ): AsyncGenerator<{ readonly world: World; readonly at: string }> {
   const effects = await cut(await ready(), [], () => false);
   if (effects <= 20) throw new Error(`it does ${effects} things only`);
-  const numbers = Array.from({ length: effects }, (_, place) => place + 1);
+  const numbers = Array.from({ length: effects }, (_, index) => index + 1);
   for (const number of partOf(numbers, 10)) {
     const world = await ready();
     await cut(world, [number], () => how === "without power");

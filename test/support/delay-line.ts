@@ -2,7 +2,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 export interface DelayLineOptions {
   readonly target: { readonly host?: string; readonly port: number };
-  /** Milliseconds that each byte travels, one way; half of a round trip. */
+  /** Milliseconds that each byte takes in one direction: half of a round trip. */
   readonly latency?: number;
 }
 
@@ -16,7 +16,7 @@ export interface DelayLine {
   readonly turns: number;
   /** Bytes from clients to the server. */
   readonly bytesUp: number;
-  /** How often bytes of the server, or its end, reached a client. */
+  /** The number of times that bytes of the server, or its end, reached a client. */
   readonly arrivals: number;
   /** Changes the latency of later bytes. */
   setLatency(milliseconds: number): void;
@@ -26,9 +26,9 @@ export interface DelayLine {
   cut(): void;
   /** The next connection is reset after this many bytes from the client (`up`) or the server (`down`) passed. */
   cutNext(direction: Direction, bytes: number): void;
-  /** Swallows all bytes and ends both ways, also of new connections: a half-open line (F-2). */
+  /** Drops all bytes and ends in both directions, also of new connections: a half-open line (F-2). */
   blackhole(): void;
-  /** New connections work again; swallowed bytes stay lost, so connections of before `blackhole` end by a reset. */
+  /** Lets new connections work again. Connections from before `blackhole` are reset, since their bytes stay lost. */
   heal(): void;
   close(): Promise<void>;
 }

@@ -8,8 +8,8 @@ import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { makeProject } from "./project.ts";
 
-/** The end of a command; `code` is 128 + the signal's number if a signal ended it. */
-export interface Ended {
+/** The end of a command; `code` is 137 if SIGKILL ended it, and 129 for any other signal. */
+export interface KcoreEnd {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -18,24 +18,24 @@ export interface Ended {
 export interface KcoreOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly timeout?: number;
-  /** Another kcore than `bin/kcore`. */
+  /** The program; by default `bin/kcore`. */
   readonly program?: string;
-  /** Ends it without farewell. */
+  /** Kills it (SIGKILL). */
   readonly signal?: AbortSignal;
 }
 
-/** An operator's workplace: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
+/** A bastion: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
 export interface Bastion {
   readonly project: string;
   readonly home: string;
   /** Runs `bin/kcore` in the project and waits for its end. */
-  kcore(args: readonly string[], options?: KcoreOptions): Promise<Ended>;
-  /** Starts `bin/kcore` and resolves when its run is on record, which is then the newest one. */
-  begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<Ended> }>;
-  /** Runs it; throws all output unless it exits 0; returns stdout. */
+  kcore(args: readonly string[], options?: KcoreOptions): Promise<KcoreEnd>;
+  /** Starts `bin/kcore` and resolves when its run, the newest, is on record. */
+  begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<KcoreEnd> }>;
+  /** Runs `bin/kcore` and returns its stdout. @throws an Error with all output unless it exits 0 */
   does(...args: readonly string[]): Promise<string>;
-  /** `deploy_node` on these nodes. */
-  deploy(target: string, ...more: readonly string[]): Promise<Ended>;
+  /** Runs `deploy_node` on these nodes. */
+  deploy(target: string, ...more: readonly string[]): Promise<KcoreEnd>;
   write(files: Readonly<Record<string, string>>): Promise<void>;
   /** The runs of the project, the newest last. */
   runs(): Promise<readonly string[]>;
@@ -43,7 +43,7 @@ export interface Bastion {
   events(run?: string): Promise<readonly RunEvent[]>;
   /** Waits until the newest run's events satisfy `holds`. */
   until(holds: (events: readonly RunEvent[]) => boolean, what: string, limit?: number): Promise<readonly RunEvent[]>;
-  /** Kills the process that drives the newest run, without farewell. */
+  /** Kills the process of the newest run (SIGKILL). */
   killDriver(): Promise<void>;
   /** Ends running processes and removes the folder. */
   remove(): Promise<void>;
@@ -64,7 +64,7 @@ export async function openBastion(
     LC_ALL: "C.UTF-8",
     HOME: process.env["HOME"] ?? project,
     KCORE_HOME: home,
-    // The identity for sealed secrets is made in this folder.
+    // kcore makes the identity for sealed secrets in this folder.
     XDG_CONFIG_HOME: join(home, "config"),
   };
   const started = new Set<ChildProcess>();
@@ -87,7 +87,7 @@ export async function openBastion(
     begin: async (args) => {
       const before = await newest();
       const ended = bastion.kcore(args);
-      let over: Ended | undefined;
+      let over: KcoreEnd | undefined;
       void ended.then((end) => (over = end));
       for (; over === undefined; await sleep(30)) {
         const run = await newest();
@@ -146,7 +146,7 @@ export async function openBastion(
   return bastion;
 }
 
-async function endOf(child: ChildProcess, timeout: number): Promise<Ended> {
+async function endOf(child: ChildProcess, timeout: number): Promise<KcoreEnd> {
   const printed = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const)
     child[name]?.setEncoding("utf8").on("data", (text: string) => (printed[name] += text));
@@ -168,7 +168,7 @@ export function stepsThat(outcome: string, events: readonly RunEvent[], node?: s
   );
 }
 
-/** The outcomes that a run may have after a dry run's verdict. An unknown step may end in any way; a step with a condition is in both. */
+/** The outcomes that a step may have after a dry run's verdict. A step that was unknown may end in any way. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   ok: ["ok"],
   "would-change": ["changed"],
@@ -198,7 +198,7 @@ export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string
   return counts;
 }
 
-/** The output of a command that root runs on a node; throws unless it exits 0. */
+/** The output of a command that root runs on a node. @throws an Error unless it exits 0 */
 export async function on(node: LabNode, command: string, timeout = 600_000): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);
@@ -206,7 +206,7 @@ export async function on(node: LabNode, command: string, timeout = 600_000): Pro
 }
 
 /** Both streams of an ended command, for a failed expectation. */
-export const outputOf = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
+export const outputOf = ({ stdout, stderr }: KcoreEnd): string => `${stdout}${stderr}`;
 
 /** Paths of all files below a folder. */
 export async function filesBelow(folder: string): Promise<readonly string[]> {
@@ -214,7 +214,7 @@ export async function filesBelow(folder: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** A checksum of each file, link and folder (with mode and owner) under `/etc` and `/var/lib`, but for kcore's runs and lock. */
+/** A checksum of each file, link and folder (with mode and owner) under `/etc` and `/var/lib`, except kcore's runs and lock. */
 export async function contentsOf(node: LabNode): Promise<string> {
   const kept = "! -path /var/lib/kcore ! -path '/var/lib/kcore/runs*' ! -path '/var/lib/kcore/lock*'";
   return on(
@@ -225,7 +225,7 @@ export async function contentsOf(node: LabNode): Promise<string> {
 }
 
 /** The lab's roster, with more fields of single nodes. */
-export async function rosterOf(lab: Lab, fields: Readonly<Record<string, string>> = {}): Promise<string> {
+export async function labRoster(lab: Lab, fields: Readonly<Record<string, string>> = {}): Promise<string> {
   let text = await lab.roster();
   for (const [node, lines] of Object.entries(fields)) text = text.replace(`  ${node}:\n`, `  ${node}:\n    ${lines}\n`);
   return text;

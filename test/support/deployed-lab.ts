@@ -1,6 +1,6 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
+import { openBastion, labRoster, type Bastion, type KcoreEnd } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import { openTerminal } from "./terminal.ts";
 
@@ -10,7 +10,7 @@ interface FirstDeployment {
   readonly plan: readonly RunEvent[];
   readonly run: string;
   /** The output of `kcore runs attach` in another terminal. */
-  readonly attached: Ended;
+  readonly attached: KcoreEnd;
   /** The number of nodes that had ended when the terminal was closed. */
   readonly endedBefore: number;
 }
@@ -30,12 +30,12 @@ export interface DeployedLab {
 let lab: Lab | undefined;
 let deployed: Promise<DeployedLab> | undefined;
 
-/** The lab that the files about deploy_node share. The first call starts it. Tests leave n1 to n3 in order. */
+/** The lab that all test files about deploy_node share. The first call starts it. Each test leaves n1 to n3 in order. */
 export function deployedLab(): Promise<DeployedLab> {
   return (deployed ??= deploy());
 }
 
-// For all tests: a file without a test that `mocha -g` chooses runs no hooks.
+// A root hook, since hooks of a file do not run if `mocha -g` chooses none of its tests.
 after(async () => {
   const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
   await bastion?.remove();
@@ -51,7 +51,10 @@ async function deploy(): Promise<DeployedLab> {
     { name: "n4", kind: "debian", disks: ["64M", "64M"] },
     { name: "b1", kind: "busybox", disks: [] },
   ])) as [LabNode, LabNode, LabNode, LabNode, LabNode];
-  const bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab, { n2: "user: ops" }) }, { cluster: true });
+  const bastion = await openBastion(
+    { "roster/lab.yaml": await labRoster(lab, { n2: "user: ops" }) },
+    { cluster: true },
+  );
   try {
     return { lab, bastion, n1, n2, n3, n4, b1, first: await deployInTerminal(bastion) };
   } catch (error) {
@@ -60,7 +63,7 @@ async function deploy(): Promise<DeployedLab> {
   }
 }
 
-/** Plans, then deploys in a terminal that is closed when the first node is under way, and watches the rest from another one. */
+/** Plans, then deploys in a terminal that is closed once a node has its Nix step, while another process attaches to the run. */
 async function deployInTerminal(bastion: Bastion): Promise<FirstDeployment> {
   await bastion.does("orchestrate", "deploy_node", "n1,n2,n3", "--passphrase-file", "passphrase", "--yes", "--dry-run");
   const plan = await bastion.events();

@@ -1,11 +1,11 @@
 import type { BlockDevice, DiskInventory } from "#engine/program/disk-inventory.ts";
 
-/** A block device as a test describes it: its name, and sizes and places in MiB. */
-export type Shown = Partial<BlockDevice> & { readonly name: string };
+/** A block device as a test describes it; `size` and `start` in MiB. */
+export type DescribedDevice = Partial<BlockDevice> & { readonly name: string };
 
 const MiB = 1024 ** 2;
 
-export function inventoryOf(devices: readonly Shown[], mode?: string): DiskInventory {
+export function inventoryOf(devices: readonly DescribedDevice[], mode?: string): DiskInventory {
   const usual = { type: "disk", disk: "", serial: "", wwn: "", model: "", fstype: "", label: "" };
   const lists = { mounts: [], holders: [], links: [] };
   return {

@@ -1,9 +1,9 @@
 /**
  * A server in a process of its own, for tests that block the event loop: `node download-server.ts PORT LOG`.
- * `/file` gives `body`, with ranges; `/cut` ends its first answer halfway; `/plain` knows no ranges; `/large` gives `large`.
- * `/private` wants `X-Token: it's "secret"`; `/moved` leads to `/file` with that header, `/away` leads there always, `/round` to itself.
- * `/endless` never ends, `/half` stands still in the middle, `/slow` for three seconds.
- * LOG gets a line for each request: path, range, token.
+ * `/file` answers with `body`, by ranges; `/cut` ends its first answer halfway; `/plain` ignores ranges; `/large` answers with `large`.
+ * `/private` needs the header `X-Token` with `token`; `/moved` redirects to `/file` with that header, `/away` always, `/round` to itself.
+ * `/endless` never ends, `/half` stops in the middle, `/slow` pauses there for three seconds.
+ * LOG gets a line for each request: verb, path, range, whether it has a token.
  */
 import { appendFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
@@ -30,7 +30,7 @@ function main(port: number, log: string): void {
       response.writeHead(200, { "content-length": body.length }).write(body.subarray(0, body.length / 2));
       return setTimeout(() => response.end(body.subarray(body.length / 2)), 3000);
     }
-    if (url === "/endless") return goOn(response);
+    if (url === "/endless") return writeEndlessly(response);
     if (!["/file", "/cut", "/plain", "/private"].includes(url)) return response.writeHead(404).end("none\n");
     const from = url === "/plain" ? 0 : Number(/^bytes=(\d+)-/.exec(headers.range ?? "")?.[1] ?? 0);
     if (from >= body.length) return response.writeHead(416).end();
@@ -44,8 +44,8 @@ function main(port: number, log: string): void {
 }
 
 /** Writes as fast as the client reads, until it disconnects. */
-function goOn(response: ServerResponse): void {
-  if (!response.destroyed) response.write(body, () => goOn(response));
+function writeEndlessly(response: ServerResponse): void {
+  if (!response.destroyed) response.write(body, () => writeEndlessly(response));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main(Number(process.argv[2]), process.argv[3] ?? "/dev/null");

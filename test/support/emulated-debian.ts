@@ -22,9 +22,9 @@ rm -f "$CACHE"/emulated-*.tar.gz
 tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -cf - . | gzip >"$OUT"`;
 
 /**
- * Debian's image of `debianImage` with less work for an emulated processor, kept in the folder `cache`.
- * Its kernel computes less, and its initrd has only the drivers of the lab's disks. Units that the lab does not need are off, and
- * documentation is left out.
+ * Returns the file of an image like that of `debianImage`, with less work for an emulated processor; it stays in the folder `cache`.
+ * Its kernel computes less, and its initrd has only the drivers of the lab's disks. Units and documentation that the lab does not need are
+ * left out.
  */
 export async function emulatedDebian(cache: string): Promise<string> {
   const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };

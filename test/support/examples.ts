@@ -19,8 +19,8 @@ export function statesOf(name: string): readonly string[] {
     .map((file) => readFileSync(join(folder, file), "utf8"));
 }
 
-/** Steps that are not in order, by title. */
-export function moved(events: readonly RunEvent[]): readonly string[] {
+/** The titles of the steps that were neither in order nor skipped. */
+export function stepsNotInOrder(events: readonly RunEvent[]): readonly string[] {
   return events.flatMap((event) =>
     event.type === "step.finished" && !["ok", "skipped"].includes(event.outcome) ? [event.title] : [],
   );

@@ -10,14 +10,14 @@ import { inProject } from "./in-project.ts";
 type Modules = ReadonlyMap<string, ModuleDefinition | (() => Promise<ModuleDefinition>)>;
 type Options = Partial<ExpandOptions> & { readonly on?: string };
 
-/** Drafts the state s of a project with these files, for its node n1 unless told otherwise; every secret is `s3cret`. */
+/** Expands the state s of a project with these files, by default for its node n1; every secret is `s3cret`. */
 export const expandedSteps = (
   files: Readonly<Record<string, string>>,
   modules: Modules,
   options?: Options,
 ): Promise<readonly UnresolvedStep[]> => withExpandedSteps(files, modules, (drafts) => drafts, options);
 
-/** The same for `work` that needs the project's files. */
+/** As expandedSteps, for `work` that needs the project's files. */
 export function withExpandedSteps<T>(
   files: Readonly<Record<string, string>>,
   modules: Modules,

@@ -8,10 +8,10 @@ import type { Channel, Host } from "#engine/transport/host.ts";
 import type { Problem } from "#errors/problem.ts";
 
 /** The prepared outcome of a step on a node. */
-export interface Lesson {
+export interface PreparedStep {
   readonly outcome?: "ok" | "changed" | "failed" | "interrupted";
   readonly registered?: Partial<Registered>;
-  /** The step ends when this promise does. */
+  /** The step ends when this promise is fulfilled. */
   readonly after?: Promise<unknown>;
   /** Called when the step begins. */
   readonly begins?: () => void;
@@ -25,11 +25,11 @@ export interface FakeNodes {
 }
 
 /**
- * Sessions to nodes that do not exist. A step without a prepared outcome (by `step`, or `node step`) fails the test; `unreachable` nodes never
- * connect.
+ * Sessions with nodes that do not exist. A step without a prepared outcome (keys: `STEP` or `NODE STEP`) fails the test; `unreachable` nodes
+ * never connect.
  */
 export function fakeNodes(
-  lessons: Readonly<Record<string, Lesson>>,
+  prepared: Readonly<Record<string, PreparedStep>>,
   { unreachable = [] }: { unreachable?: readonly string[] } = {},
 ): FakeNodes {
   const log: string[] = [];
@@ -38,7 +38,7 @@ export function fakeNodes(
     const { name } = given.node;
     if (options.has(name)) throw new Error(`a second session to ${name}`);
     options.set(name, given);
-    return new FakeSession(given, { lessons, log, isGone: unreachable.includes(name) });
+    return new FakeSession(given, { prepared, log, isGone: unreachable.includes(name) });
   };
   return { open, log, options };
 }
@@ -55,7 +55,7 @@ export const runOnNode: RunVariables = {
   login: "root",
 };
 
-/** A channel with this output, which takes everything. */
+/** A channel with this output, which accepts any input. */
 export function fakeChannel(stdout: AsyncIterable<Uint8Array>, more: Partial<Channel> = {}): Channel {
   return {
     stdout,
@@ -77,15 +77,15 @@ export function silentHost(): Host {
   return { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
 }
 
-interface Taught {
-  readonly lessons: Readonly<Record<string, Lesson>>;
+interface FakeNode {
+  readonly prepared: Readonly<Record<string, PreparedStep>>;
   readonly log: string[];
   readonly isGone: boolean;
 }
 
 class FakeSession implements NodeSession {
   readonly #options: SessionOptions;
-  readonly #taught: Taught;
+  readonly #fake: FakeNode;
   readonly #name: string;
   #isConnected = false;
   #isBusy = false;
@@ -94,9 +94,9 @@ class FakeSession implements NodeSession {
   #abort = Promise.withResolvers<"aborted">();
   exchanges = 0;
 
-  constructor(options: SessionOptions, taught: Taught) {
+  constructor(options: SessionOptions, fake: FakeNode) {
     this.#options = options;
-    this.#taught = taught;
+    this.#fake = fake;
     this.#name = options.node.name;
   }
 
@@ -122,7 +122,7 @@ class FakeSession implements NodeSession {
       leaves,
       ...(problem && { problem }),
     });
-    if (this.#taught.isGone)
+    if (this.#fake.isGone)
       return end("unreachable", { code: "HOST_UNREACHABLE", message: `${this.#name} does not answer` });
     if (!this.#isConnected) this.#say("connect");
     this.#isConnected = true;
@@ -155,16 +155,16 @@ class FakeSession implements NodeSession {
       if (register !== undefined) registered.set(register, undefined);
       return "ok";
     }
-    const lesson = this.#taught.lessons[`${this.#name} ${id}`] ?? this.#taught.lessons[id];
-    if (lesson === undefined) throw new Error(`nobody taught ${this.#name} the step ${id}`);
+    const step = this.#fake.prepared[`${this.#name} ${id}`] ?? this.#fake.prepared[id];
+    if (step === undefined) throw new Error(`nobody taught ${this.#name} the step ${id}`);
     this.#say(`step ${id}`);
     emit({ type: "step.started", ...named });
-    lesson.begins?.();
-    const ended = await Promise.race([this.#abort.promise, lesson.after ?? Promise.resolve()]);
-    const taught = ended === "aborted" ? "interrupted" : (lesson.outcome ?? "ok");
+    step.begins?.();
+    const ended = await Promise.race([this.#abort.promise, step.after ?? Promise.resolve()]);
+    const taught = ended === "aborted" ? "interrupted" : (step.outcome ?? "ok");
     const outcome = dryRun && taught === "changed" ? "would-change" : taught;
     emit({ type: "step.finished", ...named, outcome });
-    if (register !== undefined) registered.set(register, outcome === "would-change" ? undefined : fullOf(lesson));
+    if (register !== undefined) registered.set(register, outcome === "would-change" ? undefined : fullOf(step));
     return outcome;
   }
 
@@ -175,7 +175,7 @@ class FakeSession implements NodeSession {
   rest(): Promise<void> {
     if (this.#isBusy) throw new Error(`${this.#name}: rest while performing`);
     this.#isConnected = false;
-    this.#taught.log.push(`${this.#name} rest`);
+    this.#fake.log.push(`${this.#name} rest`);
     return Promise.resolve();
   }
 
@@ -200,10 +200,10 @@ class FakeSession implements NodeSession {
   }
 
   #say(what: string): void {
-    this.#taught.log.push(`${this.#name} ${what}`);
+    this.#fake.log.push(`${this.#name} ${what}`);
   }
 }
 
-function fullOf({ outcome, registered }: Lesson): Registered {
+function fullOf({ outcome, registered }: PreparedStep): Registered {
   return { changed: outcome === "changed", rc: 0, stdout: "", facts: {}, ...registered };
 }

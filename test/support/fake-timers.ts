@@ -8,9 +8,9 @@ export class FakeTimers implements Timers {
   readonly now = (): number => this.#now;
 
   readonly after = (milliseconds: number, callback: () => void): (() => void) => {
-    const one = { at: this.#now + milliseconds, callback };
-    this.#waiting.push(one);
-    return () => (this.#waiting = this.#waiting.filter((other) => other !== one));
+    const timer = { at: this.#now + milliseconds, callback };
+    this.#waiting.push(timer);
+    return () => (this.#waiting = this.#waiting.filter((other) => other !== timer));
   };
 
   /** The number of timers that are set. */
@@ -18,7 +18,7 @@ export class FakeTimers implements Timers {
     return this.#waiting.length;
   }
 
-  /** Moves the clock by the duration of the present work; no timer is called meanwhile. */
+  /** Moves the clock without calling timers, as work does that blocks the event loop. */
   spend(milliseconds: number): void {
     this.#now += milliseconds;
   }

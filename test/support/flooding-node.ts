@@ -18,11 +18,11 @@ const collectGarbage = runInNewContext("gc") as () => void;
 
 /** MiB that a session may hold. */
 export const mayHold = 32;
-/** The test collects garbage only while more than this is in use, since held memory is a part of it. The long form always measures. */
-const looksFrom = isLongForm ? 0 : mayHold * 2 ** 20;
+/** Bytes in use above which the test collects garbage and measures: below, the session cannot hold too much. The long form always measures. */
+const measuredFrom = isLongForm ? 0 : mayHold * 2 ** 20;
 
 /** The load that a node's output put on the bastion. */
-export interface Flooded {
+export interface FloodLoad {
   readonly result: WorkResult;
   /** The size of the run's record in bytes, and its events by type. */
   readonly recorded: number;
@@ -39,11 +39,11 @@ const nonce = "0123456789abcdef".repeat(2);
 export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
 
 /**
- * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is CPU time of this thread, so that a busy
- * machine makes no case slow.
+ * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is measured as CPU time of this thread, so
+ * that a busy machine makes no case slow.
  */
-export async function flood(drafts: readonly UnresolvedStep[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
-  // Made beforehand: the cost of making the chunks is not the session's.
+export async function flood(drafts: readonly UnresolvedStep[], says: () => Iterable<Uint8Array>): Promise<FloodLoad> {
+  // Made beforehand, so that the cost of making the chunks does not count.
   const chunks = [...says()];
   const events = new Map<string, number>();
   let [recorded, held, sent] = [0, 0, 0];
@@ -82,7 +82,7 @@ export async function flood(drafts: readonly UnresolvedStep[], says: () => Itera
   const before = used();
   const loop = watchLoop();
   const look = setInterval(() => {
-    if (loop.apart(inUse) - before >= looksFrom) held = Math.max(held, loop.apart(used) - before);
+    if (loop.apart(inUse) - before >= measuredFrom) held = Math.max(held, loop.apart(used) - before);
   }, 20);
   try {
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });

@@ -13,11 +13,11 @@ const shown = { a: "192.0.2.11", b: "192.0.2.12", c: "192.0.2.13", d: "192.0.2.1
 type Name = keyof typeof shown;
 export const shownNames = Object.keys(shown) as readonly Name[];
 
-/** Machines of the lab in place of the page's. */
+/** Follows a page's transcripts on machines of the lab, in place of the page's machines. */
 export class GuideFollower {
   private readonly bastion: Bastion;
   private readonly nodes: ReadonlyMap<string, LabNode>;
-  /** The lab's words for words of the page, such as disks. */
+  /** Words of the page, such as disks, with the lab's words. */
   private readonly words: Readonly<Record<string, string>>;
 
   constructor(bastion: Bastion, nodes: readonly LabNode[], words: Readonly<Record<string, string>> = {}) {
@@ -35,7 +35,7 @@ export class GuideFollower {
       return { code, output: this.toShown(stderr + stdout) };
     };
     let { code, output } = await run();
-    // A write reaches the other controllers a moment later, and the first heartbeat takes another.
+    // A write reaches the other controllers a moment later; the first heartbeat comes later still.
     for (let turn = 0; turn < 120 && /^(get|health)$/.test(words[0] ?? "") && !fits(output, step.output); turn++) {
       await sleep(1000);
       ({ code, output } = await run());

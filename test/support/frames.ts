@@ -8,14 +8,14 @@ import type { ReactElement } from "react";
 /** `UPDATE_FRAMES=1 npx mocha FILE` rewrites the frames of a test file; review the difference. */
 const isUpdating = process.env["UPDATE_FRAMES"] === "1";
 
-/** A drawing of a view with so many columns; `isColoured` keeps escape characters. */
+/** A view to draw, its width, and whether escape characters are part of the frame. */
 export interface Frame {
   readonly element: ReactElement;
   readonly columns: number;
   readonly isColoured: boolean;
 }
 
-/** Declares a test for each title: the frame equals the one of that title in test/fixtures/frames/NAME.txt. */
+/** Declares a test for each title: the drawn frame equals the frame of that title in test/fixtures/frames/NAME.txt. */
 export function describeFrames(name: string, titles: readonly string[], draw: (title: string) => Frame): void {
   const file = join(import.meta.dirname, `../fixtures/frames/${name}.txt`);
   const parts = isUpdating ? [] : readFileSync(file, "utf8").split(/^=== /m).slice(1);

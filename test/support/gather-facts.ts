@@ -10,7 +10,7 @@ import { hangLimit } from "./limit.ts";
 export const factShells = ["dash", "bash", "busybox sh", "mksh"] as const;
 
 export interface Gathering {
-  /** Run as root in the namespaces, where it cannot harm this machine; FOLDER has the files. */
+  /** A sh text that runs first, as root in the namespaces, where it cannot harm this machine. FOLDER in it is the files' folder. */
   readonly before?: string;
   /** Files below a folder of the test, by path. */
   readonly files?: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredL
   return { flat, processes };
 }
 
-/** The output of a text, and `processes N`: the number of processes it started. FOLDER in it has the files. @throws Error when it fails */
+/** The output of a sh text, followed by `processes N`: the number of processes that it started. FOLDER in the text is the files' folder. @throws Error if it fails */
 export function runInNamespaces(shell: string, text: string, { before = ":", files = {} }: Gathering): string {
   const folder = mkdtempSync(join(tmpdir(), "kcore-facts-"));
   try {
@@ -45,7 +45,7 @@ export function runInNamespaces(shell: string, text: string, { before = ":", fil
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), content);
     }
-    // The pid of the next process tells the number of processes.
+    // Pids are given in order, so two of them show the number of processes in between.
     const script = `mount -t sysfs none /sys
       ${before.replaceAll("FOLDER", folder)}
       first=$(exec sh -c 'echo $$')

@@ -5,7 +5,7 @@ import {
   compares,
   copyIfThere,
   jobFolder,
-  keptIn,
+  artifactsIn,
   type Ci,
   type CiEvent,
   type CiWorld,
@@ -58,10 +58,10 @@ export function githubContext(event: CiEvent, { fork = false } = {}): Readonly<R
 /** Whether a job's condition holds: comparisons of names and texts, one of which must be true. */
 export function holds(condition: string | undefined, context: Readonly<Record<string, string>>): boolean {
   const valueOf = (word = ""): string => /^'(.*)'$/.exec(word)?.[1] ?? context[word] ?? "";
-  return (condition ?? "'' == ''").split(" || ").some((one) => compares(one, valueOf));
+  return (condition ?? "'' == ''").split(" || ").some((part) => compares(part, valueOf));
 }
 
-/** GitHub Actions after its documentation, as far as the example needs it; stand-ins play its own actions, by name. */
+/** GitHub Actions by its documentation, as far as the example needs it; functions of this file stand for its own actions. */
 export function githubCi(world: CiWorld, secrets: Environment): Ci {
   const workflow = readWorkflow();
   const pipeline: Ci["pipeline"] = async (event, commit) => {
@@ -114,7 +114,12 @@ export function githubCi(world: CiWorld, secrets: Environment): Ci {
     }
     // actions/cache saves at the job's end.
     copyIfThere(join(workspace, ".kcore/tool"), world.path("jobs/cache"));
-    return { code, log, said: readFileSync(files.GITHUB_STEP_SUMMARY, "utf8"), ...keptIn(join(at.store, name)) };
+    return {
+      code,
+      log,
+      summary: readFileSync(files.GITHUB_STEP_SUMMARY, "utf8"),
+      ...artifactsIn(join(at.store, name)),
+    };
   };
 
   const play = (

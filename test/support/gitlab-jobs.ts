@@ -8,7 +8,7 @@ import {
   compares,
   copyIfThere,
   jobFolder,
-  keptIn,
+  artifactsIn,
   type Ci,
   type CiEvent,
   type CiWorld,
@@ -49,7 +49,7 @@ export interface Pipeline {
 
 export const pipelineFile = "examples/ci/.gitlab-ci.yml";
 
-/** The keys that have no other meaning are jobs. */
+/** Reads the pipeline: its keys without another meaning are jobs. */
 export function readPipeline(): Pipeline {
   const {
     workflow,
@@ -75,10 +75,10 @@ export function gitlabVariables(event: CiEvent): Environment {
 /** The first rule that holds: comparisons of variables and texts, all of which must be true. */
 export function ruleFor(rules: readonly Rule[], variables: Environment): Rule | undefined {
   const valueOf = (word = ""): string | undefined => /^"(.*)"$/.exec(word)?.[1] ?? variables[word.slice(1)];
-  return rules.find(({ if: condition }) => condition.split(" && ").every((one) => compares(one, valueOf)));
+  return rules.find(({ if: condition }) => condition.split(" && ").every((part) => compares(part, valueOf)));
 }
 
-/** GitLab CI with a runner in a container, after its documentation, as far as the example needs it. */
+/** GitLab CI with a runner in a container, by its documentation, as far as the example needs it. */
 export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci> {
   const { workflow, stages, variables, default: usual, jobs } = readPipeline();
   const notes = await noteServer();
@@ -87,7 +87,7 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
     const store = world.path("gitlab", String(process.hrtime.bigint()));
     if (!ruleFor(workflow.rules, gitlabVariables(event))) return ends;
     for (const stage of stages)
-      for (const [name, job] of Object.entries(jobs).filter(([, one]) => one.stage === stage)) {
+      for (const [name, job] of Object.entries(jobs).filter(([, job]) => job.stage === stage)) {
         const rule = ruleFor(job.rules, gitlabVariables(event));
         if (!rule || [...ends.values()].some(({ code }) => code !== 0)) continue;
         ends.set(name, await runJob(name, job, { event, commit, store }));
@@ -120,7 +120,7 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
       ...gitlabVariables(at.event),
       ...variables,
       KCORE_REPOSITORY: `file://${world.path("package")}`,
-      ...keptAsFiles(folder, secrets),
+      ...writeSecretFiles(folder, secrets),
       KCORE_NOTES_TOKEN: notes.token,
     };
     const shell = (lines: readonly string[]) =>
@@ -132,14 +132,14 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
     const { paths = [], reports } = job.artifacts;
     for (const path of [...paths, ...Object.values(reports)])
       copyIfThere(join(workspace, path), join(at.store, name, path));
-    const [log, said] = [`${output}${after.output}`, notes.bodies.join("\n")];
-    return { code, log, said, ...keptIn(join(at.store, name)) };
+    const [log, summary] = [`${output}${after.output}`, notes.bodies.join("\n")];
+    return { code, log, summary, ...artifactsIn(join(at.store, name)) };
   };
   return { name: "GitLab", pipeline, close: notes.close };
 }
 
-/** Variables of the type File: the path of a file that every user of the container may read. */
-function keptAsFiles(folder: string, secrets: Environment): Environment {
+/** Variables of the type File: each is the path of a file that every user of the container may read. */
+function writeSecretFiles(folder: string, secrets: Environment): Environment {
   mkdirSync(join(folder, "tmp"));
   return Object.fromEntries(
     Object.entries(secrets).map(([name, text]) => {

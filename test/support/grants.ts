@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { StepRun } from "./steps.ts";
 
-/** The grant that a refusal names, which covers exactly the found contents. */
+/** The grant in a refusal's message. @throws Error if there is none */
 export function grantOf({ problem }: { readonly problem?: Problem | undefined }): string {
   const [, grant] = /--grant (\S+:[0-9a-f]{16})/.exec(problem?.message ?? "") ?? [];
   if (grant === undefined) throw new Error(`no grant is named: ${JSON.stringify(problem)}`);

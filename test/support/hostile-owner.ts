@@ -18,12 +18,12 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { quote } from "#base/quote.ts";
 import { stepOf } from "./steps.ts";
 
-/** The attacking user: a real process, with rights over its own folder only. */
+/** The user of the attacking process; it has rights over its own folder alone. */
 export const hostileUser = { uid: 65_534, gid: 65_534, name: "nobody", group: "nogroup" } as const;
 
 const untouched = "untouched";
 
-/** Names of root's work that must not appear in root's own folder. */
+/** Names that root's work makes, and that must not appear in root's own folder. */
 const forbiddenNames = ["conf", "entry"];
 
 /**
@@ -144,7 +144,7 @@ grep -q changed "$K_RUN/batch"`;
     await new Promise((resolve) => this.#attack?.once("spawn", resolve));
   }
 
-  /** Repeats work as root, as steps do it, with `before` ahead of each try. Gives the number of successes. */
+  /** Repeats `work` as root, as steps do it, after `before` each time. Returns the number of successes. */
   async repeat(shell: string, times: number, work: string, before = ":"): Promise<number> {
     const text = `. '${this.#library}'
 umask 022
@@ -157,11 +157,11 @@ echo "done $done"
 `;
     const child = spawn("/bin/sh", ["-c", `exec ${shell}`], { stdio: ["pipe", "pipe", "inherit"] });
     child.stdin.end(text);
-    let said = "";
-    child.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
     await new Promise((resolve) => child.once("close", resolve));
-    const [, count] = /done (\d+)/.exec(said) ?? [];
-    if (count === undefined) throw new Error(`${shell} ended early: ${said}`);
+    const [, count] = /done (\d+)/.exec(output) ?? [];
+    if (count === undefined) throw new Error(`${shell} ended early: ${output}`);
     return Number(count);
   }
 

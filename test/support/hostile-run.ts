@@ -6,7 +6,7 @@ export const hostile = `</script></pre></details><img src=http://127.0.0.1:9/x o
 
 /** A run in which every text from nodes and files is hostile. */
 export function hostileRun(): readonly RunEvent[] {
-  const said = new Set([
+  const hostileKeys = new Set([
     "text",
     "message",
     "hint",
@@ -25,7 +25,7 @@ export function hostileRun(): readonly RunEvent[] {
     (event) =>
       JSON.parse(
         JSON.stringify(event, (key, value: unknown) =>
-          typeof value === "string" && said.has(key) ? `${value}${hostile}` : value,
+          typeof value === "string" && hostileKeys.has(key) ? `${value}${hostile}` : value,
         ),
       ) as RunEvent,
   );

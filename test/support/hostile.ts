@@ -9,7 +9,7 @@ export function tries(short: number, long: number): number {
   return isLongForm ? long : short;
 }
 
-/** Prints a measurement of the long form, for the table in docs/security.md; the short form prints nothing. */
+/** Prints a measurement for the table in docs/security.md, in the long form only. */
 export function tellLongForm(text: string): void {
   if (isLongForm) console.log(`      ${text}`);
 }

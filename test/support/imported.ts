@@ -12,7 +12,7 @@ export interface ImportedRoster {
   readonly text: string;
   readonly formats: readonly Format[];
   readonly ownReader: Imported["ownReader"];
-  /** `line what: why` of parts left out; of included files with their name. */
+  /** The parts that were left out, as `LINE WHAT: WHY`; LINE has the name of an included file. */
   readonly leftOut: readonly string[];
 }
 

@@ -2,7 +2,7 @@ import type { LabNode } from "#lab/lab.ts";
 import { on } from "./deploy.ts";
 
 /** Files that differ between installations: random, momentary, or a log of the installation itself. */
-const ofItsOwn = [
+const varyingFiles = [
   "/etc/machine-id",
   "/etc/ssh/ssh_host_*",
   "/etc/kcore/*",
@@ -21,7 +21,7 @@ const ofItsOwn = [
   "/swap*",
 ];
 
-/** Lines that only one of the two has. */
+/** Lines that only one of the two has, marked `-` for the first and `+` for the other. */
 export function differences(one: readonly string[], other: readonly string[]): readonly string[] {
   const only = (from: readonly string[], known: ReadonlySet<string>, mark: string): string[] =>
     from.filter((line) => !known.has(line)).map((line) => mark + line);
@@ -33,7 +33,7 @@ export function differences(one: readonly string[], other: readonly string[]): r
  * and contents.
  */
 export async function installedState(node: LabNode): Promise<readonly string[]> {
-  const left = ofItsOwn.map((path) => `-not -path '${path}'`).join(" ");
+  const excluded = varyingFiles.map((path) => `-not -path '${path}'`).join(" ");
   const disks = `for d in /dev/disk/by-id/virtio-${node.name}-disk?; do sfdisk -d $d | grep -v '^device'; done | sed 's#^/dev/...##'`;
   const text = await on(
     node,
@@ -41,8 +41,8 @@ export async function installedState(node: LabNode): Promise<readonly string[]> 
      dpkg-query -W -f '\${Package} \${Version} \${Status}\\n'
      systemctl list-unit-files --no-legend | grep -v ' transient' | sed 's/  */ /g'; systemctl list-units --failed --no-legend
      cat /etc/fstab; getent passwd; getent group
-     find / -xdev ${left} -printf '%p %y %m %u:%g %l\\n' | sort
-     find /etc /boot /usr/local /opt /var/lib -xdev -type f ${left} -print0 | sort -z | xargs -0 md5sum
+     find / -xdev ${excluded} -printf '%p %y %m %u:%g %l\\n' | sort
+     find /etc /boot /usr/local /opt /var/lib -xdev -type f ${excluded} -print0 | sort -z | xargs -0 md5sum
      dpkg --verify`,
     600_000,
   );

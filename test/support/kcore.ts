@@ -10,13 +10,14 @@ import type { ShellTerminal } from "./terminal.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/kcore");
 
-export interface Ended {
+/** The end of a command; `code` is null if a signal ended it. */
+export interface CommandEnd {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A project with one node, this machine, and the real command line run in it. */
+/** A project with this machine (`here`) and an unreachable node (`gone`), and the real command line in it. */
 export class TestProject {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), "kcore-cli-")));
 
@@ -48,7 +49,7 @@ export class TestProject {
   start(
     words: readonly string[],
     env: Readonly<Record<string, string>> = {},
-  ): { child: ChildProcess; ended: Promise<Ended> } {
+  ): { child: ChildProcess; ended: Promise<CommandEnd> } {
     const child = spawn(launcher, [...words], {
       cwd: this.project,
       stdio: ["ignore", "pipe", "pipe"],
@@ -66,12 +67,12 @@ export class TestProject {
     return { child, ended };
   }
 
-  kcore(...words: readonly string[]): Promise<Ended> {
+  kcore(...words: readonly string[]): Promise<CommandEnd> {
     return this.start(words).ended;
   }
 
   /** Runs kcore in this process, for tests that need no signal, pipe or descriptor. */
-  async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CommandEnd> {
     const { callKcore } = await import("./call-kcore.ts");
     return callKcore(words, {
       cwd: this.project,

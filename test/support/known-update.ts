@@ -10,7 +10,7 @@ import type { SteppedRollout } from "./stepped-rollout.ts";
 const now = 1_000_000;
 const at = new Date(now).toISOString();
 
-/** A controller's knowledge of a cluster and its updates, in memory, without carrying anything out. */
+/** A controller's records of a cluster and its updates, in memory; no update is carried out. */
 export class KnownUpdates {
   readonly parts: ViewParts & { readonly members: () => readonly string[] };
 
@@ -34,29 +34,29 @@ export class KnownUpdates {
     };
   }
 
-  /** Approved, ready nodes that can be updated; each has its id as name. */
+  /** Writes approved, ready nodes that can be updated; each is named like its id. */
   async nodes(...ids: readonly string[]): Promise<this> {
     return this.#write(ids, { id: "/nix/store/old", canUpdate: true });
   }
 
-  /** The same, of another system than NixOS. */
+  /** As `nodes`, for nodes that do not run NixOS. */
   async debian(...ids: readonly string[]): Promise<this> {
     return this.#write(ids, { id: "/nix/store/old", canUpdate: true, nixos: false });
   }
 
   async #write(ids: readonly string[], runtime: RuntimeFacts): Promise<this> {
-    const told = { address: "192.0.2.1", dc: "DC1", roles: [], labels: {}, cpu: 1, memory: 1, version: "1.0" };
+    const facts = { address: "192.0.2.1", dc: "DC1", roles: [], labels: {}, cpu: 1, memory: 1, version: "1.0" };
     const certificate = { key: "k", serial: "01", certificateExpires: at, registeredAt: at };
     await this.parts.records.write(
       ids.flatMap((id) => [
-        { key: keys.node(id).reg, value: { hostname: id, ...told, ...certificate, runtime } },
+        { key: keys.node(id).reg, value: { hostname: id, ...facts, ...certificate, runtime } },
         { key: keys.node(id).approval, value: { epoch: 0, state: "approved", by: "operator ann" } },
       ]),
     );
     return this;
   }
 
-  /** Records the update at the rollout's present state. */
+  /** Writes the records of an update at the rollout's present state, and reads them. */
   async update({ view }: SteppedRollout): Promise<UpdateRecords> {
     const { name, spec, generation, progress, rows, reports, answers, owner } = view;
     const statement = UpdateStatement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });

@@ -11,14 +11,14 @@ import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
-/** The output of scripts/make-kube-apiserver.sh, in the lab's cache. */
+/** The folder of scripts/make-kube-apiserver.sh's output, in the lab's cache. */
 const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
-/** The programs of a real API server, if they are in the cache. */
+/** The paths of a real API server's programs in the cache. */
 export const kubePrograms = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
 
 /**
- * Tests of one real API server, started before and stopped after them. If its program is not in the cache, they are skipped, and each is
- * counted; a failed start is a failure.
+ * Declares tests with one real API server, which is started before and stopped after them. If its programs are not in the cache, the tests
+ * are skipped; a failed start is a failure.
  */
 export function describeWithKube(title: string, define: (kube: () => KubeServer) => void): void {
   const missing = withoutKube();
@@ -36,7 +36,7 @@ export function describeWithKube(title: string, define: (kube: () => KubeServer)
   });
 }
 
-/** The reason for which no real API server can run here; undefined if one can. */
+/** The reason why no real API server can run here; undefined if it can. */
 export function withoutKube(): string | undefined {
   const missing = Object.values(kubePrograms).filter((path) => !existsSync(path));
   return missing.length === 0
@@ -87,9 +87,9 @@ export class KubeServer {
       await server.resume();
       return server;
     } catch (error) {
-      const said = readFileSync(join(folder.path, "apiserver.log"), "utf8").slice(-2000);
+      const log = readFileSync(join(folder.path, "apiserver.log"), "utf8").slice(-2000);
       await server.stop();
-      throw new Error(`the API server did not start: ${said}`, { cause: error });
+      throw new Error(`the API server did not start: ${log}`, { cause: error });
     }
   }
 
@@ -137,7 +137,7 @@ export class KubeServer {
     await this.#folder.remove();
   }
 
-  /** A kubeconfig for one of its users. */
+  /** A kubeconfig for a user of the server. */
   kubeconfig({
     user = "admin",
     token = tokens[user],
@@ -158,8 +158,8 @@ export class KubeServer {
     });
   }
 
-  /** A request of the admin, without kcore. */
-  async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<Answer> {
+  /** Sends a request as the admin, without kcore. @throws Error for a status of 300 or more */
+  async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<KubeObject> {
     const asked = request(`${this.url}${path}`, {
       method,
       ca: this.ca,
@@ -167,21 +167,21 @@ export class KubeServer {
     });
     asked.end(body === undefined ? undefined : JSON.stringify(body));
     const [reply] = (await once(asked, "response")) as [IncomingMessage];
-    const answer = (await json(reply)) as Answer;
+    const answer = (await json(reply)) as KubeObject;
     if ((reply.statusCode ?? 500) >= 300)
       throw new Error(`${method} ${path}: ${reply.statusCode} ${JSON.stringify(answer)}`);
     return answer;
   }
 
-  async get(path: string): Promise<Answer> {
+  async get(path: string): Promise<KubeObject> {
     return this.call("GET", path);
   }
 
-  async create(path: string, body: unknown): Promise<Answer> {
+  async create(path: string, body: unknown): Promise<KubeObject> {
     return this.call("POST", path, body);
   }
 
-  async patch(path: string, body: unknown): Promise<Answer> {
+  async patch(path: string, body: unknown): Promise<KubeObject> {
     return this.call("PATCH", path, body, "application/merge-patch+json");
   }
 
@@ -202,7 +202,7 @@ export class KubeServer {
 }
 
 /** An object or a list of the API: the fields that tests read. */
-export interface Answer {
+export interface KubeObject {
   readonly metadata: {
     readonly name: string;
     readonly resourceVersion: string;
@@ -214,7 +214,7 @@ export interface Answer {
     readonly unschedulable?: boolean;
     readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
   };
-  readonly items: readonly Answer[];
+  readonly items: readonly KubeObject[];
 }
 
 function start(

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
 /** A request to the stand-in. */
-export interface Asked {
+export interface KubeRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
@@ -17,12 +17,14 @@ export interface Asked {
 }
 
 /** A prepared answer; a function gets the response itself. */
-export type Said = { readonly status?: number; readonly body: unknown } | ((response: ServerResponse) => void);
+export type PreparedAnswer =
+  { readonly status?: number; readonly body: unknown } | ((response: ServerResponse) => void);
 
 /** A TLS server with prepared answers, for behaviour that no single version of a real API server has. It refuses other requests. */
 export class KubeStandIn {
-  readonly asked: Asked[] = [];
-  answer: (asked: Asked) => Said | undefined = () => undefined;
+  /** All requests so far. */
+  readonly asked: KubeRequest[] = [];
+  answer: (request: KubeRequest) => PreparedAnswer | undefined = () => undefined;
   readonly #server: Server;
   readonly #cert: string;
 
@@ -31,7 +33,7 @@ export class KubeStandIn {
     this.#cert = cert;
   }
 
-  /** `names` are those of its certificate. */
+  /** `names`: the alternative names in the server's certificate. */
   static async start(names = "IP:127.0.0.1"): Promise<KubeStandIn> {
     const folder = mkdtempSync(join(tmpdir(), "kcore-kube-stand-in-"));
     const [key, cert] = [join(folder, "key"), join(folder, "cert")];
@@ -75,9 +77,9 @@ export class KubeStandIn {
     const { method = "", url = "", headers } = request;
     const asked = { method, path: url, headers, body: await text(request) };
     this.asked.push(asked);
-    const said = this.answer(asked) ?? { status: 501, body: `nobody taught it ${method} ${url}` };
-    if (typeof said === "function") return said(response);
-    response.writeHead(said.status ?? 200);
-    response.end(typeof said.body === "string" ? said.body : JSON.stringify(said.body));
+    const answer = this.answer(asked) ?? { status: 501, body: `nobody taught it ${method} ${url}` };
+    if (typeof answer === "function") return answer(response);
+    response.writeHead(answer.status ?? 200);
+    response.end(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
   }
 }

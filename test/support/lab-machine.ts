@@ -2,7 +2,7 @@ import { openLab, type Lab, type LabNode, type NodeSpec } from "#lab/lab.ts";
 import { ownLab } from "./own-lab.ts";
 import { SharedLine } from "./shared-line.ts";
 
-/** One machine, called v1, for all tests of a `describe`, in the lab of that name or in a lab of this process. */
+/** One machine, called v1, for all tests of a `describe`: in the lab named `lab`, or else in a lab of this process. */
 export class LabMachine {
   lab!: Lab;
   node!: LabNode;

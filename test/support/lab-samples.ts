@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { registry } from "#engine/modules/registry.ts";
-import { Like } from "./cases/expected.ts";
+import { Matches } from "./cases/expected.ts";
 import { readTable, type Table } from "./cases/table.ts";
 import type { Sample } from "./sample.ts";
 
@@ -13,12 +13,12 @@ export function labSamples(on: "container" | "machine"): ReadonlyMap<string, Sam
   const samples = [...registry.keys()].flatMap((module) => {
     const file = `${module.replaceAll(/[._]/g, "-")}.yaml`;
     const { lab } = files.has(file) ? readTable(join(folder, file), `test/modules/${file}`) : { lab: [] };
-    return lab.flatMap((one) => ((one.on ?? "container") === on ? [sampleOf(module, one)] : []));
+    return lab.flatMap((sample) => ((sample.on ?? "container") === on ? [sampleOf(module, sample)] : []));
   });
   return new Map(samples.map((sample) => [sample.id, sample]));
 }
 
-/** The samples of these ids, separated by commas. An id without a sample, or a sample without a place in the order, is an error. */
+/** The samples in the order of `ids` (separated by commas). @throws Error for an id without a sample, or a sample whose id is missing */
 export function inOrder(ids: string, samples: ReadonlyMap<string, Sample>): readonly Sample[] {
   const order = ids.split(",").map((id) => id.trim());
   const forgotten = [...samples.keys()].filter((id) => !order.includes(id));
@@ -41,6 +41,6 @@ function sampleOf(module: string, given: Table["lab"][number]): Sample {
   } as Sample;
 }
 
-function patternOf([fact, value]: [string, string | Like]): [string, string | RegExp] {
-  return [fact, value instanceof Like ? value.expression : value];
+function patternOf([fact, value]: [string, string | Matches]): [string, string | RegExp] {
+  return [fact, value instanceof Matches ? value.expression : value];
 }

@@ -7,7 +7,7 @@ const MiB = 1024 ** 2;
 
 const links = "/dev/disk/by-id";
 
-/** A disk of this machine: a file, and a link of its own in /dev/disk/by-id. Some kernels do not show its partitions. */
+/** A loop device of this machine over a file, with a link in /dev/disk/by-id. Some kernels do not show its partitions. */
 export interface LoopDisk {
   readonly device: string;
   readonly image: string;
@@ -19,7 +19,7 @@ export interface LoopDisk {
   remove(): void;
 }
 
-/** A disk with this content at its beginning; undefined if this machine has no usable loop devices. */
+/** Opens a disk of `size` bytes that begins with this content; undefined if this machine has no usable loop devices. */
 export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * MiB): LoopDisk | undefined {
   const image = join(folder, "image");
   writeFileSync(image, content);
@@ -54,7 +54,7 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
   };
 }
 
-/** A blank disk for the tests of the calling `describe`, and its image's folder; without loop devices the tests are skipped. */
+/** A blank disk for the tests of the calling `describe`, with the folder of its image; without loop devices the tests are skipped. */
 export function useLoopDisk(label: string): () => LoopDisk & { readonly folder: string } {
   let folder: TempDir;
   let disk: LoopDisk | undefined;
@@ -70,7 +70,7 @@ export function useLoopDisk(label: string): () => LoopDisk & { readonly folder: 
   return () => ({ ...(disk as LoopDisk), folder: folder.path });
 }
 
-/** Removes links that a killed run left: the device was free, so none is in use. */
+/** Removes links to a device that was free: a killed run left them. */
 function removeLinksTo(device: string): void {
   for (const entry of readdirSync(links, { withFileTypes: true })) {
     const link = join(links, entry.name);

@@ -12,13 +12,13 @@ type Change = { readonly at: number; readonly bytes: Buffer } | { readonly lengt
 type Rename = { readonly name: string; readonly inode: Inode | undefined };
 
 /**
- * A disk in memory that loses unsynced data in a crash; `afterCrash` gives one possible state. Before each operation, `onOperation` gets its
- * word and path, and returns the fault to inject.
+ * A disk in memory that loses unsynced data in a crash. Before each operation, `onOperation` gets the operation's name with its path, and
+ * the count of operations, and returns the fault to inject.
  */
 export class MemoryDisk implements StoreDisk {
   readonly operations: string[] = [];
   onOperation: ((operation: string, count: number) => Mishap | undefined) | undefined;
-  /** The share of a write that is done before it fails. */
+  /** The share of a write's bytes that are written before it fails. */
   tornShare = 0.5;
   #names = new Map<string, Inode>();
   #durableNames = new Map<string, Inode>();
@@ -68,7 +68,7 @@ export class MemoryDisk implements StoreDisk {
     this.#pendingNames = [];
   };
 
-  /** Puts content there as if synced long ago. */
+  /** Puts content at a path, as if it had been synced long ago. */
   place(path: string, content: Buffer): void {
     const inode: Inode = { content, pending: [] };
     this.#names.set(path, inode);
@@ -89,7 +89,7 @@ export class MemoryDisk implements StoreDisk {
     const names = new Map(this.#durableNames);
     const isInOrder = random() < 0.5;
     const survivors = Math.floor(random() * (this.#pendingNames.length + 1));
-    const survives = (_: Rename, place: number): boolean => (isInOrder ? place < survivors : random() < 0.5);
+    const survives = (_: Rename, index: number): boolean => (isInOrder ? index < survivors : random() < 0.5);
     for (const { name, inode } of this.#pendingNames.filter(survives)) {
       if (inode) names.set(name, inode);
       else names.delete(name);
@@ -121,16 +121,16 @@ export class MemoryDisk implements StoreDisk {
   }
 
   #fileOf(inode: Inode, path: string, { isSynchronous = false }: DiskFileOptions = {}): DiskFile {
-    const change = (one: Change): void => {
-      inode.pending.push(one);
-      inode.content = applied(inode.content, one);
+    const apply = (change: Change): void => {
+      inode.pending.push(change);
+      inode.content = applied(inode.content, change);
     };
     return {
       write: async (given, at) => {
         const mishap = await this.#step(`write ${path}`);
         const bytes = Buffer.from(given);
         const done = mishap === undefined ? bytes.length : Math.floor(bytes.length * this.tornShare);
-        if (done > 0) change({ at, bytes: bytes.subarray(0, done) });
+        if (done > 0) apply({ at, bytes: bytes.subarray(0, done) });
         if (mishap === "die") await new Promise(() => undefined);
         if (mishap !== undefined) throw errno(mishap);
         if (isSynchronous) inode.pending = [];
@@ -141,7 +141,7 @@ export class MemoryDisk implements StoreDisk {
       },
       truncate: async (length) => {
         await this.#step(`truncate ${path}`);
-        change({ length });
+        apply({ length });
       },
       size: async () => {
         await this.#step(`size ${path}`);
@@ -152,7 +152,7 @@ export class MemoryDisk implements StoreDisk {
   }
 }
 
-/** The possible contents of a file after a crash; synced content is never touched. */
+/** One possible content of a file after a crash: synced content as it was, each unsynced change kept, lost or torn. */
 function crashed({ content, pending }: Inode, random: () => number): Buffer {
   let left = content;
   // The synced content is built again from the front, since a change cannot be undone in the applied content.
@@ -170,7 +170,7 @@ function crashed({ content, pending }: Inode, random: () => number): Buffer {
         at: change.at,
         bytes: change.bytes.subarray(0, Math.floor(random() * change.bytes.length)),
       });
-    // The length arrived, but not all data: file systems that write them separately show zeros.
+    // The length was written, but not all data: file systems that write them separately show zeros.
     else
       left = applied(left, {
         at: change.at,

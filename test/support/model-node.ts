@@ -14,14 +14,14 @@ export interface ModelStep {
   readonly needsBlob: boolean;
 }
 
-/** The bastion's end of a channel: frames in order, each with its end in the journal. */
+/** The bastion's end of a channel: frames in order, each with the offset in the journal after it. */
 export class ModelFollower {
   readonly #node: ModelNode;
   readonly #said: string[];
   readonly #toldAt: number;
   #at: number;
   #isTold = false;
-  /** The node has received the run's end, and ignores later commands. */
+  /** Whether the run's end has passed: the node ignores later commands. */
   isOver = false;
 
   constructor(node: ModelNode, said: readonly string[], at: number) {
@@ -77,14 +77,15 @@ export class ModelNode {
   runner: ModelRunner | undefined;
   follower: ModelFollower | undefined;
   isHeldByOther = false;
-  /** An applied step boots the node. */
+  /** Whether an applied step is about to boot the node. */
   willReboot = false;
-  /** Another bastion resumed the run, and does not know whether a reboot belongs to the run. */
+  /** Whether another bastion resumed the run, which does not know whether a reboot belongs to the run. */
   wasTakenOver = false;
-  /** The node's processes hang. */
+  /** Whether the node's processes hang. */
   isFrozen = false;
-  /** The number of starts of each step, and of interruptions. */
+  /** The number of starts of each step. */
   readonly begun = new Map<string, number>();
+  /** The number of interruptions of each step. */
   readonly cutOff = new Map<string, number>();
 
   constructor(steps: ReadonlyMap<string, ModelStep>) {

@@ -1,4 +1,4 @@
-/** Packages that the stand-in needs: a default NixOS has them, Debian's node does not. */
+/** Packages to install for the stand-in: a default NixOS has them, a Debian node of the lab does not. */
 export const packages = ["curl", "lvm2", "nix-bin"];
 
 /** Files of the default configuration, without desktop and with OpenSSH; each becomes a link if the node has it. */
@@ -15,9 +15,8 @@ const gone = `apt apt-cache apt-get apt-key apt-mark debconf deb-systemd-helper 
   smartctl zpool zfs`.split(/\s+/);
 
 /**
- * Sh text that makes a Debian node of the lab look like NixOS to a step.
- * Generated files under /etc become links over /etc/static into a read-only /nix/store (nixos/modules/system/etc). Accounts and the machine's
- * id stay files. Programs that a default NixOS lacks are removed.
+ * A sh text that makes a Debian node of the lab look like NixOS to a step. Generated files under /etc become links by way of /etc/static into
+ * a read-only /nix/store (nixos/modules/system/etc); accounts and the machine's id stay files. Programs that a default NixOS lacks are removed.
  */
 export const standInForNixOs = `set -u
 store=/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-etc/etc

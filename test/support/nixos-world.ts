@@ -1,12 +1,12 @@
 import type { UpdateSpec, UpdateStatement } from "#rollout/spec.ts";
-import type { Ended } from "#updater/ports.ts";
+import type { ProgramEnd } from "#updater/ports.ts";
 import { statementOf, UpdateWorld } from "#support/update-world.ts";
 
 export const systemProfile = "/nix/var/nix/profiles/system";
 const [current, booted] = ["/run/current-system", "/run/booted-system"] as const;
 const runtime = "0.1.0";
 
-/** A NixOS system, by its differences from others. */
+/** A NixOS system; absent fields have usual values. */
 export interface FakeSystem {
   readonly version?: string;
   readonly kernel?: string;
@@ -38,8 +38,9 @@ export function nixosStatement(name: string, spec: Partial<UpdateSpec> | object 
 /** A NixOS node in memory: Nix, switch-to-configuration and the boot loader, as far as the updater can see them. */
 export class NixosWorld extends UpdateWorld {
   readonly systems = new Map<string, FakeSystem>();
-  /** The default of the boot loader, and its choice for the next boot alone. */
+  /** The system that the boot loader boots by default. */
   default: string;
+  /** The generation for the next boot alone. */
   once: number | undefined;
   readonly #loader: Loader;
 
@@ -77,7 +78,7 @@ export class NixosWorld extends UpdateWorld {
       if (!lacks.includes(unit)) this.files.set(`${path}/etc/systemd/system/${unit}`, "");
   }
 
-  /** The systems that are in use, were booted, will boot next, and are in the profile. */
+  /** The names of the system in use, the booted one, the boot default and the profile's. */
   get state(): Readonly<Record<"current" | "booted" | "boots" | "profile", string>> {
     const name = (path: string | undefined): string => path?.slice(systemPath("").length) ?? "";
     return {
@@ -99,7 +100,7 @@ export class NixosWorld extends UpdateWorld {
   protected override startOther(): void {
     const once = this.once === undefined ? undefined : this.links.get(`${systemProfile}-${this.once}-link`);
     this.once = undefined;
-    // An operator or a watchdog resets a system that does not come up.
+    // If the system for one boot does not come up, an operator or a watchdog resets the machine.
     const system = [once, this.default].find((path) => path !== undefined && this.systems.get(path)?.boots !== false);
     if (system === undefined) throw new Error("the node is lost: what every boot begins with does not boot");
     this.links.set(booted, system);
@@ -115,7 +116,9 @@ export class NixosWorld extends UpdateWorld {
   #writeMenu(): void {
     const numbers = this.generations(systemProfile);
     if (this.#loader === "systemd-boot") {
-      const number = numbers.findLast((one) => this.links.get(`${systemProfile}-${one}-link`) === this.default);
+      const number = numbers.findLast(
+        (generation) => this.links.get(`${systemProfile}-${generation}-link`) === this.default,
+      );
       this.files.set(
         "/boot/loader/loader.conf",
         `timeout 5\ndefault nixos-generation-${number}.conf\nconsole-mode keep\n`,
@@ -130,8 +133,8 @@ export class NixosWorld extends UpdateWorld {
     }
   }
 
-  protected override runOther(words: readonly string[]): Ended | undefined {
-    const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
+  protected override runOther(words: readonly string[]): ProgramEnd | undefined {
+    const done = (stdout = ""): ProgramEnd => ({ code: 0, stdout, stderr: "" });
     const [program = "", ...rest] = words.slice(words.indexOf("--") + 1);
     if (words[0] !== "systemd-run" || program === "sh") return undefined;
     const failure = [...this.failures].find(([start]) => [program, ...rest].join(" ").startsWith(start))?.[1];
@@ -155,17 +158,17 @@ export class NixosWorld extends UpdateWorld {
     }
   }
 
-  #build(words: readonly string[]): Ended {
+  #build(words: readonly string[]): ProgramEnd {
     const [, flake = "", name = ""] =
       /^(.*)#nixosConfigurations\."([^"]+)"\./.exec(words.join(" ").split(" build ")[1] ?? "") ?? [];
     const rev = /[?&]rev=([0-9a-f]{40})/.exec(flake)?.[1];
-    const path = [...this.systems.keys()].find((one) => revOf(one.slice(systemPath("").length)) === rev);
+    const path = [...this.systems.keys()].find((path) => revOf(path.slice(systemPath("").length)) === rev);
     if (!path || name !== "n1") return { code: 1, stdout: "", stderr: `error: flake '${flake}' has no ${name}` };
     this.setLink(words[words.indexOf("--out-link") + 1] ?? "", path);
     return { code: 0, stdout: "", stderr: "" };
   }
 
-  #switch(program: string, action: string): Ended {
+  #switch(program: string, action: string): ProgramEnd {
     const path = program.replace("/bin/switch-to-configuration", "");
     const system = this.systems.get(path);
     if (!system) throw new Error(`${path} is no system`);

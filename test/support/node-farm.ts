@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import ssh2 from "ssh2";
-import { SimulatedNode, SimulatedRun, type Behaviour } from "./simulated-node.ts";
+import { SimulatedNode, SimulatedRun, type NodeBehaviour } from "./simulated-node.ts";
 
 /** Many simulated nodes behind one SSH server on the loopback network. */
 export interface NodeFarm {
@@ -16,14 +16,14 @@ export interface NodeFarm {
 /**
  * Starts a farm. Its server speaks real SSH (ssh2's) on every address of 127.0.0.0/8; the run names the node of a connection in its bootstrap.
  */
-export async function startFarm(count: number, behaviour: Behaviour = {}): Promise<NodeFarm> {
+export async function startFarm(count: number, behaviour: NodeBehaviour = {}): Promise<NodeFarm> {
   const width = String(count).length;
   const nodes = Array.from(
     { length: count },
     (_, index) => new SimulatedNode(`n${String(index + 1).padStart(width, "0")}`, index, behaviour),
   );
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  // ECDSA, since ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
+  // ECDSA, since ssh2 cannot read every 256th Ed25519 key that it makes (mscdex/ssh2#1513).
   const host = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const login = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const sockets = new Set<Socket>();

@@ -27,7 +27,7 @@ export class NodeFiles {
     this.flush();
   }
 
-  /** The updater's ports to them. `step` is called with name and path before each operation, and may end the process. */
+  /** The updater's ports to these files. `step` is called with the operation's name and path before each one, and may end the process. */
   ports(step: (what: string) => Promise<void>): FilePorts {
     const { files, links } = this;
     const { removed } = this.#unflushed;

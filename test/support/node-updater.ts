@@ -3,42 +3,42 @@ import { watch } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { targetIdOf, type SignedStatement, type UpdateStatement } from "#rollout/spec.ts";
-import { names } from "#updater/files.ts";
+import { updateFiles } from "#updater/files.ts";
 import { nodePorts } from "#updater/node-ports.ts";
-import type { Ports, Self } from "#updater/ports.ts";
+import type { Ports, NodeNames } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Missing, Prepared, Present, Step, UpdateStrategy } from "#updater/strategy.ts";
+import type { MissingCondition, Preparation, NodeVersion, UpdateStep, UpdateStrategy } from "#updater/strategy.ts";
 
-/** A node with the product's updater. Only the strategy is simulated; programs are refused. */
+/** A node with the product's updater: the strategy is simulated, and every program is refused. */
 export interface UpdaterNode {
   /** The folder of updates, which exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
-  readonly self: Self;
+  readonly self: NodeNames;
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
-  readonly present: () => Present;
+  readonly present: () => NodeVersion;
   /** Brings the node to another target. */
-  readonly move: (to: Present) => Promise<void>;
+  readonly move: (to: NodeVersion) => Promise<void>;
   /** Called before each step. @throws UpdateFailure */
-  readonly carryOut: (step: Step, statement: UpdateStatement) => Promise<Partial<Prepared> | void>;
-  /** The contents that are missing on the node, if any. */
-  readonly missing?: () => Missing | undefined;
+  readonly carryOut: (step: UpdateStep, statement: UpdateStatement) => Promise<Partial<Preparation> | void>;
+  /** The condition that keeps the target from running; undefined: it runs. */
+  readonly missing?: () => MissingCondition | undefined;
 }
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-/** Starts the updater, as systemd does, whenever it has work, until the signal. */
+/** Starts the updater whenever it has work, as systemd does, until the signal. */
 export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   const { folder, signal, self, verify, present } = node;
   const real = nodePorts(signal, () => Promise.resolve());
   const ports: Ports = {
     ...real,
-    // The updater looks once a second.
+    // Fifty times faster than on a real node.
     sleep: (ms) => sleep(ms / 50, undefined, { signal }),
     run: (words) => Promise.reject(new Error(`the node was not taught: ${words.join(" ")}`)),
   };
   const runIfNeeded = async (): Promise<void> => {
-    while ([names.inbox, names.taken].some((name) => existsSync(join(folder, name)))) {
+    while ([updateFiles.inbox, updateFiles.taken].some((name) => existsSync(join(folder, name)))) {
       await new Updater({
         folder,
         ports,

@@ -20,7 +20,7 @@ export interface GivenUpdate {
   readonly bundle?: Bundle;
 }
 
-/** Takes the place of a real node's agent: gives the updater signed orders, and collects its reports. */
+/** Stands for a real node's agent: gives the updater signed orders, and reads its reports. */
 export class OrderedNode {
   readonly #node: LabNode;
   readonly #bastion: Bastion;

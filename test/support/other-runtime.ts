@@ -15,13 +15,13 @@ export interface OtherBundle {
 
 export interface OtherRelease {
   readonly version: string;
-  /** JavaScript that its program runs first, with `process`. */
+  /** JavaScript that the node program runs first. */
   readonly first?: string;
 }
 
 /**
- * Builds a runtime of another version: the present program with another number and, optionally, other code first. `folder` is the test's own.
- * Takes some ten seconds, since it is compressed like the real ones.
+ * Builds a runtime of another version, in the test's own `folder`: the present program with another number and, optionally, more code first.
+ * It takes some ten seconds, since the runtime is compressed like a real one.
  */
 export async function makeOtherRuntime(folder: string, { version, first = "" }: OtherRelease): Promise<Runtime> {
   const root = rootOf(folder, version);
@@ -31,11 +31,11 @@ export async function makeOtherRuntime(folder: string, { version, first = "" }: 
     if (name.startsWith("node-linux-"))
       await symlink(join(repository, "node_modules", name), join(root, "node_modules", name));
   const manifest = JSON.parse(await readFile(join(repository, "package.json"), "utf8")) as { version: string };
-  const told = `name:"kcore",version:"${manifest.version}"`;
+  const stamp = `name:"kcore",version:"${manifest.version}"`;
   const program = await readFile(join(repository, "dist", "node-main.js"), "utf8");
-  if (program.split(told).length !== 2) throw new Error(`the node program does not say ${told} once`);
+  if (program.split(stamp).length !== 2) throw new Error(`the node program does not contain ${stamp} exactly once`);
   const imports = program.startsWith("#!") ? program.indexOf("\n") + 1 : 0;
-  const changed = program.replace(told, `name:"kcore",version:"${version}"`);
+  const changed = program.replace(stamp, `name:"kcore",version:"${version}"`);
   await writeFile(
     join(root, "dist", "node-main.js"),
     `${changed.slice(0, imports)}${first}\n${changed.slice(imports)}`,
@@ -44,7 +44,7 @@ export async function makeOtherRuntime(folder: string, { version, first = "" }: 
   return buildRuntime({ root, cache: await cacheFolder(root, folder), tasks: runTasks });
 }
 
-/** Completes the runtime of `makeOtherRuntime` to a whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */
+/** Adds to the runtime of `makeOtherRuntime` the rest of a kcore of that release, and returns its program; `runtime.build` finds the runtime. */
 export async function completeOtherKcore(folder: string, version: string): Promise<string> {
   const root = rootOf(folder, version);
   // Copies, since links would lead the program to the present package.json.
@@ -59,7 +59,7 @@ function rootOf(folder: string, version: string): string {
   return join(folder, `kcore-${version}`);
 }
 
-/** Makes a bundle of such a runtime. */
+/** Makes a bundle of a runtime of `makeOtherRuntime`. */
 export async function makeOtherBundle(folder: string, release: OtherRelease): Promise<OtherBundle> {
   const { sha256, size, storePath, narHash, arch, version, file: exported } = await makeOtherRuntime(folder, release);
   const bundle: Bundle = { sha256, size, storePath, narHash, version, arch };

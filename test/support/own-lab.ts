@@ -8,13 +8,13 @@ export interface OwnLab extends Lab {
   readonly where: PlaceOptions;
 }
 
-/** The tests' labs; no other lab has one of these networks. */
+/** The labs of tests; no other lab has one of these networks. */
 const places = Array.from({ length: 50 }, (_, number) => [
   { ipv6: false, name: `test${number}`, bridge: `kctest${number}`, net: `10.78.${number}` },
   { ipv6: true, name: `testsix${number}`, bridge: `kcsix${number}`, net: `fd78:0:0:${number + 1}` },
 ]).flat();
 
-/** Opens a lab for this process alone, until its `down` or the end of this process; takes down labs of killed processes. */
+/** Opens a lab for this process alone, until the lab's `down` or the end of this process. Also takes down labs of killed processes. */
 export async function ownLab({
   ipv6 = false,
   ...options

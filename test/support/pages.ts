@@ -1,10 +1,10 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The repository. */
+/** The folder of the repository. */
 export const root = join(import.meta.dirname, "../..");
 
-/** All codes of problems. */
+/** All error codes. */
 export function errorCodes(): readonly string[] {
   const text = readFileSync(join(root, "src/errors/codes.ts"), "utf8");
   return Array.from(text.matchAll(/\| "([A-Z0-9_]+)"/g), ([, code = ""]) => code);

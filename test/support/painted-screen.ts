@@ -42,7 +42,7 @@ function paintLine(line: string): string {
   return drawn;
 }
 
-/** Marks that a font may draw wider or narrower than a cell get an element of their own. */
+/** The text as HTML. A character that a font may draw wider or narrower than a cell gets an element of its own. */
 function cells(text: string): string {
   return Array.from(text, (character) =>
     /[\u0020-\u007e\u2500-\u259f]/.test(character) ? escape(character) : `<i>${escape(character)}</i>`,

@@ -9,21 +9,24 @@ export async function freePort(address = "0.0.0.0"): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);
     // An abstract socket, like a port, belongs to the network namespace, and the kernel frees it with the process.
-    if (!(await listens({ path: `\0kcore-test-port-${port}` }))) continue;
-    if (await listens({ port, host: address }, true)) return port;
+    if (!(await canListen({ path: `\0kcore-test-port-${port}` }))) continue;
+    if (await canListen({ port, host: address }, true)) return port;
   }
 }
 
-/** Whether a server can listen there; this process keeps the place unless `isTried`. */
-async function listens(place: { path: string } | { port: number; host: string }, isTried = false): Promise<boolean> {
+/** Whether a server can listen at the address, which this process then keeps until its end, unless `isTrial`. */
+async function canListen(
+  address: { path: string } | { port: number; host: string },
+  isTrial = false,
+): Promise<boolean> {
   const server = createServer();
   const isFree = await new Promise<boolean>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) =>
       error.code === "EADDRINUSE" ? resolve(false) : reject(error),
     );
-    server.listen(place, () => resolve(true));
+    server.listen(address, () => resolve(true));
   });
   server.unref();
-  if (isFree && isTried) await new Promise((resolve) => server.close(resolve));
+  if (isFree && isTrial) await new Promise((resolve) => server.close(resolve));
   return isFree;
 }

@@ -1,7 +1,7 @@
 import type { LabNode } from "#lab/lab.ts";
 import { on } from "./deploy.ts";
 
-/** A private key of a machine, by a unique piece of it. */
+/** A private key on a machine, identified by a unique piece of it. */
 export interface Secret {
   readonly machine: string;
   readonly file: string;
@@ -28,7 +28,7 @@ export async function secretsOf(node: LabNode): Promise<readonly Secret[]> {
   });
 }
 
-/** The places of these keys on a machine: in its files, its journal, its temporary folders. */
+/** The files of a machine that contain one of these keys, logs and temporary files included. */
 export async function privateKeysIn(
   node: LabNode,
   secrets: readonly Secret[],

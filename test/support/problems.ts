@@ -1,6 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
 
-/** The problems that `work` throws, one line each: `file:line:column+length message [CODE] | hint`. */
+/** The problems that `work` throws, a line each: `file:line:column+length message [CODE] | hint`. */
 export function problemsIn(work: () => unknown): string[] {
   try {
     work();
@@ -10,7 +10,7 @@ export function problemsIn(work: () => unknown): string[] {
   throw new Error("nothing was thrown");
 }
 
-/** The same for a rejected promise. */
+/** As problemsIn, for a rejected promise. */
 export async function problemsOfRejection(work: Promise<unknown>): Promise<string[]> {
   try {
     await work;

@@ -12,10 +12,11 @@ export interface Use {
   readonly residentMb: number;
 }
 
-/** A process's use a second between two moments. */
+/** A process's use of resources per second, between two readings. */
 export interface Rate {
+  /** Wake-ups per second of all threads. */
   readonly wakes: number;
-  /** The busiest thread first. */
+  /** Wake-ups per second by thread name, the busiest first. */
   readonly byThread: readonly (readonly [string, number])[];
   /** Percent of one core. */
   readonly percent: number;
@@ -35,7 +36,7 @@ export function useOf(pid: number): Use {
   return { pid, at: performance.now(), wakes, cpuMs, residentMb };
 }
 
-/** The use between that reading and now. */
+/** The use per second between the reading `before` and now. */
 export function rateOf(before: Use): Rate {
   const now = useOf(before.pid);
   const seconds = (now.at - before.at) / 1000;

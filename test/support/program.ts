@@ -13,8 +13,8 @@ const isBuilt =
   );
 
 /**
- * The environment of a kcore under test. An up-to-date bundle needs none, as for users. Otherwise the sources run, which take several times as
- * long to start; Node's compile cache is kept for the next start.
+ * The environment of a kcore under test. An up-to-date bundle needs none. Otherwise the sources run, which take several times as long to
+ * start; Node's compile cache stays for the next start.
  */
 export const kcoreEnvironment: Readonly<Record<string, string>> = isBuilt
   ? {}

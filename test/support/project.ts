@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
-/** A project folder with these files; `roster/` and `orchestrate/` always exist. */
+/** A project folder with these files; `roster/`, `orchestrate/` and `states/` always exist. */
 export async function makeProject(files: Readonly<Record<string, string>>): Promise<TempDir> {
   const project = await makeTempDir("project");
   for (const folder of ["roster", "orchestrate", "states"]) await mkdir(join(project.path, folder));

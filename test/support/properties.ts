@@ -6,7 +6,7 @@ fc.configureGlobal({ seed: sliceBase() });
 
 export { default } from "fast-check";
 
-/** Any text. fc.string of such units would first make a table of all 1.1 million, which takes a second. */
+/** Any text. fc.string of all code points would first make a table of all 1.1 million, which takes a second. */
 export function anyText(lengths: fc.ArrayConstraints = {}): fc.Arbitrary<string> {
   const point = fc.nat(0x10f7ff).map((number) => (number < 0xd800 ? number : number + 0x800));
   return fc.array(point, lengths).map((points) => String.fromCodePoint(...points));

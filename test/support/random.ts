@@ -1,4 +1,4 @@
-/** sfc32 (Doty-Humphrey, PractRand): small, fast, seeded. Each user of chance takes a stream of its own. */
+/** A seeded random generator, sfc32 (Doty-Humphrey, PractRand): small and fast. */
 export class Random {
   #a: number;
   #b: number;

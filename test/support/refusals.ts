@@ -27,7 +27,7 @@ export function refusalsIn(text: string): ReadonlySet<string> {
   return found;
 }
 
-/** The same for all texts of a step. */
+/** As refusalsIn, for all texts of a step. */
 export function refusalsOf({ probe, guard, asks, apply, react, show }: Step): ReadonlySet<string> {
   return refusalsIn([probe, guard, asks, apply, react, show].map(String).join("\n"));
 }

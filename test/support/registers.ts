@@ -49,7 +49,7 @@ export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
   { maxLength: 24 },
 );
 
-/** A writer: a map, a clock that stands still unless pushed, and all transactions it wrote or received. */
+/** A writer: a map, a clock that only its stamps move, and all transactions that it wrote or received. */
 export class Writer {
   readonly map = new LwwMap(mergeKindOf);
   readonly origin: string;
@@ -95,7 +95,7 @@ export class Writer {
     return this.#clock;
   }
 
-  /** The other siblings of each key, as `key origin seq`. */
+  /** The siblings of all keys, as `key origin seq`. */
   lost(): readonly string[] {
     return Array.from(this.map.siblings.all(), ({ key, o, s }) => `${key} ${o} ${s}`).toSorted();
   }
@@ -111,7 +111,7 @@ export class Writer {
   }
 }
 
-/** Plays acts: a delivery brings all transactions of its sender. Gives the writers, and every transaction in order of writing. */
+/** Plays acts: a delivery brings all transactions of its sender. Returns the writers, and all transactions in the order of their writes. */
 export function play(acts: readonly Act[]): {
   readonly all: readonly Transaction[];
   readonly writers: readonly Writer[];

@@ -1,7 +1,7 @@
 import { AssertionError } from "chai";
 import { KcoreError } from "#errors/problem.ts";
 
-/** The KcoreError that a promise rejects with; fails the test when it resolves or throws anything else. */
+/** The KcoreError that a promise rejects with. @throws AssertionError if the promise resolves; any other error of the promise */
 export async function rejectionOf(promise: Promise<unknown>): Promise<KcoreError> {
   try {
     await promise;

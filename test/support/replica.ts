@@ -11,7 +11,7 @@ import { allPromises, Scheduler } from "../sim/scheduler.ts";
 
 const epoch = 1_700_000_000_000;
 
-/** `recovered` are the records on its disk at its start. */
+/** `recovered`: the records on the replica's disk at its start. */
 type TestOptions = Partial<ReplicaOptions & KeyRules> & { readonly recovered?: Iterable<JournalRecord> };
 
 /** A replica in virtual time with links that the test joins. Its disk fails only on request. */
@@ -55,12 +55,12 @@ export class TestReplica {
     });
   }
 
-  /** From now on nothing becomes durable, except by `release`. */
+  /** Holds all later appends: they become durable by `release` alone. */
   hold(): void {
     this.#held ??= [];
   }
 
-  /** The first `count` held appends become durable, one after the other; without a count all, and all later ones. */
+  /** Makes the first `count` held appends durable, one after the other; without a count all of them, and holds no later ones. */
   async release(count?: number): Promise<void> {
     const held = this.#held ?? [];
     for (const { records, durable } of held.splice(0, count ?? held.length)) {
@@ -125,7 +125,7 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
   return wire;
 }
 
-/** A link to `to` on which the test itself speaks, as `b` by default, after a greeting. */
+/** Opens a link to `to` on which the test itself sends, by default as `b`, and sends a hello and a welcome. */
 export function greet(to: TestReplica, hello: object | undefined, link: Partial<PeerLink> = {}): LinkEvents {
   const nothing = (): undefined => undefined;
   const events = to.replica.connected({ peer: "b", initiator: false, send: nothing, close: nothing, ...link });

@@ -9,28 +9,26 @@ import type { FailureRecord } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
 import { updatesFolder } from "#updater/files.ts";
 import { readStatement } from "#updater/run.ts";
-import type { Present, Step } from "#updater/strategy.ts";
+import type { NodeVersion, UpdateStep } from "#updater/strategy.ts";
 import { writeCredentials, type TestCluster } from "./cluster.ts";
 import { nodeCredentials, recordAt, registrationOf, type TestController } from "./controllers.ts";
 import { hangLimit } from "./limit.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
-/** The way a node answers a step. */
-export type Answer =
-  /** As it should. */
-  { readonly ok: true } | { readonly ok: false; readonly failure: FailureRecord };
+/** The result of a step on a simulated node. */
+export type StepAnswer = { readonly ok: true } | { readonly ok: false; readonly failure: FailureRecord };
 
 export interface RolloutNodeOptions {
   readonly hostname: string;
   readonly id?: string;
   readonly dc?: string;
-  /** Whether its registration says that it can be updated; true by default. */
+  /** Whether the cluster can update it, by its registration; true by default. */
   readonly canUpdate?: boolean;
   /** Called at each step; a promise holds the node back until it resolves. Every step succeeds by default. */
-  readonly carryOut?: (step: Step) => Answer | Promise<Answer>;
+  readonly carryOut?: (step: UpdateStep) => StepAnswer | Promise<StepAnswer>;
 }
 
-/** Between two heartbeats, ms. */
+/** Milliseconds between two heartbeats. */
 const beatMs = 500;
 const log = createLog({ write: () => undefined, clock: Date.now });
 
@@ -64,20 +62,20 @@ async function startNode(
   const { signal } = end;
   const endpoints = controllers.map(({ endpoint }) => endpoint);
   // Longer than a controller's long poll for a node's next order.
-  const asking = { endpoints, credentials, signal, clock: Date.now, timeoutMs: hangLimit };
-  const [beats, orders] = [openControllers(asking), openControllers(asking)];
-  let present: Present = { id: `/nix/store/${"0".repeat(32)}-kcore-0.3.0`, version: "0.3.0", generation: 1 };
-  // Like an agent after a restart.
+  const options = { endpoints, credentials, signal, clock: Date.now, timeoutMs: hangLimit };
+  const [beats, orders] = [openControllers(options), openControllers(options)];
+  let present: NodeVersion = { id: `/nix/store/${"0".repeat(32)}-kcore-0.3.0`, version: "0.3.0", generation: 1 };
+  // As an agent registers after a restart.
   const register = async (): Promise<void> => {
     const runtime = { id: present.id, generation: present.generation ?? 1, arch: "x86_64", canUpdate };
-    const told = { hostname, dc, version: present.version, runtime };
-    await beats.ask((client) => client.call("registerNode", registrationOf(id, told)));
+    const facts = { hostname, dc, version: present.version, runtime };
+    await beats.ask((client) => client.call("registerNode", registrationOf(id, facts)));
   };
   const updates = deliverUpdates({ nodeId: id, stateDir, controllers: orders, signal, log, random: Math.random });
   const beat = async (): Promise<void> => {
     while (!signal.aborted) {
       const { concerned = false } = await beats.ask((client) => client.call("heartbeat", { nodeId: id }, { signal }));
-      if (concerned) updates.concern();
+      if (concerned) updates.start();
       await sleep(beatMs, undefined, { signal });
     }
   };

@@ -8,7 +8,7 @@ import type { Scene, SceneProps } from "#tui/ink/scene.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { createTheme, type Theme } from "#tui/ink/theme.ts";
 
-/** Shapes, no colours. */
+/** A theme with shapes and without colours. */
 export const plainTheme: Theme = createTheme({ depth: 0, background: "unknown", unicode: true });
 export const asciiTheme: Theme = createTheme({ depth: 0, background: "unknown", unicode: false });
 export const colourTheme: Theme = createTheme({ depth: 256, background: "dark", unicode: true });
@@ -18,7 +18,7 @@ export interface SceneOptions extends Partial<Omit<SceneProps, "model">> {
   readonly rows?: number;
 }
 
-/** The live view of a run after these events; `now` is by default the time of the last one. */
+/** The live view of a run after these events; `now` is by default the last event's time. */
 export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {}): Scene {
   const { columns = 80, rows = 24, ...more } = options;
   const model = reduceEvents(events);

@@ -7,28 +7,28 @@ import type { RolloutInput } from "#rollout/rollout-input.ts";
 import { casesOf } from "./cases/read.ts";
 import { aNode, SteppedRollout } from "./stepped-rollout.ts";
 
-/** The expected state: the phases of all nodes; or, by name, `phases`, `row NODE`, `hook NODE`, `answerable NODE`, `tells`, `unbegun`, `written` and fields of the progress. */
+/** The expected state: the phases of all nodes; or `phases`, `row NODE`, `hook NODE`, `answerable NODE`, `tells`, `unbegun`, `written` and fields of the progress, by name. */
 type Expected = string | Readonly<Record<string, unknown>>;
 
 interface Script {
-  /** Names, each with its differences from a node that is ready. */
+  /** The nodes' names, each with its differences from a ready node. */
   readonly nodes?: string | Readonly<Record<string, object | null>>;
   readonly spec?: object;
   /** Changes of the input before the first decision. */
   readonly view?: Partial<RolloutInput>;
-  /** The nodes confirm their owner first, unless this is false. */
+  /** Whether the nodes confirm their owner first; true by default. */
   readonly confirmed?: boolean;
-  /** The events, one after the other, each with the state expected then. */
+  /** The actions, one after the other, each with the state that is expected after it. */
   readonly steps: readonly (string | Readonly<Record<string, Expected>>)[];
 }
 
 interface Scripts {
-  /** Words of actions: parts of reports, nodes, requests and inputs. */
+  /** The words that actions may use, each with its meaning: parts of reports, nodes, requests and inputs. */
   readonly words: Readonly<Record<string, object>>;
   readonly cases: Readonly<Record<string, Readonly<Record<string, Script>>>>;
 }
 
-/** A rollout that follows a table. */
+/** A rollout that follows a script of a table. */
 class ScriptedRollout {
   readonly rollout: SteppedRollout;
   readonly #words: Scripts["words"];

@@ -2,7 +2,7 @@ import { generate, recipientOf } from "#engine/encrypted-values/age.ts";
 import { fingerprintOf } from "#engine/encrypted-values/header.ts";
 import type { Recipient } from "#engine/encrypted-values/recipients.ts";
 
-/** An operator with an identity and its recipient. */
+/** An operator's age identity, and its recipient. */
 export interface Person {
   readonly identity: string;
   readonly recipient: Recipient;

@@ -4,20 +4,22 @@ export interface SentStep {
   readonly title: string;
   readonly quick: boolean;
   readonly blobs: readonly string[];
-  /** Keys that it restarts on, changes on, answers the failure of. */
+  /** The keys of steps whose change restarts it. */
   readonly restartOn: readonly string[];
+  /** The keys of steps whose change makes it run. */
   readonly onChanges: readonly string[];
+  /** The keys of steps whose failure makes it run. */
   readonly onFailure: readonly string[];
   readonly milestone: string;
   readonly registers: boolean;
   readonly milliseconds: number;
-  /** `NAME=VALUE`, escaped as they travel. */
+  /** `NAME=VALUE`, escaped as in the segment's text. */
   readonly want: readonly string[];
   readonly applies: boolean;
   readonly always: boolean;
 }
 
-/** Reads a text of `segmentText`: the steps in order, and whether the bastion wants facts after them. */
+/** Reads a text of `segmentText`: the steps in order, and whether the node reports facts after them. */
 export function readSegment(text: string): { readonly steps: readonly SentStep[]; readonly facts: boolean } {
   const steps: SentStep[] = [];
   const shared = new Map<string, string>();
@@ -40,7 +42,7 @@ export function readSegment(text: string): { readonly steps: readonly SentStep[]
   return { steps, facts };
 }
 
-/** The value of one assignment in a text of them. */
+/** The value of an assignment in a sh text of assignments; undefined if there is none of that name. */
 export function readValue(text: string, name: string): string | undefined {
   const found = statementsOf(text).find((statement) => statement.startsWith(`${name}=`));
   return found === undefined ? undefined : unquote(found.slice(name.length + 1));
@@ -66,7 +68,7 @@ function stepOf(values: ReadonlyMap<string, string>, shared: ReadonlyMap<string,
     onFailure: words("fo"),
     milestone: values.get("ms") ?? "",
     registers: values.get("rg") === "1",
-    // Behind a slash: how long it may move nothing.
+    // Behind a slash stands the longest time without progress.
     milliseconds: Number.parseInt(seconds, 10) * 1000,
     want: want === "" ? [] : want.split("\n"),
     applies: data !== undefined || (readValue(own, "kt_apply") ?? "") !== "",
@@ -74,7 +76,7 @@ function stepOf(values: ReadonlyMap<string, string>, shared: ReadonlyMap<string,
   };
 }
 
-/** Lines of sh, where a line break inside single quotes ends nothing. */
+/** The statements of a sh text, one a line; a line break inside single quotes ends none. */
 function statementsOf(text: string): readonly string[] {
   const statements: string[] = [];
   let start = 0;

@@ -7,12 +7,12 @@ import { freePort } from "./ports.ts";
 export interface DownloadServer {
   readonly port: number;
   readonly url: string;
-  /** The requests since the last call: `GET /file - -`. */
+  /** The log's lines since the last call, such as `GET /file - -`. */
   asked(): string[];
   stop(): void;
 }
 
-/** Starts download-server.ts; its log lies in this folder. */
+/** Starts download-server.ts, with its log in this folder. */
 export async function serveDownloads(folder: string): Promise<DownloadServer> {
   const [port, log] = [await freePort(), join(folder, "log")];
   const server = join(import.meta.dirname, "download-server.ts");

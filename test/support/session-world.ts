@@ -11,7 +11,7 @@ import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
 interface ModelLink {
   readonly follower: ModelFollower;
   readonly sent: ModelCommand[];
-  /** Questions for blobs that were answered over this connection. */
+  /** The offsets of the requests for blobs that were answered over this connection. */
   readonly answered: Set<number>;
 }
 
@@ -24,8 +24,8 @@ interface WorldOptions {
 }
 
 /**
- * The state machines of a session with a model node at the other end, and the invariants between them: a broken one throws. Each method makes
- * one event happen, and no event happens otherwise.
+ * The state machines of a session with a model node at the other end, and their invariants: a broken invariant throws. Each method makes one
+ * event happen; no event happens by itself.
  */
 export class SessionWorld {
   readonly node: ModelNode;
@@ -38,15 +38,15 @@ export class SessionWorld {
   link: ModelLink | undefined;
   connecting: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
   isCheckingHost = false;
-  /** A runner did not answer a goodbye in time. */
+  /** Whether a runner did not answer a goodbye in time. */
   wasUnanswered = false;
-  /** No further faults. */
+  /** Whether no fault happens any more. */
   isUndisturbed = false;
   #now = 0;
   #offset = 0;
   #isBeating = false;
   #written: { readonly launch: boolean; readonly segment: ModelCommand & { do: "segment" } } | undefined;
-  /** The segments sent to each runner, with the number of drops before. */
+  /** The segments sent, by runner and number, with the number of drops before. */
   readonly #sent = new Map<string, number>();
   readonly #begunSegments = new Set<number>();
   readonly #writtenKeys = new Set<string>();
@@ -55,14 +55,14 @@ export class SessionWorld {
   #lastNeed = 0;
   #isStopped = false;
   #wasHostGone = false;
-  /** The running segment ends with a reboot. */
+  /** Whether the running segment ends with a reboot. */
   #isReboot = false;
   #isQuestionOpen = false;
-  /** If true, the boot in which the flight arrived is unknown. */
+  /** Whether a connection broke with commands in flight: the boot in which they arrived is unknown. */
   #hasFlightBroken = false;
-  /** Connections tried since the node said hello last. */
+  /** Connections that were tried since the node's last hello. */
   tries = 0;
-  /** The connection that was wanted last carried something, or could have. */
+  /** Whether the last connection carried commands, or could have. */
   #hasBegun = false;
 
   constructor(options: WorldOptions) {
@@ -99,7 +99,7 @@ export class SessionWorld {
     );
   }
 
-  /** The connection that is being made comes a step further. */
+  /** The connection under way makes one step: it reaches the host, or opens. */
   answerConnect(): void {
     const { connecting } = this;
     if (!connecting) return;
@@ -113,7 +113,7 @@ export class SessionWorld {
     this.#tell({ to: "connection", event: { type: "opened" } });
   }
 
-  /** The connection cannot be made. Of the commands in flight, the first `arrives` arrive. */
+  /** The connection fails. Of the commands in flight, the first `arrives` arrive. */
   refuseConnect(arrives: number): void {
     const { connecting } = this;
     if (!connecting) return;
@@ -352,7 +352,7 @@ function holds(claim: boolean, what: string): void {
   if (!claim) throw new Error(`this does not hold: ${what}`);
 }
 
-/** The run tells the outcome of every step once; a resumed run tries failed steps again, and tells of them again. */
+/** Checks that the events have each step's outcome once, except failed steps, which a resumed run tries again. */
 function toldOnce(events: readonly RunEventBody[], isResumed: boolean): void {
   const told = events.flatMap((event) =>
     event.type === "step.finished" && !(isResumed && ["failed", "interrupted"].includes(event.outcome))

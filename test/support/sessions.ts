@@ -12,7 +12,7 @@ import { nodeEntry } from "./runs.ts";
 import { plannedStep } from "./steps.ts";
 import { noTables } from "./tables.ts";
 
-/** A draft of a step that rests on nothing late, unless `needs` says so. */
+/** An unresolved step; by default it needs no late value. */
 export function draftOf(
   id: string,
   step: Step | ((late: LateScope) => Step),
@@ -48,11 +48,11 @@ export interface TestSession {
   readonly events: RunEventBody[];
   /** `STEP OUTCOME`, in order. */
   readonly outcomes: () => string[];
-  /** Resolves when an event of this kind was emitted. */
+  /** Resolves with the first event that satisfies the test, emitted already or later. */
   readonly seen: (test: (event: RunEventBody) => boolean) => Promise<RunEventBody>;
 }
 
-/** A session on this machine (local transport), or on the endpoint given. */
+/** A session with this machine (local transport), or with `endpoint`. */
 export function sessionOn(
   stateDir: string,
   options: Partial<SessionOptions> & { readonly endpoint?: Endpoint; readonly connect?: Connect } = {},

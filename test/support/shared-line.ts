@@ -6,10 +6,10 @@ import type { LabNode } from "#lab/lab.ts";
 import type { ModuleDefinition, StepContext } from "#engine/step/define.ts";
 import { contextOf, runStepOn, stepOf, type StepRun, type StepRunOptions } from "./steps.ts";
 
-/** A module and its arguments. */
+/** Modules, each with its arguments. */
 export type Steps = readonly (readonly [module: ModuleDefinition, args: object])[];
 
-/** One ssh connection for many commands and steps: the emulated processor of a virtual machine takes seconds for a handshake. */
+/** One ssh connection for many commands and steps, since the emulated processor of a virtual machine takes seconds for a handshake. */
 export class SharedLine {
   readonly #folder = mkdtempSync(join(tmpdir(), "kcore-line-"));
   readonly #ssh: readonly string[];
@@ -19,7 +19,7 @@ export class SharedLine {
     this.#ssh = [...own, "-o", "ControlPersist=120", ...node.sshArguments()];
   }
 
-  /** The output of a command; throws the command's output if it fails. */
+  /** The output of a command. @throws an Error with the output if the command fails */
   shell(command: string): string {
     const { status, stdout, stderr } = spawnSync("ssh", [...this.#ssh, command], {
       encoding: "utf8",
@@ -34,7 +34,7 @@ export class SharedLine {
     return `ssh:ssh ${this.#ssh.join(" ")}`;
   }
 
-  /** Runs a step; a step's memory on the node outlives it, as in a run. */
+  /** Runs a step, with a state folder on the node that outlives it, as in a run. */
   run(
     module: ModuleDefinition,
     args: object,
@@ -43,7 +43,7 @@ export class SharedLine {
     return runStepOn(this.via, stepOf(module, args, context), { stateDir: "/var/lib/kcore-test", ...options });
   }
 
-  /** Runs steps; throws the output of the first that ends otherwise. */
+  /** Runs steps. @throws an Error with the first step that has another outcome */
   async expectAll(steps: Steps, outcome: StepRun["outcome"]): Promise<void> {
     for (const [module, args] of steps) {
       const step = await this.run(module, args);
@@ -52,7 +52,7 @@ export class SharedLine {
     }
   }
 
-  /** Closes the connection before the machine goes down, since it would hang. */
+  /** Closes the connection. Needed before the machine goes down: an open connection would hang. */
   drop(): void {
     spawnSync("ssh", ["-O", "exit", ...this.#ssh], { stdio: "ignore" });
   }

@@ -10,7 +10,7 @@ const shared = ["src/engine/program/", "src/engine/step/"];
 let changed: readonly string[] | undefined;
 
 /**
- * The shells for a file of tests. The first, dash, is always among them. The others are for a third of the files, another third with each
+ * The shells for a file of tests. The first, dash, is always among them. The others are added for a third of the files, which changes with each
  * commit, and for modules that the branch changed. `KCORE_SHELLS=all` takes all shells for every file.
  */
 export function shellsOf(file: string, all: readonly string[] = shells): readonly string[] {

@@ -4,14 +4,14 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { readSegment, readValue, type SentStep } from "./segment-reader.ts";
 
 /** How simulated nodes behave; the same node and step behave the same each time. */
-export interface Behaviour {
+export interface NodeBehaviour {
   /** Milliseconds that a step takes on average; 150 unless given. */
   readonly pace?: number;
   /** Every n-th node fails at one of its steps; none unless given. */
   readonly failEvery?: number;
   /** Every n-th node is ten times slower; none unless given. */
   readonly slowEvery?: number;
-  /** The output of the node of that name in place of its steps, given the key of its first one. */
+  /** Frames of the node of this name before its steps; `says` gets the key of the first step. */
   readonly floods?: { readonly name: string; readonly says: (key: string) => Iterable<string> };
 }
 
@@ -21,9 +21,9 @@ export class SimulatedNode {
   readonly index: number;
   /** Keys of steps that are in order. */
   readonly inOrder = new Set<string>();
-  readonly behaviour: Behaviour;
+  readonly behaviour: NodeBehaviour;
 
-  constructor(name: string, index: number, behaviour: Behaviour) {
+  constructor(name: string, index: number, behaviour: NodeBehaviour) {
     this.name = name;
     this.index = index;
     this.behaviour = behaviour;
@@ -31,20 +31,20 @@ export class SimulatedNode {
 }
 
 /** The node's side of an SSH channel. */
-export interface Wire {
+export interface NodeChannel {
   write(bytes: string | Uint8Array): void;
   close(): void;
 }
 
 /**
- * The node's end of one run without a shell (docs/runner.md): it reads the real bootstrap, runner and segments, and answers in real frames.
- * Steps are not executed: a first run finds them different and changes them, a second finds them in order.
+ * The node's end of one run, without a shell (docs/runner.md). It reads the real bootstrap, runner and segments, and answers in real frames.
+ * No step is executed: a first run finds the steps different and changes them, a second finds them in order.
  */
 export class SimulatedRun {
-  readonly #wire: Wire;
+  readonly #wire: NodeChannel;
   readonly #find: (name: string) => SimulatedNode | undefined;
   #buffer: Buffer = Buffer.alloc(0);
-  /** The receiver of the bytes that were announced last; undefined while a line is read. */
+  /** The receiver of announced bytes; undefined while a line is read. */
   #pending: { readonly length: number; readonly take: (bytes: Buffer) => void } | undefined;
   #node: SimulatedNode | undefined;
   #nonce = "";
@@ -56,12 +56,12 @@ export class SimulatedRun {
   #woken = Promise.withResolvers<void>();
   #work: Promise<void> = Promise.resolve();
 
-  constructor(wire: Wire, find: (name: string) => SimulatedNode | undefined) {
+  constructor(wire: NodeChannel, find: (name: string) => SimulatedNode | undefined) {
     this.#wire = wire;
     this.#find = find;
   }
 
-  /** Bytes that arrived on stdin. */
+  /** Takes bytes that arrived on stdin. */
   push(chunk: Uint8Array): void {
     this.#buffer = this.#buffer.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#buffer, chunk]);
     for (;;) {
@@ -96,17 +96,17 @@ export class SimulatedRun {
     if (bootstrap) return bytes(bootstrap[1], (text) => this.#begin(text.toString()));
     switch (command) {
       case "runner":
-        return bytes(words[0], (bytesOfIt) => {
-          const text = bytesOfIt.toString();
+        return bytes(words[0], (runner) => {
+          const text = runner.toString();
           const opening = "\nk_given() {\n:\n";
           this.#say("lock mine");
-          this.#begins(
+          this.#queueSegment(
             readValue(text, "k_seg") ?? "",
             text.slice(text.indexOf(opening) + opening.length, text.indexOf(`\n}\n${shippedText("runner")}`)),
           );
         });
       case "seg":
-        return bytes(words[1], (text) => this.#begins(words[0] ?? "", text.toString()));
+        return bytes(words[1], (text) => this.#queueSegment(words[0] ?? "", text.toString()));
       case "part":
         return bytes(words[1], () => this.#blobs.add(words[0] ?? ""));
       case "texts":
@@ -142,7 +142,7 @@ export class SimulatedRun {
     this.#say("told");
   }
 
-  #begins(number: string, text: string): void {
+  #queueSegment(number: string, text: string): void {
     this.#work = this.#work.then(() => this.#segment(number, text));
   }
 

@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../..");
 let commit: number | undefined;
 
 /**
- * The beginning of a rotating slice: a number from 0 to 2^31 - 1 that depends on the commit, so that every landing tries other seeds.
+ * The first number of a rotating slice: from 0 to 2^31 - 1 by the commit, so that each commit tries other seeds.
  * `KCORE_SLICE` sets it, to repeat a run; outside git it is 1.
  */
 export function sliceBase(): number {
@@ -16,14 +16,14 @@ export function sliceBase(): number {
   return commit;
 }
 
-/** Every n-th of these cases, others with each commit; the long form of the hostile tests takes all. */
+/** Every `everySo`-th of these cases, other ones with each commit; the long form of the hostile tests takes all. */
 export function partOf<Case>(cases: readonly Case[], everySo: number): readonly Case[] {
-  return isLongForm ? cases : cases.filter((_, place) => place % everySo === sliceBase() % everySo);
+  return isLongForm ? cases : cases.filter((_, index) => index % everySo === sliceBase() % everySo);
 }
 
-/** So many seeds from the slice's beginning. */
+/** `count` seeds from the slice's first number on. */
 export function seedsOfSlice(count: number): readonly number[] {
-  return Array.from({ length: count }, (_, place) => sliceBase() + place);
+  return Array.from({ length: count }, (_, index) => sliceBase() + index);
 }
 
 /** Advice for repeating a failed slice. */

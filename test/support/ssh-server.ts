@@ -12,10 +12,10 @@ import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
 const run = promisify(execFile);
 
-/** A user of a test server, beside root: an entry of a passwd(5) that only that server sees. */
+/** A user of a test server beside root, in a passwd(5) of the server's own. */
 export interface TestUser {
   readonly name: string;
-  /** The login shell, `/bin/sh` by default; it may exist only for the test. */
+  /** The login shell, by default `/bin/sh`. */
   readonly shell?: string;
 }
 
@@ -24,17 +24,17 @@ export interface SshServer {
   readonly port: number;
   /** The folder with its keys, log and homes. */
   readonly folder: string;
-  /** A private key file that every user of it accepts. */
+  /** The file of a private key with which every user may log in. */
   readonly identityFile: string;
   /** The server's host key, `TYPE BASE64`. */
   readonly hostKey: string;
   /** The home of a user. */
   home(user: string): string;
-  /** An endpoint that reaches it as root with its key pinned; fields may be overridden. */
+  /** An endpoint for root, with the server's key pinned; `fields` replace others. */
   endpoint(fields?: Partial<Endpoint>): Endpoint;
   /** The server's log. */
   log(): Promise<string>;
-  /** Kills the server's processes that serve connections, without farewell; their children run on. */
+  /** Kills the server's processes (SIGKILL), except their sessions' children; returns the number. */
   dropSessions(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export interface ServerPlan {
   readonly packageName: string;
   readonly port: number;
   readonly users: readonly TestUser[];
-  /** Makes the host key's files in the server's folder, and gives the server's arguments. */
+  /** Makes the host key's files in the server's folder; returns the server's arguments and the public host key. */
   prepare(folder: string): Promise<{ args: readonly string[]; hostKey: string }>;
 }
 
@@ -94,7 +94,7 @@ export async function startServer(plan: ServerPlan): Promise<SshServer> {
   }
 }
 
-/** Files in place of passwd, shadow and shells: root and these users, all with one key. Gives `[FILE, FOR]`. */
+/** Makes passwd, shadow and shells for root and these users, who all accept one key. Returns `[FILE, SYSTEM FILE]` for each. */
 export async function makeAccounts(
   folder: string,
   users: readonly TestUser[],
@@ -127,7 +127,7 @@ export async function makeAccounts(
 async function untilListening(child: ChildProcess, port: number, folder: string): Promise<void> {
   for (const end = performance.now() + hangLimit; performance.now() < end;) {
     if (child.exitCode !== null || child.signalCode !== null) break;
-    // A connection would count: servers under test count theirs.
+    // No connection is tried, since servers under test count connections.
     const tcp = await readFile("/proc/net/tcp", "utf8");
     if (tcp.includes(`0100007F:${port.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A`)) return;
     await sleep(25);
@@ -146,7 +146,7 @@ interface Parts {
 
 function makeHandle({ dir, child, plan, identityFile, hostKey }: Parts): SshServer {
   const folder = dir.path;
-  // The servers' own processes. A session's children lead another session and are left alone, as after a lost line.
+  // The server's own processes: children of a session run on, as after a lost connection.
   const servers = async () => {
     const found: number[] = [];
     for (const pid of await descendantsOf(child.pid ?? -1)) {

@@ -4,7 +4,7 @@ import { freePort } from "./ports.ts";
 import { makeKey, startServer, type SshServer, type TestUser } from "./ssh-server.ts";
 
 export interface SshdOptions {
-  /** More lines of sshd_config(5); they replace the usual ones. */
+  /** More lines of sshd_config(5), in place of the usual lines for the same keywords. */
   readonly config?: readonly string[];
   readonly users?: readonly TestUser[];
   /** Types of host keys, ssh-keygen's names; the first one is pinned. */
@@ -34,7 +34,7 @@ export async function startSshd({
         publicKeys.push(await makeKey(file, type));
         lines.push(`HostKey ${file}`);
       }
-      // The first value does not count for every keyword (MaxStartups), so a test's line replaces the usual one.
+      // For some keywords (MaxStartups) not the first value counts, so a test's line replaces the usual line.
       const given = new Set(config.map((line) => line.split(/\s/)[0]));
       const usual = [
         "PidFile none",

@@ -16,11 +16,11 @@ import { openLocal } from "#engine/transport/local-host.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { hangLimit } from "./limit.ts";
 
-/** Every program that a batch may start. */
+/** All programs that a batch may start. */
 const programs = "cat chgrp chmod chown head ln ls mkdir mv readlink rm rmdir sha256sum stat sync tr wc".split(" ");
 
 /**
- * This machine as a node whose programs stop at a point of a batch: each start of a program of the batch lane is a point, counted from 1.
+ * This machine as a node on which a batch stops at a point: each start of a program by the batch is a point, counted from 1.
  * In a mount namespace, /usr/local/sbin holds a stand-in for each program that counts, waits at the chosen point, and then execs the real one.
  * /bin/sh is the shell under test.
  */
@@ -38,7 +38,7 @@ export class SteppedNode {
     mkdirSync(bin);
     execFileSync("mkfifo", [this.#path("gate")]);
     for (const name of programs) {
-      const real = ["/usr/bin", "/bin"].map((place) => join(place, name)).find((path) => existsSync(path)) ?? name;
+      const real = ["/usr/bin", "/bin"].map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? name;
       writeFileSync(join(bin, name), this.#standIn(real));
       chmodSync(join(bin, name), 0o755);
     }
@@ -64,7 +64,7 @@ for run in ${this.state}/runs/*; do [ ! -e "$run/batch" ] || [ ! -s "$run/curren
 [ -n "$inside" ] || exec ${real} "$@"
 echo x >>${this.#path("count")}
 read -r point <${this.#path("point")}
-# Several may pass at once: the first of those at or behind the point waits.
+# Several programs may start at once: the first at or behind the point waits.
 if [ "$point" != 0 ] && [ "$(/usr/bin/wc -l <${this.#path("count")})" -ge "$point" ] && /bin/mkdir ${this.#path("reached")} 2>/dev/null; then
   read -r _ <${this.#path("gate")}
 fi
@@ -81,12 +81,12 @@ exec ${real} "$@"
 
   /** The number of points passed. */
   get count(): number {
-    // BusyBox runs its own applets first: there a point is a moment, in quarters of a millisecond from the batch's beginning.
+    // BusyBox runs its own applets, so a point is a moment: quarters of a millisecond from the batch's beginning.
     if (this.#hasOwnPrograms) return 40;
     return readFileSync(this.#path("count"), "utf8").length / 2;
   }
 
-  /** Resolves with true when the point is reached, with false if `over` comes first. */
+  /** Resolves with true when the point is reached, with false if `over` settles first. */
   async reached(over: Promise<unknown>): Promise<boolean> {
     let ended = false;
     void over.then(() => (ended = true));
@@ -123,7 +123,7 @@ exec ${real} "$@"
     });
   };
 
-  /** The line is cut. */
+  /** Cuts all connections. */
   async cut(): Promise<void> {
     const hosts = this.#hosts;
     this.#hosts = [];
@@ -141,7 +141,7 @@ exec ${real} "$@"
     return [Number(runner), -Number(step)].filter((pid) => Math.abs(pid) > 1);
   }
 
-  /** The stopped processes are listed once and continued by that list: a stopped runner may be about to write the record. */
+  /** Sends a signal. To continue stopped processes, pass the pids of the stop: a stopped runner may have been about to record others. */
   signal(name: NodeJS.Signals, pids = this.atWork()): void {
     for (const pid of pids)
       try {

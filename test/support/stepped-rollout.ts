@@ -4,14 +4,14 @@ import type { NodePhase, RolloutProgress, Report, NodeAssignment, RequestAction 
 import { UpdateSpec } from "#rollout/spec.ts";
 import { hookKey, type RolloutNode, type RolloutInput } from "#rollout/rollout-input.ts";
 
-/** The versions before and after a stepped rollout. */
+/** The versions of nodes before and after a stepped rollout. */
 export const old = { id: "/nix/store/old", version: "1.0" };
 export const target = { id: "/nix/store/new", version: "2.0", generation: 2 };
 
-/** A node that is ready, without the target. */
+/** A ready node on the old version. */
 export function aNode(id: string, more: Partial<RolloutNode> = {}): RolloutNode {
-  const well = { dc: "DC1", labels: {}, isController: false, isApproved: true, isReady: true, version: "1.0" };
-  return { id, hostname: id, ...well, ...more };
+  const ready = { dc: "DC1", labels: {}, isController: false, isApproved: true, isReady: true, version: "1.0" };
+  return { id, hostname: id, ...ready, ...more };
 }
 
 /** The spec of an update of all nodes that needs no approval, with changes. */
@@ -30,12 +30,12 @@ interface Start {
   readonly self?: string;
 }
 
-/** One owner and its registers: a test gives reports and time, and reads the records. */
+/** One owner and its registers. A test sets reports and time, and reads the owner's records. */
 export class SteppedRollout {
   view: RolloutInput;
   /** All rows that were written, in order. */
   readonly written: (readonly [string, NodePhase])[] = [];
-  /** The registers and bytes that each decision writes. */
+  /** The number of registers and of bytes that each decision wrote. */
   readonly sizes: (readonly [number, number])[] = [];
 
   constructor({ spec = {}, nodes, self = "c1" }: Start) {
@@ -76,7 +76,7 @@ export class SteppedRollout {
     throw new Error(`it does not settle: ${JSON.stringify(this.view.progress)}`);
   }
 
-  /** The node's report on its present row; `fence` on another order. */
+  /** Sets a node's report on its present row, or on the order of `more.fence`. */
   report(id: string, state: Report["state"], more: Partial<Report> = {}): this {
     const fence = fenceOf(this.view.name, this.row(id));
     const present = state === "activated" ? target : old;
@@ -87,13 +87,13 @@ export class SteppedRollout {
     return this.settle();
   }
 
-  /** All nodes confirm their owner. */
+  /** The nodes, by default all, confirm their owner. */
   confirm(...ids: readonly string[]): this {
     for (const id of ids.length > 0 ? ids : this.view.rows.keys()) this.report(id, "fenced");
     return this;
   }
 
-  /** The node is prepared and activated. */
+  /** The node reports that it is prepared, then activated. */
   finish(id: string): this {
     return this.report(id, "prepared").report(id, "activated");
   }
@@ -126,7 +126,7 @@ export class SteppedRollout {
     return this.settle();
   }
 
-  /** Another controller owns the update from the next epoch on, with this knowledge of it, or with all. */
+  /** Another controller owns the update from the next epoch on; `known`: its records, where they differ. */
   takeOver(self: string, known: Partial<RolloutInput> = {}): this {
     const { owner } = this.view;
     return this.set({ self, owner: { epoch: owner.epoch + 1, owner: self }, ...known });

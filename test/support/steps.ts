@@ -40,7 +40,7 @@ export function contextOf(
   };
 }
 
-/** The module's step for arguments that are parsed as a state's are. The module must declare each refusal. */
+/** The module's step for arguments, which are parsed as a state's. @throws Error if the step can refuse with a code that the module does not declare */
 export function stepOf(module: ModuleDefinition, args: unknown, context: StepContext = contextOf()): Step {
   const step = module.step(module.args.parse(args), context);
   const declared: readonly string[] = module.refusals ?? [];
@@ -54,8 +54,9 @@ export interface StepRun {
   readonly outcome: Exclude<Outcome, "interrupted">;
   /** Exit status of the step's shell, see step.sh. */
   readonly status: number;
-  /** The facts of the first probe, and of the second. */
+  /** The facts of the first probe. */
   readonly have: Facts;
+  /** The facts of the probe after apply. */
   readonly now: Facts;
   readonly stdout: string;
   readonly stderr: string;
@@ -73,13 +74,13 @@ export interface StepRunOptions {
   readonly bin?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
   readonly plan?: Partial<PlannedStep>;
-  /** A watched step changed, or a reaction is owed. */
+  /** Whether a watched step changed, or a reaction is owed. */
   readonly due?: boolean;
   /** On a lab node: a state folder that outlives the step. */
   readonly stateDir?: string;
   /** The boot in which the run began; by default this machine's boot. */
   readonly bootId?: string;
-  /** In a dry run: an earlier step would change something. */
+  /** Whether an earlier step would change something, in a dry run. */
   readonly unsure?: boolean;
 }
 
@@ -168,7 +169,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
   }
 }
 
-/** Sh text that makes the blobs on another machine. */
+/** A sh text that makes the blobs on another machine. */
 function sendBlobs(folder: string): string {
   return readdirSync(folder)
     .map(
@@ -206,7 +207,7 @@ function readJournal(text: string): Pick<StepRun, "have" | "now" | "notes" | "rc
   return { have, now, notes, ...more };
 }
 
-/** The problems of a call that must fail as an expected failure. */
+/** The problems of a call that must fail with a KcoreError. */
 export async function problemsOf(call: () => unknown): Promise<readonly Problem[]> {
   try {
     await call();

@@ -1,6 +1,6 @@
 /**
- * A systemctl that keeps one unit's properties in FOLDER/unit and writes each call to FOLDER/calls. It refuses other calls than a table's.
- * `Breaks=VERB` makes a verb fail. With `Breaks=later` a started unit dies at the second look, with `Breaks=at-once` before the first.
+ * A systemctl that keeps one unit's properties in FOLDER/unit, writes each call to FOLDER/calls, and refuses unknown words.
+ * `Breaks=VERB` makes a verb fail. With `Breaks=later` a started unit restarts at each look, with `Breaks=at-once` it fails at its start.
  * With `Breaks=condition` a start does nothing, with `Breaks=oneshot` the started process has ended.
  * `Restarted` is the main process of a started unit.
  */

@@ -1,15 +1,15 @@
 import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/partition-backups/saved-tables.ts";
 
-/** For tests without grants: every call fails. */
+/** A store for tests without grants: it rejects every call. */
 export const noTables: TableStore = {
   open: () => Promise.reject(new Error("the test saves no table")),
 };
 
-/** A store in memory that lists the kept and dropped backups, in order. */
+/** A store in memory that lists the kept backups in order, and counts the dropped ones. */
 export class MemoryTables implements TableStore {
   readonly kept: { readonly device: SavedDevice; readonly occasion: SaveOccasion; readonly gzip: Buffer }[] = [];
   dropped = 0;
-  /** Names of devices that sent no pieces. */
+  /** The names of the devices whose backup was forgotten, since nothing was wiped. */
   readonly forgotten: string[] = [];
   /** The error of each attempt to keep a backup. */
   failure: Error | undefined;

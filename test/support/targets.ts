@@ -12,18 +12,18 @@ import { makeTempDir } from "./temp-dir.ts";
 
 const run = promisify(execFile);
 
-/** Real sshds, one process an address, in one process namespace, so that their processes can be counted exactly. */
+/** Real sshds, one for each address, in one process namespace, so that their processes can be counted exactly. */
 export interface Targets {
   readonly addresses: readonly string[];
   readonly port: number;
   readonly identityFile: string;
-  /** The host key of all of them, `TYPE BASE64`. */
+  /** The host key of all sshds, `TYPE BASE64`. */
   readonly hostKey: string;
   /** Waits until the targets run only their sshds. */
   quiet(): Promise<void>;
   /** The number of processes and threads that `work` starts on all targets together, sshd's own included. */
   countStarts(work: () => Promise<unknown>): Promise<number>;
-  /** Seconds of CPU of all processes of the targets, running and ended. Call it when all is quiet. */
+  /** Seconds of CPU of the targets' running processes and of those that they waited for. Call it when all is quiet. */
   cpuSeconds(): number;
   stop(): Promise<void>;
 }
@@ -83,7 +83,7 @@ wait`;
     for (const since = performance.now(); members().length > count + 1; await sleep(5))
       if (performance.now() - since > hangLimit) throw new Error("something goes on running on the targets");
   };
-  // Pids are given in order within a namespace, so a probe's own pid tells how many came before.
+  // Pids are given in order within a namespace, so a probe's own pid shows how many processes came before.
   const probe = async () => Number((await run("nsenter", ["-t", String(init), "-p", "sh", "-c", "echo $$"])).stdout);
   return {
     addresses,
@@ -106,7 +106,7 @@ wait`;
 async function untilListening(count: number, port: number, isAlive: () => boolean): Promise<void> {
   const local = new RegExp(`0A007F:${port.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A`, "g");
   for (const end = performance.now() + hangLimit; performance.now() < end && isAlive();) {
-    // Not by connecting: that would start a process.
+    // No connection is tried, since it would start a process.
     const table = await readFile("/proc/net/tcp", "utf8");
     if ((table.match(local)?.length ?? 0) >= count) return;
     await sleep(25);

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A private folder that is gone again after `remove`. */
+/** A private folder, which `remove` removes with its contents. */
 export interface TempDir {
   readonly path: string;
   remove(): Promise<void>;
@@ -15,7 +15,7 @@ export async function makeTempDir(label: string): Promise<TempDir> {
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 10 }) };
 }
 
-/** A private folder for each test of the calling suite; gives its path, or a path in it. */
+/** Makes a private folder for each test of the calling suite; the returned function joins names to its path. */
 export function folderOfEachTest(label: string): (...names: readonly string[]) => string {
   let folder = "";
   beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), `kcore-${label}-`))));

@@ -14,7 +14,7 @@ const run = promisify(execFile);
 export interface Terminal {
   /** The text of the screen. */
   screen(): Promise<string>;
-  /** The same with the sequences for colours. */
+  /** The text of the screen, with the sequences for colours. */
   painted(): Promise<string>;
   close(): Promise<void>;
 }
@@ -28,11 +28,11 @@ export interface ShellTerminal extends Terminal {
   resize(columns: number, rows: number): Promise<void>;
   /** Passes all later output of the terminal to a command's stdin. */
   record(command: string): Promise<void>;
-  /** Waits until the screen shows the pattern, and gives the screen. */
+  /** Waits until the screen matches the pattern, and resolves with the screen. */
   shows(pattern: RegExp): Promise<string>;
   /** Clears the screen and the scrollback. */
   wipe(): Promise<void>;
-  /** All output since then, with long lines unbroken and without blank lines at the end. */
+  /** All output since the last `wipe`, with long lines unbroken and without blank lines at the end. */
   text(): Promise<string>;
   /** The pid of the terminal's shell. */
   shell(): Promise<number>;
@@ -102,7 +102,7 @@ async function startTmux({ cwd, columns = 80, rows = 24 }: TerminalOptions, comm
     screen: async () => (await tmux("capture-pane", "-p")).stdout,
     painted: async () => (await tmux("capture-pane", "-p", "-e")).stdout,
     close: async () => {
-      // The server ends by itself with its command.
+      // The server may have ended with its command.
       await tmux("kill-server").catch(() => undefined);
       await ended;
       await rm(folder, { recursive: true, force: true });

@@ -13,12 +13,12 @@ export interface TranscriptStep {
 export interface Guide {
   readonly title: string;
   readonly steps: readonly TranscriptStep[];
-  /** The machines that its blocks need: ```console lab (running), ```console blank (without a system). */
+  /** The machines that its blocks need: running ones (```console lab), or ones without a system (```console blank). */
   readonly needs: "" | "lab" | "blank";
   readonly files: ReadonlyMap<string, string>;
 }
 
-/** The sections of a page that hold transcripts. */
+/** The sections of a page that have transcripts. */
 export function readGuides(file: string): readonly Guide[] {
   const guides: { title: string; steps: TranscriptStep[]; needs: Guide["needs"]; files: Map<string, string> }[] = [];
   let block: { readonly info: string; readonly lines: { text: string; line: number }[] } | undefined;
@@ -52,7 +52,7 @@ export function stepsOf(lines: readonly { readonly text: string; readonly line: 
   return steps;
 }
 
-/** The words of a command as a shell splits them: blanks divide, single quotes hold together. */
+/** The words of a command, split at blanks outside of single quotes, as a shell does. */
 export function wordsOf(command: string): readonly string[] {
   return [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
 }

@@ -15,26 +15,26 @@ export interface TypedBlock {
 
 /** The blocks ```console and ```sh of a page, in order. A block ```sh is typed in one piece and prints nothing. */
 export function readTypedBlocks(name: string): readonly TypedBlock[] {
-  const page = readPages().find((one) => one.name === name);
+  const page = readPages().find((other) => other.name === name);
   let after = 0;
   return (page?.blocks ?? []).flatMap(({ at, info, text }) => {
     const line = Number(at.split(":")[1]);
     const lines = text.trimEnd().split("\n");
-    const prose = page?.prose.filter((one) => one.line > after && one.line < line) ?? [];
+    const prose = page?.prose.filter((prose) => prose.line > after && prose.line < line) ?? [];
     after = line + lines.length;
     if (info !== "console" && info !== "sh") return [];
-    const keys = prose.flatMap((one) => Array.from(one.text.matchAll(/<kbd>(.*?)<\/kbd>/g), ([, key = ""]) => key));
+    const keys = prose.flatMap((prose) => Array.from(prose.text.matchAll(/<kbd>(.*?)<\/kbd>/g), ([, key = ""]) => key));
     const steps =
       info === "sh"
         ? [{ command: text.trimEnd(), output: [], exitCode: 0, line: line + 1 }]
-        : stepsOf(lines.map((one, index) => ({ text: one, line: line + 1 + index })));
+        : stepsOf(lines.map((text, index) => ({ text, line: line + 1 + index })));
     return [{ steps, keys, line }];
   });
 }
 
-/** Time limit of a command, and of a wait for it. */
-const patience = 420_000;
-/** The pages' names of keys, with tmux's names; other input is typed, with Enter. */
+/** Time limit of a command in milliseconds. */
+const commandLimit = 420_000;
+/** The pages' names of keys, with tmux's names. Other input is typed, followed by Enter. */
 const keyNames: Readonly<Record<string, string>> = { Esc: "Escape", q: "q" };
 
 /** Whether the screen asks for this input: the foot of a view names a key, a question is in the last line. */
@@ -71,12 +71,12 @@ export class PageTypist {
     const before = (await this.ended()).length;
     const hasEnded = async () => (await this.ended()).length > before;
     // A new shell has no prompt yet, and would print it behind the typed text.
-    for (const end = Date.now() + patience; Date.now() < end; await sleep(50))
+    for (const end = Date.now() + commandLimit; Date.now() < end; await sleep(50))
       if (/(^|\n)\$$/.test(await this.terminal.text())) break;
     await this.terminal.wipe();
     for (const text of command.split("\n")) await this.terminal.enter(text);
     let pressedAt = "";
-    for (const end = Date.now() + patience; !(await hasEnded()); await sleep(100)) {
+    for (const end = Date.now() + commandLimit; !(await hasEnded()); await sleep(100)) {
       const screen = await this.terminal.screen();
       if (Date.now() > end) throw new Error(`${this.page}:${line}: $ ${command}\nhas not ended:\n${screen}`);
       const [key] = keys;

@@ -11,7 +11,7 @@ export interface UpdateSiteOptions {
   readonly nodes: readonly RolloutNodeOptions[];
   /** Versions of the runtime whose bundles lie in the project. */
   readonly versions: readonly string[];
-  /** The file of each. */
+  /** The bundle's file for a version; by default the version. */
   readonly bundleName?: (version: string) => string;
 }
 
@@ -38,13 +38,13 @@ export class UpdateSite extends ClusterSite {
     await eventually(() => areAllInStep(controllers));
   }
 
-  /** A small runtime of that version, as a bundle in the project. */
+  /** Writes a small runtime of that version as a bundle into the project. */
   async #writeBundle(version: string, name: string): Promise<void> {
     const { bundle, file } = await writeRuntime(this.project.path, version);
     await writeBundleFile(join(this.project.project, name), { bundle, file, start: 0 });
   }
 
-  /** Writes NAME.yaml, a manifest of that update; gives its file. */
+  /** Writes the manifest of an update to NAME.yaml, and returns that name. */
   writeManifest(name: string, spec: object): string {
     const file = `${name}.yaml`;
     writeFileSync(join(this.project.project, file), codec.print({ kind: "ClusterUpdate", metadata: { name }, spec }));

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { Updater } from "#updater/updater.ts";
 import { nixosStrategy } from "#updater/nixos-strategy.ts";
 import { presentSystem } from "#updater/nixos-systems.ts";
-import { names } from "#updater/files.ts";
+import { updateFiles } from "#updater/files.ts";
 import { Journal } from "#updater/journal.ts";
-import type { Ended, Ports, Room } from "#updater/ports.ts";
+import type { ProgramEnd, Ports, FreeSpace } from "#updater/ports.ts";
 import { presentRuntime, runtimeStrategy } from "#updater/runtime-strategy.ts";
 import { NodeFiles } from "#support/node-files.ts";
 import { ownershipOf } from "#support/ownership.ts";
@@ -13,7 +13,7 @@ import type { FencingToken, Report } from "#rollout/records.ts";
 import { updateKindOf, UpdateStatement, UpdateSpec, type Bundle, type OwnershipStatement } from "#rollout/spec.ts";
 
 /** The behaviour of a version on the node. */
-export interface Behaviour {
+export interface VersionBehaviour {
   readonly runs?: boolean;
   readonly reaches?: boolean;
   /** The exit code of its `--version`. */
@@ -26,7 +26,7 @@ const statusFile = "/var/lib/kcore/status.json";
 const hashOf = (name: string): string => `sha256:${"0".repeat(52 - name.length)}${name}`;
 const digestOf = (version: string): string => version.replaceAll(/\D/g, "").padStart(64, "0");
 
-export function pathOf(version: string): string {
+export function runtimePath(version: string): string {
   return `/nix/store/${"0".repeat(32)}-kcore-${version}`;
 }
 
@@ -34,7 +34,7 @@ export function bundleOf(version: string, fields: Partial<Bundle> = {}): Bundle 
   return {
     sha256: digestOf(version),
     size: 1_000,
-    storePath: pathOf(version),
+    storePath: runtimePath(version),
     narHash: hashOf(version.replaceAll(/\D/g, "")),
     version,
     arch: "x86_64",
@@ -62,36 +62,36 @@ interface FakeUnit {
 }
 
 /**
- * A node in memory that does the work of Nix, systemd and the daemons. Unflushed data is lost with the power, or half there.
- * It refuses programs that it does not know.
+ * A node in memory that does the work of Nix, systemd and the daemons, and refuses unknown programs. A power cut loses or damages unflushed
+ * data.
  */
 export class UpdateWorld {
   readonly #disk = new NodeFiles();
   readonly files = this.#disk.files;
   readonly links = this.#disk.links;
   readonly bundles = new Map<string, { size: number; sha256: string; holds: string }>();
-  readonly behaviours = new Map<string, Behaviour>();
+  readonly behaviours = new Map<string, VersionBehaviour>();
   readonly gates = new Map<string, boolean>();
   readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
-  /** Results in place of success, by the beginning of a command line. */
-  readonly failures = new Map<string, Ended>();
+  /** The results of programs that fail, by the beginning of a command line. */
+  readonly failures = new Map<string, ProgramEnd>();
   readonly commands: string[] = [];
-  /** Every report of the updater. */
-  readonly said: Report[] = [];
+  /** All reports of the updater. */
+  readonly reports: Report[] = [];
   readonly units = new Map<string, FakeUnit>();
   /** Called with the name of each effect of the updater, before it. */
   onEffect: (what: string) => void = () => undefined;
-  /** Units of its own that the updater's end left running. */
+  /** Units that an earlier updater left running. */
   readonly outside = new Set<string>();
   free = 1e12;
-  roomAt = (_path: string): Room => ({ free: this.free, dev: 1 });
+  roomAt = (_path: string): FreeSpace => ({ free: this.free, dev: 1 });
   /** A controller's answer to a request for a bundle. */
   onDownload: Ports["download"] = ({ version }) => Promise.resolve(this.fetch(version));
   /** Files for which the disk has no room. */
   full: RegExp | undefined;
-  /** The controllers that must hear from the node, as the orders say. */
+  /** The side that must hear from the node, as orders name it. */
   contact: Order["contact"];
-  /** The version that the units start in place of the right one. */
+  /** The command with which systemd starts the units, in place of the right one. */
   start: string | undefined;
   now = 1_000_000_000_000;
   uptime = 500_000;
@@ -100,9 +100,9 @@ export class UpdateWorld {
   #isGoingDown = false;
 
   constructor(version = "0.1.0") {
-    this.store.set(pathOf(version), "whole");
+    this.store.set(runtimePath(version), "whole");
     for (const name of [profile, `${profile}-updater`]) {
-      this.links.set(`${name}-1-link`, pathOf(version));
+      this.links.set(`${name}-1-link`, runtimePath(version));
       this.links.set(name, `${name.split("/").at(-1)}-1-link`);
     }
     for (const name of ["kcore-node-agent.service", "kcore-controller.service"])
@@ -112,10 +112,10 @@ export class UpdateWorld {
 
   fetch(version: string): void {
     const { sha256, size } = bundleOf(version);
-    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: pathOf(version) });
+    this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: runtimePath(version) });
   }
 
-  /** Gives an order. The bastion signed the manifest and the owner, by default. */
+  /** Puts an order into the inbox; by default the bastion signed the manifest and the owner. */
   order(
     step: OrderStep,
     statement: UpdateStatement,
@@ -140,10 +140,10 @@ export class UpdateWorld {
       },
       ...(this.contact && { contact: this.contact }),
     };
-    this.files.set(join(folder, names.inbox), JSON.stringify(order));
+    this.files.set(join(folder, updateFiles.inbox), JSON.stringify(order));
   }
 
-  /** Time goes by. */
+  /** Moves both clocks. */
   pass(ms: number): void {
     this.now += ms;
     this.uptime += ms;
@@ -170,7 +170,7 @@ export class UpdateWorld {
     }).run();
   }
 
-  /** Starts the updater as systemd would, until it has no more work. `onEnd` is called after a process was cut off. */
+  /** Starts the updater as systemd would, until it has no more work. `onEnd` is called after each process that was cut off. */
   async live(onEnd: () => void = () => undefined): Promise<void> {
     for (let starts = 0; this.isWaiting; starts++) {
       if (starts > 20) throw new Error("the updater is started again and again");
@@ -181,7 +181,7 @@ export class UpdateWorld {
     }
   }
 
-  /** Gives orders one after the other, each after the one before is carried out. */
+  /** Gives orders one after the other, each once the order before is carried out. */
   async give(statement: UpdateStatement, ...steps: readonly OrderStep[]): Promise<void> {
     for (const step of steps) {
       this.order(step, statement, { seq: (this.report()?.fence.seq ?? 0) + 1 });
@@ -189,26 +189,26 @@ export class UpdateWorld {
     }
   }
 
-  /** The version of the whole node. @throws when it is between two */
+  /** The version of the whole node. @throws Error if the node is between two versions */
   version(): string {
     const programs = [...this.units.values()].map(({ program }) => program);
     const { present, lasting = present } = this.report() ?? {};
     const paths = new Set([this.at(profile), ...programs, lasting?.id]);
     if (paths.size > 1) throw new Error(`between generations: ${[...paths].join(", ")}`);
-    return [...paths][0]?.slice(pathOf("").length) ?? "";
+    return [...paths][0]?.slice(runtimePath("").length) ?? "";
   }
 
   /** Whether systemd would start the updater. */
   get isWaiting(): boolean {
-    return [names.inbox, names.taken].some((name) => this.files.has(join(folder, name)));
+    return [updateFiles.inbox, updateFiles.taken].some((name) => this.files.has(join(folder, name)));
   }
 
   report(): Report | undefined {
-    return this.files.has(join(folder, names.journal)) ? this.journal().report : undefined;
+    return this.files.has(join(folder, updateFiles.journal)) ? this.journal().report : undefined;
   }
 
   journal(): Journal {
-    return Journal.parse(JSON.parse(this.files.get(join(folder, names.journal)) ?? "{}"));
+    return Journal.parse(JSON.parse(this.files.get(join(folder, updateFiles.journal)) ?? "{}"));
   }
 
   generations(name: string): readonly number[] {
@@ -230,8 +230,8 @@ export class UpdateWorld {
     this.#boot();
   }
 
-  /** The result of a program of another kind of node; undefined if it is none of its programs. */
-  protected runOther(_words: readonly string[]): Ended | undefined {
+  /** The result of a program that only another kind of node has; undefined for other programs. */
+  protected runOther(_words: readonly string[]): ProgramEnd | undefined {
     return undefined;
   }
 
@@ -267,8 +267,8 @@ export class UpdateWorld {
     unit.since = this.uptime;
   }
 
-  #behaviourOf(path: string): Behaviour {
-    return this.behaviours.get(path.slice(pathOf("").length)) ?? {};
+  #behaviourOf(path: string): VersionBehaviour {
+    return this.behaviours.get(path.slice(runtimePath("").length)) ?? {};
   }
 
   /** The agent writes its status two seconds after its start, then every fifteen. */
@@ -279,7 +279,7 @@ export class UpdateWorld {
     const beats = Math.floor((this.uptime - agent.since - 2_000) / 15_000);
     const spoke = runs && reaches && this.uptime - agent.since > 2_000;
     const lastHeartbeat = new Date(this.now - this.uptime + agent.since + 2_000 + beats * 15_000).toISOString();
-    const version = agent.program.slice(pathOf("").length);
+    const version = agent.program.slice(runtimePath("").length);
     return JSON.stringify({
       agent: { pid: agent.pid, version, ...(spoke ? { lastHeartbeat } : { error: "connection refused" }) },
     });
@@ -325,13 +325,13 @@ export class UpdateWorld {
       replace: async (path, text) => {
         await files.replace(path, text);
         const { report } = this.journal();
-        if (report && report.epoch !== this.said.at(-1)?.epoch) this.said.push(report);
+        if (report && report.epoch !== this.reports.at(-1)?.epoch) this.reports.push(report);
       },
       readLink: async (path) => {
         const target = await files.readLink(path);
         const pid = /^\/proc\/(\d+)\/exe$/.exec(path)?.[1];
         if (pid === undefined) return target;
-        const unit = [...this.units.values()].find((one) => String(one.pid) === pid);
+        const unit = [...this.units.values()].find((other) => String(other.pid) === pid);
         return unit && this.#behaviourOf(unit.program).runs !== false ? `${unit.program}/lib/ld.so` : undefined;
       },
       remove: async (path) => {
@@ -379,12 +379,12 @@ export class UpdateWorld {
     };
   }
 
-  #run(given: readonly string[]): Ended {
+  #run(given: readonly string[]): ProgramEnd {
     const words = given[0] === "systemd-run" ? expandedBySystemd(given) : given;
     const other = this.runOther(words);
     if (other) return other;
-    const done = (stdout = ""): Ended => ({ code: 0, stdout, stderr: "" });
-    const failed = (stderr: string): Ended => ({ code: 1, stdout: "", stderr });
+    const done = (stdout = ""): ProgramEnd => ({ code: 0, stdout, stderr: "" });
+    const failed = (stderr: string): ProgramEnd => ({ code: 1, stdout: "", stderr });
     const [program = "", verb = "", ...rest] = words;
     const last = words.at(-1) ?? "";
     switch (program) {
@@ -403,7 +403,7 @@ export class UpdateWorld {
         const state = this.store.get(last);
         if (verb === "--check-validity") return state ? done() : failed("is not valid");
         if (verb === "--verify-path") return state === "damaged" ? failed("was modified") : done();
-        if (verb === "-q") return done(hashOf(last.slice(pathOf("").length).replaceAll(/\D/g, "")));
+        if (verb === "-q") return done(hashOf(last.slice(runtimePath("").length).replaceAll(/\D/g, "")));
         if (verb === "--delete") return this.store.delete(last) ? done() : failed("is not there");
         break;
       }
@@ -436,7 +436,9 @@ export class UpdateWorld {
         if (verb === "--version" && this.store.has(program.replace(/\/bin\/kcore-node$/, ""))) {
           const path = program.replace(/\/bin\/kcore-node$/, "");
           const { exit = 0 } = this.#behaviourOf(path);
-          return exit === 0 ? done(`kcore ${path.slice(pathOf("").length)}`) : { ...failed("SyntaxError"), code: exit };
+          return exit === 0
+            ? done(`kcore ${path.slice(runtimePath("").length)}`)
+            : { ...failed("SyntaxError"), code: exit };
         }
     }
     throw new Error(`the fake node was not taught: ${words.join(" ")}`);
@@ -476,7 +478,7 @@ export function restarts({ commands }: UpdateWorld): readonly string[] {
   return commands.filter((words) => words.startsWith("systemctl restart"));
 }
 
-/** Acts once, right before an effect of the updater. */
+/** Calls `act` once, right before the first effect of the updater that begins with `start`. */
 export function onceAt(world: UpdateWorld, start: string, act: () => void): void {
   world.onEffect = (what) => {
     if (!what.startsWith(start)) return;

@@ -3,19 +3,19 @@ import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FailureRecord } from "#rollout/records.ts";
 import { UpdateFailure } from "#updater/failure.ts";
-import { names } from "#updater/files.ts";
+import { updateFiles } from "#updater/files.ts";
 import type { Journal } from "#updater/journal.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
 /** Faults of a node. */
 export interface UpdaterBehaviour {
-  /** The failure of a version after the bastion's confirmation. */
+  /** The failure of the target once the bastion has confirmed it. */
   readonly hold?: FailureRecord;
 }
 
 /**
- * A node's updater, which only moves a link: `updater-process.ts FOLDER PROFILE PATH`, where PATH is the link's first target.
- * FOLDER/behaviour.json is optional.
+ * A node's updater that only moves a link: `updater-process.ts FOLDER PROFILE PATH`; PATH is the link's first target. FOLDER/behaviour.json may
+ * have an UpdaterBehaviour.
  */
 const [folder = "", profile = "", first = ""] = process.argv.slice(2);
 
@@ -51,7 +51,7 @@ await superviseUpdater({
   carryOut: () => sleep(100),
   missing: () => {
     const { hold } = behaviour();
-    if (hold && read<Journal>(names.journal).doing?.isConfirmed === true)
+    if (hold && read<Journal>(updateFiles.journal).doing?.isConfirmed === true)
       throw new UpdateFailure(hold.kind, hold.message);
     return undefined;
   },

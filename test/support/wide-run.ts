@@ -7,14 +7,14 @@ export interface WideRun {
   readonly failEvery?: number;
   /** Milliseconds between the starts of two nodes; 20 unless given. */
   readonly apart?: number;
-  /** All is in order, and every fourth step is skipped. */
+  /** Whether all steps are in order, except every fourth, which is skipped. */
   readonly isInOrder?: boolean;
 }
 
 const stages = ["preflight", "disks", "nix", "kcore"] as const;
 const start = Date.UTC(2026, 10, 21, 6, 15);
 
-/** The events of an invented run over many nodes, in their order of arrival; the same each time. */
+/** The events of an invented run over many nodes, ordered by time; the same events each time. */
 export function wideRun({ nodes, steps, failEvery = 0, apart = 20, isInOrder = false }: WideRun): readonly RunEvent[] {
   const names = Array.from(
     { length: nodes },
@@ -66,7 +66,7 @@ interface WideNode {
   readonly at: number;
 }
 
-/** Gives the time of its end. */
+/** Adds a node's events, and returns the time of the last. */
 function addNode(
   add: (at: number, body: RunEventBody) => void,
   { node, index, steps, failing, isInOrder, at: begin }: WideNode,

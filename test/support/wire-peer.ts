@@ -14,16 +14,16 @@ import { hangLimit } from "./limit.ts";
 
 type Message = Readonly<Record<string, unknown>> & { readonly t: string };
 
-/** A hand-made controller that speaks on the real wire as another version of kcore might. */
+/** A hand-made controller on the real protocol, which may behave like another version of kcore. */
 export interface WirePeer {
   /** All received messages. */
   readonly heard: readonly Message[];
   readonly send: (message: Message) => void;
   /** The first message of a kind, received already or later. */
   readonly next: (t: string) => Promise<Message>;
-  /** Writes a transaction of its own and pushes it. */
+  /** Pushes a transaction under its own origin. */
   readonly push: (registers: readonly Pick<Register, "key" | "text">[]) => void;
-  /** All registers of the controller. */
+  /** Pulls all registers of the controller. */
   readonly pullAll: () => Promise<readonly Register[]>;
   readonly isClosed: () => boolean;
   readonly close: () => void;
@@ -31,7 +31,7 @@ export interface WirePeer {
 
 const silent = createLog({ write: () => undefined, clock: Date.now });
 
-/** Connects to a controller as the registered controller `id` does, with this greeting and this welcome. */
+/** Connects to a controller as the registered controller `id`; `hello` and `welcome` replace fields of its messages. */
 export async function openWirePeer(
   controller: TestController,
   {

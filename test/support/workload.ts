@@ -4,14 +4,14 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 
 /**
- * The contents that the workload gives a node: folders, generated files, links, and two files of guarded commands.
- * Paths are relative to the node's own folder.
+ * The contents of a node's folder: folders, generated files, links, and two files that guarded commands make. Paths are relative to that
+ * folder.
  */
 export interface Workload {
   readonly directories: readonly { readonly path: string; readonly mode: string }[];
   readonly files: readonly { readonly path: string; readonly mode: string; readonly lines: number }[];
   readonly links: readonly { readonly path: string; readonly target: string }[];
-  /** One guarded by `creates`, one by `unless`. */
+  /** The guards of the commands. */
   readonly commands: readonly ["creates", "unless"] | readonly [];
 }
 
@@ -36,7 +36,7 @@ export function stepsOf({ directories, files, links, commands }: Workload): numb
   return directories.length + files.length + links.length + commands.length;
 }
 
-/** A file's text for a node, or for a template engine's placeholder: lines of about 64 bytes. */
+/** A file's text for a node (or a template's placeholder for its name): lines of about 64 bytes. */
 export function contentOf({ path, lines }: Workload["files"][number], node: string): string {
   const line = (at: number) => `${`setting_${String(at).padStart(2, "0")} = ${path} of`.padEnd(60, ".")} ${node}\n`;
   return Array.from({ length: lines }, (_, at) => line(at)).join("");
@@ -69,7 +69,7 @@ export function stateOf(work: Workload, base: string): Record<string, string> {
   };
 }
 
-/** Throws unless a node's folder holds exactly the workload: kinds, modes, contents by checksum, targets of links. */
+/** Proves that a node's folder is exactly the workload: kinds, modes, contents by checksum, targets of links. @throws Error for a difference */
 export function proveTree(work: Workload, folder: string, node: string): void {
   const wanted = new Map<string, string>([
     ...work.directories.map(({ path, mode }) => [path, `directory ${mode}`] as const),
@@ -94,7 +94,7 @@ export function proveTree(work: Workload, folder: string, node: string): void {
       throw new Error(`${folder}/${path} is ${found.get(path) ?? "absent"}, not ${wanted.get(path) ?? "absent"}`);
 }
 
-/** Relative paths of all entries below a folder; links are not followed, as readdir's own recursion would. */
+/** The relative paths of all entries below a folder. Links are not followed, unlike in readdir's own recursion. */
 function entriesBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const below = entry.isDirectory() ? entriesBelow(join(folder, entry.name)) : [];
@@ -105,8 +105,8 @@ function entriesBelow(folder: string): string[] {
 /** Makes an empty folder for each node. */
 export function makeFolders(base: string, nodes: readonly string[], mode = 0o755): void {
   mkdirSync(base, { recursive: true });
-  // Each node has a disk of its own. On ext4, chattr(1) T keeps its files apart from those of other nodes, so that none pays for their
-  // deletions. Other filesystems refuse the flag.
+  // On ext4, chattr(1) T keeps the nodes' files apart, as on disks of their own, so that no node pays for another's deletions. Other filesystems
+  // refuse the flag.
   spawnSync("chattr", ["+T", base], { stdio: "ignore" });
   for (const node of nodes) mkdirSync(join(base, node), { recursive: true, mode });
 }

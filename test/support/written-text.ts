@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 
-/** A stream that keeps the text written to it. */
+/** A stream, and a function that takes the text that was written to it. */
 export function writtenText(): { readonly out: NodeJS.WriteStream; readonly take: () => string } {
   let text = "";
   const out = new Writable({
@@ -11,7 +11,7 @@ export function writtenText(): { readonly out: NodeJS.WriteStream; readonly take
   }) as unknown as NodeJS.WriteStream;
   return {
     out,
-    /** The text written since the last call. */
+    /** The text since the last call. */
     take() {
       const taken = text;
       text = "";

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { Head } from "#audit/chain.ts";
+import type { TrailHead } from "#audit/chain.ts";
 import { addClusterOptions, addResultOption, allFormats, parseAge, parseCount } from "../options.ts";
 import type { ShowTrailsFlags } from "./show-trails.ts";
 import type { VerifyFlags } from "./verify-trails.ts";
@@ -46,7 +46,7 @@ Examples:
   return audit;
 }
 
-function parseHead(text: string): Head {
+function parseHead(text: string): TrailHead {
   const [, n, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? [];
   if (n !== undefined && hash !== undefined) return { n: Number(n), hash };
   throw new InvalidArgumentError("NUMBER:SHA-256 is wanted, as “kcore audit verify” prints it");

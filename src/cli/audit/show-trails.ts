@@ -1,5 +1,5 @@
 import type { WriteList } from "#api/schemas.ts";
-import { parseEntry, type Entry } from "#audit/chain.ts";
+import { parseEntry, type TrailEntry } from "#audit/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
@@ -17,7 +17,7 @@ export interface ShowTrailsFlags extends TrailFlags {
   readonly origin?: string;
 }
 
-type TrailEntry = Entry & { readonly trail: string };
+type TrailEntry = TrailEntry & { readonly trail: string };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -67,8 +67,8 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
   printResult(newest, output, draw);
 }
 
-async function entriesOf({ name, lines }: KnownTrail, begin: number, limit: number): Promise<readonly Entry[]> {
-  const entries: Entry[] = [];
+async function entriesOf({ name, lines }: KnownTrail, begin: number, limit: number): Promise<readonly TrailEntry[]> {
+  const entries: TrailEntry[] = [];
   try {
     for await (const line of lines()) {
       const entry = parseEntry(line.text);

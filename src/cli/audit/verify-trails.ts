@@ -1,5 +1,12 @@
 import { stat } from "node:fs/promises";
-import { parseEntry, Verifier, type Damage, type Entry, type Head, type TrailCheck } from "#audit/chain.ts";
+import {
+  parseEntry,
+  Verifier,
+  type TrailDamage,
+  type TrailEntry,
+  type TrailHead,
+  type TrailCheck,
+} from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -16,13 +23,13 @@ import { kcoreHome } from "../process/kcore-home.ts";
 export interface VerifyFlags extends TrailFlags {
   readonly output: ResultFormat;
   /** A head of the runs' trail that the operator kept elsewhere. */
-  readonly head?: Head;
+  readonly head?: TrailHead;
 }
 
 interface TrailFinding extends Partial<TrailCheck> {
   readonly trail: string;
   readonly state: "whole" | "damaged" | "unreadable" | "empty";
-  readonly damage: readonly Damage[];
+  readonly damage: readonly TrailDamage[];
   readonly error?: string;
 }
 
@@ -33,7 +40,7 @@ interface TrailFinding extends Partial<TrailCheck> {
 export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Promise<void> {
   const trails = await findTrails(head ? { ...flags, runs: true } : flags);
   const noted = await openNotedHeads();
-  const heads = new Map<string, Head>();
+  const heads = new Map<string, TrailHead>();
   const findings: TrailFinding[] = [];
   for (const trail of trails) {
     const known = noted.data[trail.id];
@@ -47,7 +54,7 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
   if (findings.some(({ state }) => state === "damaged" || state === "unreadable")) process.exitCode = exitCodes.failed;
 }
 
-async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailFinding> {
+async function verify(trail: KnownTrail, noted: readonly TrailHead[]): Promise<TrailFinding> {
   const verifier = new Verifier(noted, trail.mustKeep);
   const records = new RunRecords(trail.project);
   try {
@@ -68,7 +75,7 @@ async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailF
 /** An entry about the start or end of a run, with its file and line. */
 interface LocatedEntry<RunEntry> {
   readonly entry: RunEntry;
-  readonly at: Omit<Damage, "what">;
+  readonly at: Omit<TrailDamage, "what">;
 }
 
 /** The entries of a trail about the project's runs, compared with their records. */
@@ -77,24 +84,24 @@ class RunRecords {
   readonly #began = new Map<string, LocatedEntry<RunBegan>>();
   readonly #ended: LocatedEntry<RunEnded>[] = [];
   /** The newest entry of each run. */
-  readonly #last = new Map<string, Entry>();
+  readonly #last = new Map<string, TrailEntry>();
   readonly #pruned = new Set<string>();
 
   constructor(project: string | undefined) {
     this.#project = project;
   }
 
-  add(entry: Entry, { file, line }: Omit<Damage, "what">): void {
+  add(entry: TrailEntry, { file, line }: Omit<TrailDamage, "what">): void {
     if (this.#project === undefined) return;
-    const about = entry as Entry & RunsEntry;
+    const about = entry as TrailEntry & RunsEntry;
     if (about.type === "runs.pruned") for (const run of about.runs) this.#pruned.add(run);
     if (about.type === "run.started") this.#began.set(about.run, { entry: about, at: { file, line } });
     if (about.type === "run.finished") this.#ended.push({ entry: about, at: { file, line } });
     if (about.type === "run.started" || about.type === "run.finished") this.#last.set(about.run, entry);
   }
 
-  async damage({ lines }: KnownTrail): Promise<readonly Damage[]> {
-    const found: Damage[] = [];
+  async damage({ lines }: KnownTrail): Promise<readonly TrailDamage[]> {
+    const found: TrailDamage[] = [];
     const compare = async <E extends { readonly run: string }>(
       all: Iterable<LocatedEntry<E>>,
       judge: (entry: E) => Promise<string | undefined>,
@@ -146,9 +153,9 @@ function draw(findings: readonly TrailFinding[]): string {
     entries === 0 ? "-" : `${first} to ${head?.n}`,
     head && entries > 0 ? `${head.n}:${head.hash}` : "-",
   ]);
-  const notes = findings.flatMap(({ trail, damage, error, unmet = [] }) => [
+  const notes = findings.flatMap(({ trail, damage, error, droppedHeads = [] }) => [
     ...(error === undefined ? [] : [`${trail}: ${error}`]),
-    ...unmet.map((n) => `${trail}: entry ${n} was noted, and was dropped since to make room for newer ones`),
+    ...droppedHeads.map((n) => `${trail}: entry ${n} was noted, and was dropped since to make room for newer ones`),
     ...damage.map(({ file, line, what }) => `${trail}: ${file}:${line}  ${what}`),
   ]);
   const sick = findings.filter(({ state }) => state === "damaged" || state === "unreadable").length;
@@ -178,7 +185,7 @@ export async function openNotedHeads(): Promise<NotedHeads> {
 }
 
 /** Saves the heads of whole trails for the next check; reads the file again before, since another check may have ended meanwhile. */
-export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
+export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, TrailHead>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
   await noted.read();
   Object.assign(noted.data, Object.fromEntries(heads));

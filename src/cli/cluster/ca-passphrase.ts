@@ -1,4 +1,4 @@
-import { askedAgain, threeTries } from "#errors/three-tries.ts";
+import { questionText, threeTries } from "#errors/three-tries.ts";
 import { requireAnswer, requireNewSecret } from "../terminal/ask-operator.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 
@@ -14,7 +14,7 @@ export async function withCaPassphrase<T>(
   if (given !== undefined) return open(given);
   return threeTries(
     async (again) =>
-      open(await requireAnswer(askedAgain("Passphrase of the CA's keys", again), unanswered, { secret: true })),
+      open(await requireAnswer(questionText("Passphrase of the CA's keys", again), unanswered, { secret: true })),
     ["PKI_PASSPHRASE_WRONG"],
   );
 }

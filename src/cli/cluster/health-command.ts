@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { needsBackup } from "#pki/context-backup.ts";
-import type { Ending } from "#pki/expectation.ts";
+import type { ExpiryWarning } from "#pki/expectation.ts";
 import { openCluster, type Cluster } from "./open-cluster.ts";
 import { endingsHere } from "./keep-operator.ts";
 import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";
@@ -50,7 +50,7 @@ async function health({ output, ...flags }: Flags): Promise<void> {
   if (ending.length > 0 || found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-function draw(found: readonly HealthRow[], ending: readonly Ending[]): string {
+function draw(found: readonly HealthRow[], ending: readonly ExpiryWarning[]): string {
   if (found.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
   const table = formatTable(
     ["CONTROLLER", "HEALTH", "DC", "VERSION", "NODES", "REASON"],

@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
-import { endingOf, type Ending } from "#pki/expectation.ts";
+import { expiryWarning, type ExpiryWarning } from "#pki/expectation.ts";
 import { readText } from "#base/file.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
@@ -14,7 +14,7 @@ type ContextCertificates = Pick<Context, "folder" | "cert" | "ca">;
 type OperatorContext = ContextCertificates & Pick<Context, "controllers" | "key">;
 
 /** The certificates on this machine that expire soon: the operator's, the sub-CA's, the root's. */
-export async function endingsHere({ folder, cert, ca }: ContextCertificates, now: number): Promise<readonly Ending[]> {
+export async function endingsHere({ folder, cert, ca }: ContextCertificates, now: number): Promise<readonly ExpiryWarning[]> {
   // A context without the CA has no sub-CA here.
   const subCa = await readText(join(folder, "sub-ca.crt")).catch(() => undefined);
   const texts = [
@@ -23,7 +23,7 @@ export async function endingsHere({ folder, cert, ca }: ContextCertificates, now
     { pem: ca, what: "the cluster's root", way: "its nodes need a new cluster" },
   ];
   return texts.flatMap(({ pem, what, way }) =>
-    pem === undefined ? [] : (endingOf({ what, notAfter: firstCertificate(pem).validToDate, way }, now) ?? []),
+    pem === undefined ? [] : (expiryWarning({ what, notAfter: firstCertificate(pem).validToDate, way }, now) ?? []),
   );
 }
 

@@ -1,5 +1,5 @@
 import { hostsOfRoster, isController } from "#actions/cluster-context.ts";
-import { endpointOf } from "#api/ask.ts";
+import { controllerEndpoint } from "#api/ask.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -16,11 +16,11 @@ export function withRoster(error: unknown, tried: readonly string[], project: st
     return error;
   }
   const known = hostsOfRoster(nodes);
-  const others = nodes.filter((node) => isController(node) && !tried.includes(endpointOf(node.address)));
+  const others = nodes.filter((node) => isController(node) && !tried.includes(controllerEndpoint(node.address)));
   const [other] = others;
   if (!other || tried.every((text) => known.has(parseEndpoint(text).host.toLowerCase()))) return error;
-  const described = others.map(({ name, address }) => `${name} at ${endpointOf(address)}`).join(", ");
-  const hint = `kcore orchestrate deploy_node ${other.name} brings its address into this context; until then: kcore -s ${endpointOf(other.address)} …`;
+  const described = others.map(({ name, address }) => `${name} at ${controllerEndpoint(address)}`).join(", ");
+  const hint = `kcore orchestrate deploy_node ${other.name} brings its address into this context; until then: kcore -s ${controllerEndpoint(other.address)} …`;
   const problems = error.problems.map((problem) => ({
     ...problem,
     message: `${problem.message}; the roster says ${described}`,

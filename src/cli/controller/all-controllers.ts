@@ -1,4 +1,4 @@
-import type { AskOptions } from "#api/ask.ts";
+import type { QuestionOptions } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { ControllerView } from "#api/controller-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -64,7 +64,7 @@ export async function askController<Result>(
   { controller, endpoints }: KnownController,
   { ask }: Cluster,
   work: (client: ApiClient) => Promise<Result>,
-  options?: AskOptions,
+  options?: QuestionOptions,
 ): Promise<Result> {
   if (endpoints.length > 0) return ask(work, { ...options, endpoints });
   throw new KcoreError({

@@ -3,7 +3,7 @@ import { appendEntry } from "#audit/append-entry.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
-import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type Sealed } from "#pki/escrow.ts";
+import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type SealedKey } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { whoAmI } from "../process/who.ts";
@@ -60,7 +60,7 @@ function findEscrow(escrows: readonly Escrow[], word: string): Escrow {
   });
 }
 
-function pickKey(keys: readonly Sealed[], word: string, node: string): Sealed {
+function pickKey(keys: readonly SealedKey[], word: string, node: string): SealedKey {
   const [found, other] = keys.filter(({ uuid, disks }) => uuid === word.toLowerCase() || disks.includes(word));
   if (found && !other) return found;
   throw new KcoreError({

@@ -1,4 +1,4 @@
-import type { PeerView, ReplicationStatus } from "#api/controller-schemas.ts";
+import type { PeerView, ReplicationView } from "#api/controller-schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
@@ -11,7 +11,7 @@ import { printResult } from "../terminal/format-result.ts";
 interface Finding {
   readonly endpoint: string;
   readonly healthy: boolean;
-  readonly status?: ReplicationStatus;
+  readonly status?: ReplicationView;
   readonly error?: string;
 }
 

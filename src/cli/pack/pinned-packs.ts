@@ -6,7 +6,7 @@ import { packNames, packsFolder } from "#engine/project/folders.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { validate } from "#engine/yaml/validate.ts";
-import { makeFolder, replaceFolder, unfinished } from "#base/folder.ts";
+import { makeFolder, replaceFolder, unfinishedPrefix } from "#base/folder.ts";
 import { createFile, replaceFile } from "#base/file.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { withLock } from "#lab/lock.ts";
@@ -43,7 +43,7 @@ export async function keepPack(project: string, source: PackSource, pack: Fetche
   await makeFolder(folder);
   // Under the lock, unfinished folders can only be remains of a killed command.
   for (const name of await readdir(folder))
-    if (name.startsWith(unfinished)) await rm(join(folder, name), { recursive: true, force: true });
+    if (name.startsWith(unfinishedPrefix)) await rm(join(folder, name), { recursive: true, force: true });
   await keepBytes(project);
   const fill = async (fresh: string): Promise<void> => {
     for (const { name, bytes, isProgram } of pack.files) {

@@ -7,7 +7,7 @@ import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
-import { askedAgain } from "#errors/three-tries.ts";
+import { questionText } from "#errors/three-tries.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { entryWith, rosterIfAny, readRosterText } from "./own-roster.ts";
@@ -116,7 +116,7 @@ export function machineEndpoint({ entry, roster }: Pick<Machine, "entry" | "rost
 async function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   const signal = new AbortController().signal;
-  return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
+  return promptLine({ text: questionText(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
 }
 
 /** The name of a machine without a given one: `kvm-node-192-0-2-11` for an address, else the host name's first label. */

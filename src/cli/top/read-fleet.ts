@@ -1,6 +1,6 @@
 import { formatBinary } from "#base/units.ts";
 import { ApiRefusal, type ApiClient, type CallOptions } from "#api/client.ts";
-import type { ControllerView, ReplicationStatus } from "#api/controller-schemas.ts";
+import type { ControllerView, ReplicationView } from "#api/controller-schemas.ts";
 import type { NodeDetail } from "#api/schemas.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -22,7 +22,7 @@ export type FleetPart = "nodes" | "controllers" | "certificates" | "conflicts" |
 export const fleetParts: readonly FleetPart[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
 
 /** A controller's own view of its replication, or the reason why it did not answer. */
-type OwnView = ReplicationStatus | { readonly silent: string };
+type OwnView = ReplicationView | { readonly silent: string };
 
 /** The cluster as one controller reports it. */
 export interface ClusterAnswers extends Pick<
@@ -31,7 +31,7 @@ export interface ClusterAnswers extends Pick<
 > {
   readonly controllers: readonly ControllerView[];
   /** The replication of the controller that answered. */
-  readonly own: ReplicationStatus;
+  readonly own: ReplicationView;
   /** The replication of the other controllers, by id, as far as they were asked. */
   readonly others: Map<string, OwnView>;
 }

@@ -1,4 +1,4 @@
-import type { AskOptions } from "#api/ask.ts";
+import type { QuestionOptions } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
@@ -25,7 +25,7 @@ const updateCodes = [
 export async function askUpdates<Answer>(
   { ask }: Pick<Cluster, "ask">,
   work: (client: ApiClient) => Promise<Answer>,
-  options?: AskOptions,
+  options?: QuestionOptions,
 ): Promise<Answer> {
   try {
     return await ask(work, options);

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate, knowBastionCas } from "#pki/chain.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { identityOf } from "#pki/identity.ts";
-import { backdateMs, endOfLeaf, namesOf } from "#pki/issue.ts";
+import { backdateMs, endOfLeaf, certificateNames } from "#pki/issue.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { readText } from "#base/file.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
@@ -106,7 +106,7 @@ async function certificateFor(
   if (tlsCert !== undefined && tlsKey !== undefined)
     return { cert: await readText(tlsCert), key: await readText(tlsKey) };
   const [host = "", ...addresses] = names.filter((name) => name !== "0.0.0.0" && name !== "::");
-  const hosts = namesOf({ host, addresses });
+  const hosts = certificateNames({ host, addresses });
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();

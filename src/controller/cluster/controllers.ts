@@ -1,5 +1,5 @@
 import type { ControllerRegistration, ControllerView, PeerView } from "#api/controller-schemas.ts";
-import type { Written } from "#api/schemas.ts";
+import type { WriteResult } from "#api/schemas.ts";
 import type { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";
@@ -127,7 +127,7 @@ export function manageControllers(options: ControllersOptions) {
     async register(
       id: string,
       { spki, next, address, dc: where }: z.output<typeof ControllerRegistration>,
-    ): Promise<Written> {
+    ): Promise<WriteResult> {
       if (certificates.isRevoked(spki) || (next !== undefined && certificates.isRevoked(next))) {
         throw revokedKey(409, { role: "controller", id });
       }
@@ -137,7 +137,7 @@ export function manageControllers(options: ControllersOptions) {
       return records.put([{ key, value: { ...value, ...omitUndefined({ address }) } }]);
     },
     /** Deletes a controller's registers and revokes its keys. @throws Refused CONTROLLER_UNKNOWN */
-    async remove(id: string, by: string, reason: string): Promise<Written> {
+    async remove(id: string, by: string, reason: string): Promise<WriteResult> {
       const auth = authOf(id);
       if (!auth)
         throw new Refused(404, "CONTROLLER_UNKNOWN", `no controller ${id} is registered`, "kcore get controllers");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Usage, type Heartbeat } from "#api/schemas.ts";
+import { NodeUsage, type Heartbeat } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Replica } from "../replica/create-replica.ts";
 import type { Json } from "../replica/replica.ts";
@@ -10,7 +10,7 @@ const Beat = z.object({
   at: z.number().min(0).max(8.64e15),
   alive: z.boolean(),
   reason: z.string().optional(),
-  usage: Usage.optional(),
+  usage: NodeUsage.optional(),
 });
 type Beat = z.infer<typeof Beat>;
 

@@ -6,7 +6,7 @@ import type {
   NodeView,
   Registration,
   HeartbeatReply,
-  Written,
+  WriteResult,
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -186,11 +186,11 @@ export function manageNodes(options: NodesOptions) {
       const written = set.map((value) => ({ key: taint(value.key), value }));
       return put(id, [...written, ...remove.map((name) => ({ key: taint(name), value: undefined }))]);
     },
-    async setExpected(id: string, expected: Expected): Promise<Written> {
+    async setExpected(id: string, expected: Expected): Promise<WriteResult> {
       if (records.replica.stands(keys.node(id).removed)) throw refusalOfRemoved(id);
       return records.put([{ key: keys.node(id).expected, value: expected }]);
     },
-    async remove(id: string, by: string, reason: string): Promise<Written> {
+    async remove(id: string, by: string, reason: string): Promise<WriteResult> {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
       const gone = { at: new Date(clock()).toISOString(), by, reason };

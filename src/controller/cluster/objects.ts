@@ -1,5 +1,5 @@
 import type { ObjectView } from "#api/controller-schemas.ts";
-import type { Written } from "#api/schemas.ts";
+import type { WriteResult } from "#api/schemas.ts";
 import { Refused } from "./refused.ts";
 import { EncodedJson } from "./encoded-json.ts";
 import { asParsed, type ParsedRegister, type Records } from "./records.ts";
@@ -26,9 +26,9 @@ export function manageObjects(records: Records) {
       }
     },
     get,
-    put: (id: string, value: Readonly<Record<string, unknown>>): Promise<Written> =>
+    put: (id: string, value: Readonly<Record<string, unknown>>): Promise<WriteResult> =>
       records.put([{ key: objectKey(id), value }]),
-    async remove(id: string): Promise<Written> {
+    async remove(id: string): Promise<WriteResult> {
       get(id);
       return records.put([{ key: objectKey(id), value: undefined }]);
     },

@@ -1,4 +1,4 @@
-import type { Written } from "#api/schemas.ts";
+import type { WriteResult } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
@@ -88,7 +88,7 @@ export function openRecords(replica: Replica) {
     },
     write,
     /** Writes the changes that differ from the present values; writes nothing, and returns `unchanged`, if none does. */
-    async put(changes: readonly RegisterChange[]): Promise<Written> {
+    async put(changes: readonly RegisterChange[]): Promise<WriteResult> {
       const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
       if (open.length === 0) return { result: "unchanged", dot: dotOf(changes[0]?.key ?? "") };
       const isNew = open.some(({ key, value }) => value !== undefined && replica.get(key) === undefined);

@@ -1,4 +1,4 @@
-import type { Refusal } from "#api/controller-schemas.ts";
+import type { RefusalBody } from "#api/controller-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 
 /** The error of a request that the controller refuses; the client gets all its fields. */
@@ -17,7 +17,7 @@ export class Refused extends Error {
     this.detail = detail;
   }
 
-  toRefusal(): Refusal {
+  toRefusal(): RefusalBody {
     const { code, message, hint, detail } = this;
     return { code, message, hint, detail };
   }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
-import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
+import { Approval, Expected, NetworkFacts, StorageFacts, Taint } from "#api/schemas.ts";
 import type { KeyRules } from "../replica/replica-ports.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
@@ -155,8 +155,8 @@ export const registerKinds = {
   approval: kind(/^node\/[^/]+\/approval$/, ApprovalRecord, "approval"),
   reject: kind(/^node\/[^/]+\/reject\/[^/]+$/, RejectRecord, "remove-wins"),
   expected: kind(/^node\/[^/]+\/expected$/, Expected, "lww"),
-  net: kind(/^node\/[^/]+\/net$/, Network, "lww", { isContested: false }),
-  storage: kind(/^node\/[^/]+\/storage$/, Storage, "lww", { isContested: false }),
+  net: kind(/^node\/[^/]+\/net$/, NetworkFacts, "lww", { isContested: false }),
+  storage: kind(/^node\/[^/]+\/storage$/, StorageFacts, "lww", { isContested: false }),
   nodeRemoved: kind(/^node\/[^/]+\/removed$/, RemovalRecord, "first"),
   label: kind(/^node\/[^/]+\/label\/.+$/, LabelRecord, "lww"),
   taint: kind(/^node\/[^/]+\/taint\/.+$/, Taint, "lww"),

@@ -2,14 +2,14 @@ import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { KcoreError } from "#errors/problem.ts";
 import { decodeIssuer, type BastionCas } from "#pki/chain.ts";
-import { identityOf, type Identity } from "#pki/identity.ts";
+import { identityOf, type MemberIdentity } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Caller } from "../cluster/nodes.ts";
 import { Refused } from "../cluster/refused.ts";
 
 /** A caller as its connection's certificate proves it. */
 export type KnownCaller = Caller & {
-  readonly identity: Identity;
+  readonly identity: MemberIdentity;
   readonly certificate: X509Certificate;
   /** Whether the root itself issued the certificate. */
   readonly isOfRoot?: boolean;
@@ -77,7 +77,7 @@ function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas
 
 /** The caller that a certificate of this cluster names. @throws Refused 403 */
 export function readCaller(certificate: X509Certificate, cluster: string): KnownCaller {
-  let identity: Identity;
+  let identity: MemberIdentity;
   try {
     identity = identityOf(certificate, "client");
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { TLSSocket } from "node:tls";
-import type { Role } from "#pki/identity.ts";
+import type { MemberRole } from "#pki/identity.ts";
 import { Busy } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { HandshakeLimits } from "./handshake-limits.ts";
@@ -7,7 +7,7 @@ import type { HandshakeLimits } from "./handshake-limits.ts";
 /** The most connections whose handshake is done, of all callers and of one key by its role (S-17). */
 export interface ConnectionLimits {
   readonly all: number;
-  readonly perKey: Readonly<Record<Role, number>>;
+  readonly perKey: Readonly<Record<MemberRole, number>>;
 }
 
 /** Open files that a controller needs beside its callers' connections: for its store, its peers and occasional reads. */
@@ -52,7 +52,7 @@ export function watchConnections(limits: ConnectionLimits) {
   };
   return {
     /** Counts a new connection of a key; false if the key has too many connections already that have sent no request. */
-    arrived(socket: TLSSocket, key: string, role: Role): boolean {
+    arrived(socket: TLSSocket, key: string, role: MemberRole): boolean {
       const count = silentOf.get(key) ?? 0;
       if (count >= limits.perKey[role]) return false;
       silentOf.set(key, count + 1);

@@ -3,7 +3,7 @@ import { request } from "node:https";
 import type { Socket } from "node:net";
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from "node:tls";
 import type { Credentials } from "#api/client.ts";
-import type { Endpoint } from "#api/endpoint.ts";
+import type { ApiEndpoint } from "#api/endpoint.ts";
 import { issuerHeaders } from "#api/issuer-header.ts";
 import { methods, replicationProtocol } from "#api/methods.ts";
 import { issuerOf, type BastionCas } from "#pki/chain.ts";
@@ -51,7 +51,7 @@ export function dialController({
   bastion,
   timeoutMs,
 }: {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   readonly credentials: Credentials;
   readonly cluster: string;
   readonly bastion: BastionCas;

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open, stat, statfs, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ifThere, sha256Of } from "#base/file.ts";
+import { ifThere, hashFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -125,7 +125,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
 
   const complete = async (sha256: string, size: number): Promise<BundleState> => {
     const part = partOf(sha256);
-    if ((await sha256Of(part)) !== sha256) {
+    if ((await hashFile(part)) !== sha256) {
       await remove(part);
       return { held: 0, whole: false };
     }
@@ -163,7 +163,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
       checkName(sha256);
       if (!checked.has(sha256))
         await oneByOne(sha256, async () => {
-          const found = checked.has(sha256) ? sha256 : await ifThere(sha256Of(pathOf(sha256)));
+          const found = checked.has(sha256) ? sha256 : await ifThere(hashFile(pathOf(sha256)));
           if (found === undefined) return;
           // A damaged file is removed; another controller or the bastion brings the bundle again.
           if (found === sha256) checked.add(sha256);

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { ifThere, sha256Of } from "#base/file.ts";
+import { ifThere, hashFile } from "#base/file.ts";
 import type { FetchRequest } from "#engine/step/blob.ts";
 import type { Fetch, RemoteContent } from "#engine/step/remote.ts";
 import { fetchFile, type Limits, usualLimits } from "./fetch-file.ts";
@@ -68,7 +68,7 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
 
 /** Marks the file as used, if it is there and has the hash of its name; returns whether that is so. */
 async function touchIfKept(file: string, sha256: string, signal: AbortSignal): Promise<boolean> {
-  if ((await ifThere(sha256Of(file, signal))) !== sha256) return false;
+  if ((await ifThere(hashFile(file, signal))) !== sha256) return false;
   const now = new Date();
   await utimes(file, now, now);
   return true;

@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { askedAgain } from "#errors/three-tries.ts";
+import { questionText } from "#errors/three-tries.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
@@ -73,7 +73,7 @@ async function unlockFile(
 ): Promise<string> {
   const { unlock } = await import("./age.ts");
   for (let tries = 1; tries <= 3; tries++) {
-    const passphrase = await ask(askedAgain(`Passphrase of the identity ${file}`, tries > 1));
+    const passphrase = await ask(questionText(`Passphrase of the identity ${file}`, tries > 1));
     if (passphrase === undefined || passphrase === "")
       throw refused(`no passphrase was given for the identity file ${file}`, "kcore asks for it at a terminal");
     const text = await unlock(bytes, passphrase);

@@ -1,4 +1,4 @@
-import { askedAgain } from "#errors/three-tries.ts";
+import { questionText } from "#errors/three-tries.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { RunDependencies } from "./run-types.ts";
@@ -22,7 +22,7 @@ export class RunSecrets {
 
   /** The node's sudo password, from the roster or an operator; undefined without an answer. @throws KcoreError if the reference is bad */
   sudoPassword({ name, user, sudo }: NodeEntry, again = false): Promise<string | undefined> {
-    const text = askedAgain(`sudo password of ${user} on ${name}`, again);
+    const text = questionText(`sudo password of ${user} on ${name}`, again);
     // A wrong password of the roster is not tried again: sudo counts the tries.
     if (again && sudo.password) return Promise.resolve(undefined);
     return this.#once(
@@ -37,7 +37,7 @@ export class RunSecrets {
 
   /** The passphrase of an encrypted key file, from the roster or an operator; undefined without an answer. */
   keyPassphrase(file: string, reference?: SecretReference, again = false): Promise<string | undefined> {
-    const text = askedAgain(`Passphrase of the key ${file}`, again);
+    const text = questionText(`Passphrase of the key ${file}`, again);
     return this.#once(
       `key ${file}`,
       () =>
@@ -49,7 +49,7 @@ export class RunSecrets {
   async #askForCa(): Promise<string> {
     const { ask, opensCa } = this.#deps;
     for (let tries = 1; ; tries++) {
-      const text = askedAgain("Passphrase of the cluster CA’s keys", tries > 1);
+      const text = questionText("Passphrase of the cluster CA’s keys", tries > 1);
       const answer = await ask({ kind: "passphrase", text, secret: true });
       // A third wrong passphrase fails where it is used, with the error of that use.
       if (tries === 3 || opensCa === undefined || (await opensCa(answer))) return answer;

@@ -1,11 +1,11 @@
 import { assignment, NixCode, type NixValue } from "./nix-text.ts";
 import type { Card, LiveMachine } from "./machine.ts";
 
-/** A line of a module: a path and its value; a text alone is a comment. */
-type Line = string | readonly [path: string, value: NixValue, ...names: readonly string[]];
+/** A line of a module: an option's path and value (`names` are further parts of the path), or the text of a comment. */
+type ModuleLine = string | readonly [path: string, value: NixValue, ...names: readonly string[]];
 
 /** A NixOS module: `head` names its arguments. */
-function moduleText(head: string, lines: readonly Line[]): string {
+function moduleText(head: string, lines: readonly ModuleLine[]): string {
   const body = lines.map((line, index) => {
     if (typeof line === "string") return `${index === 0 ? "" : "\n"}${line.replaceAll(/^/gm, "  # ")}`;
     const [path, value, ...names] = line;
@@ -14,7 +14,7 @@ function moduleText(head: string, lines: readonly Line[]): string {
   return `{ ${head} }:\n\n{\n${body.join("\n")}\n}\n`;
 }
 
-/** The flake of all machines: each folder below hosts/ is one, so that a new machine does not change the flake. */
+/** The flake of all machines. Each folder below hosts/ is a machine, so a new machine does not change the flake. */
 export function flakeText(release: string): string {
   return `{
   description = "Machines that kcore installed";
@@ -33,7 +33,7 @@ export function flakeText(release: string): string {
 `;
 }
 
-/** hosts/NAME/configuration.nix: the settings that make a machine the same one to clients of its live system. */
+/** hosts/NAME/configuration.nix: with these settings clients find the machine as they knew its live system. */
 export function configurationText(machine: LiveMachine): string {
   const [hostName = "", ...domain] = machine.name.split(".");
   const { partitions } = machine;
@@ -50,7 +50,7 @@ export function configurationText(machine: LiveMachine): string {
     ["services.resolved.enable", true],
     "The users who may log in now may log in then. The host keys are those of the live system; NixOS makes none where there are some.",
     ["services.openssh.enable", true],
-    ["services.openssh.hostKeys", machine.hostKeys.map((path) => ({ type: typeOf(path), path }))],
+    ["services.openssh.hostKeys", machine.hostKeys.map((path) => ({ type: keyTypeOf(path), path }))],
     ["services.openssh.settings", { PermitRootLogin: "prohibit-password", PasswordAuthentication: false }],
     ["users.users.root.openssh.authorizedKeys.keys", machine.rootKeys],
     ...(machine.user === "root" ? [] : userLines(machine)),
@@ -80,11 +80,11 @@ function networkOf({ match, dhcp, addresses, gateways, nameServers }: Card): Nix
 }
 
 /** `/etc/ssh/ssh_host_ed25519_key` is of type ed25519. */
-function typeOf(path: string): string {
+function keyTypeOf(path: string): string {
   return /ssh_host_(\w+)_key$/.exec(path)?.[1] ?? "ed25519";
 }
 
-function userLines({ user, userKeys }: LiveMachine): readonly Line[] {
+function userLines({ user, userKeys }: LiveMachine): readonly ModuleLine[] {
   const account = { isNormalUser: true, extraGroups: ["wheel"], openssh: { authorizedKeys: { keys: userKeys } } };
   return [
     ["users.users", account, user],
@@ -143,11 +143,11 @@ interface KcoreNeeds {
   readonly isController: boolean;
   /** Units by name, as deploy_node would write them. */
   readonly units: Readonly<Record<string, string>>;
-  /** Where the data disks' filesystems are mounted, with their UUIDs. */
+  /** The data disks' filesystems: where they are mounted, and their UUIDs. */
   readonly volumes: readonly { readonly path: string; readonly uuid: string }[];
 }
 
-/** hosts/NAME/kcore.nix: the files that deploy_node writes below /etc on other systems; it refuses a NixOS node that lacks them. */
+/** hosts/NAME/kcore.nix: the files that deploy_node writes below /etc on other systems; deploy_node refuses a NixOS node without them. */
 export function kcoreText({ isController, units, volumes }: KcoreNeeds): string {
   const group = "kcore";
   return moduleText("lib, pkgs, ...", [
@@ -182,7 +182,7 @@ export function kcoreText({ isController, units, volumes }: KcoreNeeds): string 
   ]);
 }
 
-/** NixOS enables a unit by its own option, and reads no [Install]. */
+/** The NixOS option that enables a unit, because NixOS ignores the unit's [Install]. */
 function wantedBy(unit: string): { readonly wantedBy?: readonly string[] } {
   return unit.includes("\nWantedBy=multi-user.target\n") ? { wantedBy: ["multi-user.target"] } : {};
 }

@@ -4,17 +4,18 @@ export interface LiveMachine {
   readonly name: string;
   /** The user as whom kcore logs in. */
   readonly user: string;
-  /** Authorized keys of root and of that user. */
+  /** Root's authorized keys. */
   readonly rootKeys: readonly string[];
+  /** The user's authorized keys. */
   readonly userKeys: readonly string[];
-  /** Where its OpenSSH has host keys: `/etc/ssh/ssh_host_ed25519_key`. */
+  /** The paths of its OpenSSH host keys: `/etc/ssh/ssh_host_ed25519_key`. */
   readonly hostKeys: readonly string[];
   readonly cards: readonly Card[];
-  /** Consoles that it was booted with: `ttyS0,115200`. */
+  /** The consoles of its kernel's command line: `ttyS0,115200`. */
   readonly consoles: readonly string[];
-  /** The disk, by a name that stays: `/dev/disk/by-id/…` where it has one. */
+  /** The system's disk, by a lasting name (`/dev/disk/by-id/…`) if it has one. */
   readonly disk: string;
-  /** PARTUUIDs. */
+  /** The partitions' PARTUUIDs. */
   readonly partitions: { readonly bios: string; readonly esp: string; readonly root: string };
   /** The release of NixOS: `25.05`. */
   readonly release: string;

@@ -1,4 +1,4 @@
-/** A value to be written as Nix: a text from an operator or node can only become a string. */
+/** A value to be written as Nix. A text, such as an operator's or a node's, always becomes a Nix string. */
 export type NixValue =
   string | number | boolean | NixCode | readonly NixValue[] | { readonly [name: string]: NixValue };
 
@@ -10,9 +10,10 @@ export class NixCode {
   }
 }
 
-const widest = 100;
+/** The most characters of a list in one line. */
+const widestList = 100;
 
-/** The value as an expression, its further lines indented by `indent`. Texts must not hold NUL, which Nix cannot express. */
+/** The value as a Nix expression; all lines but the first are indented by `indent`. Texts must not hold NUL, which Nix cannot express. */
 export function nixText(value: NixValue, indent = ""): string {
   if (typeof value === "string") return stringText(value, indent);
   if (value instanceof NixCode) return value.text;
@@ -21,7 +22,7 @@ export function nixText(value: NixValue, indent = ""): string {
   if (isList(value)) {
     if (value.length === 0) return "[ ]";
     const short = `[ ${value.map((item) => itemText(item, indent)).join(" ")} ]`;
-    const isShort = !short.includes("\n") && short.length <= widest;
+    const isShort = !short.includes("\n") && short.length <= widestList;
     return isShort ? short : `[\n${value.map((item) => `${inner}${itemText(item, inner)}\n`).join("")}${indent}]`;
   }
   const entries = Object.entries(value);
@@ -34,11 +35,11 @@ export function assignment(path: readonly string[], value: NixValue, indent = ""
   return `${path.map(nameText).join(".")} = ${nixText(value, indent)};`;
 }
 
-/** An item of a list: Nix needs parentheses around any other than a simple expression. */
+/** An item of a list, in parentheses unless it is a simple expression. */
 function itemText(item: NixValue, indent: string): string {
   const text = nixText(item, indent);
-  const isOne = item instanceof NixCode ? !/\s/.test(text) : typeof item !== "number" || item >= 0;
-  return isOne ? text : `(${text})`;
+  const isSimple = item instanceof NixCode ? !/\s/.test(text) : typeof item !== "number" || item >= 0;
+  return isSimple ? text : `(${text})`;
 }
 
 function isList(value: NixValue): value is readonly NixValue[] {
@@ -62,8 +63,8 @@ function quoted(text: string): string {
 }
 
 /**
- * Whether a text of whole lines is more readable in two single quotes, and means the same there. Nix removes the blanks that all of
- * its lines begin with, so one of them must begin with none. A text that would need escapes stays in ordinary quotes.
+ * Whether a text has several whole lines and means the same between pairs of single quotes, where it is more readable. Nix removes the
+ * blanks that all lines begin with, so one line must begin without. A text that would need escapes stays in ordinary quotes.
  */
 function isBlock(text: string): boolean {
   if (!/^.+\n.*\n$/s.test(text) || /[^\n\x20-\x7e]|''|\$\{|'\$/.test(text)) return false;

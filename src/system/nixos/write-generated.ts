@@ -5,9 +5,9 @@ import { ifThere, replaceFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 import { git } from "#base/git.ts";
 
-/** The fate of a file that kcore made, or would make. */
-export interface Generated {
-  /** Below the folder. */
+/** A file that kcore makes, and the effect of making it. */
+export interface GeneratedFile {
+  /** The path below the folder. */
   readonly path: string;
   /** `kept`: an operator changed it, and it differs from kcore's text. */
   readonly fate: "same" | "written" | "kept";
@@ -16,20 +16,20 @@ export interface Generated {
 }
 
 /**
- * Writes files that kcore makes, and again only while they are unchanged: the first line of each has the hash of the lines
- * after it. `dryRun`: writes nothing.
+ * Writes kcore's files into a folder, except files that an operator has changed: the first line of each has the hash of the other
+ * lines. `dryRun`: only returns the effects.
  */
 export async function writeGenerated(
   folder: string,
   texts: Readonly<Record<string, string>>,
   { dryRun }: { readonly dryRun: boolean },
-): Promise<readonly Generated[]> {
-  const files: Generated[] = [];
+): Promise<readonly GeneratedFile[]> {
+  const files: GeneratedFile[] = [];
   for (const [path, body] of Object.entries(texts)) {
     const text = `${stampOf(body)}${body}`;
     const found = await ifThere(readFile(join(folder, path), "utf8"));
     if (found === text) files.push({ path, fate: "same", text });
-    else if (found !== undefined && !isOurs(found)) files.push({ path, fate: "kept", text: found });
+    else if (found !== undefined && !isMadeByKcore(found)) files.push({ path, fate: "kept", text: found });
     else {
       if (!dryRun) {
         await makeFolder(dirname(join(folder, path)));
@@ -41,8 +41,8 @@ export async function writeGenerated(
   return files;
 }
 
-/** Whether the text is kcore's, letter by letter. */
-export function isOurs(text: string): boolean {
+/** Whether a file's text is unchanged since kcore wrote it. */
+export function isMadeByKcore(text: string): boolean {
   const end = text.indexOf("\n") + 1;
   return end > 0 && text.slice(0, end) === stampOf(text.slice(end));
 }
@@ -52,38 +52,38 @@ function stampOf(body: string): string {
   return `# Made by kcore, which makes it anew until you change it. ${hash}\n`;
 }
 
-/** git reads the names from stdin, since a command line may be too short for them. */
-const listed = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+/** Has git read the paths from stdin, since a command line may be too short for them. */
+const pathsFromStdin = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 
-/** `committed`; `staged`: there was other work in the repository, or git would not commit; `none`: no repository. */
-type Fate = "committed" | "staged" | "none";
+/** `staged`: the repository has other changes, or git would not commit; `none`: there is no repository. */
+type CommitResult = "committed" | "staged" | "none";
 
 /**
- * Commits these files of a project alone, where nothing else in its repository was changed. Otherwise they are only staged, which is enough
- * for Nix to see them. Never asks a question: a commit that needs a signature is left to the operator.
+ * Commits only these files of a project, if its repository has no other changes (`isClean`). Otherwise they are staged, which suffices for
+ * Nix to see them. Git never asks a question: a commit that needs a signature is left to the operator.
  */
 export async function commitFiles(
   project: string,
   files: readonly string[],
   { isClean, message, signal }: { readonly isClean: boolean; readonly message: string; readonly signal: AbortSignal },
-): Promise<Fate> {
+): Promise<CommitResult> {
   const input = files.join("\0");
   try {
-    await git(project, ["add", ...listed], { signal, input });
+    await git(project, ["add", ...pathsFromStdin], { signal, input });
   } catch {
     return "none";
   }
   if (!isClean) return "staged";
   try {
-    if (await signs(project, signal)) return "staged";
-    await git(project, ["commit", "--quiet", "--message", message, "--only", ...listed], { signal, input });
+    if (await signsCommits(project, signal)) return "staged";
+    await git(project, ["commit", "--quiet", "--message", message, "--only", ...pathsFromStdin], { signal, input });
     return "committed";
   } catch {
     return "staged";
   }
 }
 
-/** Whether the project is in a repository without any change that is not committed, untracked files included. */
+/** Whether the project is in a repository without uncommitted changes and untracked files. */
 export async function isClean(project: string, signal: AbortSignal): Promise<boolean> {
   try {
     return (await git(project, ["status", "--porcelain", "--untracked-files=normal"], { signal })) === "";
@@ -93,7 +93,7 @@ export async function isClean(project: string, signal: AbortSignal): Promise<boo
 }
 
 /** Whether git signs commits here: it may then ask for a passphrase on an operator's terminal or screen. */
-async function signs(project: string, signal: AbortSignal): Promise<boolean> {
+async function signsCommits(project: string, signal: AbortSignal): Promise<boolean> {
   const words = ["config", "--type=bool", "--default=false", "--get", "commit.gpgSign"];
   return (await git(project, words, { signal })).trim() === "true";
 }

@@ -79,8 +79,8 @@ for (const open of [githubCi, gitlabCi])
       const before = page("w1");
       const ends = await ci.pipeline("proposal", change());
       expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0 });
-      const { said, artifacts, artifact } = endOf(ends, "plan");
-      expect(said).to.contain("#### Would change").and.contain(`+www.example.net, release ${turn}, from w1`);
+      const { summary, artifacts, artifact } = endOf(ends, "plan");
+      expect(summary).to.contain("#### Would change").and.contain(`+www.example.net, release ${turn}, from w1`);
       expect(artifacts).to.include.members(["report/plan.html", "report/plan.json", "report/plan.md"]);
       if (ci.name === "GitLab") expect(artifact("report/plan.xml")).to.match(/<testsuites [^>]*failures="0"/);
       expect(JSON.parse(artifact("report/plan.json"))).to.include({ dryRun: true, dirty: false, state: "done" });
@@ -93,13 +93,13 @@ for (const open of [githubCi, gitlabCi])
       expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0, deploy: 0 });
       for (const node of ["w1", "w2"]) expect(page(node)).to.equal(`www.example.net, release ${turn}, from ${node}\n`);
       expect(readFileSync(file("w1", ".token"), "utf8")).to.equal(`${token}\n`);
-      const { artifacts, artifact, said } = endOf(ends, "deploy");
+      const { artifacts, artifact, summary } = endOf(ends, "deploy");
       expect(artifacts).to.include.members(["report/deploy.html", "report/deploy.md", "report/deploy.tar.gz"]);
       expect(artifact("report/deploy.md")).to.contain("#### Changed").and.contain(commit.slice(0, 12));
-      if (ci.name === "GitHub") expect(said).to.equal(artifact("report/deploy.md"));
+      if (ci.name === "GitHub") expect(summary).to.equal(artifact("report/deploy.md"));
       const told = [...ends.values()].flatMap((end) => [
         end.log,
-        end.said,
+        end.summary,
         ...end.artifacts.filter((name) => /\.\w+$/.test(name)).map((name) => end.artifact(name)),
       ]);
       for (const secret of [token, identity.split("\n").at(-2) ?? "", "OPENSSH PRIVATE KEY"])

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parseHostKey } from "#engine/transport/host-key.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
@@ -17,7 +17,7 @@ describe("kcore roster trust --deploy-key", () => {
   const password = (): string => join(project.project, "password");
   const keysOf = async (server: SshServer): Promise<string> =>
     readFile(join(server.home("root"), ".ssh/authorized_keys"), "utf8").catch(() => "");
-  const trust = (...words: readonly string[]): Promise<Ended> =>
+  const trust = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("roster", "trust", ...words, "--deploy-key", fleet());
   const setPassword = async (server: SshServer, text: string): Promise<void> => {
     const hash = execFileSync("openssl", ["passwd", "-6", text], { encoding: "utf8" }).trim();
@@ -101,7 +101,7 @@ describe("kcore roster trust --deploy-key", () => {
   });
 
   it("refuses what is no public key before it connects, and a password that nobody can give", async () => {
-    const wrong = async (text: string): Promise<Ended> => {
+    const wrong = async (text: string): Promise<CommandEnd> => {
       await writeFile(fleet(), text);
       return trust("n1", "--yes");
     };
@@ -119,7 +119,7 @@ describe("kcore roster trust --deploy-key", () => {
   });
 
   describe("of a machine that is not in the roster, kcore node --password-file", () => {
-    const disks = (...words: readonly string[]): Promise<Ended> => {
+    const disks = (...words: readonly string[]): Promise<CommandEnd> => {
       const fingerprint = parseHostKey(servers[0].hostKey)?.fingerprint ?? "";
       const node = ["--node", `127.0.0.1:${servers[0].port}`, "--host-key", fingerprint];
       return project.kcore("node", "disks", ...node, ...words);

@@ -8,7 +8,7 @@ import { resolveLayouts } from "#manifests/resolve-layouts.ts";
 import { readManifests } from "#manifests/read-manifests.ts";
 import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
@@ -43,7 +43,7 @@ spec:
     const header = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: here\n  diskLayout:\n    disks:\n";
     return header + entry("data1", disk?.byId) + entry("data2", other.byId);
   };
-  const run = (verb: string, text: string, ...words: readonly string[]): Promise<Ended> => {
+  const run = (verb: string, text: string, ...words: readonly string[]): Promise<CommandEnd> => {
     project.write({ "project/disks.yaml": text });
     return project.kcore(verb, "-f", "disks.yaml", ...words);
   };

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import { body, large } from "#support/download-server.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { freePort } from "#support/ports.ts";
 import { serveDownloads, type DownloadServer } from "#support/serve-downloads.ts";
 import type { SshServer } from "#support/ssh-server.ts";
@@ -57,7 +57,7 @@ describe("file.downloaded by way of the bastion", () => {
 ${more}`,
     });
   }
-  const apply = (...words: readonly string[]): Promise<Ended> =>
+  const apply = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("state", "apply", "tool", "--on", "n1,n2", ...words);
   async function done(changed: number, ...words: readonly string[]): Promise<void> {
     const { code, stdout, stderr } = await apply(...words);

@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parseHostKey } from "#engine/transport/host-key.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
@@ -11,7 +11,7 @@ describe("kcore --node HOST -k", () => {
   let server: SshServer;
   let project: TestProject;
   let fingerprint: string;
-  const disks = (...words: readonly string[]): Promise<Ended> =>
+  const disks = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("node", "disks", "--node", `127.0.0.1:${server.port}`, ...words);
   const known = (): Promise<string> => readFile(join(project.path, "home/known_hosts"), "utf8").catch(() => "");
 

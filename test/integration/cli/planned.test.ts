@@ -3,12 +3,12 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 
 describe("a run that is held to its plan", () => {
   let project: TestProject;
   const file = (): string => join(project.path, "issue");
-  const apply = (...words: readonly string[]): Promise<Ended> =>
+  const apply = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("state", "apply", "issue", "--on", "here", ...words);
   const git = (...words: readonly string[]): string =>
     execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", "-C", project.project, ...words], {

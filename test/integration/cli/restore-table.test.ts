@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { diskGuid } from "#engine/step/disk-names.ts";
 import { tablesFolder } from "#engine/partition-backups/saved-tables.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 
 const states = {
@@ -29,13 +29,13 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
   });
 
   const name = (): string => disk?.byId ?? "";
-  const restore = (...words: readonly string[]): Promise<Ended> =>
+  const restore = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("disk", "restore-table", "here", ...words);
-  const clear = (...words: readonly string[]): Promise<Ended> =>
+  const clear = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("state", "apply", "clear", "--on", "here", "--params", JSON.stringify({ disk: name() }), ...words);
-  const grantIn = ({ stdout }: Ended): string => /--grant (\S+:[0-9a-f]{16})/.exec(stdout)?.[1] ?? "";
+  const grantIn = ({ stdout }: CommandEnd): string => /--grant (\S+:[0-9a-f]{16})/.exec(stdout)?.[1] ?? "";
   /** Clears the disk by a grant of its present contents. */
-  const wipe = async (): Promise<Ended> => {
+  const wipe = async (): Promise<CommandEnd> => {
     const wiped = await clear("--grant", grantIn(await clear()));
     expect(wiped.code, wiped.stdout).to.equal(0);
     return wiped;
@@ -149,7 +149,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect((await restore(name(), "--save", save)).stderr).to.contain("DISK_SAVE_CORRUPT");
     writeFileSync(pieces, bytes);
 
-    const apply = (size: number, ...more: readonly string[]): Promise<Ended> => {
+    const apply = (size: number, ...more: readonly string[]): Promise<CommandEnd> => {
       const saved = { source: copy, pieces: [{ offset: 0, length: 512, sha256: "0".repeat(64) }] };
       const params = JSON.stringify({ kind: "disk", disk: { byId: name() }, size, ...saved });
       return project.kcore("state", "apply", "kcore/restore-table", "--on", "here", "--params", params, ...more);

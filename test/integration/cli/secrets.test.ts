@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { eventually } from "#support/cluster.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -22,7 +22,7 @@ describe("secrets in git", () => {
   afterEach(() => project.remove());
 
   /** `kcore secrets …` as this user, with a configuration folder of his own. */
-  function secrets(words: readonly string[], { input = "", who = "alice", env = {} } = {}): Ended {
+  function secrets(words: readonly string[], { input = "", who = "alice", env = {} } = {}): CommandEnd {
     const { status, stdout, stderr } = spawnSync(kcoreProgram, ["secrets", ...words], {
       cwd: project.project,
       env: { ...environment(who), ...env },
@@ -37,7 +37,7 @@ describe("secrets in git", () => {
     KCORE_HOME: home,
     XDG_CONFIG_HOME: join(project.path, who),
   });
-  const run = (...words: readonly string[]): Promise<Ended> =>
+  const run = (...words: readonly string[]): Promise<CommandEnd> =>
     project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice") }).ended;
   const text = (file: string): string => readFileSync(join(project.project, file), "utf8");
   const identity = (who: string): string => join(project.path, who, "kcore", "age-identity.txt");
@@ -104,7 +104,7 @@ steps:
 `,
       });
       const bare = { SSH_AUTH_SOCK: "" };
-      const go = (...words: readonly string[]): Promise<Ended> =>
+      const go = (...words: readonly string[]): Promise<CommandEnd> =>
         project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice"), ...bare }).ended;
       set("defaults.identityPassphrase", passphrase);
       set("nodes.n1.vars.local", word);
@@ -155,7 +155,7 @@ steps:
     set("nodes.here.vars.token", "first-value-1");
     const bob = recipient("bob");
     expect(secrets(["recipients", "add", "bob", bob]).stdout).to.contain("kcore secrets rotate");
-    const show = (who: string): Ended => secrets(["show", ROSTER, "nodes.here.vars.token"], { who });
+    const show = (who: string): CommandEnd => secrets(["show", ROSTER, "nodes.here.vars.token"], { who });
     expect(show("bob").stderr).to.match(/nodes\.yaml:2:\d+ {2}the sealed value is not for the identities/);
     const stale = secrets(["check"], { who: "nobody" });
     expect([stale.code, stale.stderr.includes("not sealed to bob  [SECRET_STALE]")]).to.deep.equal([2, true]);

@@ -10,7 +10,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { actionContext } from "#support/action-context.ts";
 import { startDropbear } from "#support/dropbear.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 
 const uuid = "5c1c2e1a-5b7e-5a0e-8a37-2d3d1b1f0a11";
@@ -50,7 +50,7 @@ describe("kcore disk unlock", () => {
     chmodSync(join(project.path, "cryptroot-unlock"), 0o755);
     rmSync(join(initrd.folder, "home/root/got"), { force: true });
   };
-  const unlock = (...more: readonly string[]): Promise<Ended> =>
+  const unlock = (...more: readonly string[]): Promise<CommandEnd> =>
     project.kcore("disk", "unlock", "n1", "--passphrase-file", join(project.path, "passphrase"), ...more);
   const entries = async (): Promise<readonly { readonly type: string; readonly target: string }[]> =>
     JSON.parse((await project.kcore("audit", "show", "-o", "json")).stdout) as [];

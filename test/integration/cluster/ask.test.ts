@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { Server } from "node:https";
 import { expect } from "chai";
-import { askFirst, openControllers } from "#api/ask.ts";
-import type { Asking, Controllers } from "#api/ask.ts";
+import { askOnce, openControllers } from "#api/ask.ts";
+import type { ControllersOptions, Controllers } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
 import { createTestCluster, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { reasonOf, spkiOf } from "#support/controllers.ts";
+import { refusalCodeOf, spkiOf } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
@@ -42,7 +42,7 @@ describe("asking a cluster", () => {
     await once(server, "listening");
     return Object.assign(it, { endpoint: `127.0.0.1:${(server.address() as { port: number }).port}` });
   };
-  const open = (given: Partial<Asking> = {}): Controllers => {
+  const open = (given: Partial<ControllersOptions> = {}): Controllers => {
     const endpoints = all.map(({ endpoint }) => endpoint);
     return (opened = openControllers({ endpoints, credentials: cluster.operator, clock: Date.now, ...given }));
   };
@@ -129,7 +129,7 @@ describe("asking a cluster", () => {
     ] as const) {
       for (const it of all) it.asked = 0;
       (all[0] as Answering).answer = refusal(status, code);
-      expect(await reasonOf(open().ask(look))).to.equal(next === 1 ? "allowed" : code);
+      expect(await refusalCodeOf(open().ask(look))).to.equal(next === 1 ? "allowed" : code);
       expect(askedOf()).to.deep.equal([1, next, 0]);
     }
   });
@@ -195,7 +195,7 @@ describe("asking a cluster", () => {
     expect(await thrownBy(open().ask(() => Promise.reject(bug)))).to.equal(bug);
     const stop = AbortSignal.abort(new Error("stopped"));
     const asking = { endpoints: all.map(({ endpoint }) => endpoint), credentials: cluster.operator, clock: Date.now };
-    expect(await thrownBy(askFirst({ ...asking, signal: stop }, look))).to.equal(stop.reason);
+    expect(await thrownBy(askOnce({ ...asking, signal: stop }, look))).to.equal(stop.reason);
     expect(askedOf()).to.deep.equal([0, 0, 0]);
   });
 });

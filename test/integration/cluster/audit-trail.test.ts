@@ -3,8 +3,8 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from
 import { join } from "node:path";
 import { expect } from "chai";
 import { ClusterSite } from "#support/cluster-site.ts";
-import { reasonOf, type TestController } from "#support/controllers.ts";
-import type { TestProject, Ended } from "#support/kcore.ts";
+import { refusalCodeOf, type TestController } from "#support/controllers.ts";
+import type { TestProject, CommandEnd } from "#support/kcore.ts";
 
 interface Finding {
   readonly trail: string;
@@ -18,7 +18,7 @@ describe("the audit trails from the command line (S-27)", () => {
   let site: ClusterSite;
   let project: TestProject;
   const at = (index: number): TestController => site.at(index);
-  const kcore = (...words: readonly string[]): Promise<Ended> => site.call(...words);
+  const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call(...words);
   const verify = async (...words: readonly string[]): Promise<{ code: number | null; found: readonly Finding[] }> => {
     const { code, stdout, stderr } = await kcore("audit", "verify", ...words, "-o", "json");
     expect(stderr).to.equal("");
@@ -47,7 +47,7 @@ describe("the audit trails from the command line (S-27)", () => {
 
   it("are whole, and tell who did what in the order of time", async () => {
     await at(0).operator.call("putObject", { value: { size: 1 } }, { id: "Volume/v1" });
-    await reasonOf(at(1).operator.call("removeObject", {}, { id: "Volume/v1" }));
+    await refusalCodeOf(at(1).operator.call("removeObject", {}, { id: "Volume/v1" }));
     expect((await kcore("exec", "--lock", "--on", "here", "--", "true")).code).to.equal(0);
     const { code, found } = await verify();
     expect(found.map(({ state }) => state)).to.deep.equal(["whole", "whole", "whole"]);

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { request } from "node:https";
 import { expect } from "chai";
-import { askFirst } from "#api/ask.ts";
+import { askOnce } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient, type Credentials } from "#api/client.ts";
 import { isAudited, methods, type MethodName } from "#api/methods.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/issued.ts";
@@ -228,7 +228,7 @@ describe("a controller's audit", () => {
       [`x ${canary}`, undefined],
     ] as const) {
       const mark = controller.log().length;
-      await askFirst({ ...ask, run }, (client) => client.call("putConfig", { value: {} }, { id: "group" }));
+      await askOnce({ ...ask, run }, (client) => client.call("putConfig", { value: {} }, { id: "group" }));
       expect(linesSince(mark)[0]?.["run"]).to.equal(told);
     }
   });

@@ -13,7 +13,7 @@ import { openBundleStore } from "#controller/updates/bundles.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, reasonOf, registrationOf, startControllers } from "#support/controllers.ts";
+import { nodeCredentials, refusalCodeOf, registrationOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { codeOf } from "#support/rejection.ts";
 
@@ -93,15 +93,15 @@ describe("bundles on controllers", () => {
     await uploadBundle(first.operator, source);
     const { nodeId, client } = await startNode(first, false);
     const ask = (): Promise<unknown> => client.open("bundle", {}, { id: `${id}@0` });
-    expect(await reasonOf(ask())).to.equal("NODE_PENDING");
+    expect(await refusalCodeOf(ask())).to.equal("NODE_PENDING");
     await first.operator.call("rejectNode", {}, { id: nodeId });
-    expect(await reasonOf(ask())).to.equal("NODE_REJECTED");
+    expect(await refusalCodeOf(ask())).to.equal("NODE_REJECTED");
     const approved = (await startNode(first)).client;
     const piece = { offset: 0, size: 3, data: "YWJj" };
-    expect(await reasonOf(approved.call("putBundle", piece, { id }))).to.equal("API_DENIED");
-    expect(await reasonOf(approved.call("listBundles", {}))).to.equal("API_DENIED");
+    expect(await refusalCodeOf(approved.call("putBundle", piece, { id }))).to.equal("API_DENIED");
+    expect(await refusalCodeOf(approved.call("listBundles", {}))).to.equal("API_DENIED");
     const stranger = first.clientOf({ ...second.credentials });
-    expect(await reasonOf(stranger.call("putBundle", piece, { id }))).to.equal("API_DENIED");
+    expect(await refusalCodeOf(stranger.call("putBundle", piece, { id }))).to.equal("API_DENIED");
     const { lines } = await first.operator.call("listAudit", {}, { id: "1" });
     expect(lines.filter(({ text }) => text.includes(id))).to.have.length(3);
   });
@@ -130,7 +130,7 @@ describe("bundles on controllers", () => {
     await restart();
     seen.length = 0;
     const again = () => fetchBundle(client, source.bundle, target, { onProgress: (count) => seen.push(count) });
-    await eventually(async () => (await reasonOf(again())) === "allowed");
+    await eventually(async () => (await refusalCodeOf(again())) === "allowed");
     expect(seen[0]).to.equal(held);
     expect(await isFetched()).to.equal(true);
   });

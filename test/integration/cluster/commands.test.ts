@@ -10,7 +10,7 @@ import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, nodeCredentials, spkiOf } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import type { TestProject, Ended } from "#support/kcore.ts";
+import type { TestProject, CommandEnd } from "#support/kcore.ts";
 
 describe("the cluster's commands against three real controllers", () => {
   let site: ClusterSite;
@@ -21,7 +21,7 @@ describe("the cluster's commands against three real controllers", () => {
   let alpha: string;
   const at = (index: number): TestController => site.at(index);
 
-  const kcore = (...words: readonly string[]): Promise<Ended> => site.call(...words);
+  const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call(...words);
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(stderr.replaceAll(/^.*; the next one is asked\n/gm, ""), words.join(" ")).to.equal("");

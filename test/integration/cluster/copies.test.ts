@@ -6,7 +6,7 @@ import type { ApiClient } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { codec, createTestCluster, eventually, startDaemon } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
-import { areAllInStep, reasonOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, refusalCodeOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 
@@ -72,7 +72,7 @@ describe("two processes that run as one controller", () => {
     const copy = await startCopy(controllers);
     const acknowledged: string[] = [];
     const put = async ({ operator }: Pick<TestController, "operator">, id: string): Promise<void> => {
-      if ((await reasonOf(operator.call("putObject", { value: { by: id } }, { id }))) === "allowed")
+      if ((await refusalCodeOf(operator.call("putObject", { value: { by: id } }, { id }))) === "allowed")
         acknowledged.push(id);
     };
     for (let turn = 0; turn < 20; turn++)
@@ -91,14 +91,14 @@ describe("two processes that run as one controller", () => {
     // The copy may still ask its peers for missed transactions (503 CONTROLLER_JOINING).
     await eventually(
       async () =>
-        (await reasonOf(copy.operator.call("putObject", { value: { n: 1 } }, { id: "Twin/late" }))) ===
+        (await refusalCodeOf(copy.operator.call("putObject", { value: { n: 1 } }, { id: "Twin/late" }))) ===
         "CONTROLLER_READ_ONLY",
     );
     await put(third, "Twin/goes-on");
     expect(acknowledged).to.include("Twin/goes-on");
     // Transactions that no peer has when a controller is lost are on its disk alone.
     await eventually(
-      async () => (await reasonOf(first.operator.call("getObject", {}, { id: "Twin/goes-on" }))) === "allowed",
+      async () => (await refusalCodeOf(first.operator.call("getObject", {}, { id: "Twin/goes-on" }))) === "allowed",
     );
 
     // The operator keeps the copy: the cluster admits it with all its acknowledged writes.

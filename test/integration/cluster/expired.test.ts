@@ -9,7 +9,14 @@ import { hostsOf } from "#pki/expectation.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
 import { eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon } from "#support/cluster.ts";
-import { areAllInStep, knowAllOf, nodeCredentials, recordAt, registrationOf, spkiOf } from "#support/controllers.ts";
+import {
+  areAllInStep,
+  waitForWritesOf,
+  nodeCredentials,
+  recordAt,
+  registrationOf,
+  spkiOf,
+} from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
@@ -39,7 +46,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     const node = nodeCredentials(cluster, nodeId);
     await recordAt(site.at(0), node);
     await site.at(0).clientOf(node).call("registerNode", registrationOf(nodeId));
-    await knowAllOf(site.at(0), controllers);
+    await waitForWritesOf(site.at(0), controllers);
     for (const controller of controllers) await controller.stop();
     for (const { id, folder: at, credentials } of controllers)
       await writeFile(join(at, "controller.crt"), issuedAgo(92, "controller", id, credentials).cert);

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { foundHere, joinHere, repairHere, restoreHere } from "#controller/maintain.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, reasonOf, startControllers } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, refusalCodeOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 
@@ -57,7 +57,7 @@ describe("a controller that lost its state", () => {
     expect(reason).to.contain("founds no second cluster").and.to.contain("kcore controller found");
     expect((await alarmsAt(founder)).join("\n")).to.match(/^EMPTY_STATE .*kcore orchestrate deploy_node/);
     const other = { spki: "0".repeat(64), address: "192.0.2.5:9090", dc: "DC1" };
-    expect(await reasonOf(founder.operator.call("registerController", other, { id: randomUUID() }))).to.equal(
+    expect(await refusalCodeOf(founder.operator.call("registerController", other, { id: randomUUID() }))).to.equal(
       "CONTROLLER_JOINING",
     );
     for (const each of others)
@@ -116,8 +116,8 @@ describe("a controller that lost its state", () => {
     const { reason } = await third.operator.call("ready", {});
     expect(reason).to.contain("is no member of its cluster").and.to.contain("KEY_REVOKED");
     const put = third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" });
-    expect(await reasonOf(put)).to.equal("CONTROLLER_JOINING");
-    expect(await reasonOf(node.call("renewChallenge", { nodeId: randomUUID() }))).to.equal("CONTROLLER_JOINING");
+    expect(await refusalCodeOf(put)).to.equal("CONTROLLER_JOINING");
+    expect(await refusalCodeOf(node.call("renewChallenge", { nodeId: randomUUID() }))).to.equal("CONTROLLER_JOINING");
     expect((await alarmsAt(third)).join("\n")).to.contain("kcore controller join --fresh");
   });
 
@@ -126,7 +126,7 @@ describe("a controller that lost its state", () => {
     for (const each of controllers) await each.stop();
     await third.start();
     const put = (): Promise<string> =>
-      reasonOf(third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" }));
+      refusalCodeOf(third.operator.call("putObject", { value: { n: 2 } }, { id: "Lost/kept" }));
     expect(await put()).to.equal("CONTROLLER_READ_ONLY");
     expect((await third.operator.call("getObject", {}, { id: "Lost/kept" })).value).to.deep.equal({ n: 1 });
     const { ready, reason } = await third.operator.call("ready", {});

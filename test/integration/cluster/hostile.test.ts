@@ -9,7 +9,7 @@ import { dialController } from "#controller/transport/dial.ts";
 import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";
 import {
   nodeCredentials,
-  reasonOf,
+  refusalCodeOf,
   registrationOf,
   spkiOf,
   startController,
@@ -197,7 +197,7 @@ describe("a controller among hostile peers", function () {
   it("S-17: a node that asks too fast is told so, and others are served", async () => {
     const [fast, calm] = [await register(), await register()];
     const codes = await Promise.all(
-      Array.from({ length: 300 }, () => reasonOf(fast.node.call("heartbeat", { nodeId: fast.id }))),
+      Array.from({ length: 300 }, () => refusalCodeOf(fast.node.call("heartbeat", { nodeId: fast.id }))),
     );
     expect(new Set(codes)).to.deep.equal(new Set(["allowed", "API_BUSY"]));
     expect((await calm.node.call("heartbeat", { nodeId: calm.id })).status).to.equal("ready");

@@ -8,11 +8,11 @@ import { expect } from "chai";
 import { wasFounded } from "#actions/cluster-context.ts";
 import { pkiCreateCluster } from "#actions/pki-create-cluster.ts";
 import { changeControllers } from "#pki/contexts.ts";
-import { keepSealed, makeEscrowKey } from "#pki/escrow.ts";
+import { keepSealedKeys, makeEscrowKey } from "#pki/escrow.ts";
 import { actionContext } from "#support/action-context.ts";
 import { codec, createTestCluster, issueTo, passphrase } from "#support/cluster.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
 
@@ -32,8 +32,8 @@ describe("a bastion that lost its ~/.kcore", () => {
   });
   after(() => site.stop());
 
-  const call = (...words: readonly string[]): Promise<Ended> => site.project.call(words, { KCORE_HOME: home });
-  const create = (context: string, ...more: readonly string[]): Promise<Ended> =>
+  const call = (...words: readonly string[]): Promise<CommandEnd> => site.project.call(words, { KCORE_HOME: home });
+  const create = (context: string, ...more: readonly string[]): Promise<CommandEnd> =>
     call("create", "cluster", "--context", context, "--passphrase-file", site.passphraseFile, ...more);
 
   it("C7: makes no second CA while a controller of the roster answers, whatever the new cluster's name", async () => {
@@ -57,7 +57,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     const phrase = ["--passphrase-file", site.passphraseFile];
     const folder = join(site.cluster.home, "lab");
     await makeEscrowKey(folder, passphrase);
-    await keepSealed(
+    await keepSealedKeys(
       folder,
       { node: "n1", id: "4b" },
       { keys: [{ uuid: randomUUID(), disks: [], sealed: "", at: 0 }] },

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { openApi } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
-import { reasonOf, startController } from "#support/controllers.ts";
+import { refusalCodeOf, startController } from "#support/controllers.ts";
 
 /** The longest time limit of clients; after a shorter pause, a controller answers the requests it finds. */
 const patienceMs = 5_000;
@@ -26,7 +26,7 @@ describe("a controller that is stopped for a while (SIGSTOP)", () => {
       expect(asked).to.equal("given up");
       process.kill(controller.pid(), "SIGCONT");
       // New requests are served after the unread ones.
-      await eventually(async () => (await reasonOf(put(3))) === "allowed");
+      await eventually(async () => (await refusalCodeOf(put(3))) === "allowed");
       const puts = controller.log().match(/"method":"putObject".*"status":\d+/g) ?? [];
       expect(puts.map((line) => /"status":(\d+)/.exec(line)?.[1]).slice(0, 2)).to.deep.equal(["200", "503"]);
     } finally {

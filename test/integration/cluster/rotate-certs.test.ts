@@ -8,9 +8,9 @@ import { ClusterSite } from "#support/cluster-site.ts";
 import type { Credentials } from "#api/client.ts";
 import { eventually, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
-import { areAllInStep, nodeCredentials, reasonOf, recordAt, spkiOf } from "#support/controllers.ts";
+import { areAllInStep, nodeCredentials, refusalCodeOf, recordAt, spkiOf } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import type { Ended } from "#support/kcore.ts";
+import type { CommandEnd } from "#support/kcore.ts";
 
 const run = promisify(execFile);
 
@@ -21,7 +21,7 @@ describe("rotate certs on a live cluster of three controllers", () => {
   let agent: Daemon;
   const nodeId = randomUUID();
   const at = (index: number): TestController => site.at(index);
-  const rotate = (): Promise<Ended> => site.call("rotate", "certs", "--passphrase-file", site.passphraseFile);
+  const rotate = (): Promise<CommandEnd> => site.call("rotate", "certs", "--passphrase-file", site.passphraseFile);
   /** The certificate that a controller shows, by openssl. */
   const shownBy = async ({ endpoint, folder }: TestController): Promise<X509Certificate> => {
     const [ca = "", cert = "", key = ""] = ["ca.crt", "controller.crt", "controller.key"].map((name) =>
@@ -36,7 +36,7 @@ describe("rotate certs on a live cluster of three controllers", () => {
     return new X509Certificate(stdout.slice(stdout.indexOf("-----BEGIN")));
   };
   const reasonAt = (controller: TestController, credentials: Credentials): Promise<string> =>
-    reasonOf(controller.clientOf(credentials).call("listNodes", {}));
+    refusalCodeOf(controller.clientOf(credentials).call("listNodes", {}));
   const lastSeen = async (): Promise<number> =>
     Date.parse((await at(0).operator.call("getNode", {}, { id: nodeId })).lastSeen);
 

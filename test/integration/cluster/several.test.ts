@@ -8,11 +8,11 @@ import type { TestCluster } from "#support/cluster.ts";
 import {
   areAllInStep,
   nodeCredentials,
-  reasonOf,
+  refusalCodeOf,
   registrationOf,
   spkiOf,
   startControllers,
-  knowAllOf,
+  waitForWritesOf,
 } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
@@ -55,9 +55,10 @@ describe("several controllers", () => {
     const nodes = controllers.map((controller) => controller.clientOf(credentials));
     for (const node of nodes) await node.call("heartbeat", { nodeId: id });
     await at(1).operator.call("rejectNode", { reason: "test" }, { id });
-    await knowAllOf(at(1), controllers);
-    for (const node of nodes) expect(await reasonOf(node.call("heartbeat", { nodeId: id }))).to.equal("NODE_REJECTED");
-    expect(await reasonOf((nodes[0] as (typeof nodes)[0]).call("registerNode", registrationOf(id)))).to.equal(
+    await waitForWritesOf(at(1), controllers);
+    for (const node of nodes)
+      expect(await refusalCodeOf(node.call("heartbeat", { nodeId: id }))).to.equal("NODE_REJECTED");
+    expect(await refusalCodeOf((nodes[0] as (typeof nodes)[0]).call("registerNode", registrationOf(id)))).to.equal(
       "NODE_REJECTED",
     );
     expect((await (nodes[2] as (typeof nodes)[0]).call("getNode", {}, { id })).status).to.equal("rejected");
@@ -95,11 +96,11 @@ describe("several controllers", () => {
     expect(ended).to.deep.equal(controllers.map(() => "revoked"));
     await at(0).stop();
     await at(0).start();
-    expect(await reasonOf(at(0).clientOf(credentials).call("heartbeat", { nodeId: id }))).to.match(
+    expect(await refusalCodeOf(at(0).clientOf(credentials).call("heartbeat", { nodeId: id }))).to.match(
       /KEY_REVOKED|JOINING/,
     );
     await eventually(() => areAllInStep(controllers));
-    expect(await reasonOf(at(0).clientOf(credentials).call("getNode", {}, { id }))).to.equal("KEY_REVOKED");
+    expect(await refusalCodeOf(at(0).clientOf(credentials).call("getNode", {}, { id }))).to.equal("KEY_REVOKED");
     const listed = (await at(1).operator.call("listCertificates", {})).certificates;
     expect(listed.find(({ spki }) => spki === spkiOf(credentials))).to.include({ id, status: "revoked" });
   });
@@ -117,13 +118,13 @@ describe("several controllers", () => {
         () => client.call("renew", { nodeId, nonce: "x", spki: "AAAA", signature: "AAAA" }),
         () => client.call("goodbye", { nodeId }),
       ];
-      for (const call of calls(b.id)) expect(await reasonOf(call())).to.equal("API_DENIED");
+      for (const call of calls(b.id)) expect(await refusalCodeOf(call())).to.equal("API_DENIED");
       const own = [];
-      for (const call of calls(a.id)) own.push(await reasonOf(call()));
+      for (const call of calls(a.id)) own.push(await refusalCodeOf(call()));
       // The proof has another nonce than the challenge: the refusal names this, not a lack of rights.
       expect(own).to.deep.equal(["allowed", "allowed", "allowed", "allowed", "PKI_PROOF_INVALID", "allowed"]);
       for (const name of ["listNodes", "listControllers", "listCertificates", "replicationStatus", "metrics"] as const)
-        expect(await reasonOf(client.call(name, {}))).to.equal("API_DENIED");
+        expect(await refusalCodeOf(client.call(name, {}))).to.equal("API_DENIED");
     }
   });
 
@@ -138,7 +139,7 @@ describe("several controllers", () => {
       const standing = await lenient.clientOf(nodeCredentials(cluster, id)).call("registerNode", registrationOf(id));
       expect(standing).to.include({ approval: "pending", status: "pending" });
       expect(
-        await reasonOf(lenient.clientOf(nodeCredentials(cluster, id)).call("renewChallenge", { nodeId: id })),
+        await refusalCodeOf(lenient.clientOf(nodeCredentials(cluster, id)).call("renewChallenge", { nodeId: id })),
       ).to.match(/KEY_UNREGISTERED|NODE_PENDING/);
       const { settings } = await lenient.operator.call("replicationStatus", {});
       expect(new Set(settings.map(({ requireManualApproval }) => requireManualApproval))).to.deep.equal(

@@ -24,10 +24,10 @@ import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
 import { createTestCluster, eventually, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import {
-  knowAllOf,
+  waitForWritesOf,
   nodeCredentials,
   prepareController,
-  reasonOf,
+  refusalCodeOf,
   recordAt,
   registrationOf,
   renewCredentials,
@@ -371,7 +371,7 @@ describe("trust between clients and controllers", () => {
         bastion,
         timeoutMs: hangLimit,
       });
-      expect(await reasonOf(dialled)).to.contain("was not issued on the bastion");
+      expect(await refusalCodeOf(dialled)).to.contain("was not issued on the bastion");
     });
 
     it("keeps nobody out whose certificate a new sub-CA of the bastion issued", async () => {
@@ -454,7 +454,7 @@ describe("trust between clients and controllers", () => {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
     await controller.clientOf(credentials).call("registerNode", registrationOf(id));
-    await knowAllOf(controller, controllers);
+    await waitForWritesOf(controller, controllers);
     return { id, credentials };
   };
   const renew = (client: ApiClient, nodeId: string): Promise<Credentials> =>
@@ -466,12 +466,13 @@ describe("trust between clients and controllers", () => {
     for (const client of old) await client.call("heartbeat", { nodeId: id });
     const next = issueTo(cluster.authority, "node", id);
     await recordAt(controller, next);
-    expect(await reasonOf((old[0] as ApiClient).call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
-    await knowAllOf(controller, controllers);
-    for (const client of old) expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
-    expect(await reasonOf((old[1] as ApiClient).call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
+    expect(await refusalCodeOf((old[0] as ApiClient).call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
+    await waitForWritesOf(controller, controllers);
+    for (const client of old)
+      expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
+    expect(await refusalCodeOf((old[1] as ApiClient).call("registerNode", registrationOf(id)))).to.equal("KEY_REVOKED");
     expect((await controller.clientOf(next).call("registerNode", registrationOf(id))).status).to.equal("ready");
-    expect(await reasonOf(recordAt(controller, credentials))).to.equal("KEY_REVOKED");
+    expect(await refusalCodeOf(recordAt(controller, credentials))).to.equal("KEY_REVOKED");
     const { certificates } = await controller.operator.call("getNode", {}, { id });
     const states = certificates.map(({ spki, status }) => [spki, status]);
     expect(new Map(states as [string, string][])).to.deep.equal(
@@ -501,11 +502,11 @@ describe("trust between clients and controllers", () => {
     const { id, credentials } = await registered();
     const old = controller.clientOf(credentials);
     const next = controller.clientOf(await renew(old, id));
-    expect(await reasonOf(next.call("getNode", {}, { id }))).to.equal("allowed");
-    expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+    expect(await refusalCodeOf(next.call("getNode", {}, { id }))).to.equal("allowed");
+    expect(await refusalCodeOf(old.call("heartbeat", { nodeId: id }))).to.equal("allowed");
     await next.call("registerNode", registrationOf(id));
-    expect(await reasonOf(old.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
-    expect(await reasonOf(next.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+    expect(await refusalCodeOf(old.call("heartbeat", { nodeId: id }))).to.equal("KEY_REVOKED");
+    expect(await refusalCodeOf(next.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
 
   it("S-17: a node that renews all the time is told so, whatever key it has by then", async () => {
@@ -514,14 +515,16 @@ describe("trust between clients and controllers", () => {
     let renewals = 0;
     const answer = await (async () => {
       for (; renewals < 20; renewals++) {
-        const next = await reasonOf(renew(client, id).then(async (fresh) => (client = controller.clientOf(fresh))));
+        const next = await refusalCodeOf(
+          renew(client, id).then(async (fresh) => (client = controller.clientOf(fresh))),
+        );
         if (next !== "allowed") return next;
         await client.call("registerNode", registrationOf(id));
       }
       return "allowed";
     })();
     expect([answer, renewals]).to.deep.equal(["API_BUSY", 10]);
-    expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("allowed");
+    expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
 
   it("F-25: a certificate that expired while its node was off lets it renew by its old key for 30 days, and do nothing else", async () => {
@@ -537,7 +540,7 @@ describe("trust between clients and controllers", () => {
       late.call("health", {}),
       late.call("renewChallenge", { nodeId: randomUUID() }),
     ];
-    expect(await Promise.all(asked.map(reasonOf))).to.deep.equal(["API_DENIED", "API_DENIED", "API_DENIED"]);
+    expect(await Promise.all(asked.map(refusalCodeOf))).to.deep.equal(["API_DENIED", "API_DENIED", "API_DENIED"]);
     const fresh = await renew(late, id);
     expect(firstCertificate(fresh.cert).validToDate.getTime()).to.be.greaterThan(Date.now() + 89 * day);
     expect((await controller.clientOf(fresh).call("registerNode", registrationOf(id))).status).to.equal("ready");
@@ -552,7 +555,7 @@ describe("trust between clients and controllers", () => {
       [{ ...unknown, late: controller.clientOf(old) }, "KEY_UNREGISTERED"],
       [forged, "API_DENIED"],
     ] as const)
-      expect(await reasonOf(renew(client, whose))).to.equal(reason);
+      expect(await refusalCodeOf(renew(client, whose))).to.equal(reason);
   });
 
   describe("the key of a rotated sub-CA", () => {
@@ -575,13 +578,15 @@ describe("trust between clients and controllers", () => {
       await second().stop();
       await second().start();
       expect(await keysOnDisk()).to.deep.equal(deployed);
-      expect(await reasonOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");
+      expect(await refusalCodeOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal(
+        "SUB_CA_INVALID",
+      );
     });
 
     it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {
       const overtaken = await certified();
       await certified();
-      expect(await reasonOf(second().operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
+      expect(await refusalCodeOf(second().operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
         "PKI_CERT_INVALID",
       );
       for (let round = 0; round < 2; round++) {
@@ -590,7 +595,7 @@ describe("trust between clients and controllers", () => {
         expect(await keysOnDisk()).to.deep.equal(deployed);
         expect((await stat(join(second().folder, "sub-ca.key"))).mode & 0o777).to.equal(0o600);
         expect((await stat(second().folder)).mode & 0o777).to.equal(0o700);
-        expect(await reasonOf(second().operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
+        expect(await refusalCodeOf(second().operator.call("subCaInstall", { certificate }))).to.equal("SUB_CA_INVALID");
       }
     });
   });
@@ -667,10 +672,10 @@ describe("trust between clients and controllers", () => {
     const credentials = nodeCredentials(cluster, id);
     await other.clientOf(credentials).call("registerNode", registrationOf(id));
     const client = founder.clientOf(credentials);
-    await eventually(async () => (await reasonOf(client.call("heartbeat", { nodeId: id }))) === "allowed");
+    await eventually(async () => (await refusalCodeOf(client.call("heartbeat", { nodeId: id }))) === "allowed");
     await founder.operator.call("leave", {});
     // The controller's agents must look for another one, since their heartbeats go no further than this controller.
-    expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
+    expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
     await founder.stop();
     await founder.start();
     const { controllers } = await other.operator.call("listControllers", {});
@@ -679,11 +684,11 @@ describe("trust between clients and controllers", () => {
       ready: false,
       reason: "it is no member of its cluster any more",
     });
-    expect(await reasonOf(founder.operator.call("setLabels", { set: { a: "b" } }, { id }))).to.equal(
+    expect(await refusalCodeOf(founder.operator.call("setLabels", { set: { a: "b" } }, { id }))).to.equal(
       "CONTROLLER_JOINING",
     );
-    expect(await reasonOf(founder.operator.call("listNodes", {}))).to.equal("CONTROLLER_JOINING");
-    expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
+    expect(await refusalCodeOf(founder.operator.call("listNodes", {}))).to.equal("CONTROLLER_JOINING");
+    expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
     expect(founder.log().split("no member of its cluster any more")).to.have.length(2);
   });
 });

@@ -5,10 +5,10 @@ import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
 import { contextFolder } from "#pki/contexts.ts";
 import { eventually } from "#support/cluster.ts";
-import { reasonOf, type TestController } from "#support/controllers.ts";
+import { refusalCodeOf, type TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
-import type { Ended } from "#support/kcore.ts";
-import type { Answer } from "#support/rollout-nodes.ts";
+import type { CommandEnd } from "#support/kcore.ts";
+import type { StepAnswer } from "#support/rollout-nodes.ts";
 import { UpdateSite } from "#support/update-site.ts";
 
 type View = Omit<ReplyOf<"getUpdate">, "signed">;
@@ -20,11 +20,11 @@ const hereId = randomUUID();
 describe("cluster updates by their commands, against three real controllers", () => {
   let site: UpdateSite;
   /** A node's answer in place of its work, by host name. */
-  const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
+  const answers = new Map<string, (step: string) => StepAnswer | Promise<StepAnswer>>();
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
   const call = (...words: readonly string[]) => site.call(...words);
-  const kcore = (...words: readonly string[]): Promise<Ended> => site.call("update", "cluster", ...words);
+  const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call("update", "cluster", ...words);
   const does = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(code, `${words.join(" ")}: ${stderr}`).to.equal(0);
@@ -78,7 +78,7 @@ steps:
     const { operator } = at(1);
     const { updates } = await operator.call("listUpdates", {});
     await eventually(async () => {
-      const ends = updates.map(({ name }) => reasonOf(operator.call("cancelUpdate", {}, { id: name })));
+      const ends = updates.map(({ name }) => refusalCodeOf(operator.call("cancelUpdate", {}, { id: name })));
       return (await Promise.all(ends)).every((reason) => reason === "UPDATE_ENDED");
     });
   });
@@ -107,7 +107,7 @@ steps:
   });
 
   it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
-    const held = Promise.withResolvers<Answer>();
+    const held = Promise.withResolvers<StepAnswer>();
     answers.set("n3", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("as-data", ["n3"], "0.6.0"));
     expect(await json("approve", "as-data")).to.include({ name: "as-data", result: "approved", generation: 1 });
@@ -187,7 +187,7 @@ steps:
     await apply(file);
     const [one, two] = (await Promise.all(
       [["hooks"], ["-f", file]].map((words) => site.start("update", "cluster", "attend", ...words).ended),
-    )) as [Ended, Ended];
+    )) as [CommandEnd, CommandEnd];
     expect([one.code, two.code], one.stderr + two.stderr).to.deep.equal([0, 0]);
     expect(readFileSync(pathOf("drained"), "utf8")).to.equal("n1 192.0.2.1\nback n1\n");
     expect(one.stderr + two.stderr)
@@ -228,7 +228,7 @@ steps:
   });
 
   it("on a terminal: approve shows the plan and asks, -w draws in its place, Ctrl-C leaves the rollout alone", async () => {
-    const held = Promise.withResolvers<Answer>();
+    const held = Promise.withResolvers<StepAnswer>();
     answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
     await apply(manifest("at-terminal", ["n3", "n5"], "0.6.0"));
     const shell = await site.openShell(160, 30);

@@ -11,11 +11,11 @@ import { inventoryEntry } from "#pki/issued.ts";
 import { ask, startBrowser, watchPage } from "#support/browser.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, type TestController } from "#support/controllers.ts";
-import type { TestProject, Ended } from "#support/kcore.ts";
+import type { TestProject, CommandEnd } from "#support/kcore.ts";
 
 interface Web {
   readonly url: string;
-  readonly end: () => Promise<Ended>;
+  readonly end: () => Promise<CommandEnd>;
 }
 
 describe("kcore web with a cluster", () => {

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { startTargets, type Targets } from "#support/targets.ts";
 import { makeFolders, proveTree, stateOf, stepsOf, workload, type Workload } from "#support/workload.ts";
 
@@ -58,7 +58,7 @@ class Pushing {
   async push(): Promise<Pushed> {
     const words = ["state", "apply", "workload", "--on", "t1", "--output", "json"];
     const before = this.#line.bytesUp;
-    let ended: Ended | undefined;
+    let ended: CommandEnd | undefined;
     const processes = await this.#targets.countStarts(async () => {
       ended = await this.#project.start(words, { KCORE_SOURCE: "" }).ended;
     });

@@ -9,7 +9,7 @@ import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { kubernetesObject } from "#actions/kubernetes-object.ts";
 import type { KcoreError, Problem } from "#errors/problem.ts";
 import { actionContext } from "#support/action-context.ts";
-import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
+import { KubeStandIn, type KubeRequest, type PreparedAnswer } from "#support/kube-stand-in.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
@@ -33,7 +33,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
   const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
   const ownerReferences = [{ kind: "ReplicaSet", name: "r", controller: true }];
   const podOf = (name: string) => ({ metadata: { name, namespace: "web", uid: name, ownerReferences } });
-  const problemOf = async (said: Said): Promise<Problem | undefined> => {
+  const problemOf = async (said: PreparedAnswer): Promise<Problem | undefined> => {
     server.answer = () => said;
     return (await rejectionOf(run({ cordoned: true }))).problems[0];
   };
@@ -41,15 +41,15 @@ describe("Kubernetes' API as seen through what stands before it", () => {
   it("sends the credentials, a path below the server's own, and how long a body is, of a DELETE too", async () => {
     server.answer = ({ method }) => (method === "GET" && server.asked.length > 2 ? gone : { body: node });
     await run({ absent: true }, server.kubeconfig({ path: "/k8s/clusters/c1" }));
-    const [get, ...others] = server.asked as [Asked, ...Asked[]];
-    const remove = others.find(({ method }) => method === "DELETE") as Asked;
+    const [get, ...others] = server.asked as [KubeRequest, ...KubeRequest[]];
+    const remove = others.find(({ method }) => method === "DELETE") as KubeRequest;
     expect(get).to.include({ method: "GET", path: "/k8s/clusters/c1/api/v1/nodes/n1" });
     expect(get.headers).to.include({ authorization: "Bearer stand-in-token", "user-agent": "kcore" });
     expect(remove.headers["content-length"]).to.equal(String(remove.body.length));
     expect(JSON.parse(remove.body)).to.deep.include({ propagationPolicy: "Background" });
   });
 
-  const gone: Said = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
+  const gone: PreparedAnswer = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
 
   it("tells what a proxy says in its own words", async () => {
     expect(await problemOf({ status: 502, body: "<html>Bad Gateway</html>" })).to.deep.equal({
@@ -165,7 +165,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     const pods = Array.from({ length: 20_000 }, (_, i) => ({
       metadata: { name: `pod-${i}`, namespace: "x".repeat(200) },
     }));
-    const answers: readonly Said[] = [
+    const answers: readonly PreparedAnswer[] = [
       { status: 500, body: { code: 500, message: flood } },
       { status: 409, body: { code: 409, message: flood, details: { causes } } },
       { body: { ...node, metadata: { name: "n1", labels: { [flood]: 1 } } } },
@@ -184,7 +184,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       await asked(() => answer, { ready: true, readyTimeout: "1s", annotations: { a: "b" } });
     const withPods =
       (items: unknown) =>
-      ({ path }: Asked) => ({ body: path.startsWith("/api/v1/pods") ? { items } : node });
+      ({ path }: KubeRequest) => ({ body: path.startsWith("/api/v1/pods") ? { items } : node });
     await asked(withPods(pods), { drained: true });
     for (const text of said) expect(text.length, text.slice(0, 200)).to.be.below(64 << 10);
   });
@@ -264,7 +264,12 @@ describe("Kubernetes' API as seen through what stands before it", () => {
 
   it("waits on while what stands before it says that it is not there", async () => {
     const ready = { ...node, status: { conditions: [{ type: "Ready", status: "True" }] } };
-    const answers: Said[] = [{ body: node }, { status: 503, body: "no endpoints" }, { body: ready }, { body: ready }];
+    const answers: PreparedAnswer[] = [
+      { body: node },
+      { status: 503, body: "no endpoints" },
+      { body: ready },
+      { body: ready },
+    ];
     server.answer = () => answers.shift();
     const context = actionContext();
     expect(await run({ ready: true }, server.kubeconfig(), context)).to.deep.include({ changed: false });

@@ -16,7 +16,7 @@ import { expect } from "chai";
 import { problemsOf } from "#support/steps.ts";
 import { runtimeBuild } from "#actions/runtime-build.ts";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
-import { runTasks, toldTasks } from "#base/tasks.ts";
+import { runTasks, tasksAsLines } from "#base/tasks.ts";
 import { buildRuntime, type Runtime } from "#runtime/build.ts";
 import { actionContext } from "#support/action-context.ts";
 import { unpackExport } from "#support/nar.ts";
@@ -29,7 +29,7 @@ describe("the runtime for nodes", () => {
   let runtime: Runtime;
   const notes: string[] = [];
   const build = (cache: string): Promise<Runtime> =>
-    buildRuntime({ root, cache: join(folder, cache), tasks: toldTasks((text) => notes.push(text)) });
+    buildRuntime({ root, cache: join(folder, cache), tasks: tasksAsLines((text) => notes.push(text)) });
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "kcore-runtime-"));

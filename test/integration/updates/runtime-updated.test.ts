@@ -12,7 +12,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { ownershipOf } from "#support/ownership.ts";
 import { shellsOf } from "#support/shells.ts";
 import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
-import { bundleOf, pathOf, statementOf } from "#support/update-world.ts";
+import { bundleOf, runtimePath, statementOf } from "#support/update-world.ts";
 import type { UpdaterBehaviour } from "#support/updater-process.ts";
 
 const bytes = "a bundle";
@@ -52,7 +52,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
       const start = async (behaviour: UpdaterBehaviour = {}): Promise<void> => {
         const program = fileURLToPath(new URL("../../support/updater-process.ts", import.meta.url));
         const profile = join(temp.path, "kcore");
-        updater = spawn(process.execPath, [program, folder(), profile, pathOf("0.1.0")], { stdio: "inherit" });
+        updater = spawn(process.execPath, [program, folder(), profile, runtimePath("0.1.0")], { stdio: "inherit" });
         while (!existsSync(`${profile}.path`)) await sleep(20);
         writeFileSync(join(folder(), "behaviour.json"), JSON.stringify(behaviour));
         writeFileSync(`${profile}-updater.target`, "");
@@ -64,7 +64,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           to,
           update: "u1",
           owner: "bastion-1",
-          target: pathOf("0.2.0"),
+          target: runtimePath("0.2.0"),
           signed: signedOf(fields),
           bundle: { file: bundle, sha256, size: bytes.length },
           profile: join(temp.path, "kcore"),
@@ -86,26 +86,26 @@ describe("runtime.updated with a stand-in of the updater", () => {
         await changed("fenced");
         await changed("prepared");
         expect(existsSync(join(folder(), "bundles", sha256))).to.equal(false);
-        expect((await changed("activated")).have["runtime"]).to.equal(pathOf("0.1.0"));
+        expect((await changed("activated")).have["runtime"]).to.equal(runtimePath("0.1.0"));
         expect((await changed("held")).have["update"]).to.equal("waits");
         for (const to of ["fenced", "prepared", "activated", "held"])
           expect((await run(to)).outcome, to).to.equal("ok");
         // Another run has nothing to do, and takes back only its own work.
         for (const to of ["fenced", "prepared", "activated", "held", "rolled_back"])
           expect((await run(to, { owner: "bastion-2", own: true })).outcome, to).to.equal("ok");
-        expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(pathOf("0.1.0"));
+        expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(runtimePath("0.1.0"));
         expect((await run("rolled_back", { owner: "bastion-2" })).outcome).to.equal("ok");
       });
 
       it("goes back though another update has come to the node since, and had nothing of it", async () => {
         await start();
         for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
-        const other = { update: "u2", owner: "bastion-2", target: pathOf("0.3.0") };
+        const other = { update: "u2", owner: "bastion-2", target: runtimePath("0.3.0") };
         await changed("fenced", other);
-        expect((await run("rolled_back", { ...other, target: pathOf("0.2.0") })).notes).to.include(
+        expect((await run("rolled_back", { ...other, target: runtimePath("0.2.0") })).notes).to.include(
           "the node has nothing to go back to from this update",
         );
-        expect((await changed("rolled_back")).now["runtime"]).to.equal(pathOf("0.1.0"));
+        expect((await changed("rolled_back")).now["runtime"]).to.equal(runtimePath("0.1.0"));
       });
 
       it("takes a NixOS system for what it was built of, and what is only tried for nothing, unless that is asked for", async () => {
@@ -172,7 +172,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           'web: “http://x” answers "500"',
           "not 200",
         ]);
-        expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(pathOf("0.1.0"));
+        expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(runtimePath("0.1.0"));
       });
 
       it("takes the node over by the epoch that was signed for it, and goes on behind the last order of the update", async () => {

@@ -10,7 +10,7 @@ import { formatEvent } from "#engine/events/recording.ts";
 import { createRun, runFolder } from "#engine/run/run-folder.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { ask, startBrowser, until, watchPage } from "#support/browser.ts";
-import { TestProject, type Ended } from "#support/kcore.ts";
+import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
 import { wideRun } from "#support/wide-run.ts";
@@ -28,7 +28,7 @@ const states = (path: string) => `steps:
 describe("kcore web", () => {
   let project: TestProject;
   let browser: Browser;
-  let web: { readonly child: ChildProcess; readonly ended: Promise<Ended> };
+  let web: { readonly child: ChildProcess; readonly ended: Promise<CommandEnd> };
   let url: URL;
 
   const startWeb = async (...words: readonly string[]): Promise<void> => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import type { LabNode } from "#lab/lab.ts";
-import { on, rosterOf, type Bastion, type Ended } from "#support/deploy.ts";
+import { on, labRoster, type Bastion, type KcoreEnd } from "#support/deploy.ts";
 import { deployedLab } from "#support/deployed-lab.ts";
 import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
@@ -26,14 +26,14 @@ describe("an update of real nodes without controllers", function () {
     const { n1, n2 } = deployed;
     nodes = [n1, n2];
     bastion = deployed.bastion;
-    const roster = await rosterOf(deployed.lab, { n2: "user: ops" });
+    const roster = await labRoster(deployed.lab, { n2: "user: ops" });
     // The roster has only these two nodes.
     await bastion.write({ "roster/lab.yaml": roster.replace(/^ {2}n3:[^]*/m, ""), "roster/wrong.yaml": "nodes: {}\n" });
     await on(n1, "systemctl disable --now kcore-controller");
   });
   after(() => folder?.remove());
 
-  async function update(version: string, ...words: readonly string[]): Promise<Ended> {
+  async function update(version: string, ...words: readonly string[]): Promise<KcoreEnd> {
     await bastion.write({
       "rollout.yaml": `kind: ClusterUpdate
 metadata: { name: to-${version} }

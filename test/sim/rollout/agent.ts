@@ -17,14 +17,14 @@ const credentials = {
   present: () => ({ notAfter: neverExpires }) as LoadedCredentials,
   reloadIfChanged: () => Promise.resolve(false),
 };
-const revocations = { version: () => "", isRevoked: () => false, take: () => Promise.resolve(false) };
+const revocations = { version: () => "", isRevoked: () => false, add: () => Promise.resolve(false) };
 const renewer = { renewIfDue: () => Promise.resolve(false), problem: () => undefined };
 
-/** The product's agent of a node, with simulated time, disk and network. It dies with its machine, and keeps no memory. */
+/** The product's agent of a node, on simulated time, disk and network. It dies with its machine and has no state on the disk. */
 export class SimAgent {
   readonly #world: RolloutWorld;
   readonly #machine: Machine;
-  /** The controller of the running process. */
+  /** Ends the running process; undefined: none runs. */
   #process: AbortController | undefined;
   /** Callbacks that wait for the updater's next report. */
   readonly #wakers = new Set<() => void>();
@@ -43,7 +43,7 @@ export class SimAgent {
     this.#process = undefined;
   }
 
-  /** The updater has a new report. */
+  /** Tells the agent that the updater has a new report. */
   wake(): void {
     for (const wake of this.#wakers) wake();
   }
@@ -68,8 +68,8 @@ export class SimAgent {
       onAnswered: (answer: Answer) => this.#answered(answer),
       onArrived: (answer: Answer, isAwaited: boolean) => this.#arrived(answer, isAwaited),
     } as const;
-    const patient = askControllers(this.#world, { ...common, timeoutMs: 15_000 });
-    const { concern: onConcerned } = this.#deliver(patient, signal);
+    const exchangeControllers = askControllers(this.#world, { ...common, timeoutMs: 15_000 });
+    const { start: onConcerned } = this.#deliver(exchangeControllers, signal);
     const agent = new Agent({
       config,
       controllers: askControllers(this.#world, { ...common, timeoutMs: 5_000 }),
@@ -92,7 +92,7 @@ export class SimAgent {
         readUsage: () => Promise.resolve({ load: 0, memoryUsed: 0 }),
         addressTowards: () => Promise.resolve("192.0.2.1"),
         writeStatus: ({ state }) => {
-          // The updater reads there that a controller was reached.
+          // The updater reads in status.json that the agent has reached a controller.
           if (state === "running" && !signal.aborted) {
             this.#machine.spoke();
             this.#world.nodes.spoke(this.#machine);
@@ -111,11 +111,11 @@ export class SimAgent {
       nodeId: machine.id,
       readAccepted: () => Promise.resolve(machine.journal),
       watch: (either) => this.#watch(either),
-      exchange: (said, either) => {
-        if (!machine.isAtWork) this.#world.checks.asked(machine, said.known);
-        return controllers.ask((client) => client.call("exchangeUpdate", said, { signal: either }));
+      exchange: (message, either) => {
+        if (!machine.isAtWork) this.#world.checks.asked(machine, message.known);
+        return controllers.ask((client) => client.call("exchangeUpdate", message, { signal: either }));
       },
-      give: async (order) => {
+      writeOrder: async (order) => {
         await scheduler.sleep(random.between(1, 100), signal);
         if (!this.#world.isHealed && random.chance(swarm.drop / 5)) throw new Error("no room");
         await machine.give(order);
@@ -148,7 +148,7 @@ export class SimAgent {
     if (order) this.#world.orderSent(this.#machine.id, order);
   }
 
-  /** A late answer to an abandoned request is like an order that lay in the updater's inbox for long. */
+  /** A late answer to an abandoned request stands for an order that lay in the updater's inbox for long. */
   #arrived(answer: Answer, isAwaited: boolean): boolean {
     if (!this.#machine.isUp) return true;
     const order = orderIn(answer);

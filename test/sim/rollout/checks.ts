@@ -11,18 +11,18 @@ import { names, staleAfter, type Changes, type SimController } from "./controlle
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** The permitted age of a believed report, besides staleAfter. */
+/** Milliseconds beyond staleAfter after which a silent node counts as down. */
 const slackMs = 60_000;
 const neverInterrupted: ReadonlySet<string> = new Set(["activating", "rebooting", "verifying", "rolling_back"]);
 
-/** The invariants of every moment. They are stated a second time here, without trust in the code under test. */
+/** The invariants of every moment, stated a second time without use of the code under test. */
 export class Checks {
   readonly #world: RolloutWorld;
-  /** The highest order that a node ever took, by node and update. */
+  /** The last order that a node took, by node and update. */
   readonly #taken = new Map<string, FencingToken>();
-  /** The orders that were ever durable at their writer. */
+  /** The orders that became durable at their owner. */
   readonly #durable = new Set<string>();
-  /** The manifests that a node ever prepared, by node, update and generation. */
+  /** The manifests that a node has prepared, by node, update and generation. */
   readonly #prepared = new Set<string>();
   /** The owners that the bastion signed, by update and epoch. */
   readonly #signed = new Set<string>();
@@ -44,7 +44,7 @@ export class Checks {
         `(f) ${machine.id} took ${describeOrder(fence)} to ${step}, which its owner had not written yet`,
       );
     const isSame = before?.name === fence.name && before.generation === fence.generation;
-    // Another update's work on the node meanwhile does not undo its preparation for this one.
+    // Another update's work on the node does not undo the node's preparation for this one.
     if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
       this.#world.violate(
         `(f) ${machine.id} was ordered to activate what it has not prepared: ${describeOrder(fence)}`,
@@ -94,8 +94,8 @@ export class Checks {
     this.#isDirty = true;
   }
 
-  /** Called after each event. */
-  look(): void {
+  /** Checks the numbers of nodes that are down; called after each event. */
+  checkNow(): void {
     if (!this.#isDirty) return;
     this.#isDirty = false;
     for (const name of this.#world.begun) {
@@ -110,7 +110,7 @@ export class Checks {
     }
   }
 
-  /** The nodes that an order of this update took down, or would if it arrived now: from any controller, or on its way. */
+  /** The nodes that an order of this update took down, or would take down now: a controller's order, or one on its way. */
   #downBy(name: string): readonly string[] {
     return this.#world.machines.flatMap((machine) => {
       const isBy = machine.downBy === name;
@@ -130,7 +130,7 @@ export class Checks {
     });
   }
 
-  /** An owner's changes before they are durable. */
+  /** Checks an owner's changes before they are durable. */
   committing(controller: SimController, changes: Changes): void {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = "", hook = ""] = key.split("/");
@@ -158,7 +158,7 @@ export class Checks {
   }
 
   /**
-   * (s) Only its owner removes an update, and only a finished one. No node may be down or drained by it, or run a version of no other update.
+   * (s) Only its owner removes an update, and only a finished one. No node may be down or drained by it, or run a version that only it records.
    */
   #removed(controller: SimController, name: string): void {
     const { owner, progress, rows, head } = controller.of(name);
@@ -219,9 +219,8 @@ export class Checks {
   }
 
   /**
-   * (b) Nodes that an update has down, and those known to be silent for long, stay within the limit together. A former owner that does not
-   * know of the takeover continues to write orders, also for a node that obeys the new owner. Such an order takes no node down, and the new
-   * owner, which need not count that node, may have another one down.
+   * (b) The nodes that an update has down and the nodes that are silent for long stay within the limit together. Orders of a former owner do not
+   * count for a node that obeys the new owner: they take no node down.
    */
   #counted(name: string, id: string, row: NodeAssignment): void {
     const last = this.#taken.get(`${id} ${name}`);
@@ -238,7 +237,7 @@ export class Checks {
   #lockstep(controller: SimController, name: string, id: string, { epoch, owner }: NodeAssignment): void {
     const { progress, rows } = controller.of(name);
     const at = progress?.waves.findIndex((wave) => wave.includes(id)) ?? -1;
-    // Another owner of the same epoch may have overwritten the row in the same moment.
+    // Another owner of the same epoch may have overwritten the row at the same time.
     const isOpen = (row: NodeAssignment | undefined): boolean =>
       row?.phase !== "succeeded" && !(row?.epoch === epoch && row.owner !== owner);
     const open =
@@ -268,7 +267,7 @@ export class Checks {
 
 type Ordered = Pick<FencingToken, "epoch" | "owner" | "generation">;
 
-/** The node will always refuse the order, after the last one that it took: for its older epoch, its owner, or its older manifest. */
+/** Whether a node will always refuse an order, given the last one that it took: for an older epoch, another owner, or an older manifest. */
 function isOver({ epoch, owner, generation }: Ordered, last: Ordered): boolean {
   return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
 }

@@ -1,13 +1,13 @@
 import { askInTurn } from "#api/ask-in-turn.ts";
 import type { Controllers } from "#api/ask.ts";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
+import { formatEndpoint, parseEndpoint, type ApiEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Answer } from "./requests.ts";
 import type { RolloutWorld } from "./world.ts";
 
 /** A client in the simulated network. */
-export interface Asker {
+export interface SimClient {
   /** The client's place in the network: `b`, the bastion, or `ID*`, a node. */
   readonly from: string;
   readonly role: "node" | "operator";
@@ -16,22 +16,22 @@ export interface Asker {
   readonly isPatient: boolean;
   /** The controllers' ids, in the order in which they are tried. */
   readonly controllers: readonly string[];
-  /** Aborts with its process. */
+  /** Aborts when the client's process ends. */
   readonly signal?: AbortSignal;
-  /** Called with each answer when a controller gives it. */
+  /** Called with each answer when a controller sends it. */
   readonly onAnswered?: (answer: Answer) => void;
-  /** Called with each answer, also a late or repeated one; true drops the answer. */
+  /** Called with each arriving answer, also a late or repeated one; true drops the answer. */
   readonly onArrived?: (answer: Answer, isAwaited: boolean) => boolean;
 }
 
 /** The controllers, asked in the product's order over the simulated network. */
-export function askControllers(world: RolloutWorld, asker: Asker): Controllers {
+export function askControllers(world: RolloutWorld, client: SimClient): Controllers {
   const { scheduler } = world;
-  const { controllers, signal, isPatient, timeoutMs } = asker;
+  const { controllers, signal, isPatient, timeoutMs } = client;
   return askInTurn(
     { endpoints: controllers.map(endpointOf), isPatient, ...(signal && { signal }) },
     {
-      connect: (endpoint, options) => connect(world, asker, parseEndpoint(endpoint), options.timeoutMs ?? timeoutMs),
+      connect: (endpoint, options) => connect(world, client, parseEndpoint(endpoint), options.timeoutMs ?? timeoutMs),
       monotonic: () => scheduler.now,
       sleep: (ms, either) => scheduler.sleep(ms, either),
     },
@@ -43,8 +43,8 @@ export function endpointOf(id: string): string {
   return formatEndpoint({ host: id, port: 9090 });
 }
 
-function connect(world: RolloutWorld, asker: Asker, endpoint: Endpoint, timeoutMs: number): ApiClient {
-  const { from, role, id: caller, signal: always, onAnswered, onArrived } = asker;
+function connect(world: RolloutWorld, client: SimClient, endpoint: ApiEndpoint, timeoutMs: number): ApiClient {
+  const { from, role, id: caller, signal: always, onAnswered, onArrived } = client;
   const to = endpoint.host;
   const call = (
     method: string,
@@ -86,7 +86,7 @@ function unreachable(controller: string): KcoreError {
   return new KcoreError({ code: "API_UNREACHABLE", message: `no answer of ${controller}` });
 }
 
-function refusalOf(endpoint: Endpoint, { refused }: Extract<Answer, { readonly refused: unknown }>): ApiRefusal {
+function refusalOf(endpoint: ApiEndpoint, { refused }: Extract<Answer, { readonly refused: unknown }>): ApiRefusal {
   const { code, message, hint, detail } = refused.toRefusal();
   return new ApiRefusal(endpoint, refused.status, { code, message, hint, detail });
 }

@@ -26,7 +26,7 @@ import { fenceOf, type Order } from "#rollout/order.ts";
 import type { Owner, RolloutProgress, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
-import type { Endpoint } from "../network.ts";
+import type { SimProcess } from "../network.ts";
 import { endpointOf } from "./client.ts";
 import { RolloutDisk } from "./disk.ts";
 import { handleRequests, type Answer, type Request } from "./requests.ts";
@@ -40,13 +40,13 @@ export const staleAfter = 90_000;
 export type Changes = readonly (readonly [string, unknown])[];
 
 /** A controller's records of one update. */
-export interface Held extends Pick<UpdateRecords, "rows" | "reports" | "answers" | "requests"> {
+export interface HeldRecords extends Pick<UpdateRecords, "rows" | "reports" | "answers" | "requests"> {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
   readonly progress: RolloutProgress | undefined;
 }
 
-const nothing: Held = {
+const noRecords: HeldRecords = {
   head: undefined,
   owner: undefined,
   progress: undefined,
@@ -55,16 +55,16 @@ const nothing: Held = {
   answers: new Map(),
   requests: {},
 };
-const held = new WeakMap<UpdateRecords, Held>();
+const cachedRecords = new WeakMap<UpdateRecords, HeldRecords>();
 
-function heldOf(update: UpdateRecords | undefined): Held {
-  if (!update) return nothing;
-  let known = held.get(update);
+function recordsOf(update: UpdateRecords | undefined): HeldRecords {
+  if (!update) return noRecords;
+  let known = cachedRecords.get(update);
   if (!known) {
     const { head, statement, progress, ...rest } = update;
     const { generation } = head.value;
     known = { ...rest, head: { generation, target: targetOf(statement).id }, progress: progress?.value };
-    held.set(update, known);
+    cachedRecords.set(update, known);
   }
   return known;
 }
@@ -85,14 +85,14 @@ interface Process {
 }
 
 /** A controller: the product's own code on a simulated clock, timers, network and disk. The disk outlives each process. */
-export class SimController implements Endpoint {
+export class SimController implements SimProcess {
   readonly id: string;
   readonly disk: RolloutDisk;
   readonly lineage = 0;
   readonly #world: RolloutWorld;
-  accept: Endpoint["accept"];
+  accept: SimProcess["accept"];
   isUp = false;
-  /** How many ms the controller's wall clock is ahead of the simulated time. */
+  /** Milliseconds by which the controller's wall clock is ahead of the simulated time. */
   offset = 0;
   #boot = 0;
   #bootedAt = 0;
@@ -116,8 +116,8 @@ export class SimController implements Endpoint {
     return this.#process?.replica.status().readOnly !== undefined;
   }
 
-  of(name: string): Held {
-    return heldOf(this.#process?.index.read(name));
+  of(name: string): HeldRecords {
+    return recordsOf(this.#process?.index.read(name));
   }
 
   keysOf(name: string): readonly string[] {
@@ -186,7 +186,7 @@ export class SimController implements Endpoint {
       },
       start: "found",
     });
-    // Decisions read the status several times at one instant.
+    // Decisions read the status several times in one event.
     const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };
     replica.watch((changed) => {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
@@ -276,18 +276,18 @@ export class SimController implements Endpoint {
     return undefined;
   }
 
-  /** Runs a request; a refused one does nothing. */
+  /** Runs a request, which the product may refuse. */
   #do(run: (process: Process) => Promise<unknown> | undefined): void {
     if (!this.isUp || !this.#process) return;
     try {
-      run(this.#process)?.catch((error: unknown) => this.#judge(error));
+      run(this.#process)?.catch((error: unknown) => this.#noteFault(error));
     } catch (error) {
-      this.#judge(error);
+      this.#noteFault(error);
     }
   }
 
-  /** The product may refuse a request. Any other error is a fault of the product. */
-  #judge(error: unknown): void {
+  /** Notes an error unless it is a refusal: any other error is a fault of the product. */
+  #noteFault(error: unknown): void {
     if (error instanceof Refused || error instanceof WriteRefused) return;
     this.#world.note(`${this.id} failed: ${error instanceof Error ? error.stack : String(error)}`);
   }
@@ -319,7 +319,7 @@ export class SimController implements Endpoint {
     return update && nextEpoch(update);
   }
 
-  /** An order in this controller's own name, for an epoch without a signature. */
+  /** An order in this controller's own name, for an epoch that the bastion has not signed; undefined without records for it. */
   forge(name: string, node: string): Order | undefined {
     const { head, owner, rows } = this.#process?.index.read(name) ?? {};
     const row = rows?.get(node);
@@ -349,7 +349,7 @@ export class SimController implements Endpoint {
     this.#do(({ updates }) => updates.remove(name, "operator"));
   }
 
-  /** Writes a request, and gives its generation. */
+  /** Writes an operator's request, and returns the generation that it is for. */
   request(name: string, action: RequestAction, more: { readonly now?: boolean } = {}): number | undefined {
     const generation = this.of(name).head?.generation;
     this.#do(({ updates }) => updates.request(name, action, more, "operator"));

@@ -1,4 +1,4 @@
-import type { Facts } from "#agent/facts.ts";
+import type { MachineFacts } from "#agent/facts.ts";
 import { keyRules, keys, type RegistrationRecord } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
@@ -12,11 +12,11 @@ export interface Member {
   readonly isController: boolean;
 }
 
-/** The facts of a node with this version. */
+/** The facts of a node that runs this version. */
 export function factsOf({ id, dc }: Member, present: string) {
   const machine = { hostname: id, dc, roles: [], labels: {}, cpu: 1, memory: 1 };
   const runtime = { id: present, canUpdate: true };
-  return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies Facts;
+  return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies MachineFacts;
 }
 
 /** The journal of a controller at the beginning: the members, and the approved nodes. */
@@ -26,8 +26,8 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
   const at = new Date(epochMs).toISOString();
   const certificate = { key: "k", serial: "01", certificateExpires: neverExpires.toISOString(), registeredAt: at };
   const registered = (member: Member) => {
-    const { nodeId: _, ...told } = factsOf(member, first);
-    return { address: "192.0.2.1", ...told, ...certificate } satisfies RegistrationRecord;
+    const { nodeId: _, ...facts } = factsOf(member, first);
+    return { address: "192.0.2.1", ...facts, ...certificate } satisfies RegistrationRecord;
   };
   await replica.write(
     members.flatMap((member) => [

@@ -1,12 +1,12 @@
 import type { Order } from "#rollout/order.ts";
 import type { HookAnswer, NodeAssignment } from "#rollout/records.ts";
 import { isStuck } from "#rollout/hooks.ts";
-import type { Task } from "./attendant.ts";
+import type { HookTask } from "./sim-hook-runner.ts";
 import type { SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** The bastion's real work, and its invariants. */
+/** The hooks that really ran on the bastion, and their invariants. */
 export class HookChecks {
   readonly #world: RolloutWorld;
   /** The hooks that succeeded, by request. */
@@ -20,13 +20,13 @@ export class HookChecks {
     this.#world = world;
   }
 
-  begun(name: string, task: Task): void {
-    // The controller that a new process asks may be cut off, so the process cannot know better.
+  begun(name: string, task: HookTask): void {
+    // A new process may ask a controller that is cut off, and so run a drain that is over: such a one does not count.
     if (task.hook === "drain" && !this.#isOver(name, task)) this.#drained.add(`${name} ${task.id}`);
   }
 
-  /** Some controller has a later row of the node. */
-  #isOver(name: string, { id, generation, epoch, seq }: Task): boolean {
+  /** Whether a controller has a later row of the node. */
+  #isOver(name: string, { id, generation, epoch, seq }: HookTask): boolean {
     return this.#world.controllers.some((controller) => {
       const known = controller.of(name).rows.get(id);
       if (!known || known.generation !== generation) return (known?.generation ?? 0) > generation;
@@ -34,7 +34,7 @@ export class HookChecks {
     });
   }
 
-  ended(name: string, task: Task, isOk: boolean): void {
+  ended(name: string, task: HookTask, isOk: boolean): void {
     this.#world.figures.hooks++;
     this.#ends.add(`${rowKey(name, task.id, task, task.hook)} ${isOk}`);
     if (!isOk) return;
@@ -45,8 +45,8 @@ export class HookChecks {
   }
 
   /**
-   * (q) An answer is noted only for the row that requested the hook, and unchanged; of two answers the first counts. A node at rest may get
-   * its work back once more after a failure.
+   * (q) A controller notes an answer unchanged, and only for the row that requested the hook; of two answers the first counts. Only an undrain
+   * that failed may have a second answer.
    */
   answered(
     controller: SimController,
@@ -58,15 +58,18 @@ export class HookChecks {
     }: { readonly name: string; readonly id: string; readonly hook: string; readonly answer: HookAnswer },
   ): void {
     const row = rowKey(name, id, answer, hook);
-    const told = `${hook} of ${id} for order ${answer.seq} of ${answer.owner} in epoch ${answer.epoch} of ${name}`;
+    const description = `${hook} of ${id} for order ${answer.seq} of ${answer.owner} in epoch ${answer.epoch} of ${name}`;
     if (!this.#ends.has(`${row} ${answer.ok}`))
-      this.#world.violate(`(q) ${controller.id} notes ${told} as ${answer.ok ? "done" : "failed"}, as no bastion said`);
+      this.#world.violate(
+        `(q) ${controller.id} notes ${description} as ${answer.ok ? "done" : "failed"}, as no bastion said`,
+      );
     const before = controller.of(name).answers.get(`${id}/${hook}`);
     if (!before || rowKey(name, id, before, hook) !== row || before.ok === answer.ok) return;
-    if (before.ok || hook !== "undrain") this.#world.violate(`(q) ${controller.id} takes another answer to ${told}`);
+    if (before.ok || hook !== "undrain")
+      this.#world.violate(`(q) ${controller.id} takes another answer to ${description}`);
   }
 
-  /** (i) Only a drained node is taken down. */
+  /** (i) Only a drained node is activated. */
   accepted({ id }: Machine, { step, fence }: Pick<Order, "step" | "fence">): void {
     const { swarm } = this.#world;
     if (swarm.hooks && step === "activate" && !this.#done.has(`${fence.name} ${id} ${fence.generation} drain`))
@@ -97,7 +100,7 @@ export class HookChecks {
         continue;
       const answer = view.answers.get(`${id}/undrain`);
       const isRefused = answer?.ok === false && answer.seq === row.seq && answer.generation === row.generation;
-      // Another update's version, brought since, is no proof for this update that the failed version is gone.
+      // A version that another update brought since does not prove to this update that its failed version is gone.
       const mayRunTarget = present === view.target.id || system.movedBy !== name;
       const isLeft = row.phase === "failed" && (mayRunTarget || isStuck(view, id, row));
       if (!isRefused && !isLeft)

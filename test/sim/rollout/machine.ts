@@ -3,29 +3,29 @@ import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
 import type { UpdateStatement } from "#rollout/spec.ts";
 import { NodeFiles } from "#support/node-files.ts";
-import { names, updatesFolder, writeOrder } from "#updater/files.ts";
-import { isBusy, type Journal } from "#updater/journal.ts";
-import type { Ended, Ports } from "#updater/ports.ts";
+import { updateFiles, updatesFolder, writeOrder } from "#updater/files.ts";
+import { isBoundToRollout, type Journal } from "#updater/journal.ts";
+import type { ProgramEnd, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import { NodeSystem, simulatedStrategy, type StrategyHost } from "./node-system.ts";
 import type { Member } from "./founding.ts";
 import { epochMs, statementOf } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** The end of the updater at one of its next writes. */
+/** An interruption of the updater at one of its next writes. */
 interface Cut {
-  /** The number of writes until then. */
+  /** The number of writes until the interruption. */
   writes: number;
-  /** Milliseconds without power; 0: the process alone ends. */
+  /** Milliseconds without power; 0: only the process ends. */
   readonly ms: number;
 }
 
 const folder = updatesFolder("/var/lib/kcore");
-const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
+const path = (name: keyof typeof updateFiles): string => `${folder}/${updateFiles[name]}`;
 const [inbox, taken, journalFile] = [path("inbox"), path("taken"), path("journal")];
 const silent = (): void => undefined;
 
-/** A node: its power, its disk, its programs, and the product's updater, whose processes begin and end as systemd and the power decide. */
+/** A node: its power, disk and programs, and the product's updater, whose processes systemd starts and a loss of power ends. */
 export class Machine {
   readonly id: string;
   readonly system = new NodeSystem();
@@ -36,9 +36,9 @@ export class Machine {
   journal: Journal | undefined;
   /** The manifests of accepted orders, by update and generation. */
   readonly #statements = new Map<string, UpdateStatement>();
-  /** The machine never comes back. */
+  /** Whether the machine is lost for ever. */
   isDead = false;
-  /** Milliseconds by which its clock is ahead of the simulated time. */
+  /** Milliseconds by which the node's clock is ahead of the simulated time. */
   offset = 0;
   /** The time at which it was last up, ms. */
   lastUp = 0;
@@ -56,7 +56,7 @@ export class Machine {
     this.#dc = dc;
   }
 
-  /** The agent, and the controller if the node has one, are up. */
+  /** Whether the agent, and the controller if the node has one, are up. */
   get isUp(): boolean {
     return this.#hasPower && this.system.areDaemonsUp && !this.isDead;
   }
@@ -69,17 +69,17 @@ export class Machine {
     return this.journal?.report?.state;
   }
 
-  /** The accepted orders. */
+  /** The tokens of the accepted orders. */
   get accepted(): Omit<OrderMemory, "isBusy"> | undefined {
     const { fence, past } = this.journal ?? {};
     return fence && { fence, past: past ?? [] };
   }
 
   get isBusy(): boolean {
-    return this.journal !== undefined && isBusy(this.journal);
+    return this.journal !== undefined && isBoundToRollout(this.journal);
   }
 
-  /** The updater runs, or systemd is about to start it. */
+  /** Whether the updater runs, or systemd is about to start it. */
   get isAtWork(): boolean {
     return this.#process !== undefined || this.#isWaiting;
   }
@@ -106,16 +106,16 @@ export class Machine {
     return this.#statements.get(`${name} ${generation}`);
   }
 
-  /** The update whose order took it down, or is about to. */
+  /** The update whose order took the node down, or is about to. */
   get downBy(): string | undefined {
     const { doing, next } = this.journal ?? {};
     if (doing && doing.step !== "prepare") return doing.statement.name;
     return next && this.#takesDown(next.step, next.statement) ? next.statement.name : undefined;
   }
 
-  /** Whether an order would still take it down. */
+  /** Whether an order would still take the node down. */
   wouldGoDown({ fence, step }: Pick<Order, "fence" | "step">): boolean {
-    if (!this.accepted || !this.#judges(fence)) return false;
+    if (!this.accepted || !this.#wouldAccept(fence)) return false;
     const statement = this.manifestOf(fence);
     return statement !== undefined && this.#takesDown(step, statement);
   }
@@ -129,13 +129,13 @@ export class Machine {
     return step === "activate" && running !== storePath && store.has(storePath) && !isSpent;
   }
 
-  #judges(fence: FencingToken): boolean {
+  #wouldAccept(fence: FencingToken): boolean {
     return checkOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
   }
 
-  /** Whether it would take an order now. */
+  /** Whether the updater would take an order now. */
   wouldTake(fence: FencingToken): boolean {
-    return this.isUp && this.#judges(fence);
+    return this.isUp && this.#wouldAccept(fence);
   }
 
   /** The agent writes an order; systemd starts the updater for it. */
@@ -144,7 +144,7 @@ export class Machine {
     this.#startSoon(50, 500);
   }
 
-  /** The agent spoke with a controller. */
+  /** The agent has reached a controller. */
   spoke(): void {
     if (this.isUp) this.system.heartbeat = String(this.#world.scheduler.now);
   }
@@ -176,7 +176,7 @@ export class Machine {
     const replace = async (name: string, text: string): Promise<void> => {
       await ports.replace(name, text);
       if (name !== journalFile) return;
-      this.#writes(JSON.parse(text) as Journal, order);
+      this.#journalWritten(JSON.parse(text) as Journal, order);
       order = undefined;
     };
     const own = { ...ports, replace };
@@ -201,7 +201,7 @@ export class Machine {
     });
   }
 
-  #writes(journal: Journal, order: Order | undefined): void {
+  #journalWritten(journal: Journal, order: Order | undefined): void {
     const { checks, nodes, figures } = this.#world;
     const before = this.journal;
     if (order) {
@@ -231,7 +231,7 @@ export class Machine {
         const [word = "", name = ""] = what.split(" ");
         await this.#step(process, word === "replace" || (word !== "read" && files.has(name)));
       }),
-      run: async (words): Promise<Ended> => {
+      run: async (words): Promise<ProgramEnd> => {
         await this.#step(process, true);
         if (words.join(" ") === "systemctl reboot") timers.after(random.between(500, 2_000), () => this.#goDown());
         else if (words[1] !== "stop") refuse();
@@ -275,7 +275,7 @@ export class Machine {
     };
   }
 
-  /** Runs before each effect of the updater. A process that has ended has no effects. */
+  /** Called before each effect of the updater. It never resolves for a process that has ended. */
   async #step(process: symbol, isWrite: boolean): Promise<void> {
     if (this.#process === process && isWrite && this.cut && --this.cut.writes <= 0) {
       const { ms } = this.cut;

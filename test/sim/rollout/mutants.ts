@@ -20,7 +20,7 @@ const files = casesOf<readonly { readonly file: string; readonly bugs: readonly 
 
 /**
  * Bugs of rollouts that the simulator must find. After a change of the simulated code, search for a new seed with `--mutant NAME`. Updates are
- * removed if a bug needs that.
+ * only removed if a bug's swarm says so.
  */
 export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = Object.fromEntries(
   files.flatMap(({ file, bugs }) =>

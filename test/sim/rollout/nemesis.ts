@@ -20,7 +20,7 @@ export class Nemesis {
       this.#world.scheduler.after(this.#world.random.between(15_000, 100_000), () => this.#switchOff(until));
     if (swarm.hooks && swarm.bastionCrashes)
       this.#repeat(60_000, until, () =>
-        this.#world.attendants.forEach((each) => each.crash(this.#world.random.between(500, 60_000))),
+        this.#world.hookRunners.forEach((each) => each.crash(this.#world.random.between(500, 60_000))),
       );
     this.#repeat(30_000, until, () => this.#world.killAgent(this.#world.random.pick(this.#world.machines).id));
     if (swarm.jumps) this.#repeat(50_000, until, () => this.#jump());
@@ -68,9 +68,9 @@ export class Nemesis {
   }
 
   /**
-   * Cuts a controller off from all others for long, with a node that hears only it; half of the time the others still hear the node. This
-   * makes orders that are long over and may still be taken. Mostly it is the owner, with a node that is about to be activated.
-   * At times this controller takes over by its old knowledge, or another one that cannot know the node's work, and is asked to stop.
+   * Cuts a controller, mostly the owner, off from all others for long, with a node that hears only this controller; half of the time the others
+   * still hear the node. So the node may take orders that are long over. At times the cut-off controller takes over by its old records.
+   * At times another one, which cannot know of the node's work, takes over and is asked to cancel.
    */
   #strand(): void {
     const { random, machines, controllers, swarm, scheduler } = this.#world;
@@ -112,7 +112,7 @@ export class Nemesis {
     if (controller.isUp) this.#world.killProcess(controller, random.between(500, 200_000));
   }
 
-  /** At times crashes a node that an order has down, for longer than any wait, while another controller takes over and is asked to stop. */
+  /** Crashes a node. At times it is one that an order has down, for longer than any wait, while another controller takes over and is asked to cancel. */
   #crashNode(): void {
     const { random, machines, controllers } = this.#world;
     if (random.chance(0.5)) return this.#cutAtWrite();
@@ -157,13 +157,13 @@ export class Nemesis {
   #jump(): void {
     const { random, controllers, machines, figures, scheduler } = this.#world;
     figures.jumps++;
-    const one = random.pick<{ offset: number }>(random.chance(0.5) ? controllers : machines);
+    const target = random.pick<{ offset: number }>(random.chance(0.5) ? controllers : machines);
     const wrong = random.between(-1, 1) * random.pick([0, 5_000, 300_000]);
-    one.offset = wrong;
-    // Two of three wrong clocks are put right; the third stays wrong until the faults end.
+    target.offset = wrong;
+    // Two of three wrong clocks are corrected; the third stays wrong until the faults end.
     if (random.chance(1 / 3)) return;
     scheduler.after(random.between(5_000, 120_000), () => {
-      if (one.offset === wrong) one.offset = 0;
+      if (target.offset === wrong) target.offset = 0;
     });
   }
 }

@@ -1,8 +1,8 @@
 import type { OrderStep, Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import type { UpdateStatement } from "#rollout/spec.ts";
-import type { Doing, Journal } from "#updater/journal.ts";
-import type { Step } from "#updater/strategy.ts";
+import type { StepUnderWay, Journal } from "#updater/journal.ts";
+import type { UpdateStep } from "#updater/strategy.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -10,16 +10,16 @@ import type { RolloutWorld } from "./world.ts";
 interface Seen {
   /** The last accepted order. */
   order?: Order;
-  /** The step under way in its journal, its start, and the node's version at that time. */
+  /** The start of the step under way, and the node's version at that time. */
   work?: { readonly since: number; readonly ran: string };
-  /** The node has begun to go back since it was ordered to. */
+  /** Whether the node has begun a rollback since its last order. */
   hasGoneBack: boolean;
   /** The last contact of its agent with a controller, and the node's version at that time. */
   contact?: { readonly at: number; readonly ran: string };
   gateHeldAt: number;
-  /** The version before the last activation that held, and the update of that activation. */
-  wayBack?: { readonly name: string; readonly to: string };
-  /** The highest count of its reports. */
+  /** The version before the last activation that held (`to`), and the update of that activation. */
+  rollbackTarget?: { readonly name: string; readonly to: string };
+  /** The highest epoch of its reports. */
   count: number;
 }
 
@@ -65,7 +65,7 @@ export class NodeChecks {
   }
 
   /** (m) Each step is in the journal, and systemd can continue it, before its first effect. */
-  works(machine: Machine, step: Step, { name, signedAt }: UpdateStatement): void {
+  works(machine: Machine, step: UpdateStep, { name, signedAt }: UpdateStatement): void {
     if (step === "roll_back") this.#of(machine).hasGoneBack = true;
     const { doing } = machine.journal ?? {};
     const isWritten = doing?.statement.name === name && doing.statement.signedAt === signedAt;
@@ -93,7 +93,7 @@ export class NodeChecks {
     if (!before?.doing && after.doing) seen.work = { since: this.#world.scheduler.now, ran: machine.present };
   }
 
-  #ended(machine: Machine, { step, statement }: Doing, report: Report): void {
+  #ended(machine: Machine, { step, statement }: StepUnderWay, report: Report): void {
     const { id, present, system } = machine;
     const { name, bundle } = statement;
     const target = bundle?.storePath ?? "";
@@ -112,13 +112,14 @@ export class NodeChecks {
           lie("its agent has spoken with no controller since");
         if (statement.spec.healthGates.some(({ http }) => http) && seen.gateHeldAt < since)
           lie("its gate did not hold");
-        if (ran !== target) seen.wayBack = { name, to: ran };
-        else if (seen.wayBack?.name !== name) seen.wayBack = { name, to: target };
+        if (ran !== target) seen.rollbackTarget = { name, to: ran };
+        else if (seen.rollbackTarget?.name !== name) seen.rollbackTarget = { name, to: target };
         break;
       case "rolled_back":
-        if (seen.wayBack?.name === name && ran === target && present !== seen.wayBack.to)
-          lie(`runs ${present}, and ran ${seen.wayBack.to} before`);
-        if (seen.wayBack?.name !== name && present !== ran) lie(`ran ${ran} before, which ${name} did not bring`);
+        if (seen.rollbackTarget?.name === name && ran === target && present !== seen.rollbackTarget.to)
+          lie(`runs ${present}, and ran ${seen.rollbackTarget.to} before`);
+        if (seen.rollbackTarget?.name !== name && present !== ran)
+          lie(`ran ${ran} before, which ${name} did not bring`);
         break;
       default:
         if (step === "activate") this.#failed(machine, statement, report);
@@ -136,20 +137,20 @@ export class NodeChecks {
       this.#world.violate(
         `(n) ${machine.id} failed by ${name}, and is not wholly on ${ran} again, which it ran before`,
       );
-    seen.wayBack = { name, to: ran };
+    seen.rollbackTarget = { name, to: ran };
   }
 
   /** (n) The version before an update is known until another update has held. */
   #notTaken(machine: Machine, { name, bundle }: UpdateStatement): void {
-    const { wayBack, hasGoneBack } = this.#of(machine);
-    const isThere = machine.present === bundle?.storePath && wayBack?.to !== machine.present;
-    if (isThere && wayBack?.name === name && !hasGoneBack)
-      this.#world.violate(`(n) ${machine.id} does not know that it ran ${wayBack.to} before ${name}`);
+    const { rollbackTarget, hasGoneBack } = this.#of(machine);
+    const isThere = machine.present === bundle?.storePath && rollbackTarget?.to !== machine.present;
+    if (isThere && rollbackTarget?.name === name && !hasGoneBack)
+      this.#world.violate(`(n) ${machine.id} does not know that it ran ${rollbackTarget.to} before ${name}`);
   }
 
   #answered(
     machine: Machine,
-    { step, statement }: { readonly step: Step; readonly statement: UpdateStatement },
+    { step, statement }: { readonly step: UpdateStep; readonly statement: UpdateStatement },
     { report, last }: { readonly report: Report; readonly last: Report | undefined },
   ): void {
     if (step === "roll_back" && report.state === "failed") this.#notTaken(machine, statement);
@@ -157,7 +158,7 @@ export class NodeChecks {
       this.#world.violate(`(n) ${machine.id} says that it is ${report.state} by ${statement.name}, and did nothing`);
   }
 
-  /** (o) The count of a node's reports never goes back, in spite of its clock and its power. */
+  /** (o) The epoch of a node's reports never goes back, in spite of its clock and its power. */
   said(machine: Machine, { epoch }: Report): void {
     const seen = this.#of(machine);
     if (epoch < seen.count)
@@ -166,8 +167,7 @@ export class NodeChecks {
   }
 
   /**
-   * (p) Each accepted order is carried out, in spite of interruptions. Gives the reason why this one is not; undefined if it is, or if a later
-   * one came.
+   * (p) Each accepted order is carried out, in spite of interruptions. Returns the reason why the last one is not; undefined if it is.
    */
   whyNotAnswered(machine: Machine): string | undefined {
     const { order } = this.#of(machine);

@@ -1,9 +1,9 @@
 import type { UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "#updater/failure.ts";
-import type { BootState, Present, UpdateStrategy } from "#updater/strategy.ts";
+import type { BootState, NodeVersion, UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
 
-/** A node's disk besides the updater's files, and its running programs. All but `running` and the daemons outlives a power cut. */
+/** A node's store, profile and boot loader, and its running programs. Only `running`, the daemons and the heartbeat end with a power cut. */
 export class NodeSystem {
   running = first;
   profile = first;
@@ -13,9 +13,9 @@ export class NodeSystem {
   once: string | undefined;
   booted = first;
   areDaemonsUp = true;
-  /** Bad luck: the daemons of the system that was booted last do not start. */
+  /** Whether the daemons of the last booted system do not start. */
   isBroken = false;
-  /** The agent's last contact with a controller since the daemons were started. */
+  /** The agent's last contact with a controller since the daemons' start. */
   heartbeat: string | undefined;
   /** The update that brought the node to its present version. */
   movedBy = "";
@@ -28,8 +28,8 @@ export class NodeSystem {
   }
 
   get state(): BootState {
-    if (this.running === this.profile) return described(this.running, 1);
-    return { ...described(this.running), lasting: described(this.profile, 1) };
+    if (this.running === this.profile) return nodeVersion(this.running, 1);
+    return { ...nodeVersion(this.running), lasting: nodeVersion(this.profile, 1) };
   }
 
   runs(id: string): void {
@@ -45,27 +45,27 @@ export class NodeSystem {
   }
 }
 
-function described(id: string, generation?: number): Present {
+function nodeVersion(id: string, generation?: number): NodeVersion {
   return { id, version: versionOf(id), ...(generation === undefined ? {} : { generation }) };
 }
 
-/** The node and the chance for a strategy. */
+/** The node and the random events of a simulated strategy. */
 export interface StrategyHost {
   readonly system: NodeSystem;
-  /** Called before each change. The node may lose its power there; the promise never resolves then. */
+  /** Called before each change. If the node loses its power then, the promise never resolves. */
   readonly step: () => Promise<void>;
   readonly sleep: (ms: number) => Promise<void>;
   /** The duration of an action that takes `low` to `high` ms on a node that is not slow. */
   readonly duration: (low: number, high: number) => number;
   readonly isBad: (share?: number) => boolean;
-  /** The node may be lost for ever at a switch; the promise never resolves then. */
+  /** Called at a switch. If the node is lost for ever then, the promise never resolves. */
   readonly risk: () => Promise<void>;
   readonly needsBoot: () => boolean;
   readonly works: (step: "prepare" | "activate" | "roll_back", statement: UpdateStatement) => void;
   readonly changed: () => void;
 }
 
-/** Brings a target into use with random time and luck, in the order of the product's strategies (src/updater). */
+/** Brings a target into use in the order of the product's strategies (src/updater), with random durations and failures. */
 export function simulatedStrategy(host: StrategyHost, statement: UpdateStatement): UpdateStrategy {
   const { system, step } = host;
   const { storePath: id = "", version = "" } = statement.bundle ?? {};
@@ -129,8 +129,8 @@ export function simulatedStrategy(host: StrategyHost, statement: UpdateStatement
       if (system.running !== running.id)
         return Promise.resolve({ kind: "activation", message: `the node runs ${system.running}, not ${running.id}` });
       if (!system.areDaemonsUp) return Promise.resolve({ kind: "service", message: "the daemons are down" });
-      const hasSpoken = system.heartbeat !== undefined && system.heartbeat !== mark;
-      const isSilent = mark !== undefined && !hasSpoken;
+      const hasReached = system.heartbeat !== undefined && system.heartbeat !== mark;
+      const isSilent = mark !== undefined && !hasReached;
       return Promise.resolve(
         isSilent ? { kind: "unreachable", message: "the agent reached no controller" } : undefined,
       );

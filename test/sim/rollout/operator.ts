@@ -10,9 +10,9 @@ import { names, type SimController } from "./controller.ts";
 import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
-const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
+const bastion = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
 
-/** The operators: they apply, approve, cancel, take back and take over, at a random controller. */
+/** The operators: they apply, approve, cancel, roll back and take over, at a random controller. */
 export class Operator {
   readonly #world: RolloutWorld;
   /** The bastion's access to the controllers. */
@@ -24,7 +24,7 @@ export class Operator {
   constructor(world: RolloutWorld) {
     this.#world = world;
     const controllers = world.controllers.map(({ id }) => id);
-    this.cluster = askControllers(world, { ...asker, controllers });
+    this.cluster = askControllers(world, { ...bastion, controllers });
     this.soakSeconds = world.random.chance(0.5) ? 60 : undefined;
   }
 
@@ -60,7 +60,7 @@ export class Operator {
     else if (swarm.manifests) sometime(0.5, () => this.#applyNext());
   }
 
-  /** The running manifest is wrong: the operator cancels it as soon as a node prepares, and applies the next one at once. */
+  /** Corrects a wrong manifest: cancels it as soon as a node prepares, and applies the next one at once. */
   #correct(): void {
     const { scheduler, machines, isHealed, figures } = this.#world;
     if (isHealed) return;
@@ -74,8 +74,7 @@ export class Operator {
   }
 
   /**
-   * Applies the next manifest as soon as the one before is done. At times only its owner gets to know of it, and another controller takes
-   * over.
+   * Applies the next manifest as soon as the one before is done. At times only the owner learns of it, and another controller takes over.
    */
   #applyNext(): void {
     const { scheduler, random, figures, nemesis, removed } = this.#world;
@@ -87,7 +86,7 @@ export class Operator {
       if (this.#world.isHealed) return;
       if (owner === undefined) return void scheduler.after(2_000, () => this.#applyNext());
       if (isAlone) this.takeOver("u", random.pick(this.#world.controllers.filter(({ id }) => id !== owner)));
-      // Also before its approval.
+      // A rollback may be requested even before the approval.
       if (random.chance(0.3)) {
         figures.rollbacks++;
         this.#request("u", "rollback");
@@ -101,14 +100,14 @@ export class Operator {
     return this.#world.random.pick(this.#world.controllers);
   }
 
-  /** Like `kcore update cluster apply`. Gives the owner if the update was accepted. */
+  /** As `kcore update cluster apply`. Returns the owner's id if the update was accepted. */
   async #apply(name: string, again = false, cluster = this.cluster): Promise<string | undefined> {
     const { begun, scheduler } = this.#world;
     begun.add(name);
     try {
       const draft = this.#draft(name);
       const prepared = { draft, bundle: undefined, tasks: runTasks, ...(await requestPlan(cluster, draft, again)) };
-      // A controller that does not know of the update would own it as well.
+      // A controller without records of the update would become a second owner.
       if (cluster === this.cluster && !prepared.present) return undefined;
       const { id, epoch } = prepared.plan.owner;
       const asked = { signed: sign(draft, scheduler.now), ownership: this.#signOwner(name, id, epoch) };
@@ -121,18 +120,18 @@ export class Operator {
     return undefined;
   }
 
-  /** Applies the update until a controller accepts it: always the same one, since another that does not know of it would own it as well. */
-  async #applyFirst(name: string, cluster = this.#ask(this.cluster.current())): Promise<void> {
+  /** Applies a new update at one controller until it is accepted: a second controller without records of it would become a second owner. */
+  async #applyFirst(name: string, cluster = this.#oneController(this.cluster.current())): Promise<void> {
     await this.#apply(name, false, cluster);
     if (this.#generation(name) === 0 && !this.#world.isHealed)
       this.#world.scheduler.after(2_000, () => void this.#applyFirst(name, cluster));
   }
 
-  /** One controller alone: the first, by default. */
-  #ask(endpoint?: string): Controllers {
+  /** One controller alone, by default the first. */
+  #oneController(endpoint?: string): Controllers {
     const all = this.#world.controllers.map(({ id }) => id);
     const controllers = endpoint === undefined ? all.slice(0, 1) : all.filter((id) => endpointOf(id) === endpoint);
-    return askControllers(this.#world, { ...asker, controllers });
+    return askControllers(this.#world, { ...bastion, controllers });
   }
 
   #draft(name: string): UpdateDraft {
@@ -166,7 +165,7 @@ export class Operator {
     return { name, spec, bundle: bundleOf(this.#targetOf(name)) };
   }
 
-  /** Half of the time the same manifest once more. */
+  /** The version of the next manifest: half of the time the last one once more. */
   #targetOf(name: string): string {
     const known = this.#targets.get(name);
     const target = known !== undefined && this.#world.random.chance(0.5) ? known : `g${++this.#made}`;
@@ -217,7 +216,7 @@ export class Operator {
     return signOwner(name, { id, epoch }, this.#world.scheduler.now);
   }
 
-  /** Like `kcore update cluster takeover`: the bastion signs the asked controller as the owner, and at times another one takes the statement. */
+  /** As `kcore update cluster takeover`: the bastion signs `owner` as the owner, and at times another controller receives the statement. */
   takeOver(name: string, owner: SimController): void {
     const epoch = owner.nextEpoch(name);
     if (!owner.isUp || epoch === undefined) return;
@@ -226,7 +225,7 @@ export class Operator {
     taker.takeOver(name, this.#signOwner(name, owner.id, epoch));
   }
 
-  /** Half of the time two controllers at once. */
+  /** Makes one controller the owner, half of the time two at once. */
   #takeOver(): void {
     const { random } = this.#world;
     const name = random.chance(0.85) ? "u" : "v";
@@ -247,11 +246,11 @@ export class Operator {
     });
   }
 
-  /** After the faults: an update that waits for an operator gets one, and an update that does not move at all another owner. */
-  help(look: number): void {
+  /** After the faults: approves, promotes or cancels waiting updates, and at times gives an update another owner. `round` counts the calls. */
+  help(round: number): void {
     const { begun, controllers, random, swarm } = this.#world;
     for (const name of begun) {
-      if (swarm.removes && look % 3 === 0) this.#any().remove(name);
+      if (swarm.removes && round % 3 === 0) this.#any().remove(name);
       if (this.#generation(name) === 0) {
         begun.delete(name);
         continue;
@@ -261,9 +260,9 @@ export class Operator {
       if (progress?.waits?.includes("promotion")) this.#promote(name);
       if (progress?.waits?.includes("cancel the update")) this.#request(name, "cancel");
       // Two updates may wait for each other's nodes.
-      if (look === 40 && begun.size > 1) this.#request(name, "cancel");
-      if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
-      if (look % 25 === 0) this.takeOver(name, this.#any());
+      if (round === 40 && begun.size > 1) this.#request(name, "cancel");
+      if (round === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
+      if (round % 25 === 0) this.takeOver(name, this.#any());
     }
   }
 }

@@ -1,15 +1,15 @@
 import { withBackgroundFaults } from "../background-faults.ts";
 import { Violation } from "../violation.ts";
-import type { Outcome } from "../seed.ts";
+import type { SeedResult } from "../seed.ts";
 import { undisturbed, type RolloutSwarm } from "./swarm.ts";
 import { RolloutWorld, type Kill } from "./world.ts";
 
-/** Runs one seed of the rollouts: begin, disturb, heal, check. */
+/** Runs one seed of the rollouts: found, disturb, heal, check. */
 export async function runRolloutSeed(
   seed: number,
   swarm?: Partial<RolloutSwarm>,
   kill?: Kill,
-): Promise<Outcome & { readonly writes: number }> {
+): Promise<SeedResult & { readonly writes: number }> {
   const world = new RolloutWorld(seed, swarm, kill);
   let failure: string | undefined;
   let convergedAfter = 0;
@@ -37,11 +37,11 @@ export async function runRolloutSeed(
 }
 
 /**
- * Kills the owner at its writes. A first run counts the writes. Each write then has two more runs: the owner dies right before the write is
- * durable, and right after. Every second time the owner starts again; otherwise another controller takes over. At most `mostKills` writes are
- * tried, at equal distances; each one by default.
+ * Kills the owner at its writes. A first run counts the writes. For each write, two more runs kill the owner, right before the write is durable
+ * and right after. Every second time the owner starts again; otherwise another controller takes over. At most `mostKills` writes are tried, at
+ * equal distances; by default all.
  */
-export async function runKills(seed: number, mostKills = Infinity): Promise<Outcome> {
+export async function runKills(seed: number, mostKills = Infinity): Promise<SeedResult> {
   const { writes, ...whole } = await runRolloutSeed(seed, undisturbed);
   if (whole.failure !== undefined) return whole;
   const figures: Record<string, number> = { ...whole.figures };

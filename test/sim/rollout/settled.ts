@@ -4,7 +4,7 @@ import { fenceOf } from "#rollout/order.ts";
 import { hasEnded, workStates, type NodeAssignment } from "#rollout/records.ts";
 import { isActive } from "#rollout/rollout-input.ts";
 import { Violation } from "../violation.ts";
-import { names, type Held, type SimController } from "./controller.ts";
+import { names, type HeldRecords, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
@@ -48,14 +48,14 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
 
 /**
  * (c) The node is wholly on one generation, has nothing under way, and its report says so. Two differences are allowed:
- * - The node's last order was of a manifest that has been replaced. The report may then be an older one, but must not say that the node is at work.
+ * - The node's last order was for a manifest that was replaced since. The report may then be an older one, but must not say that the node is at work.
  * - The node has only confirmed owners. The report may then lack the last confirmation: a new owner may have overwritten the row that asked for it.
  */
 function whyNotAtRest(machine: Machine, controller: SimController): string | undefined {
   if (machine.isDead) return undefined;
   const { id, state, isBusy, isAtWork, isUp, accepted, system } = machine;
-  const said = machine.report();
-  const isStuck = said?.failure?.stuck === true || said?.failure?.kind === "rollback";
+  const ownReport = machine.report();
+  const isStuck = ownReport?.failure?.stuck === true || ownReport?.failure?.kind === "rollback";
   if (!isUp || isBusy || isAtWork || !(system.isWhole || isStuck))
     return `(c) ${id} is ${isUp ? "" : "down, "}${state}, and runs ${machine.present}`;
   if (!accepted) return undefined;
@@ -68,7 +68,7 @@ function whyNotAtRest(machine: Machine, controller: SimController): string | und
     head?.generation === generation &&
     (report?.state !== state ||
       report?.present.id !== machine.present ||
-      (state !== "fenced" && report?.epoch !== said?.epoch))
+      (state !== "fenced" && report?.epoch !== ownReport?.epoch))
   )
     return `(c) ${id} is ${state} on ${machine.present}, and its report says ${report?.state} on ${report?.present.id}`;
   return undefined;
@@ -76,7 +76,7 @@ function whyNotAtRest(machine: Machine, controller: SimController): string | und
 
 function whyNotEnded(
   { machines, controllers }: RolloutWorld,
-  { progress, rows, head, owner }: Held,
+  { progress, rows, head, owner }: HeldRecords,
 ): string | undefined {
   if (!progress || progress.generation !== head?.generation) return "it never began";
   if (progress.owner !== owner?.owner) return "its owner did not take it up";
@@ -93,8 +93,8 @@ function whyNotEnded(
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
 }
 
-/** The number of looks at which an order may be undelivered, or a decision unwritten. */
-const patience = 6;
+/** The number of checks in a row at which an order may be undelivered, or a decision unwritten. */
+const mostChecks = 6;
 
 /** Finds deliverable orders that never reach their node, and decisions that are never written. */
 export class Undone {
@@ -105,12 +105,13 @@ export class Undone {
     this.#world = world;
   }
 
-  look(): void {
+  /** Called at equal distances after the faults. @throws Violation */
+  check(): void {
     const { begun, machines } = this.#world;
     const found = new Map<string, number>();
     const count = (what: string): void => {
       const times = (this.#found.get(what) ?? 0) + 1;
-      if (times > patience) throw new Violation(`(g) ${what}`);
+      if (times > mostChecks) throw new Violation(`(g) ${what}`);
       found.set(what, times);
     };
     for (const name of begun) {
@@ -144,7 +145,7 @@ export class Undone {
   }
 }
 
-/** The owner's next decision, if any; an ended update waits for reports of nodes, and for no time. */
+/** The owner's next decision, in words; undefined if there is none. An ended update waits for no time, only for reports. */
 function decisionOf(owner: SimController, name: string): string | undefined {
   const view = owner.inputOf(name);
   if (!view) return undefined;
@@ -170,7 +171,7 @@ export function atEnd(world: RolloutWorld): void {
 }
 
 /** (c) A node's row shows its version. */
-function compare(machine: Machine, records: Held & { readonly name: string }, row: NodeAssignment): void {
+function compare(machine: Machine, records: HeldRecords & { readonly name: string }, row: NodeAssignment): void {
   const { name, head, requests } = records;
   // Another update may have changed the node since.
   const isOthers = machine.system.movedBy !== "" && machine.system.movedBy !== name;
@@ -178,7 +179,7 @@ function compare(machine: Machine, records: Held & { readonly name: string }, ro
   const isOnTarget = machine.present === head.target;
   // A generation that was cancelled before it reached the node leaves the version of an earlier one.
   const isLeft = row.phase === "cancelled" && row.generation > 1 && requests.rollback?.generation !== row.generation;
-  // A node reports to the update that it obeys: if another one took it first, this update cannot know the result.
+  // A node reports to the update that it obeys. If another update took the node first, this update cannot know the result.
   const isTaken = machine.accepted?.fence.name !== name;
   const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;
   const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;

@@ -3,7 +3,7 @@ import type { Random } from "#support/random.ts";
 /** The faults of a seed, and the shape of its rollouts. */
 export type RolloutSwarm = Readonly<ReturnType<typeof draw>>;
 
-/** Only bundles fail, and one update has the nodes: the test kills the owner. */
+/** One update, and no faults but failing steps and hooks: for tests that kill the owner. */
 export const undisturbed: Partial<RolloutSwarm> = {
   drop: 0,
   duplicate: 0,
@@ -24,7 +24,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
   forges: false,
 };
 
-/** Only a node without power delays a rollout, since no other may be down beside it. */
+/** A worker without power holds up the rollout, since only one node may be down. */
 export const missing: Partial<RolloutSwarm> = {
   switchesOff: true,
   workers: 4,
@@ -63,14 +63,14 @@ function draw(random: Random) {
     approval: random.pick(["manual", "auto-non-disruptive", "auto", "auto"] as const),
     automatic: sometimes(),
     drain: sometimes(0.2),
-    /** The bastion drains nodes, and gives their work back. */
+    /** Whether the bastion drains nodes, and gives their work back. */
     hooks: sometimes(0.25),
-    /** A gate on the bastion must hold. */
+    /** Whether a gate on the bastion must hold. */
     gates: sometimes(0.25),
-    /** The chance that the bastion's work fails. */
+    /** The chance that a hook or gate fails. */
     badHooks: sometimes() ? random.between(0, 0.3) : 0,
     bastionCrashes: sometimes(),
-    /** Two bastions run an update's hooks: the first answer counts. */
+    /** Whether two bastions run an update's hooks: the first answer counts. */
     twoBastions: sometimes(0.3),
     drop: sometimes() ? random.between(0, 0.3) : 0,
     duplicate: sometimes() ? random.between(0, 0.2) : 0,
@@ -79,26 +79,27 @@ function draw(random: Random) {
     cutNodes: sometimes(),
     crashes: sometimes(),
     nodeCrashes: sometimes(0.4),
-    /** A worker has no power until all faults are over. */
+    /** Whether a worker has no power until all faults are over. */
     switchesOff: false,
     jumps: sometimes(0.3),
     slowNodes: sometimes(0.3),
-    /** The chances that an activation fails, and that a node never comes back from it. */
+    /** The chance that a step of a node fails. */
     bad: sometimes() ? random.between(0, 0.3) : 0,
+    /** The chance that a node is lost for ever at a switch. */
     deadly: sometimes(0.2) ? random.between(0, 0.1) : 0,
     takeovers: sometimes(0.6) ? 1 + random.below(3) : 0,
     cancels: sometimes(0.3),
     rollbacks: sometimes(0.4),
     manifests: sometimes(0.3),
     second: sometimes(0.15),
-    /** A controller invents epochs. */
+    /** Whether a controller in wrong hands sends orders of unsigned epochs. */
     forges: sometimes(0.1),
   };
   return {
     ...drawn,
-    /** Other controllers take over during a hook, whose answer comes late. */
+    /** Whether controllers take over during hooks, whose answers come late. */
     lateAnswers: drawn.hooks && drawn.twoBastions,
-    /** Owners remove ended updates, and operators remove some. */
+    /** Whether owners and operators remove ended updates. */
     removes: drawn.second,
   };
 }

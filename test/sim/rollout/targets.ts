@@ -29,24 +29,25 @@ export function bundleOf(version: string): Bundle {
 /** A manifest as the bastion signs it, with an empty signature: the simulator does not run the code that checks signatures. */
 export function sign(draft: UpdateDraft, now: number): SignedStatement {
   const signedAt = new Date(epochMs + now).toISOString();
-  const said = UpdateStatement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
-  return { statement: JSON.stringify(said), signature: "", signer: "" };
+  const contents = UpdateStatement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
+  return { statement: JSON.stringify(contents), signature: "", signer: "" };
 }
 
-/** The signed owner of an update, likewise. */
+/** The owner of an update as the bastion signs it, with an empty signature. */
 export function signOwner(
   name: string,
   { id, epoch }: { readonly id: string; readonly epoch: number },
   now: number,
 ): SignedStatement {
-  const said = ownershipOf({ cluster, name, owner: id, epoch, signedAt: new Date(epochMs + now).toISOString() });
-  return { statement: JSON.stringify(said), signature: "", signer: "" };
+  const contents = ownershipOf({ cluster, name, owner: id, epoch, signedAt: new Date(epochMs + now).toISOString() });
+  return { statement: JSON.stringify(contents), signature: "", signer: "" };
 }
 
-const read = new Map<string, UpdateStatement>();
+/** Parsed statements by their text. */
+const statements = new Map<string, UpdateStatement>();
 
 export function statementOf({ statement }: SignedStatement): UpdateStatement {
-  const known = read.get(statement) ?? UpdateStatement.parse(JSON.parse(statement));
-  read.set(statement, known);
+  const known = statements.get(statement) ?? UpdateStatement.parse(JSON.parse(statement));
+  statements.set(statement, known);
   return known;
 }

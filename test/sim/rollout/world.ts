@@ -4,7 +4,7 @@ import { Random } from "#support/random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
 import { SimAgent } from "./agent.ts";
-import { SimAttendant } from "./attendant.ts";
+import { SimHookRunner } from "./sim-hook-runner.ts";
 import { Checks } from "./checks.ts";
 import { names, SimController, type Changes } from "./controller.ts";
 import { foundingOf, type Member } from "./founding.ts";
@@ -17,6 +17,7 @@ import { Operator } from "./operator.ts";
 import { atEnd, Undone, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
+/** The owner's death at one of its writes. */
 export interface Kill {
   /** The number of the owner's write, from 1. */
   readonly write: number;
@@ -24,7 +25,7 @@ export interface Kill {
   readonly remedy: "restart" | "takeover";
 }
 
-/** Controllers, nodes, the network between them, and all faults. One seed decides everything. */
+/** Controllers, nodes, the network between them, and all faults; the seed decides all of it. */
 export class RolloutWorld {
   readonly scheduler = new Scheduler();
   readonly random: Random;
@@ -32,7 +33,7 @@ export class RolloutWorld {
   readonly checks = new Checks(this);
   readonly hooks = new HookChecks(this);
   readonly nodes = new NodeChecks(this);
-  readonly attendants: readonly SimAttendant[];
+  readonly hookRunners: readonly SimHookRunner[];
   readonly network: RolloutNetwork;
   readonly nemesis = new Nemesis(this);
   readonly operator: Operator;
@@ -89,7 +90,7 @@ export class RolloutWorld {
     this.#agents = new Map(this.machines.map((machine) => [machine.id, new SimAgent(this, machine)]));
     this.operator = new Operator(this);
     const bastions = this.swarm.twoBastions ? [...names, ...names] : names;
-    this.attendants = bastions.map((name) => new SimAttendant(this, name));
+    this.hookRunners = bastions.map((name) => new SimHookRunner(this, name));
   }
 
   /** The number of nodes that the updates select. */
@@ -126,7 +127,7 @@ export class RolloutWorld {
     return this.machines.find((machine) => machine.id === id) as Machine;
   }
 
-  /** A controller is down while its machine is. */
+  /** Called when a machine's power, version or daemons change. A controller is down while its machine is. */
   machineChanged(machine: Machine): void {
     this.checks.nodeChanged(machine);
     const { id, isUp } = machine;
@@ -142,7 +143,7 @@ export class RolloutWorld {
       this.scheduler.after(this.random.between(100, 3_000), () => this.#start(controller));
   }
 
-  /** The updater's report changed, or its machine is up again: its agent looks. */
+  /** Called when the updater's report has changed or its machine is up again: the agent then reads the report. */
   reported(machine: Machine, before: Report | undefined): void {
     const report = machine.report();
     if (report) this.nodes.said(machine, report);
@@ -157,7 +158,7 @@ export class RolloutWorld {
     if (this.machine(controller.id).isUp && !this.#isKilled.has(controller.id)) controller.start();
   }
 
-  /** Kills its process with SIGKILL for this long. */
+  /** Kills a controller's process, and starts another after `ms` milliseconds. */
   killProcess(controller: SimController, ms: number): void {
     this.figures.killed++;
     controller.kill();
@@ -185,7 +186,7 @@ export class RolloutWorld {
     return when;
   }
 
-  /** Notes promotions by time, as the oracle counts it. */
+  /** Notes a promotion by time, if the soak time is over by the oracle's count. */
   #promotions(name: string, { promoted, soakSince, generation }: RolloutProgress, { wall }: SimController): void {
     const soak = this.operator.soakSeconds;
     if (promoted !== true || soak === undefined || soakSince === undefined) return;
@@ -196,7 +197,7 @@ export class RolloutWorld {
     this.network.send(from, to, run);
   }
 
-  /** An order is on its way until its last copy arrives or is lost. */
+  /** Notes an order as on its way, until its last copy has arrived or is lost. */
   orderSent(id: string, order: Order): void {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
@@ -205,7 +206,7 @@ export class RolloutWorld {
     this.scheduler.after(55_000, () => list.splice(list.indexOf(order), 1));
   }
 
-  /** kill -9; systemd starts it again. */
+  /** Kills a node's agent; systemd starts it again. */
   killAgent(id: string): void {
     this.#agent(id).die();
     this.#startAgent(id, 3_000);
@@ -220,7 +221,7 @@ export class RolloutWorld {
     return this.#agents.get(id) as SimAgent;
   }
 
-  /** Starts this cluster of controllers and nodes, without any events yet. */
+  /** Founds the cluster: starts its controllers. */
   async found(): Promise<void> {
     const records = await foundingOf(this.members);
     for (const controller of this.controllers) {
@@ -235,7 +236,7 @@ export class RolloutWorld {
     this.#isBegun = true;
     for (const { id } of this.machines) this.#startAgent(id, 6_000);
     if (this.swarm.hooks || this.swarm.gates)
-      for (const attendant of this.attendants) this.#every(3_000, () => attendant.look());
+      for (const hookRunner of this.hookRunners) this.#every(3_000, () => hookRunner.poll());
     this.nemesis.begin(until);
     this.operator.begin(until);
     await this.run(until);
@@ -250,7 +251,7 @@ export class RolloutWorld {
 
   async run(until: number): Promise<void> {
     await this.scheduler.runUntil(until, () => {
-      this.checks.look();
+      this.checks.checkNow();
       if (this.#violation) throw this.#violation;
     });
   }
@@ -282,10 +283,10 @@ export class RolloutWorld {
     }
     const start = this.scheduler.now;
     const undone = new Undone(this);
-    for (let look = 1; look <= 160; look++) {
-      await this.run(start + look * 30_000);
-      undone.look();
-      this.operator.help(look);
+    for (let round = 1; round <= 160; round++) {
+      await this.run(start + round * 30_000);
+      undone.check();
+      this.operator.help(round);
       if (whyNotSettled(this) === undefined) return;
     }
   }

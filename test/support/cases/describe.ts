@@ -5,19 +5,19 @@ import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts
 import { blobOf } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { contextOf, problemsOf, runStepOn, stepOf, type StepRun } from "../steps.ts";
-import { All, expectAs, Has, isPlain, Order, Sh } from "./expected.ts";
-import { makePlace, type Place } from "./place.ts";
+import { ExactMap, expectAs, HasParts, isPlain, InOrder, ShText } from "./expected.ts";
+import { makeCasePlace, type CasePlace } from "./place.ts";
 import { standIns } from "./stand-ins.ts";
-import { fixtures, type Look, type Move, type Table } from "./table.ts";
+import { fixtures, type Expectation, type Move, type Table } from "./table.ts";
 
 type Load = () => Promise<ModuleDefinition>;
 
-/** Tests of a module from its table: the shape of its steps, the arguments it accepts, and its cases on each shell. */
+/** Declares the tests of a module's table: the shape of its steps, the arguments that it accepts, and its cases on each shell. */
 export function describeTable(load: Load, table: Table, shells: readonly string[]): void {
-  for (const [sentence, looks] of Object.entries(table.step))
+  for (const [sentence, expectations] of Object.entries(table.step))
     it(sentence, async () => {
       const module = await load();
-      for (const look of [looks].flat()) await lookAt(module, table, look);
+      for (const expectation of [expectations].flat()) await expectStep(module, table, expectation);
     });
   for (const [sentence, { takes = [], refuses = [] }] of Object.entries(table.arguments))
     it(sentence, async () => {
@@ -39,8 +39,8 @@ export function describeTable(load: Load, table: Table, shells: readonly string[
       });
 }
 
-async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promise<void> {
-  const { args = {}, context = {}, refused, hides, is, ...wanted } = filled(look, nowhere) as Look;
+async function expectStep(module: ModuleDefinition, table: Table, expectation: Expectation): Promise<void> {
+  const { args = {}, context = {}, refused, hides, is, ...wanted } = filled(expectation, nowhere) as Expectation;
   const make = (): Step => stepOf(module, filled(merged(table.args, args), nowhere), contextFor(table, context));
   if (refused !== undefined) {
     expect((await problemsOf(make)).map(({ code }) => code)).to.deep.equal([refused]);
@@ -55,7 +55,11 @@ async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promi
   };
   for (const [key, value] of Object.entries(wanted)) {
     const found = key in texts ? texts[key as keyof typeof texts] : step[key as keyof Step];
-    expectAs(found, key === "want" && !(value instanceof All) ? new All(value as Record<string, unknown>) : value, key);
+    expectAs(
+      found,
+      key === "want" && !(value instanceof ExactMap) ? new ExactMap(value as Record<string, unknown>) : value,
+      key,
+    );
   }
   if (is !== undefined) expectAs(step, is, "the step");
   if (hides !== undefined)
@@ -64,7 +68,7 @@ async function lookAt(module: ModuleDefinition, table: Table, look: Look): Promi
 
 function contextFor(
   table: Table,
-  { sensitive, runAs, nodeId, onTrial }: NonNullable<Look["context"]> = {},
+  { sensitive, runAs, nodeId, onTrial }: NonNullable<Expectation["context"]> = {},
 ): StepContext {
   return contextOf({
     files: table.project,
@@ -78,12 +82,12 @@ function contextFor(
   });
 }
 
-/** All arguments of a table: of its steps, lists and cases, refused ones of cases included. */
+/** All arguments in a table that its module parses: those of steps, accepted lists and cases. */
 export function argumentsIn({ args, step, arguments: lists, cases }: Table): readonly unknown[] {
   const given = [
     ...Object.values(step)
       .flat()
-      .map((look) => look.args ?? {}),
+      .map((expectation) => expectation.args ?? {}),
     ...Object.values(lists).flatMap(({ takes = [] }) => takes),
     ...Object.values(cases)
       .flat()
@@ -95,18 +99,18 @@ export function argumentsIn({ args, step, arguments: lists, cases }: Table): rea
 interface Case {
   readonly module: ModuleDefinition;
   readonly table: Table;
-  readonly place: Place;
+  readonly place: CasePlace;
   readonly shell: string;
 }
 
-/** Makes the moves of a case in order, in a place of its own; throws at an end that the table does not expect. */
+/** Makes the moves of a case in order, in a place of its own. @throws an Error for a result that the table does not expect */
 export async function runCase(
   module: ModuleDefinition,
   table: Table,
   shell: string,
   moves: readonly Move[],
 ): Promise<void> {
-  const place = await makePlace(table);
+  const place = await makeCasePlace(table);
   try {
     await makeMoves({ module, table, place, shell }, moves);
   } finally {
@@ -134,7 +138,7 @@ async function makeMoves(given: Case, moves: readonly Move[]): Promise<void> {
   }
 }
 
-function prepare(place: Place, { write = {}, sh }: Move): void {
+function prepare(place: CasePlace, { write = {}, sh }: Move): void {
   for (const [path, text] of Object.entries(write)) place.write(path, text);
   if (sh !== undefined) place.sh(sh);
 }
@@ -175,19 +179,19 @@ const textOf = (path: string): string => (existsSync(path) ? readFileSync(path, 
 const compared = ["have", "now", "stdout", "stderr", "shown", "rc", "status", "notes"] as const;
 
 function compare(run: StepRun, move: Move): void {
-  const told = JSON.stringify(run);
+  const description = JSON.stringify(run);
   const { ends, refused } = move;
   if (refused !== undefined) {
     const { code, message, detail } = typeof refused === "string" ? { code: refused } : refused;
-    expectAs(run.outcome, "failed", told);
-    expectAs(run.problem?.code, code, told);
+    expectAs(run.outcome, "failed", description);
+    expectAs(run.problem?.code, code, description);
     if (message !== undefined) expectAs(run.problem?.message, message, "the message");
     if (detail !== undefined) expectAs(run.problem?.detail, detail, "the detail");
-  } else if (ends !== undefined) expectAs(run.outcome, ends, told);
+  } else if (ends !== undefined) expectAs(run.outcome, ends, description);
   for (const key of compared) if (move[key] !== undefined) expectAs(run[key], move[key], key);
 }
 
-/** The arguments of the table with those of a case; null takes one away. */
+/** The table's arguments with those of a case; null removes an argument. */
 function merged(below: object, args: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries({ ...below, ...args }).filter(([, value]) => value !== null));
 }
@@ -195,7 +199,7 @@ function merged(below: object, args: object): Record<string, unknown> {
 const nowhere = { dir: "/dir", port: 1 };
 
 /** Replaces `$DIR`, `$PORT` and `$FIXTURES` in all texts of a value. */
-function filled(value: unknown, place: Pick<Place, "dir" | "port">): unknown {
+function filled(value: unknown, place: Pick<CasePlace, "dir" | "port">): unknown {
   const given: Readonly<Record<string, string>> = { DIR: place.dir, PORT: String(place.port), FIXTURES: fixtures };
   const fill = (text: string): string =>
     text.replaceAll(/\$(DIR|PORT|FIXTURES)\b/g, (_, name: string) => given[name] ?? "");
@@ -204,12 +208,12 @@ function filled(value: unknown, place: Pick<Place, "dir" | "port">): unknown {
     if (typeof item === "string") return fill(item);
     if (Array.isArray(item)) return item.map(inside);
     if (item instanceof Secret) return new Secret(fill(item.reveal()));
-    if (item instanceof Sh) return new Sh(fill(item.text));
-    if (item instanceof Has) return new Has(inside(item.parts) as string[], inside(item.none) as string[]);
-    if (item instanceof Order) return new Order(item.parts.map(fill));
-    if (item instanceof All) return new All(inside(item.entries) as Record<string, unknown>);
+    if (item instanceof ShText) return new ShText(fill(item.text));
+    if (item instanceof HasParts) return new HasParts(inside(item.parts) as string[], inside(item.none) as string[]);
+    if (item instanceof InOrder) return new InOrder(item.parts.map(fill));
+    if (item instanceof ExactMap) return new ExactMap(inside(item.entries) as Record<string, unknown>);
     if (!isPlain(item)) return item;
-    return Object.fromEntries(Object.entries(item).map(([key, one]) => [fill(key), inside(one)]));
+    return Object.fromEntries(Object.entries(item).map(([key, entry]) => [fill(key), inside(entry)]));
   };
   return inside(value);
 }

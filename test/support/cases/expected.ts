@@ -1,7 +1,7 @@
 import { expect } from "chai";
 
 /** A text or a list that contains these parts, or contains none of them. */
-export class Has {
+export class HasParts {
   readonly parts: readonly unknown[];
   readonly none: readonly string[];
   constructor(parts: readonly unknown[], none: readonly string[] = []) {
@@ -10,47 +10,47 @@ export class Has {
   }
 }
 
-/** A text that an expression finds something in. */
-export class Like {
+/** A text that an expression matches. */
+export class Matches {
   readonly expression: RegExp;
   constructor(expression: RegExp) {
     this.expression = expression;
   }
 }
 
-/** A text that contains these parts, each first found behind the first place of the one before it. */
-export class Order {
+/** A text that contains these parts, in the order of their first occurrences. */
+export class InOrder {
   readonly parts: readonly string[];
   constructor(parts: readonly string[]) {
     this.parts = parts;
   }
 }
 
-/** A map with no further keys. */
-export class All {
+/** A map without other keys. */
+export class ExactMap {
   readonly entries: Readonly<Record<string, unknown>>;
   constructor(entries: Readonly<Record<string, unknown>>) {
     this.entries = entries;
   }
 }
 
-/** A text of sh. */
-export class Sh {
+/** A sh text. */
+export class ShText {
   readonly text: string;
   constructor(text: string) {
     this.text = text;
   }
 }
 
-/** Compares a found value with a table's value. A map of a table names only some keys, unless it is an {@link All}. */
+/** Compares a found value with a table's value. A map of a table names only some keys, unless it is an {@link ExactMap}. */
 export function expectAs(found: unknown, wanted: unknown, what: string): void {
-  if (wanted instanceof Has) {
+  if (wanted instanceof HasParts) {
     for (const part of wanted.parts)
       if (Array.isArray(found)) expect(found, what).to.deep.include(part);
       else expect(found, what).to.be.a("string").that.contains(part);
     for (const part of wanted.none) expect(String(found), what).not.to.contain(part);
-  } else if (wanted instanceof Like) expect(found, what).to.be.a("string").that.matches(wanted.expression);
-  else if (wanted instanceof Order) {
+  } else if (wanted instanceof Matches) expect(found, what).to.be.a("string").that.matches(wanted.expression);
+  else if (wanted instanceof InOrder) {
     expect(found, what).to.be.a("string");
     const parts = wanted.parts.map((part) => ({ part, at: String(found).indexOf(part) }));
     expect(
@@ -59,7 +59,7 @@ export function expectAs(found: unknown, wanted: unknown, what: string): void {
     ).to.deep.equal([]);
     const sorted = parts.toSorted((a, b) => a.at - b.at).map(({ part }) => part);
     expect(sorted, `${what}: the order`).to.deep.equal(wanted.parts);
-  } else if (wanted instanceof All) {
+  } else if (wanted instanceof ExactMap) {
     expect(Object.keys(found ?? {}), `${what}: its keys`).to.have.members(Object.keys(wanted.entries));
     expectAs(found, wanted.entries, what);
   } else if (Array.isArray(wanted)) {

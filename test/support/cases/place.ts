@@ -8,16 +8,17 @@ import { freePort } from "../ports.ts";
 import { makeTempDir } from "../temp-dir.ts";
 import { fixtures, type Table } from "./table.ts";
 
-/** Where a case runs: a folder of its own, on a machine of its own where the table asks for one. */
-export interface Place {
+/** The folder of a case, and its machine if the table asks for one. */
+export interface CasePlace {
   /** The case's folder, `$DIR` in tables. */
   readonly dir: string;
-  /** A folder of the harness beside it. */
+  /** The harness's own folder beside it. */
   readonly own: string;
   /** The port of the table's server, `$PORT` in tables. */
   readonly port: number;
+  /** The command for a shell on the case's machine. */
   readonly shell: (shell: string) => string;
-  /** Runs a text of sh as root; throws its output if it fails. */
+  /** Runs a sh text as root. @throws an Error with its output if it fails */
   readonly sh: (text: string) => void;
   readonly write: (path: string, text: string) => void;
   /** The text of a file; undefined if it does not exist. */
@@ -25,7 +26,7 @@ export interface Place {
   readonly remove: () => Promise<void>;
 }
 
-/** Covers this machine except /tmp, /proc, /sys and /dev, with a network and host name of its own: writes go with the namespaces. */
+/** Covers this machine's files except /tmp, /proc, /sys and /dev by an overlay, in namespaces with which all writes are lost. */
 const cover = [
   "mount -t tmpfs none /mnt",
   "mkdir /mnt/upper /mnt/work /mnt/root",
@@ -34,7 +35,7 @@ const cover = [
   "exec chroot /mnt/root sh -c 'echo ready; read -r end'",
 ].join(" && ");
 
-export async function makePlace({ machine, server }: Pick<Table, "machine" | "server">): Promise<Place> {
+export async function makeCasePlace({ machine, server }: Pick<Table, "machine" | "server">): Promise<CasePlace> {
   const temp = await makeTempDir("case");
   const [dir, own] = [join(temp.path, "dir"), join(temp.path, "own")];
   for (const folder of [dir, own]) mkdirSync(folder);

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { fakeSystemctl } from "../systemctl.ts";
-import { Sh } from "./expected.ts";
-import type { Answer, Table } from "./table.ts";
+import { ShText } from "./expected.ts";
+import type { StandInAnswer, Table } from "./table.ts";
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Programs in place of real ones; `folder` gets a line for each call, and one for each unknown call. */
+/** The texts of programs that stand for real ones; they write all calls to FOLDER/calls, and unknown calls to FOLDER/untaught. */
 export function standIns(commands: Table["commands"], dir: string, folder: string): Record<string, string> {
   const calls = join(folder, "calls");
   const untaught = join(folder, "untaught");
@@ -13,7 +13,7 @@ export function standIns(commands: Table["commands"], dir: string, folder: strin
     Object.entries(commands).flatMap(([name, taught]) => {
       if (taught === null) return [];
       if (taught === "systemd") return Object.entries(fakeSystemctl(dir));
-      const body = taught instanceof Sh ? taught.text : casesOf(taught);
+      const body = taught instanceof ShText ? taught.text : casesOf(taught);
       // In a subshell, so that its end can be seen: 64 says that it does not know its arguments.
       const text = `echo "${name} $*" >>${calls}
 (
@@ -27,8 +27,8 @@ exit "$code"`;
   );
 }
 
-/** A case of sh; a star in the arguments stands for anything. */
-function casesOf(answers: Readonly<Record<string, Answer>>): string {
+/** A case statement of sh; a star in the arguments stands for any text. */
+function casesOf(answers: Readonly<Record<string, StandInAnswer>>): string {
   const branches = Object.entries(answers).map(([words, answer]) => {
     const { sh, prints, fails, code = 0 } = typeof answer === "string" ? { prints: answer } : answer;
     const lines = [

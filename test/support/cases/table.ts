@@ -4,9 +4,9 @@ import { isMap, isNode, isSeq, LineCounter, parseDocument, type Document, type Y
 import { z } from "zod";
 import type { ErrorCode } from "#errors/codes.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { All, Has, isPlain, Like, Order, Sh } from "./expected.ts";
+import { ExactMap, HasParts, isPlain, Matches, InOrder, ShText } from "./expected.ts";
 
-/** Where files of tests lie: `$FIXTURES` in tables. */
+/** The folder test/fixtures: `$FIXTURES` in tables. */
 export const fixtures = join(import.meta.dirname, "../../fixtures");
 
 const textOf = (names: readonly string[]): string =>
@@ -21,25 +21,26 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
 });
 
 /**
- * `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!order [TEXT, …]` are contained in this order by first place.
- * `!all MAP` is the whole map, `!secret` a secret, `!sh` a text of sh, `!base64` bytes, `!fixture NAME` a file's text (of a list: of all).
+ * Expected: `!has TEXT` and `!has [TEXT, …]` contain these, `!lacks TEXT` does not, `!like ERE` matches, `!order [TEXT, …]` contains these in
+ * order, `!all MAP` has no other keys. Given: `!secret` a secret, `!sh` a sh text, `!base64` bytes, `!fixture NAME` the text of a file or of
+ * several.
  */
 const tags = [
-  tag("has", (text) => new Has([text])),
-  listTag("has", (items) => new Has(items)),
-  listTag("order", (items) => new Order(items as string[])),
-  tag("lacks", (text) => new Has([], [text])),
-  tag("like", (text) => new Like(new RegExp(text))),
+  tag("has", (text) => new HasParts([text])),
+  listTag("has", (items) => new HasParts(items)),
+  listTag("order", (items) => new InOrder(items as string[])),
+  tag("lacks", (text) => new HasParts([], [text])),
+  tag("like", (text) => new Matches(new RegExp(text))),
   tag("secret", (text) => new Secret(text)),
   tag("base64", (text) => Buffer.from(text, "base64")),
-  tag("sh", (text) => new Sh(text)),
+  tag("sh", (text) => new ShText(text)),
   // The type of a tag's result is object, though a string is accepted, too.
   tag("fixture", (name) => textOf([name]) as unknown as object),
   listTag("fixture", (names) => textOf(names as string[]) as unknown as object),
   {
     tag: "!all",
     collection: "map" as const,
-    // The map keeps a mark, which is read after aliases are replaced by their values.
+    // Marks the map; `marked` reads the mark once aliases are replaced by their values.
     resolve: (node: unknown) => {
       (node as YAMLMap).set(mark, true);
       return node;
@@ -48,11 +49,11 @@ const tags = [
 ];
 
 const Args = z.record(z.string(), z.unknown());
-const Text = z.union([z.string(), z.instanceof(Has), z.instanceof(Like), z.instanceof(Order)]);
-const FactValues = z.union([z.record(z.string(), Text), z.instanceof(All)]);
+const Text = z.union([z.string(), z.instanceof(HasParts), z.instanceof(Matches), z.instanceof(InOrder)]);
+const FactValues = z.union([z.record(z.string(), Text), z.instanceof(ExactMap)]);
 const Code = z.string().transform((code) => code as ErrorCode);
 const Files = z.record(z.string(), z.string());
-const Found = z.union([Args, z.instanceof(All)]);
+const Found = z.union([Args, z.instanceof(ExactMap)]);
 /** Context of the step, as an orchestration gives it. */
 const Context = z.strictObject({
   sensitive: z.literal(true).optional(),
@@ -61,8 +62,8 @@ const Context = z.strictObject({
   onTrial: z.literal(true).optional(),
 });
 
-/** Expectations of a step as the module makes it, without running it. */
-const Look = z.strictObject({
+/** Expectations of a step that is made, but not run. */
+const Expectation = z.strictObject({
   args: Args.optional(),
   context: Context.optional(),
   want: Found.optional(),
@@ -74,15 +75,15 @@ const Look = z.strictObject({
   keep: Text.optional(),
   retry: Found.optional(),
   is: Args.optional(),
-  /** The step cannot be made: with this code. */
+  /** The code with which the module refuses to make the step. */
   refused: z.string().optional(),
-  /** Stands nowhere in the step. */
+  /** A text that the step must not contain. */
   hides: z.string().optional(),
 });
 
 const Outcome = z.enum(["ok", "changed", "would-change", "skipped", "unknown", "failed", "converges"]);
 
-const Answer = z.union([
+const StandInAnswer = z.union([
   z.string(),
   z.strictObject({
     sh: z.string().optional(),
@@ -94,7 +95,7 @@ const Answer = z.union([
 
 const Commands = z.record(
   z.string(),
-  z.union([z.literal("systemd"), z.instanceof(Sh), z.record(z.string(), Answer), z.null()]),
+  z.union([z.literal("systemd"), z.instanceof(ShText), z.record(z.string(), StandInAnswer), z.null()]),
 );
 
 /** One move of a case: changes to the machine, a run of the step, and the expected result. */
@@ -103,11 +104,11 @@ const Move = z.strictObject({
   sh: z.string().optional(),
   /** Stand-ins beside those of the table. */
   commands: Commands.optional(),
-  /** On these shells the case ends before this move: they take their own applets first. */
+  /** The case ends before this move on these shells, which prefer their own applets to stand-ins. */
   skips: z.array(z.string()).optional(),
   run: Args.nullable().optional(),
   dry: Args.nullable().optional(),
-  /** A dry run and then a real one, with the same end. */
+  /** A dry run and then a real run, with the same expectations. */
   both: Args.nullable().optional(),
   due: z.literal(true).optional(),
   unsure: z.literal(true).optional(),
@@ -127,44 +128,44 @@ const Move = z.strictObject({
   rc: z.string().optional(),
   status: z.number().optional(),
   notes: z.array(Text).optional(),
-  /** Calls of stand-ins in this move, a line each. */
+  /** The calls of stand-ins in this move, a line each. */
   calls: Text.optional(),
-  /** Texts of files; null: none is there. */
+  /** The texts of files afterwards; null: the file is absent. */
   leaves: z.record(z.string(), Text.nullable()).optional(),
-  /** Sh that must end 0. */
+  /** A sh text that must exit 0. */
   holds: z.string().optional(),
 });
 
 /** A step that a lab tries, in the order of test/lab/catalogue: see {@link Sample}, without the module. */
 const LabSample = z.strictObject({
-  /** A word behind the module's name, where it has several. */
+  /** A word behind the module's name, if it has several samples. */
   id: z.string().optional(),
-  /** On a virtual machine: it needs a kernel of its own. */
+  /** `machine`: the sample needs a virtual machine, for a kernel of its own. */
   on: z.literal("machine").optional(),
   helps: z.literal(true).optional(),
   args: Args,
   busybox: z.union([z.literal("converges"), z.strictObject({ refuses: Code, forWantOf: z.string() })]).optional(),
-  /** Texts of a list stand one behind the other. */
+  /** The texts of a list are joined. */
   before: z.union([z.string(), z.array(z.string())]).optional(),
   keys: Args.optional(),
   isCheck: z.literal(true).optional(),
   drift: z
-    .strictObject({ by: z.string(), finds: z.record(z.string(), z.union([z.string(), z.instanceof(Like)])) })
+    .strictObject({ by: z.string(), finds: z.record(z.string(), z.union([z.string(), z.instanceof(Matches)])) })
     .optional(),
   refusal: z
     .strictObject({ args: Args, code: Code, before: z.string().optional(), after: z.string().optional() })
     .optional(),
 });
 
-/** Cases of one module, as `test/modules/NAME.yaml` has them. `$DIR` in a text is the case's own folder, in which texts of sh run, `$FIXTURES` test/fixtures. */
+/** The cases of one module (`test/modules/NAME.yaml`). In texts `$DIR` is the case's own folder, in which sh texts run, and `$FIXTURES` test/fixtures. */
 const Table = z.strictObject({
-  /** Below the arguments of each case. */
+  /** Default arguments of each case. */
   args: Args.default({}),
-  /** A / and a network of its own; otherwise $DIR alone is the case's own. */
+  /** Each case has a root folder and a network of its own; otherwise only $DIR. */
   machine: z.literal("own").optional(),
   /** The environment of each run. */
   env: Files.default({}),
-  /** A command that serves until the case ends, at `$PORT`. */
+  /** The command of a server at `$PORT`, which runs until the case ends. */
   server: z.string().optional(),
   /** The node's state folder is $DIR, and stays from run to run. */
   state: z.literal("kept").optional(),
@@ -172,7 +173,7 @@ const Table = z.strictObject({
   project: z.record(z.string(), z.union([z.string(), z.instanceof(Buffer)])).default({}),
   before: z.strictObject({ write: Files.optional(), sh: z.string().optional() }).default({}),
   commands: Commands.default({}),
-  step: z.record(z.string(), z.union([Look, z.array(Look)])).default({}),
+  step: z.record(z.string(), z.union([Expectation, z.array(Expectation)])).default({}),
   arguments: z
     .record(
       z.string(),
@@ -188,10 +189,10 @@ const Table = z.strictObject({
 
 export type Table = z.infer<typeof Table>;
 export type Move = z.infer<typeof Move>;
-export type Look = z.infer<typeof Look>;
-export type Answer = z.infer<typeof Answer>;
+export type Expectation = z.infer<typeof Expectation>;
+export type StandInAnswer = z.infer<typeof StandInAnswer>;
 
-/** The table of a file; errors in it have file and line. */
+/** Reads a table. @throws Error with file and line of each mistake */
 export function readTable(path: string, name = path): Table {
   return parseTable(readFileSync(path, "utf8"), name);
 }
@@ -212,17 +213,17 @@ export function parseTable(text: string, name: string): Table {
   throw new Error(found.join("\n"));
 }
 
-/** Replaces each map that has the mark by an {@link All}. */
+/** Replaces each map that has the mark by an {@link ExactMap}. */
 function marked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(marked);
   if (!isPlain(value)) return value;
   const made = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, marked(item)]));
   if (!(mark in made)) return made;
   const { [mark]: _, ...entries } = made;
-  return new All(entries);
+  return new ExactMap(entries);
 }
 
-/** The issues of the union's option that parsed farthest, with a place for each unknown key. */
+/** All issues: of a union only those of its nearest option, and one for each unknown key. */
 function flat(
   issues: readonly z.core.$ZodIssue[],
   above: readonly PropertyKey[] = [],
@@ -240,7 +241,7 @@ function flat(
   });
 }
 
-/** The offset of the key or item at the end of a path, or of the nearest one above it. */
+/** The offset of the key or item at the end of a path, or of its nearest parent in the text. */
 function offsetOf(document: Document, path: readonly PropertyKey[]): number {
   let node: unknown = document.contents;
   let offset = 0;

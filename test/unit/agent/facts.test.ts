@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
-import { isSameMachine, readDisks, readNics, readStorage, readUsage, type Facts } from "#agent/facts.ts";
+import { isSameMachine, readDisks, readNics, readStorage, readUsage, type MachineFacts } from "#agent/facts.ts";
 import { folderOfEachTest } from "../../support/temp-dir.ts";
 
 describe("what the agent finds on its machine", () => {
@@ -66,7 +66,7 @@ describe("what the agent finds on its machine", () => {
   });
 
   it("tells a new disk from mere use of the old ones", () => {
-    const facts = (free: number, disks: number): Facts => ({
+    const facts = (free: number, disks: number): MachineFacts => ({
       nodeId: "n",
       hostname: "n",
       cpu: 1,

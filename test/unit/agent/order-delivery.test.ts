@@ -6,7 +6,7 @@ import type { Controllers } from "#api/ask.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
-import { names, updatesFolder } from "#updater/files.ts";
+import { updateFiles, updatesFolder } from "#updater/files.ts";
 import { emptyJournal, type Accepted } from "#updater/journal.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -86,7 +86,7 @@ describe("the agent's part in cluster updates", () => {
   const put = async (report: Report, accepted: Partial<Accepted> = {}): Promise<void> => {
     const aside = join(folder, "journal.json.new");
     await writeFile(aside, JSON.stringify({ ...emptyJournal(), fence: report.fence, report, ...accepted }));
-    await rename(aside, join(folder, names.journal));
+    await rename(aside, join(folder, updateFiles.journal));
   };
   const say = async (report: Report): Promise<void> => {
     await put(report);
@@ -94,9 +94,9 @@ describe("the agent's part in cluster updates", () => {
   };
   /** The updater takes the order in its inbox. */
   const take = async (): Promise<FencingToken> => {
-    const taken = join(folder, names.taken);
+    const taken = join(folder, updateFiles.taken);
     await until(() =>
-      rename(join(folder, names.inbox), taken).then(
+      rename(join(folder, updateFiles.inbox), taken).then(
         () => true,
         () => false,
       ),
@@ -106,7 +106,7 @@ describe("the agent's part in cluster updates", () => {
 
   it("brings an order again that a busy updater refused, when the node has said something new, and not before", async () => {
     order = orderOf(fenceOf(1, 2));
-    delivery.concern();
+    delivery.start();
     expect(await take()).to.deep.equal(fenceOf(1, 2));
     await until(() => waits === 1);
     order = orderOf(fenceOf(2, 3));
@@ -124,17 +124,17 @@ describe("the agent's part in cluster updates", () => {
   it("asks again for an order that it could not bring", async () => {
     order = orderOf(fenceOf(1, 2));
     // No file takes the place of a folder.
-    await mkdir(join(folder, names.inbox, "full"), { recursive: true });
-    delivery.concern();
+    await mkdir(join(folder, updateFiles.inbox, "full"), { recursive: true });
+    delivery.start();
     await until(() => given > 1);
-    await rename(join(folder, names.inbox), join(folder, "aside"));
+    await rename(join(folder, updateFiles.inbox), join(folder, "aside"));
     expect(await take()).to.deep.equal(fenceOf(1, 2));
   });
 
   it("brings no order of an owner that the node has left, whatever it reports", async () => {
     order = orderOf(fenceOf(1, 3));
     await put(reportOf(10, byBastion(1), "fenced"));
-    delivery.concern();
+    delivery.start();
     await until(() => waits === 1);
     await say(reportOf(11, byBastion(2), "preparing"));
     await until(() => waits === 2);
@@ -151,7 +151,7 @@ describe("the agent's part in cluster updates", () => {
     for (const [epoch, fence] of [fenceOf(1, 3), present].entries()) {
       order = orderOf(fence);
       await put(reportOf(10 + epoch, { ...present, seq: 1 }, "fenced"), { fence: present, past });
-      delivery.concern();
+      delivery.start();
       await until(() => waits === epoch + 1);
       expect(brought).to.deep.equal([]);
     }

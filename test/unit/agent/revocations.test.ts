@@ -17,8 +17,8 @@ describe("the revoked keys that an agent keeps", () => {
   it("S-11: are in force when they are told, and still after a restart", async () => {
     const first = await openRevokedKeys(file, log);
     expect([first.version(), first.isRevoked(a)]).to.deep.equal(["", false]);
-    expect([await first.take(undefined), await first.take({ version: "1", keys: [a] })]).to.deep.equal([false, true]);
-    expect(await first.take({ version: "1", keys: [a] })).to.equal(false);
+    expect([await first.add(undefined), await first.add({ version: "1", keys: [a] })]).to.deep.equal([false, true]);
+    expect(await first.add({ version: "1", keys: [a] })).to.equal(false);
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
     const second = await openRevokedKeys(file, log);
     expect([second.version(), second.isRevoked(a), second.isRevoked(b)]).to.deep.equal(["1", true, false]);
@@ -26,8 +26,8 @@ describe("the revoked keys that an agent keeps", () => {
 
   it("S-11: only grow, also when a controller that lags behind tells less", async () => {
     const revocations = await openRevokedKeys(file, log);
-    await revocations.take({ version: "2", keys: [a, b] });
-    await revocations.take({ version: "1", keys: [a] });
+    await revocations.add({ version: "2", keys: [a, b] });
+    await revocations.add({ version: "1", keys: [a] });
     expect([revocations.version(), revocations.isRevoked(b)]).to.deep.equal(["1", true]);
     expect(await readFile(file, "utf8")).to.contain(b);
   });
@@ -36,14 +36,14 @@ describe("the revoked keys that an agent keeps", () => {
     await writeFile(file, "{");
     const revocations = await openRevokedKeys(file, log);
     expect(revocations.isRevoked(a)).to.equal(true);
-    await revocations.take({ version: "", keys: [] });
+    await revocations.add({ version: "", keys: [] });
     expect(revocations.isRevoked(a)).to.equal(false);
   });
 
   it("S-11: are in force although the disk does not take them, and are told again after a restart", async () => {
     const lost = dir("missing", "revoked-keys.json");
     const revocations = await openRevokedKeys(lost, log);
-    const taken = await revocations.take({ version: "1", keys: [a] }).catch(() => "failed");
+    const taken = await revocations.add({ version: "1", keys: [a] }).catch(() => "failed");
     expect([taken, revocations.isRevoked(a)]).to.deep.equal(["failed", true]);
     expect((await openRevokedKeys(lost, log)).version()).to.equal("");
   });

@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { findMethod, isAudited, methods, type MethodName } from "#api/methods.ts";
 import { authorize } from "#controller/server/access.ts";
-import { roles, type Role } from "#pki/identity.ts";
+import { roles, type MemberRole } from "#pki/identity.ts";
 
 const names = Object.keys(methods) as MethodName[];
 
-function isAllowed(name: MethodName, role: Role, id = ""): boolean {
+function isAllowed(name: MethodName, role: MemberRole, id = ""): boolean {
   try {
     authorize(name, { id: "a", identity: { cluster: "lab", role, id: "a" } }, id);
     return true;
@@ -29,12 +29,12 @@ describe("the controllers' API", () => {
   });
 
   it("S-12: ties every method that a node may ask to the node's own id, but for what tells of no node", () => {
-    const open = names.filter((name) => (methods[name].roles as readonly Role[]).includes("node"));
+    const open = names.filter((name) => (methods[name].roles as readonly MemberRole[]).includes("node"));
     expect(open.filter((name) => !("ownNodeOnly" in methods[name]))).to.deep.equal(["health", "ready", "bundle"]);
   });
 
   it("S-12: answers nothing but what admits a node before it is approved", () => {
-    const open = names.filter((name) => (methods[name].roles as readonly Role[]).includes("node"));
+    const open = names.filter((name) => (methods[name].roles as readonly MemberRole[]).includes("node"));
     const early = open.filter((name) => !("approvedOnly" in methods[name]));
     expect(early).to.deep.equal(["health", "ready", "registerNode", "heartbeat", "goodbye", "getNode"]);
   });

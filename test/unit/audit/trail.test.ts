@@ -16,11 +16,11 @@ import fc from "#support/properties.ts";
 import { appendEntry } from "#audit/append-entry.ts";
 import {
   beginning,
-  hashOf,
+  lineHash,
   linkEntry,
   parseEntry,
   Verifier,
-  type Head,
+  type TrailHead,
   type PlacedLine,
   type TrailCheck,
 } from "#audit/chain.ts";
@@ -39,7 +39,7 @@ describe("an audit trail (S-27)", () => {
       return linked.line.trimEnd();
     });
   }
-  function judge(lines: readonly string[], noted: readonly Head[] = []): TrailCheck {
+  function judge(lines: readonly string[], noted: readonly TrailHead[] = []): TrailCheck {
     const verifier = new Verifier(noted);
     for (const [index, text] of lines.entries()) verifier.add({ file: "f", line: index + 1, text });
     return verifier.verdict();
@@ -49,7 +49,7 @@ describe("an audit trail (S-27)", () => {
     for await (const line of readTrail(folder(), from)) lines.push(line);
     return lines;
   }
-  const verdict = async (noted: readonly Head[] = [], mustKeep?: number): Promise<TrailCheck> => {
+  const verdict = async (noted: readonly TrailHead[] = [], mustKeep?: number): Promise<TrailCheck> => {
     const verifier = new Verifier(noted, mustKeep);
     for (const line of await read()) verifier.add(line);
     return verifier.verdict();
@@ -153,7 +153,7 @@ describe("an audit trail (S-27)", () => {
   });
 
   it("compares a noted head with what the first kept entry names, and tells one that was dropped (S1)", async () => {
-    const heads: Head[] = [];
+    const heads: TrailHead[] = [];
     const trail = await open({ segmentBytes: 500, segments: 3 });
     for (let index = 1; index <= 40; index += 1) {
       trail.record({ what: `w${index}` });
@@ -162,8 +162,8 @@ describe("an audit trail (S-27)", () => {
     }
     await trail.close();
     const { first } = await verdict([], 1_000);
-    const before = heads.find(({ n }) => n === first - 1) as Head;
-    expect(await verdict([before, heads[0] as Head], 1_000)).to.deep.include({ damage: [], unmet: [1] });
+    const before = heads.find(({ n }) => n === first - 1) as TrailHead;
+    expect(await verdict([before, heads[0] as TrailHead], 1_000)).to.deep.include({ damage: [], droppedHeads: [1] });
     const forged = { n: before.n, hash: "f".repeat(64) };
     expect((await verdict([forged], 1_000)).damage[0]?.what).to.contain("is not the one that was noted");
     // A trail with a longer retention, or without one, does not begin there.
@@ -173,8 +173,8 @@ describe("an audit trail (S-27)", () => {
 
   it("is not whole when its beginning was replaced by an entry that tells of dropped ones (S1)", () => {
     const lines = chainOf(5);
-    const noted = { n: 5, hash: hashOf(lines[4] ?? "") };
-    let head: Head = { n: 5, hash: "a".repeat(64) };
+    const noted = { n: 5, hash: lineHash(lines[4] ?? "") };
+    let head: TrailHead = { n: 5, hash: "a".repeat(64) };
     const forged = [{ what: "invented" }, { type: "audit.dropped", before: 6, hash: head.hash }].map((fields) => {
       const linked = linkEntry(head, 2_000, fields);
       ({ head } = linked);

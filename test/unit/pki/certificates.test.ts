@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
-import { endOfLeaf, issueLeaf, namesOf, type Authority, type LeafRequest } from "#pki/issue.ts";
+import { endOfLeaf, issueLeaf, certificateNames, type Authority, type LeafRequest } from "#pki/issue.ts";
 import { renewalReason } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
@@ -177,7 +177,7 @@ describe("issued certificates", () => {
     for (const spki of [rsa, p384, "", "AAAA"])
       expect(codesOf(() => readPublicKey(spki))).to.deep.equal(["PKI_KEY_KIND"]);
     for (const host of ["", "a b", "-x", "n1,URI:kcore://lab/operator/x", "*.example.org", "n1\0"]) {
-      expect(codesOf(() => namesOf({ host }))).to.deep.equal(["PKI_NAME_INVALID"]);
+      expect(codesOf(() => certificateNames({ host }))).to.deep.equal(["PKI_NAME_INVALID"]);
     }
   });
 });
@@ -188,7 +188,7 @@ describe("a certificate's renewal", () => {
   const key = generateKey();
   const request = requestFor(key);
   const { chain, identity } = issueLeaf(request, { authority, now });
-  const expected = { spki: request.spki, hosts: namesOf(request), identity, rootPem: authority.rootPem, now };
+  const expected = { spki: request.spki, hosts: certificateNames(request), identity, rootPem: authority.rootPem, now };
 
   it("is not needed while more than 30 days are left", () =>
     expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined));
@@ -219,7 +219,7 @@ describe("a certificate's renewal", () => {
         notBefore: new Date(now),
         notAfter: new Date(now + days * day),
         usages: ["server", "client"],
-        hosts: namesOf(request),
+        hosts: certificateNames(request),
         uri: `kcore://lab/node/${id}`,
       }) + certificatePem;
     expect(renewalReason(byHand(authority, 60), expected)).to.equal(undefined);

@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import { endingOf } from "#pki/expectation.ts";
+import { expiryWarning } from "#pki/expectation.ts";
 
 const day = 86_400_000;
 
 describe("certificates that end soon", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   const endingIn = (days: number) =>
-    endingOf({ what: "the certificate", notAfter: new Date(now + days * day), way: "renew it" }, now);
+    expiryWarning({ what: "the certificate", notAfter: new Date(now + days * day), way: "renew it" }, now);
 
   it("C1: are told of at 30, 14 and 7 days, and fail at 2", () => {
     const told = [31, 30, 15, 14, 8, 7, 3, 2, 1, -1].map((days) => {

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { openRoot } from "#pki/cluster.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
-import { signStatement, verifyStatement, type Signed } from "#pki/statement.ts";
+import { signStatement, verifyStatement, type SignedText } from "#pki/statement.ts";
 import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
@@ -20,10 +20,10 @@ describe("signed statements", () => {
   let cluster: TestCluster;
   let stranger: TestCluster;
   let root: Root;
-  let signed: Signed;
-  const verify = (given: Signed, more: { cluster?: string; now?: number } = {}): unknown =>
+  let signed: SignedText;
+  const verify = (given: SignedText, more: { cluster?: string; now?: number } = {}): unknown =>
     verifyStatement(given, { rootPem: root.rootPem, cluster: "lab", ...more });
-  const refusal = (given: Signed, more: { cluster?: string; now?: number } = {}): string | undefined =>
+  const refusal = (given: SignedText, more: { cluster?: string; now?: number } = {}): string | undefined =>
     problemsIn(() => verify(given, more))[0];
 
   before(async () => {

@@ -6,7 +6,14 @@ import { tries } from "#support/hostile.ts";
 import { NixosWorld, nixosStatement, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 import { seededRandom } from "#support/random.ts";
 import { seedsOfSlice } from "#support/slice.ts";
-import { type Behaviour, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
+import {
+  type VersionBehaviour,
+  runtimePath,
+  ProcessEnds,
+  profile,
+  statementOf,
+  UpdateWorld,
+} from "#support/update-world.ts";
 
 interface Scenario {
   readonly steps: readonly OrderStep[];
@@ -19,7 +26,7 @@ interface Scenario {
   readonly orEnds?: readonly string[];
   /** Of a runtime: another update has put version 0.1.5 on trial before. */
   readonly isTried?: boolean;
-  readonly behaviour?: Behaviour;
+  readonly behaviour?: VersionBehaviour;
   /** Of a system: the activation of another update, which has brought the system “first” before. */
   readonly first?: object;
   readonly loader?: Loader;
@@ -74,7 +81,7 @@ async function ready(kind: Kind, scenario: Scenario): Promise<UpdateWorld> {
 /** The version that the node runs. */
 function running(world: UpdateWorld): string {
   if (world instanceof NixosWorld) return world.state.current;
-  return [...new Set([...world.units.values()].map(({ program }) => program.slice(pathOf("").length)))].join();
+  return [...new Set([...world.units.values()].map(({ program }) => program.slice(runtimePath("").length)))].join();
 }
 
 /** The final state, also after an immediate power cut. */
@@ -85,7 +92,7 @@ function endOf(world: UpdateWorld): readonly unknown[] {
   expect([...world.store.values()], "damaged files in the store").not.to.include("damaged");
   const state = world.report()?.state;
   if (!(world instanceof NixosWorld))
-    return [state, world.version(), world.at(`${profile}-updater`)?.slice(pathOf("").length)];
+    return [state, world.version(), world.at(`${profile}-updater`)?.slice(runtimePath("").length)];
   expect(new Set(Object.values(world.state)).size, `between systems: ${JSON.stringify(world.state)}`).to.equal(1);
   return [state, world.state.current];
 }

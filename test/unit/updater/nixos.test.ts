@@ -126,7 +126,7 @@ describe("the updater, of NixOS systems", () => {
       };
       await update(world, {});
       expect(seen).to.deep.equal([2, { current: "old", booted: "old", boots: "old", profile: "new" }]);
-      expect(world.said.map(({ state }) => state)).to.deep.equal(
+      expect(world.reports.map(({ state }) => state)).to.deep.equal(
         "preparing prepared activating rebooting activated".split(" "),
       );
       expect(world.state).to.deep.equal({ current: "new", booted: "new", boots: "new", profile: "new" });

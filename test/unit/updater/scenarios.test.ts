@@ -3,7 +3,7 @@ import type { OrderStep } from "#rollout/order.ts";
 import type { UpdateStatement } from "#rollout/spec.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { NixosWorld, nixosStatement, revOf, systemPath } from "#support/nixos-world.ts";
-import { onceAt, pathOf, profile, restarts, statementOf, UpdateWorld } from "#support/update-world.ts";
+import { onceAt, runtimePath, profile, restarts, statementOf, UpdateWorld } from "#support/update-world.ts";
 
 type Step = string | Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 type Groups = Readonly<Record<string, Readonly<Record<string, readonly Step[]>>>>;
@@ -71,7 +71,7 @@ async function happens(world: UpdateWorld, action: string): Promise<void> {
   const [first = "", verb = "", how = ""] = action.split(" ");
   if (action === "power cut") world.powerCut();
   else if (action === "lose journal") world.files.delete("/var/lib/kcore/updates/journal.json");
-  else if (first === "collect") world.store.delete(world instanceof NixosWorld ? systemPath(verb) : pathOf(verb));
+  else if (first === "collect") world.store.delete(world instanceof NixosWorld ? systemPath(verb) : runtimePath(verb));
   else if (verb === "is" && world instanceof NixosWorld)
     world.add(first, how === "silent" ? silent : how === "stubborn" ? { exits: { switch: 2 } } : {});
   else if (verb === "is") world.behaviours.set(first, how === "silent" ? silent : how === "dead" ? dead : {});
@@ -82,7 +82,7 @@ async function happens(world: UpdateWorld, action: string): Promise<void> {
     }
 }
 
-const versionAt = (world: UpdateWorld, name: string): unknown => world.at(name)?.slice(pathOf("").length);
+const versionAt = (world: UpdateWorld, name: string): unknown => world.at(name)?.slice(runtimePath("").length);
 const named = (id: string | undefined): string => {
   if (id === undefined) return "-";
   const rev = /rev=(\w+)$/.exec(id)?.[1];
@@ -103,11 +103,12 @@ const answers: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
   lasting: (world) => world.report()?.lasting?.version,
   previous: (world) => world.report()?.previous?.version,
   version: (world) => world.version(),
-  runs: ({ units }) => [...new Set([...units.values()].map(({ program }) => program.slice(pathOf("").length)))].join(),
+  runs: ({ units }) =>
+    [...new Set([...units.values()].map(({ program }) => program.slice(runtimePath("").length)))].join(),
   lasts: (world) => versionAt(world, profile),
   updater: (world) => versionAt(world, `${profile}-updater`),
   restarts: (world) => restarts(world).length,
-  said: ({ said }) => said.map(({ state, waitsFor }) => waitsFor ?? state).join(" "),
+  said: ({ reports }) => reports.map(({ state, waitsFor }) => waitsFor ?? state).join(" "),
   boots: ({ boots }) => boots - 1,
   current: (world) => systemsOf(world)["current"],
   systems: (world) => ["current", "booted", "boots", "profile"].map((name) => systemsOf(world)[name]).join(" "),

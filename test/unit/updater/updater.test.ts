@@ -4,13 +4,13 @@ import { casesOf } from "#support/cases/read.ts";
 import {
   bundleOf,
   onceAt,
-  pathOf,
+  runtimePath,
   ProcessEnds,
   profile,
   restarts,
   statementOf,
   UpdateWorld,
-  type Behaviour,
+  type VersionBehaviour,
 } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
@@ -37,7 +37,7 @@ interface Failing {
   readonly says: string;
   readonly spec?: object;
   readonly fails?: Readonly<Record<string, string>>;
-  readonly behaves?: Behaviour;
+  readonly behaves?: VersionBehaviour;
 }
 const { activation, preparation } = casesOf<{
   /** `until`: commands fail until this one runs; `from`: the command with which the behaviour begins; `holds`: the gate that succeeds. */
@@ -71,7 +71,7 @@ describe("the updater", () => {
     await world.give(statementOf(young, quick), "prepare");
     world.now -= 3_600_000;
     await world.give(statementOf(young, quick), "activate");
-    const counts = world.said.map(({ epoch }) => epoch);
+    const counts = world.reports.map(({ epoch }) => epoch);
     expect(counts).to.have.length(4);
     expect(counts).to.deep.equal([...new Set(counts)].toSorted((a, b) => a - b));
     expect(counts[0]).to.be.greaterThan(1_000_000_000);
@@ -126,7 +126,7 @@ describe("the updater", () => {
         world.onEffect = () => undefined;
         expect(failureOf(world)).to.deep.equal(["failed", kind]);
         expect(world.report()?.failure?.message).to.match(new RegExp(says));
-        expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
+        expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, runtimePath(old)]);
         // A later order is not blocked.
         world.failures.clear();
         world.behaviours.clear();
@@ -238,8 +238,8 @@ describe("the updater", () => {
         expect(failureOf(world)).to.deep.equal(["failed", kind]);
         expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
-        const left = [...world.store.keys()].filter((path) => path !== pathOf(old));
-        expect(left).to.deep.equal(stays ? [pathOf(young)] : []);
+        const left = [...world.store.keys()].filter((path) => path !== runtimePath(old));
+        expect(left).to.deep.equal(stays ? [runtimePath(young)] : []);
       });
   });
 
@@ -287,7 +287,7 @@ describe("the updater", () => {
         return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
       };
       await world.give(statementOf(young, quick), "prepare");
-      expect(world.said.map(({ state, fence }) => [state, fence.name])).to.deep.equal([["fenced", "u2"]]);
+      expect(world.reports.map(({ state, fence }) => [state, fence.name])).to.deep.equal([["fenced", "u2"]]);
       expect(world.isWaiting).to.equal(false);
     });
 
@@ -311,7 +311,7 @@ describe("the updater", () => {
         await carryOut(world, "activate", statementOf(young), { epoch: 2 }, { owner });
         expect([world.report(), world.at(profile)], "a report would confirm that owner").to.deep.equal([
           undefined,
-          pathOf(old),
+          runtimePath(old),
         ]);
         // The refused order fences no other owner out.
         await carryOut(world, "fence", statementOf(young));

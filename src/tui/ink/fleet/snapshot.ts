@@ -1,4 +1,4 @@
-import type { ControllerView, PeerView, ReplicationStatus } from "#api/controller-schemas.ts";
+import type { ControllerView, PeerView, ReplicationView } from "#api/controller-schemas.ts";
 import type { CertificateView, NodeView } from "#api/schemas.ts";
 
 /** A node as the API lists it. Times are ISO 8601 in UTC, empty where there is none. */
@@ -31,7 +31,7 @@ export type FleetPeer = Omit<PeerView, "dc" | "phi">;
 
 type Counted = "healthy" | "problems" | "readOnly" | "registers" | "tombstones" | "quarantined" | "alarms";
 /** A controller's own report of its replication. */
-export interface FleetReplication extends Pick<ReplicationStatus, Counted> {
+export interface FleetReplication extends Pick<ReplicationView, Counted> {
   readonly peers: readonly FleetPeer[];
 }
 

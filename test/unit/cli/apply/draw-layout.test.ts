@@ -7,7 +7,7 @@ import { drawLayoutPlan, shortSize, type Canvas } from "#cli/apply/draw-layout.t
 import { planLayout, type DiskPlan } from "#engine/layout/plan-layout.ts";
 import type { Layout } from "#engine/layout/layout-schema.ts";
 import { readManifests } from "#manifests/read-manifests.ts";
-import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
+import { inventoryOf, type DescribedDevice } from "#support/disk-inventory.ts";
 
 const guide = readFileSync(join(import.meta.dirname, "../../../../docs/disks.md"), "utf8");
 const [, text = ""] = /```yaml file=disks\.yaml\n([\s\S]*?)```/.exec(guide) ?? [];
@@ -15,7 +15,7 @@ const [manifest] = readManifests("disks.yaml", text);
 const layout = (manifest as unknown as { layout: Layout }).layout;
 const node = { name: "n1", id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", disks: [] };
 
-const disks: readonly Shown[] = [
+const disks: readonly DescribedDevice[] = [
   {
     name: "nvme1n1",
     size: 953_869,

@@ -13,10 +13,14 @@ import { nodeEntry } from "#support/runs.ts";
 import { viewFromFlags } from "#cli/terminal/choose-view.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsIn } from "#support/problems.ts";
-import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
+import { inventoryOf, type DescribedDevice } from "#support/disk-inventory.ts";
 import { makeProject } from "#support/project.ts";
 
-const device = (name: string, changes: Partial<Shown> = {}): Shown => ({ name, serial: `SERIAL-${name}`, ...changes });
+const device = (name: string, changes: Partial<DescribedDevice> = {}): DescribedDevice => ({
+  name,
+  serial: `SERIAL-${name}`,
+  ...changes,
+});
 const devices = [
   device("sda"),
   device("sdb"),

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import type { ApiClient, CallOptions } from "#api/client.ts";
-import { toldTasks } from "#base/tasks.ts";
+import { tasksAsLines } from "#base/tasks.ts";
 import { bringBundle } from "#cli/update/bring-bundle.ts";
 import type { FoundBundle } from "#cli/update/bundles.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -48,7 +48,7 @@ describe("bringing a bundle", () => {
         return { held, whole: held === size };
       },
     }) as unknown as ApiClient;
-  const tasks = toldTasks((line) => void told.push(line));
+  const tasks = tasksAsLines((line) => void told.push(line));
   const bring = (before: (name: string) => void = () => undefined): Promise<unknown> =>
     bringBundle(clientOf(before), source, where, tasks, host as NodeJS.Process).catch((error: unknown) => error);
   /** Sends the signal at the second piece. */

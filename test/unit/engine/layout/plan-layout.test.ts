@@ -3,7 +3,7 @@ import { LayoutSchema, type Layout } from "#engine/layout/layout-schema.ts";
 import { withRefusals, planLayout } from "#engine/layout/plan-layout.ts";
 import type { Problem } from "#errors/problem.ts";
 import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
-import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
+import { inventoryOf, type DescribedDevice } from "#support/disk-inventory.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const node = { name: "n1", id, disks: [] };
@@ -18,13 +18,22 @@ const layout: Layout = LayoutSchema.parse({
     },
   ],
 });
-const disk = (more: Partial<Shown> = {}): Shown => ({ name: "sdb", serial: "S1", ...more });
-const part = (more: Partial<Shown> = {}): Shown => ({ name: "sdb1", type: "part", disk: "sdb", start: 1, ...more });
+const disk = (more: Partial<DescribedDevice> = {}): DescribedDevice => ({ name: "sdb", serial: "S1", ...more });
+const part = (more: Partial<DescribedDevice> = {}): DescribedDevice => ({
+  name: "sdb1",
+  type: "part",
+  disk: "sdb",
+  start: 1,
+  ...more,
+});
 const table = { pttype: "gpt", ptuuid: "11111111-2222-4333-8444-555555555555" };
-const lv: Shown = { name: "dm-0", type: "lvm" };
+const lv: DescribedDevice = { name: "dm-0", type: "lvm" };
 
 /** The disk's verdict, and the codes and reasons of refusals; with `code`, a dry run refuses the disk. */
-const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["code"]; mode?: string } = {}) => {
+const judged = (
+  devices: readonly DescribedDevice[],
+  { code, mode }: { code?: Problem["code"]; mode?: string } = {},
+) => {
   const inventory = inventoryOf(devices, mode);
   const found = planLayout(node, layout, inventory);
   const refused = code === undefined ? [] : [{ step: "partition[data1]", problem: { code, message: "m" } }];
@@ -33,7 +42,7 @@ const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["cod
 };
 
 /** Uses for which a dry run refuses a disk, with the words of kcore's predecessor. */
-const uses: Readonly<Record<string, readonly [devices: readonly Shown[], code: string]>> = {
+const uses: Readonly<Record<string, readonly [devices: readonly DescribedDevice[], code: string]>> = {
   "a partition mounted at /srv": [
     [disk(table), part({ fstype: "xfs", mounts: ["/srv"] })],
     "DISK_LAYOUT_MOUNTED target_device_has_active_system_mount",
@@ -95,7 +104,7 @@ describe("a disk layout on a node", () => {
   });
 
   it("pins a disk to what it says of itself: as the roster has it, serial, WWN, link", () => {
-    const pinned = (devices: readonly Shown[], { disks = [] as object[], device = "/dev/sdb" } = {}) => {
+    const pinned = (devices: readonly DescribedDevice[], { disks = [] as object[], device = "/dev/sdb" } = {}) => {
       const wanted = { ...layout, disks: [{ ...layout.disks[0], device }] } as Layout;
       const plan = planLayout({ ...node, disks: disks as never }, wanted, inventoryOf(devices));
       return plan.disks[0]?.id ?? plan.refusals.map(({ code, message }) => `${message} [${code}]`);

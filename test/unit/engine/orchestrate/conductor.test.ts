@@ -8,11 +8,11 @@ import type { Unknown } from "#engine/expressions/unknown.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
-import { fakeNodes, type Lesson } from "#support/fake-session.ts";
+import { fakeNodes, type PreparedStep } from "#support/fake-session.ts";
 import { actionStage, applyStage, unresolvedStep, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
 
 type Given = {
-  readonly lessons?: Readonly<Record<string, Lesson>>;
+  readonly lessons?: Readonly<Record<string, PreparedStep>>;
   readonly unreachable?: readonly string[];
   readonly request?: Partial<RunRequest>;
   readonly deps?: Partial<RunDependencies>;
@@ -47,7 +47,7 @@ async function conduct(names: readonly string[], stages: readonly PlannedStage[]
 const [one, two] = [["n1"], ["n1", "n2"]];
 const a = (names: readonly string[], fields: Partial<PlannedStage> = {}) => applyStage("a", names, ["s/a"], fields);
 const b = (names: readonly string[], fields: Partial<PlannedStage> = {}) => applyStage("b", names, ["s/b"], fields);
-const failed: Lesson = { outcome: "failed" };
+const failed: PreparedStep = { outcome: "failed" };
 const nothing: ActionResult = { changed: false, outputs: {} };
 /** A stage with an action of its name, for each of these nodes. */
 const acts = (
@@ -178,7 +178,7 @@ describe("conducting a run", () => {
 
   it("never has more nodes at work than `concurrency` allows", async () => {
     let [now, most] = [0, 0];
-    const lesson = (): Lesson => {
+    const lesson = (): PreparedStep => {
       const done = Promise.withResolvers<void>();
       const end = (): void => {
         now--;

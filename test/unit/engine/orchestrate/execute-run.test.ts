@@ -6,7 +6,7 @@ import { actionNames, findAction } from "#actions/registry.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/run-types.ts";
 import { testAction } from "#support/actions.ts";
-import { fakeNodes, type Lesson } from "#support/fake-session.ts";
+import { fakeNodes, type PreparedStep } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
@@ -39,7 +39,7 @@ interface Given {
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
   readonly actions?: readonly Action[];
-  readonly lessons?: Readonly<Record<string, Lesson>>;
+  readonly lessons?: Readonly<Record<string, PreparedStep>>;
   readonly deps?: Partial<RunDependencies>;
 }
 

@@ -5,13 +5,13 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { managedThings } from "#engine/orchestrate/managed.ts";
-import { fakeNodes, type Lesson } from "#support/fake-session.ts";
+import { fakeNodes, type PreparedStep } from "#support/fake-session.ts";
 import { inProject } from "#support/in-project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 
 const ROSTER = "nodes:\n  w1: { address: 192.0.2.1 }\n";
 /** Every step is in order. */
-const anyStep: Readonly<Record<string, Lesson>> = new Proxy(
+const anyStep: Readonly<Record<string, PreparedStep>> = new Proxy(
   {},
   { get: (_, name) => (String(name).startsWith("w1 ") ? undefined : {}) },
 );
@@ -21,7 +21,7 @@ interface Run {
   readonly web?: readonly string[];
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
-  readonly lessons?: Readonly<Record<string, Lesson>>;
+  readonly lessons?: Readonly<Record<string, PreparedStep>>;
   /** Resources that are no longer managed, as the warnings name them. */
   readonly tells?: readonly string[];
 }

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc, { anyText } from "#support/properties.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { sh } from "#engine/step/sh.ts";
-import { flood, line, mayHold, type Flooded } from "#support/flooding-node.ts";
+import { flood, line, mayHold, type FloodLoad } from "#support/flooding-node.ts";
 import { tellLongForm, tries } from "#support/hostile.ts";
 import { draftOf } from "#support/sessions.ts";
 
@@ -108,7 +108,7 @@ const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable
   ],
 };
 
-function check(name: string, { blocked, held, recorded, sent, result }: Flooded): void {
+function check(name: string, { blocked, held, recorded, sent, result }: FloodLoad): void {
   tellLongForm(
     `${name}: ${blocked.toFixed(0)} ms, ${held.toFixed(1)} MiB, record ${(recorded / 2 ** 20).toFixed(1)} MiB`,
   );

@@ -1,14 +1,14 @@
 import { connect } from "node:tls";
 import { identityOf } from "#pki/identity.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { ApiEndpoint } from "./endpoint.ts";
 
-const patienceMs = 5_000;
+const limitMs = 5_000;
 
 /**
- * The cluster that a controller at this endpoint names in its certificate, which nothing here verifies; undefined where no controller
- * answers. For an operator without a CA: nothing is sent.
+ * The cluster's name in the certificate of the controller at this endpoint, unverified; undefined if no controller answers within 5 s.
+ * For an operator without a CA: no request is sent.
  */
-export function controllerAt({ host, port }: Endpoint): Promise<string | undefined> {
+export function clusterAt({ host, port }: ApiEndpoint): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, rejectUnauthorized: false });
     const end = (cluster?: string): void => {
@@ -16,14 +16,14 @@ export function controllerAt({ host, port }: Endpoint): Promise<string | undefin
       socket.destroy();
       resolve(cluster);
     };
-    const timer = setTimeout(end, patienceMs);
+    const timer = setTimeout(end, limitMs);
     socket.on("error", () => end());
     socket.once("close", () => end());
     socket.once("secureConnect", () => {
       const certificate = socket.getPeerX509Certificate();
       try {
-        const shown = certificate && identityOf(certificate, "server");
-        end(shown?.role === "controller" ? shown.cluster : undefined);
+        const identity = certificate && identityOf(certificate, "server");
+        end(identity?.role === "controller" ? identity.cluster : undefined);
       } catch {
         end();
       }

@@ -4,8 +4,8 @@ import { createHookRunner, type HookRequest, type HookPorts, type HookRunner } f
 import { endpointOf } from "./client.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** A hook of a node, and the row that requests it. */
-export interface Task {
+/** A hook of a node, and the order that requests it. */
+export interface HookTask {
   readonly id: string;
   readonly hook: string;
   readonly generation: number;
@@ -15,14 +15,14 @@ export interface Task {
 }
 
 /**
- * The product's hook-runner for one update on the bastion. It asks controllers over the simulated network, and its hooks take time and fail.
- * The process may be slow or die; the next one knows nothing.
+ * The product's hook-runner of one update, on the bastion. It asks controllers over the simulated network, and its hooks take time and fail.
+ * The process may be slow or die; the next process knows nothing.
  */
-export class SimAttendant {
+export class SimHookRunner {
   readonly #world: RolloutWorld;
   readonly #name: string;
   #isUp = true;
-  /** Different for each process. */
+  /** The number of the present process. */
   #boot = 0;
   #question = 0;
   #runner: HookRunner;
@@ -48,11 +48,11 @@ export class SimAttendant {
       });
     return createHookRunner({
       run: (request) => this.#carryOut(request, after),
-      answer: async (said) => {
+      answer: async (answer) => {
         const { random, swarm, isHealed } = this.#world;
         if (swarm.lateAnswers && !isHealed)
           await new Promise<void>((resolve) => after(random.between(0, 30_000), resolve));
-        return this.#ask((client) => client.call("answerHook", said, { id: this.#name }), boot);
+        return this.#ask((client) => client.call("answerHook", answer, { id: this.#name }), boot);
       },
       mostAtOnce: ({ spec }) => spec.strategy.maxUnavailable,
       sleep: (ms, signal) =>
@@ -71,7 +71,7 @@ export class SimAttendant {
     const { random, swarm, isHealed, hooks } = this.#world;
     const { id, hook = "", seq = 0 } = node;
     const { generation, owner } = view;
-    const task: Task = { id, hook, generation, seq, epoch: owner.epoch, owner: owner.id };
+    const task: HookTask = { id, hook, generation, seq, epoch: owner.epoch, owner: owner.id };
     const limit = hook.startsWith("gate") ? 30_000 : 60_000;
     const ms = !isHealed && random.chance(0.1) ? random.between(20_000, 90_000) : random.between(500, 15_000);
     const ok = ms < limit && (isHealed || !random.chance(swarm.badHooks));
@@ -88,8 +88,8 @@ export class SimAttendant {
     });
   }
 
-  /** Asks one controller or another; the answer to an abandoned request is ignored. */
-  look(): void {
+  /** Asks a random controller for hooks; the answer to an abandoned request is ignored. */
+  poll(): void {
     if (!this.#isUp || !this.#world.begun.has(this.#name)) return;
     const question = ++this.#question;
     this.#ask((client) => callForUpdate(client, this.#name), this.#boot).then(
@@ -100,7 +100,7 @@ export class SimAttendant {
     );
   }
 
-  /** The answer is dropped if the asking process has died. */
+  /** Asks a random controller; the answer is dropped if the asking process has died. */
   #ask<Reply>(work: (client: ApiClient) => Promise<Reply>, boot: number): Promise<Reply> {
     const endpoints = [endpointOf(this.#world.random.pick(this.#world.controllers).id)];
     const asked = askUpdates(this.#world.operator.cluster, work, { endpoints });
