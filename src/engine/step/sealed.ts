@@ -5,19 +5,19 @@ import { Secret } from "./secret.ts";
 const AGE_V1 = "YWdlLWVuY3J5cHRpb24ub3JnL3Yx";
 const ARMOR = /^-----BEGIN AGE ENCRYPTED FILE-----\r?\n([A-Za-z0-9+/=\s]*)-----END AGE ENCRYPTED FILE-----\s*$/;
 
-/** Whether a text of a file is a value that was encrypted with age: `age:BASE64` on one line, or age's own armor. */
+/** Whether a value of a file is a text that was encrypted with age: `age:BASE64` on one line, or age's own armor. */
 export function isSealed(text: unknown): text is string {
   return typeof text === "string" && (text.startsWith(`age:${AGE_V1}`) || ARMOR.test(text));
 }
 
-/** The bytes of an age file in a form of {@link isSealed}; undefined for an incomplete base64. */
+/** The bytes of an age file from a text that {@link isSealed} accepts; undefined for incomplete base64. */
 export function bytesOfSealed(text: string): Buffer | undefined {
   const base64 = (ARMOR.exec(text)?.[1] ?? text.slice("age:".length)).replaceAll(/\s/g, "");
   const isWhole = base64.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(base64);
   return isWhole ? Buffer.from(base64, "base64") : undefined;
 }
 
-/** An age file in YAML: one line, so that a changed secret is one changed line. */
+/** The text of an age file in YAML: one line, so that a changed secret is one changed line. */
 export function sealedText(bytes: Uint8Array): string {
   return `age:${Buffer.from(bytes).toString("base64")}`;
 }
@@ -42,7 +42,7 @@ export class Sealed extends Secret {
     this.#opened = value;
   }
 
-  /** @throws SealedValue before it was opened */
+  /** @throws SealedValue before {@link open} */
   override reveal(): string {
     if (this.#opened === undefined) throw new SealedValue(this);
     return this.#opened.reveal();
@@ -51,7 +51,7 @@ export class Sealed extends Secret {
 
 const known = new Map<string, Sealed>();
 
-/** The one {@link Sealed} of this text in this process: an opened value stays open. */
+/** The process's only {@link Sealed} with this text: once opened, the value stays open. */
 export function sealed(text: string, at?: SourcePosition): Sealed {
   const value = known.get(text) ?? new Sealed(text, at);
   known.set(text, value);
@@ -59,8 +59,8 @@ export function sealed(text: string, at?: SourcePosition): Sealed {
 }
 
 /**
- * Thrown where a value is needed that is not opened yet. It is no operator's error: {@link whileOpening} opens the value
- * and repeats the work.
+ * Thrown where the code needs a value that is not open yet. The operator does not see it: {@link whileOpening} opens the
+ * value and repeats the work.
  */
 export class SealedValue extends Error {
   readonly sealed: Sealed;
@@ -71,7 +71,7 @@ export class SealedValue extends Error {
     this.sealed = value;
   }
 
-  /** As a problem, for code that cannot open values any more, such as a step that was rendered after facts came. */
+  /** The problem for code that cannot open values any more, such as a step that is rendered after facts came. */
   asProblem(): Problem {
     return {
       code: "SECRET_UNREADABLE",
@@ -82,7 +82,7 @@ export class SealedValue extends Error {
   }
 }
 
-/** Repeats `work` each time it needs a sealed value that is not open yet, after `read` has opened it. */
+/** The result of `work`, which is repeated each time it needs a sealed value that `read` has to open first. */
 export async function whileOpening<T>(
   read: (reference: { readonly age: string }, at?: SourcePosition) => Promise<Secret>,
   work: () => T | Promise<T>,

@@ -6,8 +6,7 @@ export const MASK = "***";
 const values = new Set<string>();
 
 /**
- * The values of all secrets that this process ever made. The sink masks them in everything that leaves the process
- * (S-7). Grows only.
+ * The values of all secrets that this process ever made. Views, records and logs mask them (S-7). The set only grows.
  */
 export function knownSecrets(): ReadonlySet<string> {
   return values;
@@ -22,7 +21,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
-    // The empty text of a sealed value that is not open would mask everything.
+    // A sealed value that is not open has an empty text, which would match everywhere.
     if (value !== "") values.add(value);
   }
 
