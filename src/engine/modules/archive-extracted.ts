@@ -41,11 +41,11 @@ const args = z
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   strip: 1
  * ```
- * The archive is unpacked beside the folder and replaces it as a whole: no reader sees half of it. The file
- * `.kcore-archive` in the folder records the archive and its files. If the archive is another one, or one of its files is
- * changed, gone or of another owner, the archive is unpacked again. If files of other origin would be lost then, the step
- * is refused unless `clean` is set. An archive with absolute paths, `..`, links that lead out, devices or setuid is
- * refused. Without `sha256` the archive must stay on the node, to be compared.
+ * The archive is unpacked beside the folder, which is then replaced as a whole: no reader sees a part of the archive. The
+ * file `.kcore-archive` in the folder records the archive and its files. After a change of the archive, or of a file from
+ * it, the archive is unpacked again. If files of other origin would be lost then, the step is refused unless `clean` is
+ * set. An archive with absolute paths, `..`, links that lead out, devices or setuid is refused. Without `sha256` an
+ * archive on the node must stay there, to be compared.
  */
 export const archiveExtracted = defineModule({
   name: "archive.extracted",
@@ -96,7 +96,7 @@ ${guardOthers(path, clean)}`,
           ? sh`sum=${sha256 ?? ""}`
           : sh`[ -f ${archive} ] || ${noArchive}
 (safe_parents ${archive}) || exit
-# Only a private copy is hashed and unpacked: the owner of the archive could change it in between.
+# A private copy is hashed and unpacked, since the owner of the archive could change the archive in between.
 (umask 077 && cat ${archive} >${from}) && sum=$(sha256sum <${from}) && sum=\${sum%% *} || exit 1
 ${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVALID ${`${archive} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  $sum"`}`
       }
@@ -137,7 +137,8 @@ function base(path: string): string {
 }
 
 /**
- * Sets `sum` and `as` from the record `.kcore-archive`, and copies it to $K_TMP/stamp. Another user may own the folder.
+ * Sets `sum` and `as` from the record `.kcore-archive`, or to none, and copies the record to $K_TMP/stamp. open_file
+ * follows no link, since another user may own the folder.
  */
 function readStamp(path: string): Sh {
   return sh`sum=none as=none
@@ -145,14 +146,15 @@ function readStamp(path: string): Sh {
 [ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
 }
 
-/** Writes $K_TMP/tree, a line for each entry that is no folder: mode, owner, group, size, time of change, name. */
+/** Writes $K_TMP/tree: a line for each entry but folders, with mode, owner, group, size, time of change and name. */
 function listTree(path: string): Sh {
   return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
 }
 
+/** A command of awk: leaves only the name of a line of $K_TMP/tree. */
 const toName = sh`sub(/^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* /, "")`;
 
-/** Refuses if the folder has files that come from no archive of this step, or has mount points. */
+/** Refuses a folder with mount points, or with files that come from no archive of this step (after an archive, unless `clean`). */
 function guardOthers(path: string, clean: boolean): Sh {
   return sh`[ ! -d ${path} ] || {
   mounts=$(mounts_under ${path}) || exit 1

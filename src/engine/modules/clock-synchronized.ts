@@ -23,9 +23,9 @@ const files = {
  * ```yaml
  * clock.synchronized: { servers: [ntp1.example.org, ntp2.example.org] }
  * ```
- * A time service, chrony if it is installed, else systemd-timesyncd, runs now and at every boot. It asks these servers
- * (chrony: beside those of its own configuration), and reports the clock as synchronized within `wait`. A second running
- * time service is refused. A container's clock is its host's.
+ * A time service, chrony if it is installed, else systemd-timesyncd, runs now and at every boot. The service asks these
+ * servers (chrony also the servers of its own configuration), and must report the clock as synchronized within `wait`.
+ * A second running time service is refused. A container has its host's clock.
  */
 export const clockSynchronized = defineModule({
   name: "clock.synchronized",

@@ -18,9 +18,9 @@ import { shellText, shellWords } from "../step/shell-text.ts";
  * ```yaml
  * command.run: { argv: [locale-gen, --keep-existing], successCodes: [0] }
  * ```
- * Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`. Shown as “always changes” unless
- * `changed` defines when it changed something. A `check` only reads (docs/states.md, Commands). Give secrets by
- * `stdin`: others on the node can read a command line and an environment (requirement S-7).
+ * The command always runs, unless the step has `creates`, `unless`, `onChanges` or `onlyIf`. Views show “always changes”
+ * unless `changed` defines which run is a change. A `check` only reads (docs/states.md, Commands). Give secrets by
+ * `stdin`: other users of the node can read a command line and an environment (requirement S-7).
  */
 export const commandRun = defineModule({
   name: "command.run",

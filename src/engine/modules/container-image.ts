@@ -5,7 +5,7 @@ import { withRuntime, type Image } from "../step/fragments/containers.ts";
 import type { Resource } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
-/** A whole name: Docker, Podman and containerd complete a short one in different ways. */
+/** A whole name, since Docker, Podman and containerd complete a short name in different ways. */
 const reference =
   /^(localhost|[a-z0-9][a-z0-9-]*(\.[a-z0-9-]+)+|[a-z0-9][a-z0-9.-]*:\d{1,5})(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
 
@@ -13,11 +13,10 @@ const reference =
  * ```yaml
  * container.image: { name: "docker.io/library/nginx:1.27.3" }
  * ```
- * The image is in Podman, Docker, k3s or containerd (ctr): the first that the node has. A name with a digest (`…@sha256:…`) pins the
- * content. A name with a tag is in order as soon as an image of that name is there; to follow a moving tag, give its
- * digest. `archive` loads the image from a file on the node, without a registry: file.managed or file.downloaded bring
- * that file. Podman and Docker
- * do not remove an image that a container uses: then the step fails.
+ * The image is in Podman, Docker, k3s or containerd (ctr): the first of these that the node has. A name with a digest
+ * (`…@sha256:…`) pins the content. A name with a tag is in order as soon as an image of that name is there; to follow a
+ * moving tag, give its digest. `archive` loads the image from a file on the node, which file.managed or file.downloaded
+ * can bring, without a registry. Podman and Docker do not remove an image that a container uses: then the step fails.
  */
 export const containerImage = defineModule({
   name: "container.image",

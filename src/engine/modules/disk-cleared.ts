@@ -14,8 +14,8 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  * ```
  * Checks all disks of a deployment before it wipes the first one. Each must be blank, have a table that kcore made, or
- * hold data that was granted by name (requirement F-18), which is wiped. It is for the live system: the installed
- * system may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`.
+ * hold data that was granted by name (requirement F-18) and is wiped. The step is for a live system: an installed system
+ * may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`.
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
@@ -34,7 +34,7 @@ export const diskCleared = defineModule({
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
-    // `body` after the checks that a foreign disk is not in use, and that its contents were granted by name.
+    // Runs `body` for a foreign disk that is not blank, after the checks that the disk is not in use and was granted.
     const granted = (body: Sh) =>
       foreign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0
@@ -80,7 +80,7 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** `clearing`, and `body` for each disk, with its KIND, its NAME and the GUID that kcore gives its table as arguments. */
+/** `clearing`, and `body` for each disk: $1 and $2 are the kind and value of its name, $3 is the GUID of kcore's table. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
 ${clearing}

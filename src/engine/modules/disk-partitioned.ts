@@ -65,9 +65,10 @@ const args = z.strictObject({
  *   partitions:
  *     - { name: data, size: 100% }
  * ```
- * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. So a later run
- * recognizes them. A disk with other contents is refused (requirement F-18) unless it was granted by name; a disk in
- * use is always refused. Partitions are added to kcore's own table, never moved, resized or removed.
+ * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition, by which a later
+ * run recognizes them. Missing partitions are added to kcore's own table, even if the disk is in use, but none is moved,
+ * resized or removed. A disk with other contents is refused (requirement F-18) unless it was granted by name and is not
+ * in use.
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",
@@ -102,8 +103,8 @@ case $todo in
   wipe) note_wipe "$found$differ" ;;
 esac
 ${needSgdisk}`,
-      // The process that writes finds and checks the disk again, since names of disks may have changed, and opens it
-      // exclusively.
+      // The process that writes finds and checks the disk again, since names of disks may have changed. It opens a disk that
+      // gets a new table exclusively.
       apply: sh`${findDisk(disk)}
 ${alone}
 ${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}
@@ -170,7 +171,8 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
 }
 
 /**
- * Sets `todo` to add, create or wipe, or refuses. `open` sets `users` to the error of an exclusive open.
+ * Sets `todo`, or refuses: add (kcore's own table), create (a blank disk) or wipe (a granted disk). `open` sets `users` to
+ * the error of an exclusive open.
  */
 function decide(
   disk: DiskId,

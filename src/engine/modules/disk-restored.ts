@@ -69,9 +69,9 @@ function endOf(piece: { readonly offset: number; readonly length: number } | und
  *   pieces:
  *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
  * ```
- * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their offsets.
- * It does not restore the contents of files. The present table is saved first, by `--grant NAME:restore`, which the
- * command gives. A disk in use is always refused, and one with data unless it was granted (requirement F-18).
+ * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their offsets, but
+ * no contents of files. The present table is saved first, by `--grant NAME:restore`, which the command gives. A disk in use
+ * is always refused, and a disk with data unless the data was granted (requirement F-18).
  */
 export const diskRestored = defineModule({
   name: "disk.restored",
@@ -170,8 +170,8 @@ function placesOf(pieces: Pieces): string {
 }
 
 /**
- * Sets `differ` to the number of pieces whose bytes differ. Flushes the caches first: a partition's cache is separate from
- * that of the whole disk.
+ * Sets `differ` to the number of pieces that differ on the device. Flushes the caches first: a partition's cache is
+ * separate from the cache of the whole disk.
  */
 function compare(pieces: Pieces): Sh {
   return sh`sync

@@ -14,8 +14,8 @@ import { sh, shLines } from "../step/sh.ts";
  *     - freeSpace: { path: /var/lib, min: 10G }
  *     - portFree: { port: 9090, unlessUnit: kcore-controller }
  * ```
- * Runs all checks and shows each problem with the value found; one problem fails the step. If all hold, a note lists them.
- * Changes nothing.
+ * Runs all checks and shows each problem with the value found; one problem fails the step. If all checks hold, a note lists
+ * them. Changes nothing.
  */
 export const factAssert = defineModule({
   name: "fact.assert",

@@ -131,7 +131,10 @@ function end({ comment, name, commentEnd }: Args): string {
   return [comment, "END kcore", name, commentEnd].filter((word) => word !== "").join(" ");
 }
 
-/** The block's lines without CRs, the last one ended: putLines gives a file with CR LF its own line ends. */
+/**
+ * The block's lines, each ended by LF: putLines gives a file with CR LF its own line ends.
+ * @throws KcoreError STATE_STEP_INVALID
+ */
 function blockOf(
   args: Args,
   context: StepContext,
@@ -153,7 +156,7 @@ function unfit(message: string, hint: string): KcoreError {
   return new KcoreError({ code: "STATE_STEP_INVALID", message, hint });
 }
 
-/** Sets `block` to the line numbers of its two markers, or to absent, half (one marker lacks the other) or twice. */
+/** Sets `block` to the line numbers of the block's two markers, or to absent, half (a marker is missing) or twice. */
 function findBlock(args: Args): Sh {
   return sh`block=$(begin=${begin(args)} end=${end(args)} awk '
   ($0 "") == ENVIRON["begin"] { begins++; from = NR; if (open++) half = 1 }

@@ -24,9 +24,9 @@ function isOneLine(text: string | Secret): boolean {
  *   via: node # bastion: for nodes that do not reach it
  * ```
  * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off. With `via: bastion`
- * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps it in
- * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to nodes that lack it (2 GB at most; with `--feed nodes` they give it to
- * one another). A dry run asks no server that way. A file of the project is `file.managed` with `source:`.
+ * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps the content in
+ * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to nodes that lack it (2 GB at most; with `--feed nodes` the nodes
+ * give it to one another). With `via: bastion` a dry run asks no server. A file of the project is `file.managed` with `source:`.
  *
  * The file is replaced as a whole, and only if the hash is right; a file with the right hash costs no download. If the node fetches, headers
  * and a secret URL need curl, which reads them from its stdin. Headers are not sent to the target of a redirect. The step key
@@ -84,12 +84,12 @@ ${transfer.foresee}
         asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(transfer.blob)} 0`}`,
         offers: [transfer.blob],
       }),
-      // A copy of the opened file is hashed and used: the path's owner could replace it by a link to a file of another user.
+      // A copy of the opened file is hashed and used: the folder's owner could replace the file by a link to another user's file.
       apply: sh`part=$K_TMP/same
 [ "$(had kind):$(had content)" = ${`file:${wanted}`} ] &&
   (umask 077; open_file ${path} && cat <&9 >"$part") && sum=$(sha256sum <"$part") && [ "\${sum%% *}" = ${download.sha256} ] || {
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-${transfer.take}
+${transfer.fetch}
 }
 put_file "$part" ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
 rm -f "$part" "$K_TMP/same"`,
@@ -103,17 +103,17 @@ rm -f "$part" "$K_TMP/same"`,
 interface Transfer {
   readonly reads: readonly Resource[];
   readonly foresee: Sh;
-  /** The blob that a node without the content asks the bastion for. */
+  /** The blob that a node without the content requests from the bastion. */
   readonly blob?: Blob;
-  /** Brings the content to the file `$part`, or refuses. */
-  readonly take: Sh;
+  /** Sets `part` to a file with the content, or refuses. */
+  readonly fetch: Sh;
 }
 
 function byNode(download: Download): Transfer {
   return {
     reads: ["curl", "wget"].map((name) => ({ is: "program", name })),
     foresee: foreseeDownload(download),
-    take: fetchTo(download),
+    fetch: fetchTo(download),
   };
 }
 
@@ -123,7 +123,7 @@ function byBastion(blob: Blob): Transfer {
     reads: [],
     foresee: sh`:`,
     blob,
-    take: sh`part=$K_RUN/blobs/${name} why=$K_RUN/blobs/${refusalName(name)}
+    fetch: sh`part=$K_RUN/blobs/${name} why=$K_RUN/blobs/${refusalName(name)}
 if [ -e "$why" ]; then
   read -r code <"$why"
   text=$(sed 1d "$why")

@@ -64,9 +64,9 @@ type Args = z.output<typeof args>;
  *   line: PermitRootLogin prohibit-password
  *   validate: sshd -t -f %s
  * ```
- * One line of a file that kcore does not own; all other lines stay. If several lines match, the last one counts (as with
- * Ansible's lineinfile); `unique: true` removes the others. If none matches, the line is added. In a file whose lines all
- * end with CR LF, the line gets CR LF, too.
+ * One line of a file that kcore does not own; all other lines stay. If several lines match, the last one is replaced (as
+ * with Ansible's lineinfile); `unique: true` removes the others. If no line matches, the line is added. In a file whose
+ * lines all end with CR LF, the line gets CR LF, too.
  */
 export const fileLine = defineModule({
   name: "file.line",
@@ -110,7 +110,7 @@ function wantOf({ state }: Args, line: string | Secret | undefined): Facts {
   return { kind: "file", state, line: line instanceof Secret ? "as wanted" : (line ?? "") };
 }
 
-/** Sets `hits` to the numbers of the matching lines, one a line, and `found` to those lines. */
+/** Sets `hits` to the numbers of the matching lines, each on a line of its own, and `found` to the matching lines. */
 function findLines({ match }: Args, line: string | Secret | undefined): Sh {
   const find =
     match === undefined

@@ -73,6 +73,7 @@ ${step.apply}`,
   };
 }
 
+/** A file that belongs to root. */
 interface FileOfRoot {
   readonly path: string;
   readonly content: string;
@@ -86,8 +87,8 @@ export function stepOfFile(file: FileOfRoot, context: StepContext): FileStep {
 }
 
 /**
- * {@link stepOfFile} for a text that a program on the node checks first, in dry runs too: `check` refuses a text that the
- * program does not accept.
+ * {@link stepOfFile} for a text that a program on the node checks before it is written, in dry runs too: `check` refuses a
+ * text that the program does not accept.
  */
 export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): FileStep {
   const step = stepOfFile(file, context);

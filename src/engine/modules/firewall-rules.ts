@@ -54,8 +54,8 @@ const Allow = z
   .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
 
 /**
- * A text of nft that cannot leave its enclosing braces. It must not include another file: a change there would count
- * as a foreign change of the table.
+ * A text of nft that cannot leave its enclosing braces. It must not include another file: a change of that file would
+ * count as a foreign change of the table.
  */
 const Rules = z
   .string()
@@ -78,7 +78,7 @@ function staysInside(text: string): boolean {
   return depth === 0 && !bare(text).includes('"');
 }
 
-/** Whether traffic that `allow` does not name may be dropped. Rules of `allow` come first, so `rules` cannot drop theirs. */
+/** Whether traffic that `allow` does not name may be dropped; `rules` follow `allow`, so they cannot drop traffic that it names. */
 function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
   return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
 }
@@ -92,11 +92,12 @@ function mayDrop({ input, rules }: { readonly input: string; readonly rules: str
  *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
  * ```
  * One table of nftables, `inet kcore`, replaced as a whole: other tables stay, and their drops still count. Answers,
- * related traffic, loopback and the messages that IPv6 needs are always let in. The table's file is in /etc/kcore/nftables, and is
+ * related traffic, loopback and the messages that IPv6 needs are always let in. The table's file in /etc/kcore/nftables is
  * loaded at boot, after nftables.service and before the network comes up. A flush of all tables (as in Debian's
- * /etc/nftables.conf) removes it, too: a drop-in makes nftables.service load it again at each start and reload; after
- * `nft -f` by hand the next run does. Foreign changes of the table are reverted. Rules that would lock out ssh from this
- * run's address are refused, unless the step is on trial (`risk: connectivity`). That check ignores chains in `more`.
+ * /etc/nftables.conf) removes this table, too. A drop-in makes nftables.service load it again at each start and reload;
+ * after `nft -f` by hand the next run loads it. Foreign changes of the table are reverted. Rules that would lock out ssh
+ * from this run's address are refused, unless the step is on trial (`risk: connectivity`). This check ignores chains in
+ * `more`.
  */
 export const firewallRules = defineModule({
   name: "firewall.rules",
@@ -190,7 +191,7 @@ systemctl daemon-reload || exit 1
         active: "active",
         rules: "as wanted",
       },
-      // The kernel's rules are compared with the file only if the file has the wanted ones.
+      // The kernel's rules are compared with the file, and only if the file has the wanted rules.
       probe: sh`${look}
 fact reload "$NeedDaemonReload"
 fact active "$ActiveState"

@@ -62,10 +62,10 @@ const args = z
  *   url: https://git.example.org/example.git
  *   ref: v1.2.3
  * ```
- * The clone's HEAD is detached, at the ref's commit on the remote. A new clone is made beside the folder and moved there
- * as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` discards them;
- * untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone belongs to that user,
- * whose SSH keys are used.
+ * The clone's HEAD is detached, at the ref's commit on the remote. A new clone is made beside the folder and moved to the
+ * folder as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` discards
+ * them; untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone belongs to that
+ * user, and git uses the user's SSH keys.
  */
 export const gitCloned = defineModule({
   name: "git.cloned",

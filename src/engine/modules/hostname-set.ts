@@ -9,16 +9,16 @@ const hostname = "/etc/hostname";
 const info = "/etc/machine-info";
 const hosts = "/etc/hosts";
 
-/** The address that Debian gives the name of a machine without a permanent address. */
+/** The address to which Debian resolves the name of a machine without a permanent address. */
 const address = "127.0.1.1";
 
 /**
  * ```yaml
  * hostname.set: { name: n1.example.org, hosts: true }
  * ```
- * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine resolves its own name
+ * The name is kept in /etc/hostname and in the running kernel (hostname(5)). With `hosts` the machine resolves its own name
  * without DNS: the line of 127.0.1.1 in /etc/hosts begins with the whole name and then the part before its first dot.
- * Other names on that line stay, except those of the machine's former name.
+ * Other names on that line stay, except the machine's former names.
  */
 export const hostnameSet = defineModule({
   name: "hostname.set",
@@ -104,8 +104,8 @@ function keepPretty(pretty: string): Sh {
 }
 
 /**
- * Sets `found` to the address's lines, without comments and with single blanks; to the wanted line if there is only one
- * line, which begins with the names and has no old name. Writes the new file to $K_TMP/hosts. Follows `readStatic`.
+ * Sets `found` to the address's lines, without comments and with single blanks. If the only line begins with the names and
+ * has no former name, `found` is the wanted line instead. Writes the new file to $K_TMP/hosts. Follows `readStatic`.
  */
 function lookAtLine(names: readonly string[]): Sh {
   return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1

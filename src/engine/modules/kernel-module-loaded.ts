@@ -49,9 +49,9 @@ type Args = z.output<typeof args>;
  * ```
  * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. A built-in module counts as loaded. If
  * the module runs with other options, a note reports that; the new ones count from the next boot unless `reload` is set.
- * A module in use is never removed, and that of a network interface only on trial (`risk: connectivity`). A file of
- * modprobe.d(5) that gives one of the options another value is named and refused. A module that the initial ramdisk loads
- * has the options in it: update-initramfs(8) copies them there.
+ * A module in use is never removed, and a network interface's module only on trial (`risk: connectivity`). If a file of
+ * modprobe.d(5) gives one of the options another value, the step names it and is refused. A module that the initial
+ * ramdisk loads gets the options that update-initramfs(8) copied there.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -95,7 +95,7 @@ export const kernelModuleLoaded = defineModule({
       probe: sh`${lookAtModule(name)}
 ${isLoaded ? sh`[ $now != built-in ] || now=loaded` : sh`:`}
 fact now "$now"
-${atBoot(given, probe)}
+${readAtBoot(given, probe)}
 fact atBoot "$at_boot"
 options=$(sed -n ${`s/^options ${name} //p`} ${probe} 2>/dev/null)
 fact options "\${options:-none}"
@@ -106,7 +106,7 @@ ${
 fact "options elsewhere" "\${conflicts:-none}"
 [ -z "$doubles" ] || note ${`options of ${name} that this step gives stand in `}"\${doubles% } too"`
 }
-${shLines(pairs.map(([key, value]) => running(given, key, value)))}`,
+${shLines(pairs.map(([key, value]) => reportOption(given, key, value)))}`,
       guard: sh`${guard}${lookAtModule(name)}
 ${isLoaded ? guardLoaded(given, probe, onTrial) : guardAbsent(given, load, onTrial)}`,
       keep: sh`${keep}${lookAtModule(name)}
@@ -121,8 +121,8 @@ ${isLoaded ? loadNow(given) : unload(name)}`,
 });
 
 /**
- * The text of the file in /etc/modprobe.d; empty for no file. `blacklist` prevents loading by a device's alias, `install`
- * loading by name (modprobe.d(5)).
+ * The text of the file in /etc/modprobe.d; empty if there is to be no file. Its line `blacklist` prevents loading by a
+ * device's alias, its line `install` prevents loading by name (modprobe.d(5)).
  */
 function probeText({ name, options, blacklist }: Args): string {
   const pairs = Object.entries(options).map((pair) => ` ${pair.join("=")}`);
@@ -130,7 +130,8 @@ function probeText({ name, options, blacklist }: Args): string {
   return blacklist ? `blacklist ${name}\ninstall ${name} /bin/false` : "";
 }
 
-function atBoot({ state, blacklist }: Args, probe: string): Sh {
+/** Sets `at_boot`: loaded, absent or blacklisted, or the files that load or blacklist the module against the step. */
+function readAtBoot({ state, blacklist }: Args, probe: string): Sh {
   const listed = sh`case $K_NL$blacklisters$K_NL in *"$K_NL"${probe}"$K_NL"*) at_boot=blacklisted ;; esac`;
   if (state === "loaded")
     return sh`at_boot=absent
@@ -142,8 +143,8 @@ ${blacklist ? sh`` : listed}
 ${blacklist ? listed : sh``}`;
 }
 
-/** Reports a running option as a fact with `reload`, else only a difference, in a note. */
-function running({ name, state, reload }: Args, key: string, wanted: string): Sh {
+/** With `reload` reports an option's value in the kernel as a fact; without it notes the first option that differs. */
+function reportOption({ name, state, reload }: Args, key: string, wanted: string): Sh {
   if (state === "absent") return sh``;
   return sh`${runningParameter(name, key, wanted)}
 ${
@@ -192,7 +193,7 @@ done`
 }`;
 }
 
-/** Refuses a module in use. The kernel's use count does not include network interfaces, so they are added. */
+/** Refuses a module in use, unless on trial also by a network interface, which the kernel's use count does not include. */
 function inUse(name: string, onTrial: boolean): Sh {
   return sh`{
 ${onTrial ? sh`` : linksOf(name)}
@@ -200,7 +201,7 @@ ${onTrial ? sh`` : linksOf(name)}
 }`;
 }
 
-/** On trial: a revert restores the module's present state in the kernel, with the restored options. */
+/** For a step on trial: the revert brings back the module's present state in the kernel, with the former options. */
 function keepNow({ name, reload }: Args): Sh {
   const load = `modprobe ${name}`;
   return sh`case $now in
@@ -209,7 +210,7 @@ function keepNow({ name, reload }: Args): Sh {
 esac`;
 }
 
-/** Sets `differs` if the module runs with other options. */
+/** Sets `differs`: not empty if the module runs with other options. */
 function findDiffering({ name, options }: Args): Sh {
   return sh`differs=
 ${shLines(

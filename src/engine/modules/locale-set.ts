@@ -34,8 +34,8 @@ const generated = "/etc/locale.gen";
  * locale.set: { locale: en_US.UTF-8, categories: { LC_TIME: de_DE.UTF-8 } }
  * ```
  * LANG and the given categories, for sessions that begin after the step, in /etc/default/locale, or in /etc/locale.conf
- * if the system uses that (locale.conf(5)). LC_ALL, which would override them, is removed from it. A missing locale is
- * generated (/etc/locale.gen, locale-gen(8)).
+ * if the system uses that file (locale.conf(5)). LC_ALL, which would override them, is removed from the file. A missing
+ * locale is generated (/etc/locale.gen, locale-gen(8)).
  */
 export const localeSet = defineModule({
   name: "locale.set",

@@ -81,8 +81,8 @@ function fileText(paths: readonly string[], options: readonly string[], postrota
 }
 
 /**
- * Checks the text by logrotate's debug mode, which rotates nothing. Only errors that name the file concern its text;
- * others are about missing logs.
+ * Refuses a text that logrotate does not accept in its debug mode, which rotates nothing. Only errors that name the file
+ * concern its text; the others are about missing logs.
  */
 function checked(name: string, content: string): Sh {
   return sh`mkdir -p "$K_TMP/logrotate" && new=$K_TMP/logrotate/${name} && cat <${blobOf(content)} >"$new" || exit 1

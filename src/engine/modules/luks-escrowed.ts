@@ -6,7 +6,7 @@ import { keyFits, luksFolder, strongKey } from "../step/fragments/luks.ts";
 import { byTpm, tpmOpens } from "../step/fragments/luks-tpm.ts";
 import { sh } from "../step/sh.ts";
 
-/** The number of the recovery key's slot, the last of LUKS2's 32, and of the token that describes it. */
+/** The number of the recovery key's slot (the last of LUKS2's 32), and of the token that describes the slot. */
 const slot = "31";
 
 const args = z.strictObject({
@@ -30,10 +30,11 @@ const args = z.strictObject({
  *     MQIDAQAB
  *     -----END PUBLIC KEY-----
  * ```
- * A recovery key for every LUKS container of the node that `luks.opened` made: 256 random bits in the 64 letters of
- * systemd-cryptenroll(1), in key slot 31. It is made on the node and leaves it only sealed (RSAES-OAEP with SHA-256, RFC 8017): in the
- * fact `sealed`, in the container's own header (token 31) and in `/etc/kcore/luks`. For another public key a new recovery key is made.
- * The fact `sealed` has a word for each container: its UUID, the sealed key in hex and its disks' serials, separated by colons.
+ * A recovery key for every LUKS container of the node that `luks.opened` or `luks.root` made: 256 random bits as 64 letters,
+ * as systemd-cryptenroll(1) writes them, in key slot 31. The key is made on the node and leaves it only sealed (RSAES-OAEP
+ * with SHA-256, RFC 8017). The sealed key is in the fact `sealed`, in the container's own header (token 31) and in
+ * `/etc/kcore/luks`. For another public key a new recovery key is made. The fact `sealed` has a word for each container: its
+ * UUID, the sealed key in hex and its disks' serials, separated by colons.
  */
 export const luksEscrowed = defineModule({
   name: "luks.escrowed",

@@ -64,13 +64,13 @@ const args = z
  * ```yaml
  * luks.opened: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
- * A LUKS2 container, open now and at every boot (crypttab). A key file of 512 bits in `/etc/kcore/luks` opens it, which
- * is made on the node and never leaves it. With `unlock: tpm2` the machine's TPM opens it (systemd-cryptenroll(1)), and
- * the key file is removed once the TPM has opened the container. `unlock` can be changed while the container is in use;
- * at every moment one of the two opens it. After a change of the board or of Secure Boot only the recovery key remains.
- * Steps for its contents have `encrypted: true`. The container's UUID is derived from that of its partition, array or
- * volume, which proves later that kcore made it. Other contents are refused unless the disk, `VG/LV` or `md/ARRAY` was
- * granted by name (requirement F-18).
+ * A LUKS2 container, open now and at every boot (crypttab). A key file of 512 bits in `/etc/kcore/luks` opens the container;
+ * the key is made on the node and never leaves it. With `unlock: tpm2` the machine's TPM opens the container
+ * (systemd-cryptenroll(1)), and then the key file is removed. `unlock` can be changed while the container is in use: at every
+ * moment key file or TPM opens it. After a change of the board or of Secure Boot only the recovery key remains. Steps for
+ * the container's contents have `encrypted: true`. The container's UUID is derived from the UUID of its partition or array,
+ * or from the volume's names, which proves later that kcore made it. Other contents are refused unless the disk, `VG/LV` or
+ * `md/ARRAY` was granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({
   name: "luks.opened",
@@ -127,9 +127,9 @@ fi`;
       uuid,
       wanted: "a LUKS2 container",
       grant: name,
-      // The key file is flushed before luksFormat; an existing one may belong to a container that was begun. The mark tells
-      // the next step that the new container is unused, since its unwritten blocks read as noise. The recovery file of a
-      // former container of this UUID is removed: luks.escrowed would take it for this container's.
+      // The key file is flushed before luksFormat; an existing key file may belong to a container that a killed run began.
+      // The mark tells the next step that the new container is unused, since its unwritten blocks read as noise. The
+      // recovery file of a former container of this UUID is removed: luks.escrowed would take it for this container's.
       prepare: sh`: >"$K_STATE/fresh/"${uuid} && rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKey}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --key-file ${keyFile} ${[...strongKey]}`,

@@ -17,9 +17,9 @@ const args = z.strictObject({
  * ```yaml
  * luks.root: { disk: { serial: S3Z8NB0K } }
  * ```
- * A LUKS2 container for a machine's own system, made and opened on the live system that os.installed works from. With it
- * the SSH host key is made that the installed system uses while it waits to be unlocked. Key file and host key are in
- * `/etc/kcore/luks` of the live system, and os.installed moves them to the installed one. Until then the header's label
+ * A LUKS2 container for a machine's own system, made and opened on the live system that os.installed works from. The step
+ * also makes the SSH host key that the installed system uses while it waits to be unlocked. Key file and host key are in
+ * `/etc/kcore/luks` of the live system, and os.installed moves them to the installed system. Until then the header's label
  * is `kcore-unfinished`: after a power cut the key is lost, and the next live system makes the container again. A
  * container without that label is never changed. The fact `unlock` has the UUID, the port and the host key.
  */

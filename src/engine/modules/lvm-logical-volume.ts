@@ -37,8 +37,8 @@ const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" }
  * ```yaml
  * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
  * ```
- * Grown when it is smaller than wanted, never shrunk; `filesystem.grown` grows a filesystem on it. Signatures of
- * an older volume on the same extents are wiped when it is made.
+ * A volume that is smaller than wanted grows, and none ever shrinks; `filesystem.grown` grows the filesystem on it. A new
+ * linear volume loses the signatures of an older volume on the same extents.
  */
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",
@@ -86,8 +86,8 @@ sync`,
 });
 
 /**
- * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes), `extent` (bytes) and `size`: the wanted size if
- * `have` is that, rounded up to extents, else the present one.
+ * Sets `layout` (empty: no such volume), `pool`, `active`, `have` and `extent` (both in bytes), and `size` in MiB: the
+ * wanted size if `have` is the wanted size rounded up to whole extents, else the present size.
  */
 function readVolume({ vg, name, size }: Args): Sh {
   const wanted = typeof size === "number" ? size : undefined;
@@ -103,7 +103,7 @@ size=$((have / 1048576))' MiB'
 ${wanted === undefined ? sh`` : sh`if [ "$have" -ge "$wanted" ] && [ "$have" -lt $((wanted + extent)) ]; then size=${`${wanted / MiB} MiB`}; fi`}`;
 }
 
-/** Sets `todo` to create, grow or nothing, or refuses. */
+/** Sets `todo` to create, grow or nothing, or refuses; also sets the variables of {@link readVolume}. */
 function refuseUnfit(given: Args): Sh {
   const { vg, name, type, size, pool } = given;
   const layout = layouts[type];

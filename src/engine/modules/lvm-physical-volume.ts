@@ -20,8 +20,8 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
  * ```yaml
  * lvm.physical_volume: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
- * The physical volume's UUID is derived from that of the partition, array or LUKS container, which proves later that
- * kcore made it. Other contents are refused unless the disk, or `md/ARRAY`, was granted by name (requirement F-18).
+ * The physical volume's UUID is derived from the UUID of the partition, array or LUKS container, which proves later that
+ * kcore made the volume. Other contents are refused unless the disk, or `md/ARRAY`, was granted by name (requirement F-18).
  */
 export const lvmPhysicalVolume = defineModule({
   name: "lvm.physical_volume",

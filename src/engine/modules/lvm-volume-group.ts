@@ -35,8 +35,8 @@ const args = z.strictObject({
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  *   partition: data
  * ```
- * Made of physical volumes that `lvm.physical_volume` made, and extended by those that are added to the list. None is
- * removed. An existing group of this name without any of these physical volumes is foreign, and refused.
+ * A group of physical volumes that `lvm.physical_volume` made. Disks that are added to the list extend the group; none is
+ * removed from it. An existing group of this name without any of these physical volumes is foreign, and refused.
  */
 export const lvmVolumeGroup = defineModule({
   name: "lvm.volume_group",
@@ -48,7 +48,7 @@ export const lvmVolumeGroup = defineModule({
     const members = disks.map((disk) => memberOf({ disk, partition }, encrypted, context));
     const look = sh`${quietLvm}
 members=$(pvs --noheadings --separator ' ' -o pv_uuid,pv_name,vg_name 2>/dev/null)
-# member UUID: sets device, and group: empty if there is no such physical volume, - if it belongs to no group.
+# member UUID: sets device and group of a physical volume; group is empty if there is no such volume, - if it is in no group.
 member() {
   line=$(printf '%s\n' "$members" | sed -n "s/^ *$1 //p") group=
   [ -n "$line" ] || return 0

@@ -58,7 +58,7 @@ export const mdArray = defineModule({
     const look = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
 running=\${array##*/} shape=absent making=$K_STATE/fresh/${guid}.making
 [ -z "$running" ] || { read -r level <"/sys/class/block/$running/md/level" && read -r count <"/sys/class/block/$running/md/raid_disks" && shape="$level of $count"; }
-# Sets member: none, unfinished, "not running", "not in it", "in the array", or another state that the kernel reports.
+# look_at_member: sets member to none, unfinished, "not running", "not in it", "in the array", or another state that the kernel reports.
 look_at_member() {
   member=none
   [ "$(blkid -p -o value -s TYPE "$device" 2>/dev/null):$(blkid -p -o value -s UUID "$device" 2>/dev/null)" = ${`linux_raid_member:${guid}`} ] || return 0

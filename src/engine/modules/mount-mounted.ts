@@ -20,7 +20,7 @@ const Source = z
     "must be UUID=…, LABEL=…, PARTUUID= or PARTLABEL=…, tmpfs, HOST:/PATH, //HOST/SHARE, or a folder with the option bind",
   );
 
-/** Sources that name a device by a tag. The kernel shows any other source as written, except that of a bind mount. */
+/** Sources that name a device by a tag. The kernel shows other sources as written, except the source of a bind mount. */
 const tagged = /^(UUID|LABEL|PARTUUID|PARTLABEL)=/;
 const isBind = (options: readonly string[]): boolean => options.includes("bind") || options.includes("rbind");
 
@@ -81,10 +81,10 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   options: [noatime]
  * ```
- * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. The
- * kernel's mount is compared: device, kind of filesystem and the flags rw, ro, relatime, noatime, nodiratime, nosuid,
- * nodev, noexec, sync and dirsync; for a bind mount only the given ones. Other options are compared in fstab or unit.
- * With another source mounted at the path, `state: mounted` is refused; `state: absent` unmounts it.
+ * Device names are refused as sources: they change, and a machine with the wrong name in fstab does not boot. The kernel's
+ * mount is compared: device, kind of filesystem and the flags rw, ro, relatime, noatime, nodiratime, nosuid, nodev, noexec,
+ * sync and dirsync; for a bind mount only the flags that the step gives. Other options are compared in fstab or unit. If
+ * another source is mounted at the path, `state: mounted` is refused; `state: absent` unmounts that source.
  */
 export const mountMounted = defineModule({
   name: "mount.mounted",
@@ -142,9 +142,11 @@ interface Mount {
   readonly isBind: boolean;
   /** All options, for fstab and unit. */
   readonly options: readonly string[];
+  /** The line of fstab. */
   readonly line: string;
-  /** The wanted flags, sorted; for a bind mount only the given ones, since it inherits the others from its source. */
+  /** The wanted flags, sorted; for a bind mount only the given flags, since the mount inherits the others from its source. */
   readonly flags: string;
+  /** The mount unit, with `persist: unit`. */
   readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
 }
 

@@ -118,9 +118,9 @@ const args = z
  * network.interface: { name: eth1, addresses: [192.0.2.10/24], gateways: [192.0.2.1] }
  * ```
  * Configures an interface, now and at every boot, by systemd-networkd, NetworkManager or ifupdown. kcore writes files of
- * its own for the interface and its members, and applies them at once. In order means that also the kernel has the
- * configuration, since files count only from the next boot. A file of other origin that takes precedence is refused.
- * With the key `risk: connectivity` the node reverts a change that cuts it off.
+ * its own for the interface and its members, and applies them at once. The step is in order only if the kernel has the
+ * configuration, too. A file of other origin that takes precedence is refused. With the key `risk: connectivity` the node
+ * reverts a change that cuts it off.
  */
 export const networkInterface = defineModule({
   name: "network.interface",

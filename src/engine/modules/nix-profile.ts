@@ -11,7 +11,7 @@ const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?
  * One store path on the bastion, as an action exported it: the output of `nix-store --export` without its end mark (8
  * zero bytes), compressed by gzip.
  */
-const Exported = z
+const PathExport = z
   .strictObject({
     path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
     file: AbsolutePath.describe("The file on the bastion."),
@@ -58,7 +58,7 @@ const args = z
         "Instead of path: a version that it must not be at, such as kcore-0.2.0: it goes back to the generation before.",
       ),
     source: z
-      .array(Exported)
+      .array(PathExport)
       .min(1)
       .max(10_000)
       .optional()
@@ -90,13 +90,13 @@ const args = z
 type Args = z.output<typeof args>;
 
 /** Splits a store path's name into name and version, as Nix does: the version begins with a digit. */
-const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
+const versionedPath = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
 
 /**
- * Refuses to replace a newer version of the same name (S-22). Only versions of numbers and dots are compared.
+ * Refuses to replace a newer version of the same name (S-22). Undefined if the path has no version of numbers and dots.
  */
 function refuseDowngrade(profile: string, path: string): Sh | undefined {
-  const [, name, version] = named.exec(path) ?? [];
+  const [, name, version] = versionedPath.exec(path) ?? [];
   if (name === undefined || version === undefined) return undefined;
   const has = `${profile} has version `;
   const hint = `, newer than ${version}: use that version of ${name} here; to go back all the same, set downgrade (deploy_node: --set allow_downgrade=true)`;
@@ -118,9 +118,9 @@ esac`;
  *   profile: /nix/var/nix/profiles/kcore
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * A newer version of the same name is not replaced unless `downgrade` allows it. The path becomes the profile's newest
- * generation; the older ones stay, and `generation` or `backFrom` go back to one. A node gets only the paths that its
- * store lacks, and those whose files are damaged there. The fact `generation` is the number of the present one.
+ * The path becomes the profile's newest generation; older generations stay, and `generation` or `backFrom` goes back to one
+ * of them. A newer version of the same name is not replaced unless `downgrade` allows it. The bastion sends only paths that
+ * the node's store lacks, or has with damaged files. The fact `generation` is the number of the present generation.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
@@ -174,8 +174,8 @@ ${factGeneration(profile)}`,
 }
 
 /**
- * Offers the bastion's paths, and asks for those that are missing or damaged in the node's store. A valid path has all
- * its dependencies there.
+ * Offers the bastion's paths, and asks for the paths that are missing or damaged in the node's store. A valid path needs no
+ * further look: the store has all its dependencies.
  */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
   // The label in views is the path's name, without the hash.

@@ -63,8 +63,8 @@ const args = z.strictObject({
  * ```
  * NixOS on a machine's own disk, by nixos-install of a live system such as the NixOS installer. The flake is copied to
  * /etc/nixos of the new system, and the live system's host keys to its /etc/ssh. A killed installation continues with the
- * paths in the new store. After a reboot it begins again, since a power cut may have damaged them. A machine that runs
- * from this disk is in order, even if its system has changed since.
+ * paths in the new store; after a reboot the installation begins anew, since a power cut may have damaged these paths. A
+ * machine that runs from this disk is in order, even if its system has changed since.
  */
 export const nixosInstalled = defineModule({
   name: "nixos.installed",

@@ -144,7 +144,7 @@ ${encrypted ? finish(container) : sh``}`,
   },
 });
 
-/** Unpacks the blob to stdout while notes report the progress; the file `broken` is made for a damaged blob. */
+/** Unpacks the blob of `size` bytes to stdout, notes the progress, and makes the file $K_TMP/broken for a damaged blob. */
 export function unpack(blob: Blob, size: number): Sh {
   return sh`{
   gzip -dc <${blob} &
@@ -156,7 +156,10 @@ export function unpack(blob: Blob, size: number): Sh {
 }`;
 }
 
-/** Sets `container`, and `device` to the opened container. If the machine runs from it, only labels it as finished and ends. */
+/**
+ * Sets `container` to the device, and `device` to the opened container, or refuses. If the machine runs from the container,
+ * labels it as finished and ends the step.
+ */
 function insideOf(uuid: string): Sh {
   const mapping = mappingName(uuid);
   return sh`container=$device

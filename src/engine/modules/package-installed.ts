@@ -23,9 +23,10 @@ const PackageName = z
  * ```yaml
  * package.installed: { names: [gdisk, xfsprogs], updateCache: true }
  * ```
- * For a single package: `name: gdisk`. All names go through the package manager in one transaction: apt, apk or dnf, whichever the node has. Configuration files
- * that were changed on the node are kept, and nothing asks questions. The step waits for another program's lock and never removes it. An
- * interruption of dpkg outside kcore is refused (F-20). Names must be real packages, not virtual ones.
+ * For a single package: `name: gdisk`. The node's package manager (apt, apk or dnf) changes all packages in one
+ * transaction. Configuration files that were changed on the node are kept, and nothing asks questions. The step waits for
+ * another program's lock and never removes it (requirement F-20). A dpkg that was interrupted outside kcore is refused.
+ * Names must be real packages, not virtual ones.
  */
 export const packageInstalled = defineModule({
   name: "package.installed",

@@ -137,7 +137,7 @@ ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
       ...common,
       want: { ...wantFile({ fact: "source", blob: blobOf(text) }), ...(key && wantFile({ fact: "key", blob: key })) },
       probe: look,
-      guard: sh`${texts.guard}${goesWithOthers(file, text)}`,
+      guard: sh`${texts.guard}${refuseConflict(file, text)}`,
       foresee: texts.foresee,
       apply: sh`${key === undefined ? sh`` : putKey(key, ring)}
 ${fetchLists(given, text)}
@@ -148,7 +148,10 @@ ${putFile({ path: file, blob: blobOf(text) })}`,
   },
 });
 
-/** The key's armoured block with one final line break; undefined if the step gives none. @throws KcoreError REPOSITORY_KEY_INVALID */
+/**
+ * The key's armoured block with one final line break; undefined if the step gives no key.
+ * @throws KcoreError REPOSITORY_KEY_INVALID
+ */
 function signingKey({ name, key, source, fingerprint }: Args, { readFile }: StepContext): Blob | undefined {
   const bytes = source === undefined ? undefined : readFile(source).bytes;
   const given = source === undefined ? key : Buffer.from(bytes ?? "").toString("utf8");
@@ -190,7 +193,7 @@ function listText(
 }
 
 /** Refuses a conflict with other sources: apt reads no source at all while two of them give one repository different keys. */
-function goesWithOthers(file: string, text: string): Sh {
+function refuseConflict(file: string, text: string): Sh {
   const own = file.slice(file.lastIndexOf("/") + 1);
   return sh`rm -rf "$K_TMP/parts" && mkdir "$K_TMP/parts" || exit 1
 for part in /etc/apt/sources.list.d/*; do
@@ -203,7 +206,7 @@ said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/n
 
 /**
  * Writes the key before the lists are fetched, since apt's own user must read it. Defines `back`, which restores the old
- * key if the fetch fails.
+ * key.
  */
 function putKey(key: Blob, ring: string): Sh {
   return sh`rm -f "$K_TMP/key"
@@ -213,8 +216,8 @@ back() { if [ -f "$K_TMP/key" ]; then put_file "$K_TMP/key" ${ring} - - -; else 
 }
 
 /**
- * Fetches the lists of this repository alone, or refuses. `Error-Mode=any` makes temporary failures errors, too
- * (apt-get(8), update).
+ * Fetches only the lists of this repository; if that fails, calls `back` and refuses. `Error-Mode=any` makes temporary
+ * failures errors, too (apt-get(8), update).
  */
 function fetchLists({ key, source, lockTimeout }: Args, text: string): Sh {
   return sh`${key === undefined && source === undefined ? sh`back() { :; }` : sh``}

@@ -11,10 +11,10 @@ const PackageName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9.+_-]{0,199}$/, "mus
  * ```yaml
  * package.upgraded: { except: [postgresql-15], listsMaxAge: 1h }
  * ```
- * All packages at their newest version, from lists that are no older than `listsMaxAge`, by apt, apk or dnf. Packages
- * in `except` stay as they are, and so do those that an administrator holds. A step that would remove packages is
- * refused, and names them, unless `removals` is set. Configuration files that were changed on the node are kept. A new
- * kernel runs after a boot, for which reboot.ifRequired is the step.
+ * apt, apk or dnf brings all packages to their newest version, from lists that are no older than `listsMaxAge`. Packages
+ * in `except`, and packages that an administrator holds, stay as they are. If apt or apk would remove packages, the step
+ * is refused and names them, unless `removals` is set. Configuration files that were changed on the node are kept. A new
+ * kernel runs after the next boot: see `reboot.ifRequired`.
  */
 export const packageUpgraded = defineModule({
   name: "package.upgraded",
@@ -36,7 +36,7 @@ export const packageUpgraded = defineModule({
     .refine(({ mode, removals }) => !removals || mode === "full", "removals is for mode: full"),
   refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: ({ listsMaxAge, ...upgrade }) => {
-    // Prints at most 20 lines, separated by commas, and the number of the others.
+    // Prints the first 20 lines, separated by commas, and the number of further lines.
     const tell = sh`tell() {
   printf '%s\n' "$1" | sed -e '20q' | tr '\n' ',' | sed -e 's/,$//' -e 's/,/, /g'
   count=$(printf '%s\n' "$1" | wc -l)

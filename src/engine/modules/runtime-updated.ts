@@ -63,9 +63,9 @@ type Args = z.output<typeof args>;
  *   owner: bastion-20261121
  *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * Gives an order to the node's own updater, which carries it out and rolls back by itself if anything fails. It refuses
- * owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
- * `held` gives: use a new connection for it (`reconnect` of a stage). If the updater is about to boot the node,
+ * Gives an order to the node's own updater, which carries the order out, and rolls back by itself after a failure. The
+ * updater refuses owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is
+ * missing, which `held` gives over a new connection (`reconnect` of a stage). If the updater is about to boot the node,
  * `activated`, `held` and `rolled_back` end before the boot. Then a step `booted` waits for the boot, and a repetition of
  * the first step reports the result. A node that runs the target already gets no order.
  */
@@ -96,7 +96,7 @@ function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
 }
 
-/** Each order writes another path, so that in a dry run an order does not make the next ones' verdicts unknown. */
+/** Each order writes a path of its own, so that in a dry run an order does not make the verdicts of later orders unknown. */
 function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
@@ -110,7 +110,7 @@ type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "ap
 function stepParts(given: Args, updates: Updates): StepParts {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
-  // A node that is about to boot for this order counts as running the target: without the boot it cannot go further.
+  // A node that is about to boot for this order counts as running the target: the step can do nothing before the boot.
   const probeWith = (more: Sh): Sh => sh`${readUpdates(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
@@ -198,7 +198,7 @@ fact back "$back"`),
   }
 }
 
-/** Asks for the bundle, unless the store has a sound copy of the path, or the updater's folder the bundle. */
+/** Asks for the bundle, unless the store has an undamaged copy of the path, or the updater's folder has the bundle. */
 function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));
@@ -210,6 +210,7 @@ function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "ask
   };
 }
 
+/** Puts the received bundle into the updater's folder. */
 function putBundle(bundle: NonNullable<Args["bundle"]>, folder: string): Sh {
   const place = bundlePlace({ bundle }, folder);
   return sh`umask 077

@@ -26,8 +26,8 @@ import { shellOf, shellText } from "../step/shell-text.ts";
  *   args: [world]
  * ```
  * The script runs from a file that only the step's user can read and that is removed at the end; no argv contains its
- * text. With `runAs` give it as `text`. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
- * `changed` defines when it changed something; a `check` only reads (docs/states.md, Commands).
+ * text. With `runAs` give the script as `text`. The script always runs, unless the step has `creates`, `unless`,
+ * `onChanges` or `onlyIf`. `changed` defines which run is a change; a `check` only reads (docs/states.md, Commands).
  */
 export const scriptRun = defineModule({
   name: "script.run",
@@ -66,7 +66,7 @@ export const scriptRun = defineModule({
         hint: `sed -i 's/\\r$//' ${source}`,
       });
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
-    // A text is no blob, which the user of runAs cannot read; printf is a builtin, so no argv contains the text.
+    // The user of runAs cannot read blobs, so a text is not sent as a blob; printf is a builtin, so no argv contains the text.
     const before = sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
 ${
   bytes === undefined

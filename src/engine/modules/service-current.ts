@@ -6,17 +6,17 @@ import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { rawSh, sh } from "../step/sh.ts";
 
 /**
- * Units whose restart would end sessions, or break systemd and other clients: only a boot renews them (needrestart
- * excludes the same ones).
+ * Units that only a boot renews: their restart would end sessions, or break systemd and other clients (needrestart excludes
+ * the same units).
  */
-const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
+const neverRestarted = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
 
 /**
  * ```yaml
  * service.current: { except: [postgresql.service] }
  * ```
  * After an update, services continue with the programs and libraries that they were started with. Such services are
- * restarted one by one; systemd re-executes itself, which ends no service. dbus, logind and those in `except` are only
+ * restarted one by one; systemd re-executes itself, which ends no service. dbus, logind and services in `except` are only
  * reported: reboot.ifRequired with `services: true` boots for them.
  */
 export const serviceCurrent = defineModule({
@@ -31,7 +31,7 @@ export const serviceCurrent = defineModule({
     const look = sh`${staleUnits}
 kept= stale=
 for unit in $(stale_units); do
-  case " "${[...never, ...except].join(" ")}" " in *" $unit "*) kept="$kept $unit" ;; *) stale="$stale $unit" ;; esac
+  case " "${[...neverRestarted, ...except].join(" ")}" " in *" $unit "*) kept="$kept $unit" ;; *) stale="$stale $unit" ;; esac
 done`;
     return {
       effects: { writes: [{ is: "service", name: "*" }], reads: [{ is: "packages" }, { is: "system" }] },

@@ -20,10 +20,10 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * service.running: { name: kcore-controller, verifyFor: 5s }
  * ```
- * Starts the unit if it is not active, and enables it if it is not enabled. With `restartOn` or `onChanges` it is
- * restarted after a change by the steps that it watches; with `onChange: reload` it is reloaded if the unit supports that. A masked unit is
- * refused unless `unmask`. `runsFrom` is for a unit that starts its program through a link, such as a Nix profile: a
- * process that still runs from elsewhere is restarted.
+ * Starts the unit if it is not active, and enables it if it is not enabled. With `restartOn` or `onChanges` the unit is
+ * restarted after a change by a watched step; with `onChange: reload` it is reloaded instead if the unit supports that. A
+ * masked unit is refused unless `unmask` is set. `runsFrom` is for a unit that starts its program through a link, such as a
+ * Nix profile: a unit that still runs a program from another folder is restarted.
  */
 export const serviceRunning = defineModule({
   name: "service.running",

@@ -21,8 +21,8 @@ const folder = "/etc/sudoers.d";
  * ```
  * A file of its own in /etc/sudoers.d, 0440. Before it is written, visudo(8) checks the text alone, and together with
  * /etc/sudoers and all other files. A text that would break sudo is refused, and the old file stays. A command without
- * arguments may be called with any (sudoers(5)). A change after which this run's user could not use sudo is refused,
- * unless the step is on trial (`risk: connectivity`); that check ignores whether sudo would ask for a password.
+ * arguments allows all arguments (sudoers(5)). A change after which this run's user could not use sudo is refused,
+ * unless the step is on trial (`risk: connectivity`). This check ignores whether sudo would ask for a password.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -93,14 +93,15 @@ interface Rule {
   readonly noPassword?: boolean | undefined;
 }
 
-/** The rule's text (sudoers(5)): in a command `,`, `:`, `=`, `#`, `"` and the back slash are escaped; wildcards (`*`) stay. */
+/** The file's text (sudoers(5)): in a command `,`, `:`, `=`, `#`, `"` and the back slash are escaped; wildcards (`*`) stay. */
 function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = false }: Rule): string {
   const list = commands.map((one) => one.replaceAll(/[,:=\\#"]/g, String.raw`\$&`)).join(", ");
   return `# Managed by kcore.\n${user ?? `%${group}`} ALL=(${runAs.join(", ")}) ${noPassword ? "NOPASSWD: " : ""}${list}\n`;
 }
 
 /**
- * Checks the new file by itself, and then together with all other files in a copy: two files may contradict each other.
+ * Refuses a text that visudo does not accept, first by itself, then in a copy of the folder: two files may contradict each
+ * other.
  */
 function checked(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers

@@ -24,7 +24,7 @@ const args = z
  * ```yaml
  * swap.enabled: { disk: { serial: S3Z8NB0K }, partition: swap }
  * ```
- * A swap area that is in use, now and at every boot (fstab). Its UUID is derived from that of the partition, array or
+ * A swap area that is in use, now and at every boot (fstab). Its UUID is derived from the UUID of the partition, array or
  * LUKS container, or from the names of volume group and logical volume. Other contents are refused unless the disk,
  * `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */

@@ -36,9 +36,9 @@ const args = z
  * ```yaml
  * swap.managed: { state: "off" }
  * ```
- * `off` suits a kubelet: no swap is in use, lines of fstab become comments, and swap units of systemd's generators or
- * unit files are masked. A service that makes swap at boot is named and refused. `on` keeps a swap file; swap on a partition, logical
- * volume or array is `swap.enabled`. If the file's path has anything else, the step is refused.
+ * `off` suits a kubelet: no swap is in use, fstab's lines for swap become comments, and swap units of systemd's generators
+ * or unit files are masked. If a service makes swap at boot, the step names it and is refused. `on` keeps a swap file, and
+ * is refused if the path has anything else; swap on a partition, logical volume or array is `swap.enabled`.
  */
 export const swapManaged = defineModule({
   name: "swap.managed",

@@ -54,8 +54,8 @@ const args = z
  *   values: { net.ipv4.ip_forward: 1, vm.overcommit_memory: 1 }
  * ```
  * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or
- * its values now and at boot if they differ. A file that is read later and sets a key otherwise is named and not
- * changed.
+ * its values now and at boot if they differ. If a file that is read later sets a key to another value, the step names the
+ * file and is refused.
  */
 export const sysctlSet = defineModule({
   name: "sysctl.set",

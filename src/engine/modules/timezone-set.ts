@@ -30,7 +30,7 @@ export const timezoneSet = defineModule({
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
     const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
-    // The zone's name without the folder, since systemd makes the link relative.
+    // The zone's name is compared without the folder, since systemd makes the link relative.
     const look = sh`kind_of /etc/localtime
 linked=$kind
 if [ "$kind" = symlink ]; then

@@ -43,9 +43,8 @@ const ownership = { mode: "0644", owner: "root", group: "root" };
  *     [Install]
  *     WantedBy=multi-user.target
  * ```
- * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. Nothing
- * is started or restarted: `service.running` with `restartOn` does that. Programs named in the unit may still be
- * missing.
+ * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. The step
+ * starts and restarts nothing: use `service.running` with `restartOn`. Programs named in the unit may still be missing.
  */
 export const unitManaged = defineModule({
   name: "unit.managed",
@@ -122,7 +121,7 @@ ${setBoot}`,
   },
 });
 
-/** Checks the new text by systemd-analyze; a drop-in together with its unit. */
+/** Refuses a text that systemd-analyze does not accept; a drop-in is checked together with its unit. */
 function verification(name: string, dropin: string | undefined, blob: Blob): Sh {
   const place =
     dropin === undefined

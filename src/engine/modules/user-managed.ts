@@ -92,7 +92,7 @@ IFS=: read -r _ _ uid gid comment home shell <<END
 $line
 END
 fact uid "$uid"; fact home "$home"; fact shell "$shell"; fact comment "$comment"
-# Groups: the primary one by its number, the others by their lists of members, sorted.
+# The primary group is found by its number, the others by their lists of members; the others are sorted.
 primary=$gid
 groups=$(while IFS=: read -r group _ gid members; do
   case ,$members, in *${`,${name},`}*) ${append ? sh`case ${wanted} in *" $group "*) echo "$group" ;; esac` : sh`echo "$group"`} ;; esac

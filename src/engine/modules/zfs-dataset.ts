@@ -8,7 +8,7 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
 const MiB = 1024 ** 2;
 
 /** Properties that can be set only when the dataset is made (zfsprops(7)). */
-const lasting = ["casesensitivity", "normalization", "utf8only", "volblocksize"];
+const fixedProperties = ["casesensitivity", "normalization", "utf8only", "volblocksize"];
 
 const args = z
   .strictObject({
@@ -32,7 +32,7 @@ type Args = z.output<typeof args>;
  * ```yaml
  * zfs.dataset: { pool: tank0, name: images, mountpoint: /var/lib/kcore/volumes, properties: { compression: zstd } }
  * ```
- * A volume is grown when it is smaller than wanted, never shrunk; no dataset is destroyed.
+ * A volume that is smaller than wanted grows; none ever shrinks, and no dataset is destroyed.
  */
 export const zfsDataset = defineModule({
   name: "zfs.dataset",
@@ -55,7 +55,7 @@ export const zfsDataset = defineModule({
     const path = mountpoint === "none" ? undefined : mountpoint;
     const isMounted = path !== undefined && (properties["canmount"] ?? "on") === "on";
     const wanted = Object.entries({ ...(mountpoint === undefined ? {} : { mountpoint }), ...properties });
-    const changed = wanted.filter(([key]) => !lasting.includes(key));
+    const changed = wanted.filter(([key]) => !fixedProperties.includes(key));
     const options = wanted.flatMap(([key, value]) => ["-o", `${key}=${value}`]);
     const place = { is: "disk", name: `zfs/${dataset}` } as const;
     return {
@@ -101,8 +101,8 @@ sync`,
 });
 
 /**
- * Sets `type` (empty: no such dataset), and for a volume `have` (bytes) and `size`, the wanted or the present one;
- * defines `property`.
+ * Sets `type` (empty: no such dataset), `have` (a volume's bytes, else 0) and `size` in MiB: the wanted size if `have` is
+ * the wanted size rounded up to whole blocks, else the present size. Defines `property NAME`, which prints a value.
  */
 function readDataset({ pool, name, size }: Args): Sh {
   return sh`all=$(zfs get -H -p -o property,value all ${`${pool}/${name}`} 2>/dev/null)
@@ -124,7 +124,7 @@ function refuseUnfit(given: Args): Sh {
   const { pool, name, mountpoint = "none", size, properties } = given;
   const dataset = `${pool}/${name}`;
   const type = size === undefined ? "filesystem" : "volume";
-  const fixed = Object.entries(properties).filter(([key]) => lasting.includes(key));
+  const fixed = Object.entries(properties).filter(([key]) => fixedProperties.includes(key));
   const needsRoom = size !== undefined && properties["refreservation"] !== "0";
   return sh`${zfsThere}
 ${readDataset(given)}

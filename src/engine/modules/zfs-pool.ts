@@ -61,8 +61,9 @@ function widthOf({ layout, width, disks }: Shape): number {
   return layout === "stripe" ? 1 : (width ?? (layout === "mirror" ? 2 : disks.length));
 }
 
-/** Units that import and mount pools at boot; `moreUnits` exist only on some systems. */
+/** Units that import and mount pools at boot, on every system. */
 const units = "zfs.target zfs-import.target zfs-import-cache.service zfs-mount.service".split(" ");
+/** Units for the same that only some systems have. */
 const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.service".split(" ");
 
 /**
@@ -74,12 +75,12 @@ const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.se
  *   partition: zfs
  *   rootProperties: { compression: lz4 }
  * ```
- * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made it. Every
- * member's label has the comment, so it is read without an import. No command gets `-f`, so ZFS makes its own check after
- * kcore's. Members must be blank or granted by the name of their disk (requirement F-18), and in a mirror or raidz of one
- * size. Disks that are added to the list become members if the layout has room: a stripe takes any, other layouts take
- * whole vdevs, and a new disk replaces a missing member. No member is removed, and no vdev changes its shape. ZFS's
- * programs and its kernel module must be installed.
+ * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made the pool. Every
+ * member's label has the comment, so kcore reads it without an import. No command gets `-f`, so ZFS makes its own check
+ * after kcore's. Members must be blank or granted by the name of their disk (requirement F-18), and of one size in a mirror
+ * or raidz. Disks that are added to the list become members if the layout has room: a stripe takes any number, other
+ * layouts take whole vdevs, and a new disk replaces a missing member. No member is removed, and no vdev changes its shape.
+ * ZFS's programs and its kernel module must be installed.
  */
 export const zfsPool = defineModule({
   name: "zfs.pool",
@@ -215,12 +216,12 @@ function memberFact(disk: DiskId): string {
   return `member ${diskName(disk).value}`;
 }
 
-/** The value of `member` that `look_at_member` sets for a member in order. */
+/** The value of `member` for a member in order; see `look_at_member` in zfs.ts. */
 function shapeOf(given: Shape): string {
   return given.layout === "stripe" ? "stripe" : `${given.layout} of ${widthOf(given)}`;
 }
 
-/** A drop-in by which the import waits for the containers: they have nofail, so no target does. */
+/** A drop-in that makes the import wait for the containers: no target waits for them, because crypttab has `nofail`. */
 function orderOf(
   { name, disks, partition }: Args,
   context: StepContext,

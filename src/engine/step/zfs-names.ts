@@ -47,7 +47,7 @@ export const ofEncryption = ["encryption", "keyformat", "keylocation", "pbkdf2it
 
 type Node = Pick<StepContext, "node" | "nodeId">;
 
-/** The UUID from which {@link poolMark} is made, for a pool that kcore makes. */
+/** kcore's UUID for a pool that it makes; the pool itself has only a part of it, as {@link poolMark}. */
 export function poolGuid({ node, nodeId }: Node, name: string): string {
   return uuidOf(nodeId ?? node, "pool", name);
 }

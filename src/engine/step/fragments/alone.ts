@@ -2,13 +2,13 @@ import { sh } from "../sh.ts";
 
 /**
  * `hold DEVICE` and `release`, for texts after `diskFunctions`. In between, or until the shell ends, the device is open
- * exclusively: mkfs and other programs that open it exclusively find it busy, sgdisk and dd do not. `hold` sets `unheld`
- * to the reason if it fails.
+ * exclusively: mkfs and other programs that open a device exclusively find it busy, sgdisk and dd do not. `hold` sets
+ * `unheld` to the reason if another process uses the device.
  */
 export const alone = sh`
 # A dry run of wipefs opens the device exclusively, and then waits for the lock of this shell. udev ignores a locked
 # device (systemd.io/BLOCK_DEVICE_LOCKING), and reads it when wipefs closes it. wipefs before 2.36 has no --lock: then
-# only the check is exclusive, and nothing is held.
+# the device is opened exclusively only for a moment, as a check.
 hold() {
   holder= tries=0 said= unheld="$1 is locked by another process"
   if ! have flock || ! wipefs --help 2>/dev/null | grep -q -e '--lock'; then unheld=$(refused_disk "$1") && return; fi

@@ -22,13 +22,14 @@ export function toolsOf(format: Format): readonly Tool[] {
   return format === "zip" ? [unpackers.zip] : format === "tar" ? [tar] : [unpackers[format], tar];
 }
 
+/** Prints the archive's tar to stdout, and makes the file $K_TMP/cut if the unpacking program fails. */
 function unpack(format: Exclude<Format, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
   // A pipe's status is that of its last program, and tar may accept a truncated archive.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 
-/** Pipes the unpacked bytes to tar; cat reads the rest, so that the unpacking program sees no closed pipe. */
+/** Pipes the unpacked bytes to `tar`; cat reads the bytes after the archive's end, so that no program sees a closed pipe. */
 function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
   return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
 }
@@ -45,9 +46,9 @@ function list(format: Format, from: Blob | Sh): Sh {
 }
 
 /**
- * Refuses entries that would leave the target folder, independently of the unpacking program (requirement S-21).
+ * Sets `bad` to the entries that would leave the target folder, whatever program unpacks them (requirement S-21).
  * BusyBox's tar lists names without a leading / or .., and reports that as an error message. A hard link's line ends in
- * its target; a file whose name looks like that is refused, too.
+ * its target; a file with such a name counts as a hard link.
  */
 const judge = sh`bad=$(awk '
   function tell(why) { if (told++ < 20) print it ": " why }
@@ -83,8 +84,9 @@ interface Unpacking {
 }
 
 /**
- * Unpacks the archive in the current folder, which must be private. Sets `tree` to the folder below `strip` levels, and
- * enters it. All entries belong to root, and others cannot write to them.
+ * Unpacks the archive in the current folder, which must be private, or refuses with ARCHIVE_INVALID, ARCHIVE_UNSAFE or
+ * TOOL_MISSING. Sets `tree` to the folder below `strip` levels, and enters it. All entries belong to root, and others
+ * cannot write to them.
  */
 export function unpackHere({ format, from, name, strip }: Unpacking): Sh {
   const tree =

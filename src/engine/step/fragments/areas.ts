@@ -1,9 +1,9 @@
 import { sh } from "../sh.ts";
 
 /**
- * Lists the places where a disk and its partitions keep tables, headers, labels, superblocks and other metadata. Grants
- * cover these bytes, and kcore saves them before a wipe. Follows `diskFunctions`; a_head is the length of a device's
- * beginning that belongs to its areas.
+ * Functions that find the areas of a disk and its partitions: tables, headers, labels, superblocks and other metadata.
+ * Grants cover these bytes, and kcore saves them before a wipe. For texts after `diskFunctions`. `a_head` and `a_tail`
+ * are the bytes at a device's beginning and end that belong to its areas.
  */
 export const areaFunctions = sh`
 a_mib=1048576
@@ -62,7 +62,7 @@ pieces_of() {
     end > to { to = end }
     END { tell() }'
 }
-# read_piece DEVICE OFFSET LENGTH
+# read_piece DEVICE OFFSET LENGTH: prints these bytes.
 read_piece() {
   a_bs=$a_mib
   while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done

@@ -3,7 +3,7 @@ import type { Facts } from "../define.ts";
 import { pathsOf } from "../effects.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** A file of root with mode 0644, as one part of a step; the names of its facts begin with `fact`. */
+/** A file of root with mode 0644 that a step writes; the names of its facts begin with `fact`. */
 export interface ConfigFile {
   readonly fact: string;
   readonly path: string;
@@ -16,7 +16,8 @@ export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "
 }
 
 /**
- * Reports the file's facts; for anything but a file only its kind, or `absent`. Sets `kind` to the hash, or to that kind.
+ * Reports the facts of {@link wantFile}; for a path without a file only the fact `fact`, which is then the path's kind, such
+ * as `absent`. Sets `kind` to the value of that fact.
  */
 export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh {
   return sh`kind_of ${path}

@@ -1,5 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
+/** A container image, and the runtime that holds it. */
 export interface Image {
   /** The image's name with its registry, and a tag or a digest. */
   readonly name: string;
@@ -10,8 +11,8 @@ export interface Image {
 
 /**
  * Sets `runtime`, and defines functions for the image (podman-image(1), docker-image(1), ctr(8)).
- * `answers`: whether the runtime responds. `digests` prints the image's digests, a line each, or fails if it is absent.
- * `pull`, `load FILE` and `remove` change it.
+ * `answers`: whether the runtime responds. `digests` prints the image's digests, a line each, or fails if the image is
+ * absent. `pull` and `load FILE` add the image, `remove` removes it.
  */
 export function withRuntime({ name, runtime, namespace, socket }: Image): Sh {
   return sh`runtime=${runtime}

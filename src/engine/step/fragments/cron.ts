@@ -21,11 +21,11 @@ interface Field {
   readonly name: string;
   readonly first: number;
   readonly last: number;
-  /** Names of its values; the first one means `first`. */
+  /** The names of the values, from `first` on. */
   readonly words?: readonly string[];
 }
 
-/** crontab(5). */
+/** The five fields of a time in crontab(5). */
 const fields: readonly Field[] = [
   { name: "minute", first: 0, last: 59 },
   { name: "hour", first: 0, last: 23 },

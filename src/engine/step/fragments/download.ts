@@ -5,7 +5,7 @@ import { sh, shLines, type Sh } from "../sh.ts";
 /** A file that the node downloads itself. */
 export type Download = Omit<RemoteContent, "label">;
 
-/** The programs that the node needs for it, as messages name them. */
+/** The programs of which the node needs one for the download, as messages name them. */
 function needs({ url, headers, caFile }: Download): string {
   return url instanceof Secret || Object.keys(headers).length > 0
     ? "curl"
@@ -15,8 +15,8 @@ function needs({ url, headers, caFile }: Download): string {
 }
 
 /**
- * sh condition: the node has a wget that can make the request. BusyBox's wget checks no certificate, but the hash decides
- * whether the content is accepted.
+ * sh condition: the node has a wget that can make the request. BusyBox's wget will do, although it checks no certificate:
+ * the hash decides whether the content is accepted.
  */
 function canWget(download: Download): Sh {
   const need = needs(download);
@@ -75,8 +75,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Downloads to `$part` and checks the hash, or refuses. An interrupted download continues from its part in the state
- * folder, since the hash proves the result. Apply must begin with it: its refusals call `nothing_done`.
+ * Sets `part` to a file with the downloaded content, or refuses. An interrupted download continues from its part in the
+ * state folder, since the hash proves the result. Apply may change nothing before: the refusals call `nothing_done`.
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;
@@ -84,7 +84,7 @@ export function fetchTo(download: Download): Sh {
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 ${withProxy(download)}
 parts=$K_STATE/downloads
-# A step with runAs cannot write there.
+# A step with runAs cannot write to the state folder.
 [ -z "$k_as" ] || parts=$K_TMP
 [ -d "$parts" ] || mkdir -m 700 "$parts" || exit 1
 find "$parts" -type f -mtime +7 -exec rm -f {} +
@@ -116,7 +116,7 @@ while :; do
 done`;
 }
 
-/** The headers go to the URL's own server, never to the target of a redirection. */
+/** Downloads by curl with headers, which go to the URL's own server, never to the target of a redirection. */
 function curlWithHeaders(download: Download): Sh {
   return sh`to=$(${curlInput(download)} | curl -q -sS --globoff -K - --proto '=http,https' --connect-timeout 60 -r 0-0 ${curlOptions(download)} -o /dev/null -w '%{redirect_url}' 2>"$K_TMP/err") || return
     case $to in

@@ -39,11 +39,12 @@ export interface Place {
   readonly insertBefore?: string | undefined;
 }
 
-/** Whether at most one place is given. */
+/** Whether the arguments give at most one place. */
 export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
   return insertAfter === undefined || insertBefore === undefined;
 }
 
+/** A file to edit; mode, owner and group are for a file that the step makes. */
 export interface Edit extends Ownership {
   readonly path: string;
   readonly create: boolean;
@@ -56,9 +57,9 @@ export interface Edit extends Ownership {
 export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals] as const;
 
 /**
- * Copies the lines of a file to "$K_TMP/lines"; nothing if it is absent. `kind` = the result of kind_of, or binary for a
- * file with NULs. `crlf` = 1 if all lines end with CR LF: the copy has no CRs, so that patterns and lines match as in
- * other files.
+ * Copies the lines of a file to "$K_TMP/lines", which is empty if there is no such file. Sets `kind` to the result of
+ * kind_of, or to binary for a file with NULs. Sets `crlf` to 1 if all lines end with CR LF: then the copy has no CRs, so
+ * that patterns and lines match as in other files.
  */
 export function readLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
@@ -76,7 +77,7 @@ if [ "$kind" = file ] && [ ! -L ${path} ]; then
 fi`;
 }
 
-/** NixOS links files of its configuration to the read-only store: the target's text is compared, and the guard refuses changes. */
+/** NixOS links files of its configuration to its read-only store: the probe reads the target, the guard refuses changes. */
 function ofNixos(path: string | Sh): Sh {
   return sh`if [ "$kind" = symlink ]; then
   case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
@@ -95,8 +96,8 @@ esac`;
 }
 
 /**
- * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay, and CR LF if all lines
- * had it. The last line gets a line end if it has none.
+ * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay. If all lines ended with CR
+ * LF, the new ones do, too; a last line without a line end gets one.
  */
 export function putLines(edit: Edit, filter: Sh): Sh {
   const { path, makeDirs, mode, owner, group, backup, validate } = edit;
@@ -125,7 +126,7 @@ export const splice = sh`tmp=$K_TMP before=$before awk '
     !(NR in drop)
     END { if (!done) put() }' <"$K_TMP/lines"`;
 
-/** Sets `before` for {@link splice} to the place of new text. */
+/** Sets `before` for {@link splice}: the line number before which new text goes; empty for the end. */
 export function findPlace({ insertAfter, insertBefore }: Place): Sh {
   if (insertBefore === "BOF") return sh`before=1`;
   const pattern = insertBefore ?? (insertAfter === "EOF" ? undefined : insertAfter);

@@ -16,7 +16,7 @@ export const absentRefusals = [
   "NIXOS_MANAGED",
 ] as const;
 
-/** The facts `mode`, as four octal digits, `owner` and `group` of the given ones. */
+/** The wanted facts `mode` (four octal digits), `owner` and `group`, of those that the arguments give. */
 export function wantOwnership({ mode, owner, group }: Ownership): Facts {
   return {
     ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),
@@ -24,7 +24,7 @@ export function wantOwnership({ mode, owner, group }: Ownership): Facts {
   };
 }
 
-/** Facts `mode`, `owner`, `group` of a path that exists; an id is printed where the argument was an id. */
+/** Reports the facts `mode`, `owner` and `group` of an existing path; a number where the argument is a number. */
 export function probeOwnership(path: string, { owner, group }: Ownership): Sh {
   const format = `%a ${isAccountId(owner) ? "%u" : "%U"} ${isAccountId(group) ? "%g" : "%G"}`;
   return sh`stat=$(stat -c ${format} -- ${path}) || exit 1
@@ -39,7 +39,7 @@ function probeKind(path: string): Sh {
 fact kind "$kind"`;
 }
 
-/** Reports the facts of a path: `kind`, and for a file `content`, from `$sum`, and those of {@link probeOwnership}. */
+/** Reports the fact `kind` of a path; for a file also the fact of `content`, made from `$sum`, and {@link probeOwnership}. */
 export function probeFileAt(path: string, ownership: Ownership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
   return sh`${probeKind(path)}
 [ "$kind" = file ] || exit 0
@@ -49,7 +49,7 @@ ${content}
 ${probeOwnership(path, ownership)}`;
 }
 
-/** A step of {@link stepOfData}, or one that a module derives from it. */
+/** A step of {@link stepOfData}, or a step that a module derives from it. */
 export type FileStep = Step & Required<Pick<Step, "effects" | "guard" | "foresee" | "apply">>;
 
 /**
@@ -116,7 +116,7 @@ put_file ${data.blob} ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.gr
   }
 }
 
-/** Compares `$sum`. The hash itself is sent as a secret: it would let a reader test guesses of the secret bytes. */
+/** Reports whether `$sum` is this hash, which is sent as a secret: a reader could test guesses of the bytes with it. */
 export function compareSecret(fact: string, sha256: string): Sh {
   return sh`if [ "$sum" = ${secret(sha256)} ]; then fact ${fact} "as wanted"; else fact ${fact} different; fi`;
 }
@@ -142,12 +142,13 @@ function effectsOfData(data: StepData): Effects {
   }
 }
 
-/** The place of a file, and the owner and group that it gets. */
+/** A file's path, owner and group. */
 interface FilePlace extends Pick<Ownership, "owner" | "group"> {
   readonly path: string;
   readonly makeDirs: boolean;
 }
 
+/** The effects of a step that writes this file. */
 export function effectsOfFile({ path, makeDirs, owner, group }: FilePlace): Effects {
   return {
     writes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
@@ -155,13 +156,14 @@ export function effectsOfFile({ path, makeDirs, owner, group }: FilePlace): Effe
   };
 }
 
-/** In a dry run, after the guard: fails if the file could not be written there. */
+/** In a dry run, after the guard: fails if the file could not be written. */
 export function foreseeFile({ path, makeDirs, owner, group }: FilePlace): Sh {
   return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
 }
 
 /**
- * The step with more resources to read, and a text before its probe. It has no data, which cannot express that text.
+ * The step with further resources to read, and a text before its probe. The new step has no data, which cannot express
+ * that text.
  */
 export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
   const { effects } = step;

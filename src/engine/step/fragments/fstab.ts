@@ -16,8 +16,8 @@ fstab=\${fstab:-absent}`;
 }
 
 /**
- * Replaces the first selected line by `line`, or appends it if there is none, and removes the others; an empty `line` removes
- * all of them. Every other line stays.
+ * Replaces the first selected line by `line`, or appends `line` if no line is selected, and removes the other selected lines.
+ * An empty `line` removes all selected lines.
  */
 export function writeFstab(file: string, key: FstabKey, line: string): Sh {
   const field = "place" in key ? sh`"$2"` : sh`"$1"`;

@@ -3,9 +3,9 @@ import { alone } from "./alone.ts";
 import { areaFunctions } from "./areas.ts";
 
 /**
- * `granted GRANT...`: true if the operator gave one of these grants, NAME:FINGERPRINT of the contents. It refuses a
- * given grant whose disk could not be saved on the bastion before (ADR 0012): K_UNSAVED has such a grant, and on the
- * next line the reason.
+ * `granted GRANT...`: true if the operator gave one of these grants, NAME:FINGERPRINT of the contents. It refuses the
+ * grant of a disk that could not be saved on the bastion before (ADR 0012): K_UNSAVED has such a grant, and on the next
+ * line the reason.
  */
 export const granted = sh`granted() {
   for k_grant in "$@"; do

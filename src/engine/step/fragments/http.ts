@@ -1,5 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
+/** How the node makes the request; the files are on the node. */
 export interface HttpRequest {
   readonly insecure: boolean;
   readonly caFile?: string | undefined;

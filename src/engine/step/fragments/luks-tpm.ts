@@ -13,8 +13,9 @@ export function pcrList(pcrs: readonly number[]): string {
 }
 
 /**
- * Reads the systemd-cryptenroll(1) token of the container on `$device`. `tpm` = `absent`, the number of tokens if there
- * are several, or the token's PCRs and whether it opens the container. `opens` = yes or no.
+ * Reads the systemd-cryptenroll(1) tokens of the container on `$device`. Sets `opens` to yes if the TPM opens the
+ * container, else to no. Sets `tpm` to `absent`, to the number of tokens if there are several, or to a single token's PCRs and
+ * `opens`.
  */
 export const readTpm: Sh = sh`opens=no tpm=absent
 json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' \n\t')
@@ -25,7 +26,7 @@ if [ "$tokens" -gt 0 ]; then
   [ "$tokens" -eq 1 ] || tpm="$tokens tokens"
 fi`;
 
-/** The fact `tpm` of a container that opens by these PCRs. */
+/** The value of `tpm` for a container that the TPM opens with these PCRs. */
 export function tpmFact(pcrs: string): string {
   return `PCR ${pcrs}, opens: yes`;
 }

@@ -18,7 +18,8 @@ export function tpmMarkOf(uuid: string): string {
 }
 
 /**
- * A file of two words: the recipient of the container's recovery key, and the sealed key as in the fact (luks.escrowed).
+ * A file of two words: the SHA-256 of the public key that the container's recovery key is sealed for, and the container's
+ * word of the fact `sealed` (luks.escrowed).
  */
 export function recoveryFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.recovery`;
@@ -46,7 +47,7 @@ fi
 chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 }
 
-/** The means that open a container at boot. */
+/** What opens a container at boot: a key file on the node, or the machine's TPM. */
 export type Unlock = "keyFile" | "tpm2";
 
 /**

@@ -13,6 +13,7 @@ export interface Interface {
   readonly bridge?: { readonly ports: readonly string[]; readonly stp: boolean } | undefined;
 }
 
+/** A configuration file of one of these programs. */
 export interface ConfigFile {
   readonly path: string;
   readonly mode: string;
@@ -41,8 +42,8 @@ export function netdevPath(name: string): string {
 }
 
 /**
- * systemd.network(5), systemd.netdev(5). A VLAN is named in a drop-in of its link's file, whose name only the node
- * knows.
+ * The files of systemd.network(5) and systemd.netdev(5), without the drop-in that adds a VLAN to the file of its link: only
+ * the node knows that file's name.
  */
 export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
@@ -109,7 +110,7 @@ export function networkdVlan(name: string): string {
   return section("Network", [["VLAN", name]]);
 }
 
-/** interfaces(5). VLANs, bonds and bridges are made by ip-link(8), so that no package of hooks is needed. */
+/** The file of interfaces(5). VLANs, bonds and bridges are made by ip-link(8), so that no package of hooks is needed. */
 export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const make = vlan
@@ -152,7 +153,7 @@ export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
   return [{ path: `/etc/network/interfaces.d/kcore-${name}`, mode: "0644", text: `auto ${name}\n${text}` }];
 }
 
-/** nm-settings-keyfile(5). */
+/** The files of nm-settings-keyfile(5). */
 export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const file = (of: string, text: string): ConfigFile => ({

@@ -119,8 +119,8 @@ esac`;
 }
 
 /**
- * Sets `kind` to the kind of the kernel's interface of this name, in the form of {@link kindOf}; empty for a network
- * card.
+ * Sets `kind` to the kind of the node's interface of this name, in the form of {@link kindOf}; empty if the wanted
+ * interface is a network card.
  */
 export function readKind({ name, vlan, bond, bridge }: Interface): Sh {
   if (vlan)
@@ -165,7 +165,7 @@ case $backend in
 esac`;
 }
 
-/** Sets `anew` if the existing interface, or its netdev file, is not as wanted, so that it must be deleted and made again. */
+/** Sets `anew` if the existing interface or its netdev file differs, so that the interface must be deleted and made again. */
 function decideRecreate(wanted: Interface, kind: string): Sh {
   const [netdev] = networkdFiles(wanted);
   return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then

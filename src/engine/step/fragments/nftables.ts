@@ -1,6 +1,6 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** Traffic to allow; an absent protocol, port, address or interface means any. */
+/** Traffic to allow; an empty list of ports, addresses or interfaces means any. */
 export interface Allowed {
   readonly protocol: "tcp" | "udp" | "sctp" | "any";
   readonly ports: readonly string[];
@@ -9,13 +9,15 @@ export interface Allowed {
   readonly comment?: string | undefined;
 }
 
+/** A table of the family inet with a chain `input`. */
 export interface Table {
   readonly name: string;
   readonly input: "drop" | "accept";
   readonly icmp: boolean;
   readonly allow: readonly Allowed[];
-  /** Further lines of the chain `input`; `more`: further lines of the table. Both in nft(8)'s syntax. */
+  /** Further lines of the chain `input`, in nft(8)'s syntax. */
   readonly rules: string;
+  /** Further lines of the table, in nft(8)'s syntax. */
   readonly more: string;
 }
 
@@ -93,7 +95,7 @@ export function canonical(file: Sh, table: string): Sh {
   return sh`unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' nft ${file} ${table}`;
 }
 
-/** Reports the fact `rules`: whether the kernel's table is that of the file, else its added (+) and missing (-) lines. */
+/** Reports the fact `rules`: `as wanted` if the kernel has the file's table, `absent`, or the added (+) and missing (-) lines. */
 export function probeRules(path: string, table: string): Sh {
   return sh`if ! nft -s list table inet ${table} >"$K_TMP/nft.now" 2>/dev/null; then fact rules absent
 elif ! ${canonical(sh`${path}`, table)} >"$K_TMP/nft.wanted" 2>/dev/null; then fact rules "not to be compared: nft does not load "${path}
@@ -106,9 +108,9 @@ fi`;
 }
 
 /**
- * Refuses rules that would lock ssh out: they must allow the port of this session from the session's address, as sshd
- * gives both in SSH_CONNECTION (sshd(8)) of this process or a parent. Without it, they must allow each port of sshd from
- * anywhere.
+ * Refuses rules that would lock ssh out. The rules must allow this session's port from the session's address, which sshd
+ * gives in SSH_CONNECTION (sshd(8)) of this process or a parent. Without SSH_CONNECTION, some rule must allow each port of
+ * sshd, whatever its addresses and interfaces.
  */
 export function refuseLockout(allow: readonly Allowed[]): Sh {
   const ways = allow.filter(({ protocol }) => protocol === "tcp" || protocol === "any");

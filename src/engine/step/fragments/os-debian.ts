@@ -1,6 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses a machine that would not be reachable after a boot from its own disk. */
+/** Refuses a machine that kcore cannot install Debian on, or that would not be reachable after a boot from its own disk. */
 export function judgeLive({ user, authorizedKeys }: Access): Sh {
   return sh`${judgeMachine("Debian")}
 case $(tar --version 2>/dev/null) in *GNU*) ;; *) refuse TOOL_MISSING 'GNU tar is not on this node; package tar has it' ;; esac
@@ -74,8 +74,8 @@ network_of() {
 }`;
 
 /**
- * Writes this machine's names, keys, network and package sources to the new system. That is mounted at `$t` from
- * `$device`, `$boot` (if not empty) and `$esp`.
+ * Writes this machine's names, keys, network and package sources to the new system, which is mounted at `$t`. `$device`,
+ * `$boot` (if not empty) and `$esp` are its partitions.
  */
 export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
@@ -109,15 +109,15 @@ if [ -n "$(same '' VERSION_CODENAME)" ] && [ "$(same '' VERSION_CODENAME)" = "$(
 fi`;
 }
 
-/** The user and the keys that may log in. */
+/** The user who may log in, and the keys for that user and root. */
 export interface Access {
   readonly user: string;
   readonly authorizedKeys: readonly string[];
 }
 
 /**
- * Makes the initrd, if root is encrypted, and installs the boot loader for UEFI and BIOS. The first sector is written last: after a power cut before that, the disk does not boot by BIOS.
- * The live system's console= parameters stay.
+ * Makes the initrd, if root is encrypted, and installs the boot loader for UEFI and BIOS. The first sector is written last, so
+ * that the disk boots by BIOS only with a whole system. The kernel gets `parameters` and the live system's console= ones.
  */
 export function bootLoader(parameters: readonly string[], isEncrypted: boolean): Sh {
   return sh`note "its boot loader"

@@ -10,7 +10,7 @@ export const unfinished = "kcore-unfinished";
 /** The initrd's port differs from the system's, because its host key does. */
 export const unlockPort = 2222;
 
-/** The initrd's own host key, in OpenSSH's form. */
+/** The path of the initrd's own host key, in OpenSSH's form. */
 export function hostKeyOf(uuid: string): string {
   return `${luksFolder}/${uuid}.ssh`;
 }

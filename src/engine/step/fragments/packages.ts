@@ -2,7 +2,7 @@ import { sh, shLines, type Sh } from "../sh.ts";
 
 /** The wanted packages, and how to change them. */
 export interface Packages {
-  /** Names, or sh that expands to names on the node. */
+  /** The packages; a `name` of type Sh expands to names on the node. */
   readonly names: readonly { readonly name: string | Sh; readonly version?: string; readonly release?: string }[];
   readonly state: "present" | "latest" | "absent";
   readonly updateCache: boolean;
@@ -12,7 +12,7 @@ export interface Packages {
   readonly lockTimeout: number;
 }
 
-/** The operations of one package manager, for modules. */
+/** The operations of one package manager, as texts of sh. */
 export interface PackageManager {
   /** Prints the installed version of a package, or nothing. */
   readonly installed: (name: string | Sh) => Sh;
@@ -25,8 +25,8 @@ export interface PackageManager {
 }
 
 /**
- * Sets `due` to the packages to change, and `kept` to those in order, each with its version: for apt-get and dnf,
- * `install` of a bare name means its newest version. Names that the node computes are always due.
+ * Sets `due` to the packages to change, since apt-get and dnf would upgrade every package that they are given. Sets `kept`
+ * to the packages in order, each with its version. Names that the node computes are always due.
  */
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
@@ -98,8 +98,8 @@ function aptWords(packages: Packages): Sh {
 }
 
 /**
- * A mark that exists while a step of kcore's runs dpkg. If it is left, by a power cut for example, kcore finishes dpkg's
- * work; an interruption of another origin is refused (F-20).
+ * A mark that exists while a step of kcore's runs dpkg. If a power cut, for example, leaves the mark, the next step
+ * finishes dpkg's work; without the mark an interrupted dpkg is refused (PACKAGE_INTERRUPTED).
  */
 const begun = sh`"$K_STATE/fresh/dpkg"`;
 
@@ -109,7 +109,7 @@ const begun = sh`"$K_STATE/fresh/dpkg"`;
  */
 export const isCutOff = sh`[ -e ${begun} ]`;
 
-/** Defines `locked` for commands that take apt's or dpkg's locks. */
+/** Defines `locked COMMAND...` for commands that take apt's or dpkg's locks; see {@link withLock}. */
 export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
   return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
 }
@@ -139,7 +139,7 @@ rm -f "$mark"
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"`;
 }
 
-/** A file whose time of change is that of the last fetch of lists, by a step with `listsMaxAge`. */
+/** A file that each fetch of lists by a step with `listsMaxAge` touches: its time of change is the time of the last fetch. */
 export const listsFetched = sh`"$K_STATE/lists-updated"`;
 
 /** Reports the fact `lists`: `old` if the package lists were fetched more than `maxAge` seconds ago, else `fresh`. */

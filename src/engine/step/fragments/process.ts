@@ -5,7 +5,7 @@ import type { Resource } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** The message for a secret in a place that others can read. */
+/** The message for a secret in an argument that others can read; undefined for other values. */
 export const refuseSecret = ({ input }: { readonly input?: unknown }): string | undefined =>
   input instanceof Secret
     ? "must not be secret: command lines and environments can be read by others; give it by stdin"
@@ -53,7 +53,7 @@ export const Check = z
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
-/** Whether a `check` has no argument that describes a change; a refinement of a module's arguments. */
+/** Whether the arguments are no `check`, or have no argument that describes a change; a refinement of a module's arguments. */
 export function isConsistentCheck(given: {
   readonly check: boolean;
   readonly changed: Changed;
@@ -62,7 +62,7 @@ export function isConsistentCheck(given: {
   const { check, changed, revert } = given;
   return !check || (revert === undefined && (changed === "always" || changed === "never"));
 }
-/** The message for arguments that are not {@link isConsistentCheck}. */
+/** The message for arguments that fail {@link isConsistentCheck}. */
 export const wholeCheck = "a check changes nothing: without revert, whenOutput and whenCode";
 
 type Changed = z.output<typeof Changed>;
@@ -115,7 +115,7 @@ ${withProcess(command, given)}`,
 }
 
 /**
- * Runs a command in its folder, with its input; sets `status`. The texts of modules run in the C locale (LC_ALL); an
+ * Runs a command in its folder, with its input, and sets `status`. Modules' texts run in the C locale (LC_ALL); an
  * operator's command gets the locale of LANG instead, which supports UTF-8.
  */
 function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
@@ -144,7 +144,8 @@ exit 1`;
 }
 
 /**
- * The output goes to a file: a daemon that the command leaves behind could keep a pipe open, and the step would wait.
+ * Runs the command, and sets `same` unless a line of its output matches the expression. The output goes to a file: a daemon
+ * that the command leaves behind could keep a pipe open, and the step would wait.
  */
 function readingOutput(command: Sh, given: Process, expression: string): Sh {
   return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
@@ -154,7 +155,7 @@ if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi
 }
 
 /**
- * Checks the expression before the command runs: grep exits with 2 for an invalid one, BusyBox's only if it reads a line.
+ * Fails for an invalid expression, before the command runs: grep exits with 2, BusyBox's grep only if it reads a line.
  */
 function guardExpression(expression: string): Sh {
   return sh`echo | grep -Eq -e ${expression}
@@ -176,7 +177,7 @@ export function needsOf({ cwd, program }: Needs): Resource[] {
   ];
 }
 
-/** For a dry run: fails if the command could not start. A program by a relative path is not checked: it depends on the folder. */
+/** For a dry run: fails if the folder or the program is missing. A program with a relative path is not checked. */
 export function foreseeNeeds({ cwd, program }: Needs): Sh {
   const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}

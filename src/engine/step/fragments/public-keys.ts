@@ -43,7 +43,7 @@ function problemOf(text: string, type: string, base64: string): string | undefin
   return isWhole && endsWithin(bytes) ? undefined : `is cut off or broken: its bytes are no ${type} key`;
 }
 
-/** Whether the key's bytes are two or more whole strings (RFC 4251, 5). */
+/** Whether the key's bytes are a sequence of two or more complete strings (RFC 4251, 5). */
 function endsWithin(bytes: Buffer): boolean {
   let at = 0;
   let fields = 0;

@@ -21,7 +21,7 @@ export function reloadIfNeeded(unit: string): Sh {
   return sh`case $(systemctl show -p NeedDaemonReload -- ${unit}) in *=yes) systemctl daemon-reload || exit 1 ;; esac`;
 }
 
-/** Follows a command on its line: if the command failed, refuses with the unit's state and the end of its log. */
+/** `|| refuse …`, to follow a command on its line: refuses with the unit's state and the end of its log. */
 export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
   return sh`|| refuse ${code} ${message}"$K_NL$(systemctl --no-pager --full -n 20 status -- ${unit} 2>&1)"`;
 }
@@ -43,7 +43,7 @@ export function isUp(unit: string): Sh {
 fi`;
 }
 
-/** Refuses unless the unit stays up for some seconds without a restart. */
+/** Refuses unless the unit stays up for `seconds` without a restart. */
 export function staysUp(unit: string, seconds: number): Sh {
   if (seconds === 0) return sh`:`;
   return sh`left=${Math.ceil(seconds)} first=
@@ -72,7 +72,7 @@ export function comesFrom(unit: string, folder: string): Sh {
   return sh`pid=$(systemctl show -p MainPID -- ${unit}) && case $(readlink "/proc/\${pid#*=}/exe" 2>/dev/null) in ${folder}/*) ;; *) false ;; esac`;
 }
 
-/** Waits at most 10 s for the unit's program: systemd calls a unit started before its start script has executed the program. */
+/** Waits at most 10 s for the unit's program: systemd reports a start before a start script has executed the program. */
 export function awaitProgram(unit: string, folder: string): Sh {
   return sh`left=10
 while [ "$left" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do

@@ -1,7 +1,7 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** The updater of a node, and the update and owner for which it gets orders. */
+/** Where a node's updater keeps its files, and the update and owner whose orders it gets. */
 export interface Updates {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
@@ -24,9 +24,9 @@ export interface Updates {
  * Of the updater's report it sets `r_state`, `r_seq`, `waits` and `ours`, which is empty if the report is about another
  * update or owner. `previous`: the node can roll back from this update. `boots`: the updater is about to boot the node
  * for this owner's order. `ordered`: the last step that the bastion ordered, if this owner ordered it.
- * `runtime`: the running version, a store path or the flake of a NixOS system. Outside this owner's own activation a
- * running target counts only if the next boot keeps it, unless `tried`: else `runtime` is the next boot's version. It is
- * `under way` while any activation or rollback to the target is being carried out.
+ * `runtime`: the running version, a store path or the flake of a NixOS system. Outside this owner's own activation, and
+ * without `tried`, a target that the next boot would not keep does not count: then `runtime` is the next boot's version.
+ * `runtime` is `under way` while the target runs and the updater still carries out an activation or a rollback.
  */
 export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
   return sh`# pick KEY TEXT: k = the first value of KEY in a JSON text, a string without escapes or a number.
@@ -120,8 +120,8 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
 
 /**
  * The functions `order STEP` and `await STATE SECONDS`; both refuse a failure that the updater reports. `order` gives
- * the updater an order with the fields that the bastion signed. `await` waits for the report about it, or until the
- * updater is about to boot the node.
+ * the updater an order with the fields that the bastion signed. `await` waits for the updater's report about the order, or
+ * until the updater is about to boot the node.
  */
 export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Blob): Sh {
   return sh`${tellFailure(folder)}

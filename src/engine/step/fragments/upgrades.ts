@@ -19,10 +19,10 @@ export interface Upgrader {
    * where they are known. `kept`: names of packages kept back. `gone`: names of packages that would be removed.
    */
   readonly look: (upgrade: Upgrade) => Sh;
-  /** In dry runs with old lists: `look` with newly fetched lists, apart from the node's. Absent: the package manager cannot do that. */
+  /** In dry runs with old lists: `look` with new lists, which do not replace the node's. Absent: the package manager cannot do it. */
   readonly lookAhead?: (upgrade: Upgrade) => Sh;
   readonly guard: Sh;
-  /** Fetches lists when `$lists` is old, looks, calls `may`, and upgrades. */
+  /** Fetches lists if `$lists` is not `fresh`, upgrades, and for apt and apk first calls the function `may`, which can refuse. */
   readonly apply: (upgrade: Upgrade) => Sh;
   /** sh condition: an upgrade of kcore's was interrupted. */
   readonly isCutOff: Sh;

@@ -5,14 +5,14 @@ import { isGranted } from "./granted.ts";
 import { zfsThere } from "./zfs.ts";
 
 /** The wanted state of a pool. */
-interface Wanted {
+interface WantedPool {
   readonly name: string;
   /** The comment of a pool that kcore made. */
   readonly mark: string;
   readonly layout: string;
   /** The number of consecutive members that make one vdev. */
   readonly width: number;
-  /** The value of `member` that `look_at_member` sets for a member in order. */
+  /** The value of `member` for a member in order; see `look_at_member` in zfs.ts. */
   readonly shape: string;
   readonly ashift: number;
   readonly members: Parameters<typeof eachPartition>[0];
@@ -23,7 +23,7 @@ interface Wanted {
  * sets `import` to a pool that must be imported, after which `judge` runs again. The file `todo` gets the changes of an
  * existing pool.
  */
-export function judgePool({ name, mark, layout, width, shape, ashift, members }: Wanted, context: StepContext): Sh {
+export function judgePool({ name, mark, layout, width, shape, ashift, members }: WantedPool, context: StepContext): Sh {
   const isEncrypted = members.some(({ encrypted = false }) => encrypted);
   const kind = layout === "stripe" ? [] : [layout];
   const sector = ["-o", `ashift=${ashift}`];
