@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { PartitionName, VolumeName } from "#engine/step/disk-names.ts";
 import { AbsolutePath } from "#engine/step/fields.ts";
-import { PoolName, Properties, ofEncryption } from "#engine/step/zfs-names.ts";
+import { PoolName, Properties, encryptionProperties } from "#engine/step/zfs-names.ts";
 
 const Text = z.string().min(1);
 

@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { formatOf, formats, toolsOf, unpackHere } from "../step/fragments/archive.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { ownersOf, type Resource } from "../step/effects.ts";
+import { ownersOf, type NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -61,8 +61,8 @@ export const archiveExtracted = defineModule({
     const sha256 = blob?.sha256 ?? given.sha256;
     const from = blob ?? sh`"$K_TMP/archive"`;
     const as = `${owner}:${group}, strip ${strip}`;
-    const above: readonly Resource[] = makeDirs ? [{ is: "parents", path }] : [];
-    const inNode: readonly Resource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const above: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
+    const inNode: readonly NodeResource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
     const noArchive = sh`refuse ARCHIVE_INVALID ${`${archive ?? ""} is not on the node, or is no file`}`;
     return {
       brings: true,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { AccountName, accountLine } from "../step/fragments/accounts.ts";
 import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
 import { readLines, refuseEdit } from "../step/fragments/edit.ts";
@@ -102,7 +102,7 @@ function keyFact({ type, comment }: PublicKey, options: readonly string[]): stri
   return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
 }
 
-function wantOf({ keys, options, exclusive, state, path }: Args): Facts {
+function wantOf({ keys, options, exclusive, state, path }: Args): StepFacts {
   return {
     ...Object.fromEntries(keys.map((key) => [key.fingerprint, state === "absent" ? "absent" : keyFact(key, options)])),
     ...(exclusive && { others: "none" }),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { blobOf, type Blob } from "../step/blob.ts";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
 import { ownersOf, pathsOf } from "../step/effects.ts";
@@ -77,7 +77,7 @@ export const certificateDropped = defineModule({
       },
     ] as const;
     const [leaf, root] = files;
-    const wantedFacts = ({ name, blob, ...ownership }: (typeof files)[number]): Facts =>
+    const wantedFacts = ({ name, blob, ...ownership }: (typeof files)[number]): StepFacts =>
       Object.fromEntries(
         Object.entries({ content: `sha256:${blob.sha256}`, ...wantOwnership(ownership) }).map(([fact, value]) => [
           `${name}${fact}`,

@@ -9,7 +9,7 @@ import {
   stepOfProcess,
   SuccessCodes,
   Visible,
-  wholeCheck,
+  checkMessage,
 } from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
 import { shellText, shellWords } from "../step/shell-text.ts";
@@ -37,7 +37,7 @@ export const commandRun = defineModule({
       check: Check,
       revert: Revert,
     })
-    .refine(isConsistentCheck, wholeCheck)
+    .refine(isConsistentCheck, checkMessage)
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
   step: ({ cmd, argv = [], ...given }) =>
     stepOfProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, given, {

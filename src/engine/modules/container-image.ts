@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { withRuntime, type Image } from "../step/fragments/containers.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
 /** A whole name, since Docker, Podman and containerd complete a short name in different ways. */
@@ -56,7 +56,7 @@ export const containerImage = defineModule({
     const { name } = given;
     const digest = /@(sha256:.*)$/.exec(name)?.[1];
     const isWanted = state === "present";
-    const near: readonly Resource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const near: readonly NodeResource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
     const tools = ["podman", "docker", "k3s", "ctr"].map((tool) => ({ is: "program", name: tool }) as const);
     const bring =
       archive !== undefined

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName } from "../step/disk-names.ts";
-import { alone } from "../step/fragments/alone.ts";
+import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { clearing } from "../step/fragments/clear.ts";
 import { diskFunctions } from "../step/fragments/disk-functions.ts";
 import { diskTools } from "../step/fragments/disk.ts";
@@ -59,7 +59,7 @@ ${eachDisk(
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
       // The process that writes finds and checks each disk again, and opens it exclusively.
-      apply: sh`${alone}
+      apply: sh`${exclusiveOpen}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
   disks,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
-import { alone } from "../step/fragments/alone.ts";
+import { ByteSize } from "../step/fields.ts";
+import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
 import { clearing } from "../step/fragments/clear.ts";
 import { unmark } from "../step/fragments/unmark.ts";
@@ -27,7 +27,7 @@ const Partition = z
   .strictObject({
     name: PartitionName.describe("Its name in the table; also what filesystem.formatted calls it by."),
     size: z
-      .union([z.literal("100%"), Size])
+      .union([z.literal("100%"), ByteSize])
       .default("100%")
       .describe("A size such as 512M, or 100% for all that is left (the last one only)."),
     type: z
@@ -106,7 +106,7 @@ ${needSgdisk}`,
       // The process that writes finds and checks the disk again, since names of disks may have changed. It opens a disk that
       // gets a new table exclusively.
       apply: sh`${findDisk(disk)}
-${alone}
+${exclusiveOpen}
 ${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}
 ${write(wanted, diskGuid(context, disk))}`,
       tools: diskTools,

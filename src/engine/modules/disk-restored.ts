@@ -10,8 +10,8 @@ import {
   VolumeName,
   type DeviceOf,
 } from "../step/disk-names.ts";
-import { Sha256, Size } from "../step/fields.ts";
-import { alone } from "../step/fragments/alone.ts";
+import { Sha256, ByteSize } from "../step/fields.ts";
+import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
@@ -39,7 +39,7 @@ const args = z
     vg: VolumeName.optional().describe("Instead of it: a volume group, together with lv."),
     lv: VolumeName.optional().describe("The logical volume."),
     array: ArrayName.optional().describe("Instead of these: an array."),
-    size: Size.describe("How large it was when it was saved; another size is refused."),
+    size: ByteSize.describe("How large it was when it was saved; another size is refused."),
     source: z.string().describe("The pieces one behind the other, packed by gzip: pieces.gz of a save."),
     pieces: z
       .array(Piece)
@@ -115,7 +115,7 @@ fact partitions "\${strange:-as the table says}"`,
       guard: judged(),
       // The process that writes finds and checks the device again, since names of disks may have changed, and opens it
       // exclusively.
-      apply: sh`${alone}
+      apply: sh`${exclusiveOpen}
 ${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"

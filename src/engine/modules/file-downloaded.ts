@@ -5,7 +5,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
 import { effectsOfFile, fileRefusals, foreseeFile, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { refusalName } from "../step/remote.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -101,7 +101,7 @@ rm -f "$part" "$K_TMP/same"`,
 
 /** The texts that differ between a fetch by the node and one by the bastion. */
 interface Transfer {
-  readonly reads: readonly Resource[];
+  readonly reads: readonly NodeResource[];
   readonly foresee: Sh;
   /** The blob that a node without the content requests from the bastion. */
   readonly blob?: Blob;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { ereFinds } from "../step/ere.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
 import { reveal } from "../step/fragments/content.ts";
@@ -105,7 +105,7 @@ ${given.unique || given.state === "absent" ? sh`printf '%s\n' "$found"` : sh`[ -
   },
 });
 
-function wantOf({ state }: Args, line: string | Secret | undefined): Facts {
+function wantOf({ state }: Args, line: string | Secret | undefined): StepFacts {
   if (state === "absent") return { state };
   return { kind: "file", state, line: line instanceof Secret ? "as wanted" : (line ?? "") };
 }

@@ -7,7 +7,7 @@ import {
   deviceName,
   filesystemUuid,
   namesNoDevice,
-  namesOneDevice,
+  oneDeviceMessage,
   shownUuid,
 } from "../step/disk-names.ts";
 import { findDevice, findForeignPartition } from "../step/fragments/disk.ts";
@@ -37,7 +37,7 @@ const args = z
   })
   .refine(
     (given) => (given.partuuid === undefined ? deviceFrom(given) !== undefined : namesNoDevice(given)),
-    `${namesOneDevice}, or partuuid`,
+    `${oneDeviceMessage}, or partuuid`,
   )
   .refine(
     ({ fstype, label }) => label === undefined || label.length <= labelLimits[fstype],

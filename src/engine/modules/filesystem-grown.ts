@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
+import { deviceFields, deviceFrom, deviceName, oneDeviceMessage, type DeviceOf } from "../step/disk-names.ts";
 import { deviceRefusals, diskTools, findDevice } from "../step/fragments/disk.ts";
 import { sh } from "../step/sh.ts";
 
-const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml

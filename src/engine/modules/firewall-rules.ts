@@ -4,7 +4,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
+import { printCanonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import type { Effects } from "../step/effects.ts";
 import { sh, shLines } from "../step/sh.ts";
@@ -27,7 +27,7 @@ const Source = z.string().refine((text) => {
   );
 }, "must be an address or a network such as 192.0.2.0/24 or 2001:db8::/32");
 
-const Interface = z
+const InterfacePattern = z
   .string()
   .regex(/^[A-Za-z0-9_.:@-]{1,15}\*?$/, "must be an interface's name; a final * stands for more");
 
@@ -41,7 +41,7 @@ const Allow = z
     protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp").describe("Its protocol; any: all of them."),
     ports: listOf(Port).describe("Ports or ranges of it; all if not told."),
     from: listOf(Source).describe("Addresses or networks; all if not given."),
-    interfaces: listOf(Interface).describe("Interfaces that it comes in by; all if not told."),
+    interfaces: listOf(InterfacePattern).describe("Interfaces that it comes in by; all if not told."),
     comment: Comment.optional().describe("A remark that nft shows with the rule."),
   })
   .refine(({ protocol, ports }) => protocol !== "any" || ports === undefined, "ports need a protocol that has them")
@@ -179,7 +179,7 @@ systemctl daemon-reload || exit 1
 ! nft list table inet ${table} >/dev/null 2>&1 || nft delete table inet ${table}`,
       };
     const wanted = wantFile(rules);
-    const check = sh`said=$(${canonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$said"`;
+    const check = sh`said=$(${printCanonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$said"`;
     return {
       ...common,
       want: {

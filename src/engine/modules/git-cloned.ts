@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { askRemote, fetchNew, isCommit, localChanges, withRemote, type Remote } from "../step/fragments/git.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -76,7 +76,7 @@ export const gitCloned = defineModule({
   step: (given) => {
     const { path, url, ref, update, submodules, force } = given;
     const asks = update && !isCommit(ref);
-    const near: readonly Resource[] = url.startsWith("/") ? [{ is: "tree", path: url }] : [];
+    const near: readonly NodeResource[] = url.startsWith("/") ? [{ is: "tree", path: url }] : [];
     const commit = isCommit(ref) ? ref : update ? `newest of ${ref}` : "any";
     const inRepository = (text: Sh): Sh => sh`cd ${path} || exit 1
 ${text}`;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { editRefusals, putLines, readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { effectsOfFile, foreseeFile } from "../step/fragments/files.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
@@ -62,7 +62,7 @@ ${putLines(file, sh`${environment(given)} awk ${editing} <"$K_TMP/lines"`)}`,
   }),
 });
 
-function wantOf({ address, names, state }: Args): Facts {
+function wantOf({ address, names, state }: Args): StepFacts {
   const at = state === "absent" ? "absent" : (address ?? "").toLowerCase();
   return Object.fromEntries(names.map((name) => [name.toLowerCase(), at]));
 }

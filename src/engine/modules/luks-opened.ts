@@ -7,7 +7,7 @@ import {
   deviceName,
   luksUuid,
   mappingName,
-  namesOneDevice,
+  oneDeviceMessage,
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
@@ -58,7 +58,7 @@ const args = z
       ),
   })
   .refine(({ unlock, pcrs }) => unlock === "tpm2" || pcrs === undefined, "pcrs belong to unlock: tpm2")
-  .refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+  .refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml

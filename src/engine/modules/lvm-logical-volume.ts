@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { deviceGuid, deviceName, VolumeName } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
+import { ByteSize } from "../step/fields.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -16,7 +16,7 @@ const args = z
       .default("linear")
       .describe("linear, thinPool, or thin: a volume of a thin pool, which takes room as it is written."),
     size: z
-      .union([Size, z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE")])
+      .union([ByteSize, z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE")])
       .refine((size) => typeof size === "string" || (size >= MiB && size % MiB === 0), "must be whole MiB")
       .describe(
         "Its size, kept at least; a share of the group (50%VG) or of what is free (100%FREE) counts when it is made.",

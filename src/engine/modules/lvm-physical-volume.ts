@@ -5,7 +5,7 @@ import {
   deviceFrom,
   deviceGuid,
   deviceName,
-  namesOneDevice,
+  oneDeviceMessage,
   physicalVolumeUuid,
   type DeviceOf,
 } from "../step/disk-names.ts";
@@ -14,7 +14,7 @@ import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/for
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh } from "../step/sh.ts";
 
-const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml

@@ -10,7 +10,7 @@ import {
   VolumeName,
   type PartitionOf,
 } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
+import { ByteSize } from "../step/fields.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -21,7 +21,7 @@ const args = z.strictObject({
   disks: z.array(DiskId).min(1).max(256).describe("The disks whose physical volumes are in it; more in it stay in it."),
   partition: PartitionName.describe("The name of the partition that is a physical volume on each of them."),
   encrypted: deviceFields.encrypted,
-  extentSize: Size.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
+  extentSize: ByteSize.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
     message: "must be a power of two, at least 1M",
   })
     .optional()

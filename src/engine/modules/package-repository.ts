@@ -7,7 +7,7 @@ import { probeFile, putFile, wantFile, ofFiles } from "../step/fragments/config-
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Word = z.string().regex(/^[!-~]+$/, "must be one word");
@@ -109,7 +109,7 @@ export const packageRepository = defineModule({
     const key = signingKey(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
     const { places, ...texts } = ofFiles(paths);
-    const rests: readonly Resource[] =
+    const rests: readonly NodeResource[] =
       given.keyring === undefined ? places : [...places, { is: "place", path: given.keyring }];
     const common = {
       effects: {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { type Blob, hidden } from "../step/blob.ts";
+import { type Blob, asSensitive } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
 import {
@@ -11,7 +11,7 @@ import {
   stepOfProcess,
   SuccessCodes,
   Visible,
-  wholeCheck,
+  checkMessage,
 } from "../step/fragments/process.ts";
 import type { Secret } from "../step/secret.ts";
 import { sh } from "../step/sh.ts";
@@ -53,7 +53,7 @@ export const scriptRun = defineModule({
       check: Check,
       revert: Revert,
     })
-    .refine(isConsistentCheck, wholeCheck)
+    .refine(isConsistentCheck, checkMessage)
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
@@ -65,7 +65,7 @@ export const scriptRun = defineModule({
         message: `${source} has CR LF at its lines' ends, and a shell takes the CR for part of a word`,
         hint: `sed -i 's/\\r$//' ${source}`,
       });
-    const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
+    const bytes = blob !== undefined && context.sensitive === true ? asSensitive(blob) : blob;
     // The user of runAs cannot read blobs, so a text is not sent as a blob; printf is a builtin, so no argv contains the text.
     const before = sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
 ${

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceGuid, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
+import { deviceFields, deviceFrom, deviceGuid, deviceName, oneDeviceMessage, type DeviceOf } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
 import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
@@ -18,7 +18,7 @@ const args = z
       .default(-1)
       .describe("Its priority; -1: behind those that were there before it."),
   })
-  .refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+  .refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml

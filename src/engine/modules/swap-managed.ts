@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule, type Step } from "../step/define.ts";
-import { AbsolutePath, Size } from "../step/fields.ts";
+import { AbsolutePath, ByteSize } from "../step/fields.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
@@ -16,7 +16,7 @@ const args = z
     path: AbsolutePath.refine((path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path), "must hold no blanks")
       .optional()
       .describe("The swap file; /swapfile unless told otherwise."),
-    size: Size.refine((size) => size >= 2 ** 20 && size % 2 ** 20 === 0, "must be whole mebibytes, such as 2GiB")
+    size: ByteSize.refine((size) => size >= 2 ** 20 && size % 2 ** 20 === 0, "must be whole mebibytes, such as 2GiB")
       .optional()
       .describe("The swap file's size."),
     priority: z

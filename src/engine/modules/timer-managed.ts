@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
 import { requireUser } from "../step/fragments/accounts.ts";
 import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
@@ -136,7 +136,7 @@ systemctl daemon-reload || exit 1
 # systemd remembers the failure of a removed unit until it is reset.
 [ "$(had active)" != failed ] || systemctl reset-failed -- ${unit} || :`,
       };
-    const wanted: Facts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
+    const wanted: StepFacts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
     const verified = sh`mkdir -p "$K_TMP/verify" || exit 1
 ${shLines(files.map(({ fact, blob }) => sh`cat <${blob} >"$K_TMP/verify/"${`${name}.${fact}`} || exit 1`))}
 ${shLines(

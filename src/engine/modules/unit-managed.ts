@@ -4,7 +4,7 @@ import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
 import { probeFileAt, wantOwnership } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
-import type { Effects, Resource } from "../step/effects.ts";
+import type { Effects, NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -62,7 +62,7 @@ fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
-    const atBootToo: readonly Resource[] = enabled === undefined ? [] : [{ is: "service", name }];
+    const atBootToo: readonly NodeResource[] = enabled === undefined ? [] : [{ is: "service", name }];
     const effects: Effects = {
       writes: [
         { is: "path", path },

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
 import { foreseePassword, PasswordHash, probePassword, setPassword, wantPassword } from "../step/fragments/password.ts";
-import { ownersOf, type Effects, type Resource } from "../step/effects.ts";
+import { ownersOf, type Effects, type NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line break");
@@ -55,8 +55,8 @@ export const userManaged = defineModule({
 
 function effectsOf({ name, uid, state, group, groups = [], home, createHome, removeHome }: Args): Effects {
   const account = { name, renumbers: uid !== undefined, goes: state === "absent" };
-  const folder: Resource[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
-  const owned: Resource[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
+  const folder: NodeResource[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
+  const owned: NodeResource[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
   return {
     writes: [
       { is: "user", ...account },
@@ -67,7 +67,7 @@ function effectsOf({ name, uid, state, group, groups = [], home, createHome, rem
   };
 }
 
-function wantOf({ state, uid, group, groups, append, shell, home, comment, password, lock }: Args): Facts {
+function wantOf({ state, uid, group, groups, append, shell, home, comment, password, lock }: Args): StepFacts {
   if (state === "absent") return { state };
   return {
     state,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Size } from "../step/fields.ts";
+import { AbsolutePath, ByteSize } from "../step/fields.ts";
 import { loadZfs, zfsThere } from "../step/fragments/zfs.ts";
-import { DatasetName, ofEncryption, PoolName, Properties } from "../step/zfs-names.ts";
+import { DatasetName, encryptionProperties, PoolName, Properties } from "../step/zfs-names.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const MiB = 1024 ** 2;
@@ -18,7 +18,7 @@ const args = z
       .union([z.literal("none"), AbsolutePath])
       .optional()
       .describe("Where it is mounted, now and at every boot; none: nowhere (default: the inherited one)."),
-    size: Size.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
+    size: ByteSize.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
       .optional()
       .describe("Makes it a volume, /dev/zvol/POOL/NAME, at least of this size, instead of a filesystem."),
     properties: Properties([...ofEncryption, "mountpoint", "volsize"])

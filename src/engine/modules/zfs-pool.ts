@@ -8,7 +8,7 @@ import { wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { judgePool } from "../step/fragments/zfs-members.ts";
 import { loadZfs, lookAtPool } from "../step/fragments/zfs.ts";
-import { hostId, ofEncryption, PoolName, poolGuid, poolMark, Properties } from "../step/zfs-names.ts";
+import { hostId, encryptionProperties, PoolName, poolGuid, poolMark, Properties } from "../step/zfs-names.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 /** The kinds of vdevs and the fewest members of each (zpoolconcepts(7)). */

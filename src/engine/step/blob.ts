@@ -83,7 +83,7 @@ const makers = new Map<string, () => Promise<void>>();
  * hash. The registry is a global of the run's process, since an action can pass only plain values to a step, and no
  * function.
  */
-export function remadeBy(file: string, make: () => Promise<void>): void {
+export function registerMaker(file: string, make: () => Promise<void>): void {
   makers.set(file, make);
 }
 
@@ -145,6 +145,6 @@ export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Bl
 }
 
 /** The same bytes as a sensitive blob. */
-export function hidden({ sha256, size, read }: Blob): Blob {
+export function asSensitive({ sha256, size, read }: Blob): Blob {
   return new Blob({ sha256, size, read, sensitive: true });
 }

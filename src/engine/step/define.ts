@@ -9,10 +9,10 @@ import type { Sh } from "./sh.ts";
  * Named values that a step requires (want) or finds (have). A name is one line of printable text without `=`; a value
  * is any text without NUL. If want and have are equal, the step is in order.
  */
-export type Facts = Readonly<Record<string, string>>;
+export type StepFacts = Readonly<Record<string, string>>;
 
 /** Mode, owner and group as a module's arguments give them; an absent one is not managed. */
-export interface Ownership {
+export interface FileOwnership {
   readonly mode?: string | undefined;
   readonly owner?: string | undefined;
   readonly group?: string | undefined;
@@ -25,8 +25,8 @@ export interface Ownership {
  * (fragments/files.ts).
  */
 export type StepData =
-  | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & Ownership)
-  | ({ readonly kind: "file"; readonly path: string; readonly blob: Blob; readonly makeDirs: boolean } & Ownership)
+  | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & FileOwnership)
+  | ({ readonly kind: "file"; readonly path: string; readonly blob: Blob; readonly makeDirs: boolean } & FileOwnership)
   | {
       readonly kind: "symlink";
       readonly path: string;
@@ -49,7 +49,7 @@ export interface Tool {
  */
 export interface Step {
   /** The facts that must hold. Empty only together with `always`. */
-  readonly want: Facts;
+  readonly want: StepFacts;
   /**
    * Prints facts with `fact NAME VALUE`. Absence is a value, no error: the probe fails only if it cannot read the state.
    */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { StepContext } from "./define.ts";
-import { Size } from "./fields.ts";
+import { ByteSize } from "./fields.ts";
 import { uuidOf } from "./uuid.ts";
 
 const Label = z
@@ -20,13 +20,13 @@ export const diskFields = {
   byId: LinkName.optional().describe("The name of its link in /dev/disk/by-id."),
   busPath: LinkName.optional().describe("Where it is plugged in: the name of its link in /dev/disk/by-path."),
   model: Label.optional().describe("Its model, as `lsblk -o MODEL` shows it; alone or with size."),
-  size: Size.optional().describe("Its size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
+  size: ByteSize.optional().describe("Its size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
 };
 
 type DiskFields = { readonly [Key in keyof typeof diskFields]?: z.output<(typeof diskFields)[Key]> };
 
 /** The message for arguments that fail {@link isOneDisk}. */
-export const namesOneDisk =
+export const oneDiskMessage =
   "a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both";
 
 /** Whether these fields name a disk in exactly one way. */
@@ -52,7 +52,7 @@ export const DiskId = z
           : undefined,
     },
   )
-  .refine(isOneDisk, namesOneDisk)
+  .refine(isOneDisk, oneDiskMessage)
   .meta({
     examples: [
       { serial: "S3Z8NB0K", use: "volumes" },
@@ -141,7 +141,7 @@ export const deviceFields = {
 };
 
 /** The message for arguments that name no device, or several. */
-export const namesOneDevice = "needs disk and partition, vg and lv, or array";
+export const oneDeviceMessage = "needs disk and partition, vg and lv, or array";
 
 /** A device of {@link deviceFields} as one argument. */
 export const Device = z
@@ -156,7 +156,7 @@ export const Device = z
   .transform((given, context): DeviceOf => {
     const device = deviceFrom(given);
     if (device) return device;
-    context.addIssue({ code: "custom", message: namesOneDevice });
+    context.addIssue({ code: "custom", message: oneDeviceMessage });
     return z.NEVER;
   });
 

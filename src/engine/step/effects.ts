@@ -2,7 +2,7 @@
  * A resource of a node that a step may write, or that its probe reads. A dry run cannot know the state that a later step
  * would find after an earlier step's change (docs/runner.md, Dry runs).
  */
-export type Resource =
+export type NodeResource =
   /**
    * The file, link or folder at a path; of a folder its mode and owner, not its entries. To read: `owner` is the owner
    * that the step wants.
@@ -43,8 +43,8 @@ export type Resource =
 
 /** The resources that a step may write, and those that its probe and its apply depend on. */
 export interface Effects {
-  readonly writes: readonly Resource[];
-  readonly reads: readonly Resource[];
+  readonly writes: readonly NodeResource[];
+  readonly reads: readonly NodeResource[];
 }
 
 /** The owner and group that a step gives a file or folder; an absent one is not managed. */
@@ -54,12 +54,12 @@ export interface Owned {
 }
 
 /** The resource at each of these paths. */
-export function pathsOf(paths: readonly string[]): readonly Resource[] {
+export function pathsOf(paths: readonly string[]): readonly NodeResource[] {
   return paths.map((path) => ({ is: "path", path }));
 }
 
 /** The users and groups that must exist for these owners; root always does, and a number needs no account. */
-export function ownersOf({ owner, group }: Owned): Resource[] {
+export function ownersOf({ owner, group }: Owned): NodeResource[] {
   const isName = (name: string | undefined): name is string => name !== undefined && !/^\d+$/.test(name);
   return [
     ...(isName(owner) && owner !== "root" ? [{ is: "owner", name: owner } as const] : []),
@@ -72,7 +72,7 @@ export function folderOf({
   path,
   mode,
   owner,
-}: { readonly path: string; readonly mode?: string | undefined } & Owned): Resource {
+}: { readonly path: string; readonly mode?: string | undefined } & Owned): NodeResource {
   const bits = mode === undefined ? 0o755 : Number.parseInt(mode, 8);
   return { is: "folder", path, owner: owner ?? "root", isOpen: (bits & 0o022) !== 0 };
 }
@@ -95,7 +95,7 @@ export function afterBoth(one: Survival, other: Survival): Survival {
 }
 
 /** The survival of verdicts that depend on `read` after the write `change`; undefined if the two are independent. */
-export function survives(change: Resource, read: Resource): Survival | undefined {
+export function survives(change: NodeResource, read: NodeResource): Survival | undefined {
   switch (change.is) {
     case "path":
     case "tree":
@@ -127,8 +127,8 @@ export function survives(change: Resource, read: Resource): Survival | undefined
 }
 
 function afterPath(
-  change: Extract<Resource, { is: "path" | "tree" | "folder" }>,
-  read: Resource,
+  change: Extract<NodeResource, { is: "path" | "tree" | "folder" }>,
+  read: NodeResource,
 ): Survival | undefined {
   const { path } = change;
   switch (read.is) {
@@ -155,8 +155,8 @@ function afterPath(
 }
 
 function afterAccount(
-  { is, name, renumbers, goes }: Extract<Resource, { is: "user" | "group" }>,
-  read: Resource,
+  { is, name, renumbers, goes }: Extract<NodeResource, { is: "user" | "group" }>,
+  read: NodeResource,
 ): Survival | undefined {
   if (read.is === "command") return mentionsWord(read.text, name) ? none : undefined;
   if (!("name" in read) || read.name !== name) return undefined;
@@ -173,7 +173,7 @@ function isOfPackages(path: string): boolean {
   return isUnder(path, ofPackages) && !isUnder(path, notOfPackages);
 }
 
-function afterPackages(read: Resource): Survival | undefined {
+function afterPackages(read: NodeResource): Survival | undefined {
   switch (read.is) {
     case "path":
       if (!isOfPackages(read.path)) return undefined;
@@ -206,8 +206,8 @@ function afterPackages(read: Resource): Survival | undefined {
 }
 
 function afterService(
-  { is, name }: Extract<Resource, { is: "service" | "unit" }>,
-  read: Resource,
+  { is, name }: Extract<NodeResource, { is: "service" | "unit" }>,
+  read: NodeResource,
 ): Survival | undefined {
   if (read.is === "command") return mentionsWord(read.text, name.replace(/\.service$/, "")) ? none : undefined;
   if (read.is === "system") return is === "service" ? none : undefined;
@@ -215,7 +215,7 @@ function afterService(
   return is === "service" ? none : inOrder;
 }
 
-function afterCommand(text: string, read: Resource): Survival | undefined {
+function afterCommand(text: string, read: NodeResource): Survival | undefined {
   switch (read.is) {
     case "path":
     case "tree":

@@ -64,7 +64,7 @@ export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 
 export const Text = z.union([z.string(), z.instanceof(Secret)]);
 
 /** A size in bytes: a number, or text with a unit: `512M`, `10GiB`, `1T` (powers of 1024). */
-export const Size = z.union([
+export const ByteSize = z.union([
   z.number().int().nonnegative(),
   z
     .string()

@@ -21,7 +21,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
-    // A sealed value that is not open has an empty text, which would match everywhere.
+    // An encrypted value that is not open has an empty text, which would match everywhere.
     if (value !== "") values.add(value);
   }
 

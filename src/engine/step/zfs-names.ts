@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { StepContext } from "./define.ts";
-import { Size } from "./fields.ts";
+import { ByteSize } from "./fields.ts";
 import { uuidOf } from "./uuid.ts";
 
 /** The name of a ZFS pool. Names that zpool-create(8) reserves, and names of disks on Solaris, are refused. */
@@ -38,12 +38,12 @@ export function Properties(refused: readonly string[]): z.ZodType<Readonly<Recor
 function shown(name: string, value: string): string {
   if (!sizeProperties.includes(name)) return value;
   if (value === "none") return "0";
-  const { data } = Size.safeParse(value);
+  const { data } = ByteSize.safeParse(value);
   return data === undefined ? value : String(data);
 }
 
 /** Properties of ZFS's own encryption, which would ask for a passphrase. kcore encrypts below the pool (luks.opened). */
-export const ofEncryption = ["encryption", "keyformat", "keylocation", "pbkdf2iters"];
+export const encryptionProperties = ["encryption", "keyformat", "keylocation", "pbkdf2iters"];
 
 type Node = Pick<StepContext, "node" | "nodeId">;
 

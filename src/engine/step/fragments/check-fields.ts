@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AbsolutePath, Duration, Size, UnitName } from "../fields.ts";
+import { AbsolutePath, Duration, ByteSize, UnitName } from "../fields.ts";
 
 const Words = z.union([z.string().transform((word) => [word]), z.array(z.string()).min(1)]);
 const UnitNames = z.union([UnitName.transform((name) => [name]), z.array(UnitName).min(1)]);
@@ -33,11 +33,11 @@ export const Check = z
       .meta({ examples: [{ id: ["debian", "ubuntu"] }, { id: "debian", version: "12" }] }),
     arch: Words.describe("Architecture as uname -m says; amd64 and arm64 are understood."),
     cpus: z.number().int().positive().describe("At least so many processors."),
-    memory: Size.describe("At least so much memory, as the kernel counts it."),
+    memory: ByteSize.describe("At least so much memory, as the kernel counts it."),
     freeSpace: z
       .strictObject({
         path: AbsolutePath.describe("A path on the file system in question; it need not be there yet."),
-        min: Size.describe("So much must be free."),
+        min: ByteSize.describe("So much must be free."),
       })
       .describe("At least so much space free where path is.")
       .meta({ examples: [{ path: "/var/lib", min: "10G" }] }),

@@ -1,5 +1,5 @@
 import type { Blob } from "../blob.ts";
-import type { Facts } from "../define.ts";
+import type { StepFacts } from "../define.ts";
 import { pathsOf } from "../effects.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
@@ -11,7 +11,7 @@ export interface ConfigFile {
 }
 
 /** The facts that {@link probeFile} reports for the wanted file. */
-export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "blob">): Facts {
+export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "blob">): StepFacts {
   return { [fact]: `sha256:${sha256}`, [`${fact} mode`]: "0644", [`${fact} owner`]: "root:root" };
 }
 

@@ -1,4 +1,4 @@
-import { blobOf, hidden, type Blob } from "../blob.ts";
+import { blobOf, asSensitive, type Blob } from "../blob.ts";
 import type { StepContext } from "../define.ts";
 import { Secret } from "../secret.ts";
 
@@ -23,7 +23,7 @@ export function contentOf(
     [given.content, given.base64].some((value) => value instanceof Secret);
   if (given.source !== undefined) {
     const blob = context.readFile(given.source);
-    return { blob: sensitive ? hidden(blob) : blob, sensitive };
+    return { blob: sensitive ? asSensitive(blob) : blob, sensitive };
   }
   const bytes = bytesOf(given, context);
   const blob = blobOf(bytes, { sensitive });

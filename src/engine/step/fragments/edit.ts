@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Ownership } from "../define.ts";
+import type { FileOwnership } from "../define.ts";
 import { FileMode, UserName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
@@ -45,7 +45,7 @@ export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
 }
 
 /** A file to edit; mode, owner and group are for a file that the step makes. */
-export interface Edit extends Ownership {
+export interface Edit extends FileOwnership {
   readonly path: string;
   readonly create: boolean;
   readonly makeDirs: boolean;

@@ -1,5 +1,5 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Facts, Ownership, Step, StepData } from "../define.ts";
+import type { StepFacts, FileOwnership, Step, StepData } from "../define.ts";
 import { isAccountId, modeNumber } from "../fields.ts";
 import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
 import { secret } from "../secret.ts";
@@ -17,7 +17,7 @@ export const absentRefusals = [
 ] as const;
 
 /** The wanted facts `mode` (four octal digits), `owner` and `group`, of those that the arguments give. */
-export function wantOwnership({ mode, owner, group }: Ownership): Facts {
+export function wantOwnership({ mode, owner, group }: FileOwnership): StepFacts {
   return {
     ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),
     ...omitUndefined({ owner, group }),
@@ -25,7 +25,7 @@ export function wantOwnership({ mode, owner, group }: Ownership): Facts {
 }
 
 /** Reports the facts `mode`, `owner` and `group` of an existing path; a number where the argument is a number. */
-export function probeOwnership(path: string, { owner, group }: Ownership): Sh {
+export function probeOwnership(path: string, { owner, group }: FileOwnership): Sh {
   const format = `%a ${isAccountId(owner) ? "%u" : "%U"} ${isAccountId(group) ? "%g" : "%G"}`;
   return sh`stat=$(stat -c ${format} -- ${path}) || exit 1
 set -- $stat
@@ -40,7 +40,7 @@ fact kind "$kind"`;
 }
 
 /** Reports the fact `kind` of a path; for a file also the fact of `content`, made from `$sum`, and {@link probeOwnership}. */
-export function probeFileAt(path: string, ownership: Ownership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
+export function probeFileAt(path: string, ownership: FileOwnership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
   return sh`${probeKind(path)}
 [ "$kind" = file ] || exit 0
 sum=$(sha256sum <${path}) || exit 1
@@ -143,7 +143,7 @@ function effectsOfData(data: StepData): Effects {
 }
 
 /** A file's path, owner and group. */
-interface FilePlace extends Pick<Ownership, "owner" | "group"> {
+interface FilePlace extends Pick<FileOwnership, "owner" | "group"> {
   readonly path: string;
   readonly makeDirs: boolean;
 }

@@ -1,5 +1,5 @@
 import { sh } from "../sh.ts";
-import { alone } from "./alone.ts";
+import { exclusiveOpen } from "./exclusive-open.ts";
 import { areaFunctions } from "./areas.ts";
 
 /**
@@ -58,7 +58,7 @@ is_granted() {
  * `wipe_granted NAME JUDGED [COMMAND]`, after `isGranted`: opens a device exclusively and erases its signatures, if it
  * still has the judged contents. COMMAND runs after the last check, directly before the wipe.
  */
-export const wipeGranted = sh`${alone}
+export const wipeGranted = sh`${exclusiveOpen}
 wipe_granted() {
   device=$(device_of "$1")
   note "wiping $device, as granted"

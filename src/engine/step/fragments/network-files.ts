@@ -1,5 +1,5 @@
 /** The wanted state of one interface, independent of the program that configures it. */
-export interface Interface {
+export interface WantedInterface {
   readonly name: string;
   readonly addresses: readonly string[];
   readonly dhcp: "none" | "ipv4" | "ipv6" | "both";
@@ -14,7 +14,7 @@ export interface Interface {
 }
 
 /** A configuration file of one of these programs. */
-export interface ConfigFile {
+export interface NetworkFile {
   readonly path: string;
   readonly mode: string;
   readonly text: string;
@@ -25,12 +25,12 @@ export function isIpv6(address: string): boolean {
 }
 
 /** The interfaces that belong to a bond or a bridge. */
-export function membersOf({ bond, bridge }: Interface): readonly string[] {
+export function interfaceMembers({ bond, bridge }: WantedInterface): readonly string[] {
   return bond?.members ?? bridge?.ports ?? [];
 }
 
 /** The kind of an interface that kcore makes, as a fact; undefined for a network card. */
-export function kindOf({ vlan, bond, bridge }: Interface): string | undefined {
+export function interfaceKind({ vlan, bond, bridge }: WantedInterface): string | undefined {
   if (vlan) return `vlan ${vlan.id} on ${vlan.link}`;
   if (bond) return `bond ${bond.mode}`;
   return bridge && `bridge, STP ${bridge.stp ? "yes" : "no"}`;
@@ -45,7 +45,7 @@ export function netdevPath(name: string): string {
  * The files of systemd.network(5) and systemd.netdev(5), without the drop-in that adds a VLAN to the file of its link: only
  * the node knows that file's name.
  */
-export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
+export function networkdFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const kind = vlan ? "vlan" : bond ? "bond" : "bridge";
   const netdev = section("NetDev", [
@@ -83,7 +83,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
       ]),
     ),
   ];
-  const file = (of: string, end: string, text: string): ConfigFile => ({
+  const file = (of: string, end: string, text: string): NetworkFile => ({
     path: `/etc/systemd/network/10-kcore-${of}.${end}`,
     mode: "0644",
     text,
@@ -111,7 +111,7 @@ export function networkdVlan(name: string): string {
 }
 
 /** The file of interfaces(5). VLANs, bonds and bridges are made by ip-link(8), so that no package of hooks is needed. */
-export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
+export function ifupdownFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const make = vlan
     ? [`ip link add link ${vlan.link} name ${name} type vlan id ${vlan.id}`]
@@ -154,9 +154,9 @@ export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
 }
 
 /** The files of nm-settings-keyfile(5). */
-export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
+export function networkManagerFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
-  const file = (of: string, text: string): ConfigFile => ({
+  const file = (of: string, text: string): NetworkFile => ({
     path: `/etc/NetworkManager/system-connections/kcore-${of}.nmconnection`,
     // NetworkManager ignores files that other users can read.
     mode: "0600",
@@ -221,7 +221,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
 }
 
 /** The paths of kcore's files for the interface and its members, of every backend; without a VLAN's drop-in. */
-export function allFiles(wanted: Interface): readonly string[] {
+export function allFiles(wanted: WantedInterface): readonly string[] {
   return [networkdFiles, ifupdownFiles, networkManagerFiles].flatMap((files) => files(wanted).map(({ path }) => path));
 }
 

@@ -1,7 +1,7 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
 /** Traffic to allow; an empty list of ports, addresses or interfaces means any. */
-export interface Allowed {
+export interface AllowRule {
   readonly protocol: "tcp" | "udp" | "sctp" | "any";
   readonly ports: readonly string[];
   readonly from: readonly string[];
@@ -10,11 +10,11 @@ export interface Allowed {
 }
 
 /** A table of the family inet with a chain `input`. */
-export interface Table {
+export interface NftTable {
   readonly name: string;
   readonly input: "drop" | "accept";
   readonly icmp: boolean;
-  readonly allow: readonly Allowed[];
+  readonly allow: readonly AllowRule[];
   /** Further lines of the chain `input`, in nft(8)'s syntax. */
   readonly rules: string;
   /** Further lines of the table, in nft(8)'s syntax. */
@@ -28,7 +28,7 @@ const numbers = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58, sctp: 132 } as const;
  * The table as `nft -f` loads it, in one transaction and without a change of any other table. The first line makes a
  * missing table, so that the second can delete it.
  */
-export function tableText({ name, input, icmp, allow, rules, more }: Table): string {
+export function tableText({ name, input, icmp, allow, rules, more }: NftTable): string {
   const chain = [
     `type filter hook input priority filter; policy ${input};`,
     "ct state established,related accept",
@@ -58,13 +58,13 @@ function linesOf(text: string): string[] {
 }
 
 /** One rule, or one rule for each address family in `from`. */
-function ruleLines({ protocol, ports, from, interfaces, comment }: Allowed): string[] {
+function ruleLines({ protocol, ports, from, interfaces, comment }: AllowRule): string[] {
   const families = [
     { word: "ip", of: from.filter((address) => !address.includes(":")) },
     { word: "ip6", of: from.filter((address) => address.includes(":")) },
   ].filter(({ of }) => of.length > 0);
   const sources = from.length === 0 ? [""] : families.map(({ word, of }) => `${word} saddr ${setOf(of)}`);
-  const what =
+  const match =
     protocol === "any"
       ? ""
       : ports.length === 0
@@ -74,7 +74,7 @@ function ruleLines({ protocol, ports, from, interfaces, comment }: Allowed): str
     [
       interfaces.length === 0 ? "" : `iifname ${setOf(interfaces.map((one) => `"${one}"`))}`,
       source,
-      what,
+      match,
       "accept",
       comment === undefined ? "" : `comment "${comment}"`,
     ]
@@ -91,14 +91,14 @@ function setOf(members: readonly string[]): string {
  * Prints the table of the file in the kernel's form: `nft -s list`, without counters and other state, in a new network
  * namespace.
  */
-export function canonical(file: Sh, table: string): Sh {
+export function printCanonical(file: Sh, table: string): Sh {
   return sh`unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' nft ${file} ${table}`;
 }
 
 /** Reports the fact `rules`: `as wanted` if the kernel has the file's table, `absent`, or the added (+) and missing (-) lines. */
 export function probeRules(path: string, table: string): Sh {
   return sh`if ! nft -s list table inet ${table} >"$K_TMP/nft.now" 2>/dev/null; then fact rules absent
-elif ! ${canonical(sh`${path}`, table)} >"$K_TMP/nft.wanted" 2>/dev/null; then fact rules "not to be compared: nft does not load "${path}
+elif ! ${printCanonical(sh`${path}`, table)} >"$K_TMP/nft.wanted" 2>/dev/null; then fact rules "not to be compared: nft does not load "${path}
 elif cmp -s "$K_TMP/nft.now" "$K_TMP/nft.wanted"; then fact rules "as wanted"
 else
   lines=$(grep -vxF -f "$K_TMP/nft.wanted" "$K_TMP/nft.now" | sed -n 's/^[[:blank:]]*\([^[:blank:]]\)/+ \1/p'
@@ -112,7 +112,7 @@ fi`;
  * gives in SSH_CONNECTION (sshd(8)) of this process or a parent. Without SSH_CONNECTION, some rule must allow each port of
  * sshd, whatever its addresses and interfaces.
  */
-export function refuseLockout(allow: readonly Allowed[]): Sh {
+export function refuseLockout(allow: readonly AllowRule[]): Sh {
   const ways = allow.filter(({ protocol }) => protocol === "tcp" || protocol === "any");
   return sh`session=\${SSH_CONNECTION-} seek=$$
 while [ -z "$session" ] && [ "$seek" -gt 1 ]; do
@@ -149,12 +149,12 @@ has_way() {
   return 1
 }
 for port in $ports; do
-  { ${shLines(ways.map(wayIn))}
+  { ${shLines(ways.map(allowsSession))}
   false; } || refuse FIREWALL_LOCKS_OUT "the rules would not let ssh in: port $port\${peer:+ from $peer\${way:+ ($way)}}"
 done`;
 }
 
-function wayIn({ ports, from, interfaces }: Allowed): Sh {
+function allowsSession({ ports, from, interfaces }: AllowRule): Sh {
   const [ipv4 = "", ipv6 = ""] = [false, true].map((six) => from.filter((one) => one.includes(":") === six).join(", "));
   return sh`{ ${ports.length === 0 ? sh`:` : sh`has_port ${ports}`}${from.length === 0 ? sh`` : sh` && has_peer ${ipv4} ${ipv6}`}${interfaces.length === 0 ? sh`` : sh` && has_way ${interfaces}`}; } ||`;
 }

@@ -63,7 +63,7 @@ export function isConsistentCheck(given: {
   return !check || (revert === undefined && (changed === "always" || changed === "never"));
 }
 /** The message for arguments that fail {@link isConsistentCheck}. */
-export const wholeCheck = "a check changes nothing: without revert, whenOutput and whenCode";
+export const checkMessage = "a check changes nothing: without revert, whenOutput and whenCode";
 
 type Changed = z.output<typeof Changed>;
 

@@ -5,7 +5,7 @@ import { sh } from "../sh.ts";
  * exclusively: mkfs and other programs that open a device exclusively find it busy, sgdisk and dd do not. `hold` sets
  * `unheld` to the reason if another process uses the device.
  */
-export const alone = sh`
+export const exclusiveOpen = sh`
 # A dry run of wipefs opens the device exclusively, and then waits for the lock of this shell. udev ignores a locked
 # device (systemd.io/BLOCK_DEVICE_LOCKING), and reads it when wipefs closes it. wipefs before 2.36 has no --lock: then
 # the device is opened exclusively only for a moment, as a check.

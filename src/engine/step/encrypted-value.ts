@@ -6,24 +6,24 @@ const AGE_V1 = "YWdlLWVuY3J5cHRpb24ub3JnL3Yx";
 const ARMOR = /^-----BEGIN AGE ENCRYPTED FILE-----\r?\n([A-Za-z0-9+/=\s]*)-----END AGE ENCRYPTED FILE-----\s*$/;
 
 /** Whether a value of a file is a text that was encrypted with age: `age:BASE64` on one line, or age's own armor. */
-export function isSealed(text: unknown): text is string {
+export function isEncrypted(text: unknown): text is string {
   return typeof text === "string" && (text.startsWith(`age:${AGE_V1}`) || ARMOR.test(text));
 }
 
-/** The bytes of an age file from a text that {@link isSealed} accepts; undefined for incomplete base64. */
-export function bytesOfSealed(text: string): Buffer | undefined {
+/** The bytes of an age file from a text that {@link isEncrypted} accepts; undefined for incomplete base64. */
+export function encryptedBytes(text: string): Buffer | undefined {
   const base64 = (ARMOR.exec(text)?.[1] ?? text.slice("age:".length)).replaceAll(/\s/g, "");
   const isWhole = base64.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(base64);
   return isWhole ? Buffer.from(base64, "base64") : undefined;
 }
 
 /** The text of an age file in YAML: one line, so that a changed secret is one changed line. */
-export function sealedText(bytes: Uint8Array): string {
+export function encryptedText(bytes: Uint8Array): string {
   return `age:${Buffer.from(bytes).toString("base64")}`;
 }
 
 /** A secret that is encrypted in a file of the project, and opened when its value is first needed. */
-export class Sealed extends Secret {
+export class EncryptedValue extends Secret {
   readonly text: string;
   readonly at: SourcePosition | undefined;
   #opened: Secret | undefined;
@@ -42,18 +42,18 @@ export class Sealed extends Secret {
     this.#opened = value;
   }
 
-  /** @throws SealedValue before {@link open} */
+  /** @throws UnopenedValue before {@link open} */
   override reveal(): string {
-    if (this.#opened === undefined) throw new SealedValue(this);
+    if (this.#opened === undefined) throw new UnopenedValue(this);
     return this.#opened.reveal();
   }
 }
 
-const known = new Map<string, Sealed>();
+const known = new Map<string, EncryptedValue>();
 
-/** The process's only {@link Sealed} with this text: once opened, the value stays open. */
-export function sealed(text: string, at?: SourcePosition): Sealed {
-  const value = known.get(text) ?? new Sealed(text, at);
+/** The process's only {@link EncryptedValue} with this text: once opened, the value stays open. */
+export function encryptedValue(text: string, at?: SourcePosition): EncryptedValue {
+  const value = known.get(text) ?? new EncryptedValue(text, at);
   known.set(text, value);
   return value;
 }
@@ -62,13 +62,13 @@ export function sealed(text: string, at?: SourcePosition): Sealed {
  * Thrown where the code needs a value that is not open yet. The operator does not see it: {@link whileOpening} opens the
  * value and repeats the work.
  */
-export class SealedValue extends Error {
-  readonly sealed: Sealed;
+export class UnopenedValue extends Error {
+  readonly value: EncryptedValue;
 
-  constructor(value: Sealed) {
-    super("a sealed value is needed");
-    this.name = "SealedValue";
-    this.sealed = value;
+  constructor(value: EncryptedValue) {
+    super("an encrypted value is needed");
+    this.name = "UnopenedValue";
+    this.value = value;
   }
 
   /** The problem for code that cannot open values any more, such as a step that is rendered after facts came. */
@@ -76,13 +76,13 @@ export class SealedValue extends Error {
     return {
       code: "SECRET_UNREADABLE",
       message: "a sealed value is used where it cannot be opened any more",
-      at: this.sealed.at,
+      at: this.value.at,
       hint: "give it by a parameter of type secret, or name it in the step itself",
     };
   }
 }
 
-/** The result of `work`, which is repeated each time it needs a sealed value that `read` has to open first. */
+/** The result of `work`, which is repeated each time it needs an encrypted value that `read` has to open first. */
 export async function whileOpening<T>(
   read: (reference: { readonly age: string }, at?: SourcePosition) => Promise<Secret>,
   work: () => T | Promise<T>,
@@ -91,15 +91,15 @@ export async function whileOpening<T>(
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof SealedValue) || error.sealed.isOpen) throw error;
-      const { sealed: value } = error;
+      if (!(error instanceof UnopenedValue) || error.value.isOpen) throw error;
+      const { value } = error;
       value.open(await read({ age: value.text }, value.at));
     }
 }
 
-/** @throws SealedValue for the first value in the tree that is not open yet */
-export function needOpen(value: unknown): void {
-  if (value instanceof Sealed) value.reveal();
+/** @throws UnopenedValue for the first value in the tree that is not open yet */
+export function requireOpen(value: unknown): void {
+  if (value instanceof EncryptedValue) value.reveal();
   else if (value instanceof Secret || typeof value !== "object" || value === null) return;
-  else for (const inner of value instanceof Map ? value.values() : Object.values(value)) needOpen(inner);
+  else for (const inner of value instanceof Map ? value.values() : Object.values(value)) requireOpen(inner);
 }
