@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
-import { formatOf, formats, toolsOf, unpackHere } from "../step/fragments/archive.ts";
+import { archiveFormatOf, archiveFormats, archiveTools, unpackHere } from "../step/fragments/archive.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { ownersOf, type NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -16,7 +16,7 @@ const args = z
     sha256: Sha256.optional().describe(
       "The SHA-256 of the archive on the node; with it the archive is needed only when it is unpacked.",
     ),
-    format: z.enum(formats).optional().describe("Else told by its name."),
+    format: z.enum(archiveFormats).optional().describe("Else told by its name."),
     strip: z.number().int().min(0).max(20).default(0).describe("So many folders around its content are left out."),
     owner: UserName.default("root").describe("Owner of all that comes out of it."),
     group: UserName.default("root").describe("Group of all that comes out of it."),
@@ -29,8 +29,8 @@ const args = z
   .refine(({ source, archive }) => (source === undefined) !== (archive === undefined), "give one of source and archive")
   .refine(({ archive, sha256 }) => archive !== undefined || sha256 === undefined, "sha256 is for archive")
   .refine(
-    ({ source, archive, format }) => (format ?? formatOf(source ?? archive ?? "")) !== undefined,
-    `the name does not tell the format: give format, one of ${formats.join(", ")}`,
+    ({ source, archive, format }) => (format ?? archiveFormatOf(source ?? archive ?? "")) !== undefined,
+    `the name does not tell the format: give format, one of ${archiveFormats.join(", ")}`,
   );
 
 /**
@@ -56,13 +56,13 @@ export const archiveExtracted = defineModule({
   step: (given, context) => {
     const { path, source, archive, strip, owner, group, makeDirs, clean } = given;
     const name = source ?? archive ?? "";
-    const format = given.format ?? formatOf(name) ?? "tar";
+    const format = given.format ?? archiveFormatOf(name) ?? "tar";
     const blob = source === undefined ? undefined : context.readFile(source);
     const sha256 = blob?.sha256 ?? given.sha256;
     const from = blob ?? sh`"$K_TMP/archive"`;
     const as = `${owner}:${group}, strip ${strip}`;
     const above: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
-    const inNode: readonly NodeResource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const inNode: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const noArchive = sh`refuse ARCHIVE_INVALID ${`${archive ?? ""} is not on the node, or is no file`}`;
     return {
       brings: true,
@@ -125,7 +125,7 @@ status=$?
 rm -f ${from}
 exit "$status"`
       }`,
-      tools: toolsOf(format),
+      tools: archiveTools(format),
       timeout: 3600,
       stall: 300,
     };

@@ -4,7 +4,7 @@ import { AccountName, accountLine } from "../step/fragments/accounts.ts";
 import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
 import { readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { KeyOption, PublicKeyLine, type PublicKey } from "../step/fragments/public-keys.ts";
+import { KeyOption, PublicKeyLine, type SshPublicKey } from "../step/fragments/public-keys.ts";
 import type { Effects } from "../step/effects.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
@@ -98,7 +98,7 @@ function effectsOf({ user, path }: Args): Effects {
 }
 
 /** A key's form in the file, as facts show it: without its bytes. */
-function keyFact({ type, comment }: PublicKey, options: readonly string[]): string {
+function keyFact({ type, comment }: SshPublicKey, options: readonly string[]): string {
   return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
 }
 
@@ -129,7 +129,7 @@ folder=\${file%/*}`;
 
 /** Writes the wanted keys to $K_TMP/keys, in the form that `findKeys` and `editKeys` read. */
 function writeWantedKeys({ keys, options }: Args): Sh {
-  const line = (key: PublicKey): string => {
+  const line = (key: SshPublicKey): string => {
     const whole = [options.join(","), key.type, key.base64, key.comment].filter((word) => word !== "").join(" ");
     return [key.base64, key.fingerprint, whole, key.comment === "" ? "any" : ""].join("\t");
   };

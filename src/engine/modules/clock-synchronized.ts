@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { lookAtTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
+import { readTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { pathsOf } from "../step/effects.ts";
@@ -47,7 +47,7 @@ export const clockSynchronized = defineModule({
   }),
   refusals: ["CLOCK_UNSYNCHRONIZED", "SERVICE_FAILED", "TIME_SERVICE_CONFLICT", "TOOL_MISSING", ...fileRefusals],
   step: ({ servers, service: wanted, wait }) => {
-    const look = lookAtTimeServices(wanted);
+    const look = readTimeServices(wanted);
     const seconds = Math.ceil(wait);
     const texts = {
       timesyncd: blobOf(`# made by kcore\n[Time]\nNTP=\nNTP=${(servers ?? []).join(" ")}\n`),

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
 import {
-  Changed,
-  Check,
+  ChangedArgument,
+  CheckArgument,
   isConsistentCheck,
   Revert,
   stepOfProcess,
@@ -33,8 +33,8 @@ export const commandRun = defineModule({
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
       stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
-      changed: Changed,
-      check: Check,
+      changed: ChangedArgument,
+      check: CheckArgument,
       revert: Revert,
     })
     .refine(isConsistentCheck, checkMessage)

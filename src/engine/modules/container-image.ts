@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { withRuntime, type Image } from "../step/fragments/containers.ts";
+import { withRuntime, type ContainerImage } from "../step/fragments/containers.ts";
 import type { NodeResource } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
@@ -52,11 +52,11 @@ export const containerImage = defineModule({
     .refine(({ archive, state }) => archive === undefined || state === "present", "archive is for state: present"),
   refusals: ["IMAGE_FAILED", "TOOL_MISSING"],
   step: ({ state, archive, pull, ...given }) => {
-    const image: Image = given;
+    const image: ContainerImage = given;
     const { name } = given;
     const digest = /@(sha256:.*)$/.exec(name)?.[1];
     const isWanted = state === "present";
-    const near: readonly NodeResource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const near: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const tools = ["podman", "docker", "k3s", "ctr"].map((tool) => ({ is: "program", name: tool }) as const);
     const bring =
       archive !== undefined

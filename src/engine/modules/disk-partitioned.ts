@@ -115,7 +115,7 @@ ${write(wanted, diskGuid(context, disk))}`,
   },
 });
 
-interface Wanted {
+interface WantedPartition {
   readonly number: number;
   readonly name: string;
   readonly guid: string;
@@ -126,7 +126,7 @@ interface Wanted {
   readonly fact: string;
 }
 
-function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"], context: StepContext): Wanted[] {
+function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"], context: StepContext): WantedPartition[] {
   return partitions.map(({ name, size, type }, index) => {
     const guid = partitionGuid(context, { disk, partition: name });
     return {
@@ -141,7 +141,7 @@ function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"],
 }
 
 /** Sets `found_N` for each wanted partition to its fact as the disk has it, or to nothing. */
-function readPartitions(wanted: readonly Wanted[]): Sh {
+function readPartitions(wanted: readonly WantedPartition[]): Sh {
   return sh`table=$(read_table "$disk")
 # The size of a partition of 100% is not compared: a virtual machine's disk may have grown.
 find_partition() {
@@ -161,7 +161,7 @@ ${shLines(
 )}`;
 }
 
-function probe(wanted: readonly Wanted[]): Sh {
+function probe(wanted: readonly WantedPartition[]): Sh {
   return sh`fact disk "$disk"
 kind=$(blkid -p -o value -s PTTYPE "$disk" 2>/dev/null)
 uuid=$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')
@@ -176,7 +176,7 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
  */
 function decide(
   disk: DiskId,
-  wanted: readonly Wanted[],
+  wanted: readonly WantedPartition[],
   context: StepContext,
   open = sh`users=$(refused_disk "$disk")`,
 ): Sh {
@@ -217,8 +217,8 @@ fi
 
 const needSgdisk = sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"`;
 
-function write(wanted: readonly Wanted[], guid: string): Sh {
-  const add = ({ number, name, guid: unique, type, bytes }: Wanted): Sh =>
+function write(wanted: readonly WantedPartition[], guid: string): Sh {
+  const add = ({ number, name, guid: unique, type, bytes }: WantedPartition): Sh =>
     sh`: >"$K_STATE/fresh/"${unique} || exit 1
   set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
   return sh`${needSgdisk}

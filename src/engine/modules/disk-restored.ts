@@ -25,7 +25,7 @@ const Sectors = z
   .min(0)
   .refine((bytes) => bytes % sector === 0, "must be a number of whole sectors of 512 bytes");
 
-const Piece = z
+const SavedPiece = z
   .strictObject({
     offset: Sectors.describe("Where it lies, in bytes from the beginning."),
     length: Sectors.min(sector).describe("Bytes."),
@@ -42,10 +42,10 @@ const args = z
     size: ByteSize.describe("How large it was when it was saved; another size is refused."),
     source: z.string().describe("The pieces one behind the other, packed by gzip: pieces.gz of a save."),
     pieces: z
-      .array(Piece)
+      .array(SavedPiece)
       .min(1)
       .refine(
-        (list) => list.every(({ offset }, at) => at === 0 || offset >= endOf(list[at - 1])),
+        (list) => list.every(({ offset }, at) => at === 0 || offset >= pieceEnd(list[at - 1])),
         "pieces lie in the order of their offsets and do not overlap",
       )
       .describe("Its contents, in their order."),
@@ -54,9 +54,9 @@ const args = z
     ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),
     "needs disk, vg and lv, or array",
   )
-  .refine(({ size, pieces }) => endOf(pieces.at(-1)) <= size, "a piece lies behind the end");
+  .refine(({ size, pieces }) => pieceEnd(pieces.at(-1)) <= size, "a piece lies behind the end");
 
-function endOf(piece: { readonly offset: number; readonly length: number } | undefined): number {
+function pieceEnd(piece: { readonly offset: number; readonly length: number } | undefined): number {
   return piece ? piece.offset + piece.length : 0;
 }
 
@@ -101,7 +101,7 @@ describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and the saved disk had "${size}`;
     const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
-${refuseUnfitDevice({ name, disk, open }, context)}`;
+${refuseUnfit({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
     return {
       effects: { writes: [place, { is: "tree", path: luksFolder }], reads: [place] },
@@ -142,7 +142,7 @@ ${forget}`,
 type Pieces = z.output<typeof args>["pieces"];
 
 /** The largest block size, up to a MiB, that divides all these numbers of bytes. */
-function blockOf(...bytes: readonly number[]): number {
+function blockSize(...bytes: readonly number[]): number {
   let block = 1024 ** 2;
   while (bytes.some((count) => count % block !== 0)) block /= 2;
   return block;
@@ -152,7 +152,7 @@ function blockOf(...bytes: readonly number[]): number {
 function sumsOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length, sha256 }) => {
-      const block = blockOf(offset, length);
+      const block = blockSize(offset, length);
       return `${block} ${offset / block} ${length / block} ${sha256}`;
     })
     .join("\n");
@@ -162,8 +162,8 @@ function sumsOf(pieces: Pieces): string {
 function placesOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
-      const gap = offset - endOf(pieces[index - 1]);
-      const block = blockOf(gap, length);
+      const gap = offset - pieceEnd(pieces[index - 1]);
+      const block = blockSize(gap, length);
       return `${block} ${gap / block} ${length / block}`;
     })
     .join("\n");
@@ -197,7 +197,7 @@ strange=
  * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the error of
  * an exclusive open.
  */
-function refuseUnfitDevice(
+function refuseUnfit(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
   context: StepContext,
 ): Sh {

@@ -8,7 +8,7 @@ import {
   editFields,
   editRefusals,
   findPlace,
-  hasOnePlace,
+  hasAtMostOnePlace,
   placeFields,
   putLines,
   readLines,
@@ -47,7 +47,7 @@ const args = z
       state === "present" || !(create || makeDirs || insertAfter !== undefined || insertBefore !== undefined),
     "create, makeDirs, insertAfter and insertBefore are for state: present",
   )
-  .refine(hasOnePlace, "give one of insertAfter and insertBefore");
+  .refine(hasAtMostOnePlace, "give one of insertAfter and insertBefore");
 
 type Args = z.output<typeof args>;
 
@@ -72,7 +72,7 @@ export const fileBlock = defineModule({
   args,
   refusals: [...editRefusals],
   step: (args, context) => {
-    const block = blockOf(args, context);
+    const block = blockLines(args, context);
     const given = { ...args, mode: args.mode ?? (block.sensitive ? "0600" : undefined) };
     const look = sh`${readLines(given.path)}
 ${findBlock(args)}`;
@@ -135,7 +135,7 @@ function end({ comment, name, commentEnd }: Args): string {
  * The block's lines, each ended by LF: putLines gives a file with CR LF its own line ends.
  * @throws KcoreError STATE_STEP_INVALID
  */
-function blockOf(
+function blockLines(
   args: Args,
   context: StepContext,
 ): { readonly blob: Blob; readonly text?: string; readonly sensitive: boolean } {

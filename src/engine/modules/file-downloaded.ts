@@ -100,7 +100,7 @@ rm -f "$part" "$K_TMP/same"`,
 });
 
 /** The texts that differ between a fetch by the node and one by the bastion. */
-interface Transfer {
+interface FetchTexts {
   readonly reads: readonly NodeResource[];
   readonly foresee: Sh;
   /** The blob that a node without the content requests from the bastion. */
@@ -109,7 +109,7 @@ interface Transfer {
   readonly fetch: Sh;
 }
 
-function byNode(download: Download): Transfer {
+function byNode(download: Download): FetchTexts {
   return {
     reads: ["curl", "wget"].map((name) => ({ is: "program", name })),
     foresee: foreseeDownload(download),
@@ -117,7 +117,7 @@ function byNode(download: Download): Transfer {
   };
 }
 
-function byBastion(blob: Blob): Transfer {
+function byBastion(blob: Blob): FetchTexts {
   const name = blobName(blob);
   return {
     reads: [],

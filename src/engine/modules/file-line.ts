@@ -8,7 +8,7 @@ import {
   editRefusals,
   Ere,
   findPlace,
-  hasOnePlace,
+  hasAtMostOnePlace,
   placeFields,
   putLines,
   readLines,
@@ -47,7 +47,7 @@ const args = z
       state === "present" || !(create || makeDirs || unique || insertAfter !== undefined || insertBefore !== undefined),
     "create, makeDirs, unique, insertAfter and insertBefore are for state: present",
   )
-  .refine(hasOnePlace, "give one of insertAfter and insertBefore")
+  .refine(hasAtMostOnePlace, "give one of insertAfter and insertBefore")
   .refine(
     ({ line, match, state }) =>
       state === "absent" || line === undefined || match === undefined || ereFinds(match, reveal(line)) !== false,

@@ -11,7 +11,7 @@ import {
   shownUuid,
 } from "../step/disk-names.ts";
 import { findDevice, findForeignPartition } from "../step/fragments/disk.ts";
-import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const labelLimits = { ext4: 16, xfs: 12, vfat: 11 } as const;
@@ -70,7 +70,7 @@ export const filesystemFormatted = defineModule({
     const guid = device ? deviceGuid(context, device) : (given.partuuid ?? "");
     const uuid = filesystemUuid(guid);
     const place = { is: "disk", name: device ? deviceName(device) : "*" } as const;
-    const format: Format = {
+    const format: DeviceFormat = {
       find: device ? findDevice(device, context) : findForeignPartition(guid),
       guid,
       type: fstype,

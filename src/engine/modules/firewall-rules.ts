@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { printCanonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
@@ -144,10 +144,10 @@ export const firewallRules = defineModule({
     };
     const files = [follower, service, rules];
     const folders = files.map((file) => file.path.slice(0, file.path.lastIndexOf("/")));
-    const { places, guard, keep, foresee } = ofFiles(files.map(({ path: at }) => at));
+    const { resources, guard, keep, foresee } = fileStepParts(files.map(({ path: at }) => at));
     const effects: Effects = {
-      writes: [...places, { is: "service", name: unit }],
-      reads: [...places, { is: "program", name: "nft" }],
+      writes: [...resources, { is: "service", name: unit }],
+      reads: [...resources, { is: "program", name: "nft" }],
     };
     const look = sh`${probeFile(rules)}
 content=$kind

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { rawSh, sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -47,9 +47,9 @@ export const hostnameSet = defineModule({
     const names = short === name ? [name] : [name, short];
     const line = [address, ...names].join(" ");
     const paths = [hostname, ...(pretty === undefined ? [] : [info]), ...(hasLine ? [hosts] : [])];
-    const { places, guard, keep } = ofFiles(paths);
+    const { resources, guard, keep } = fileStepParts(paths);
     return {
-      effects: { writes: places, reads: places },
+      effects: { writes: resources, reads: resources },
       want: {
         static: name,
         live: name,
@@ -62,7 +62,7 @@ fact live "$(uname -n)"
 ${pretty === undefined ? sh`` : readPretty}
 ${
   hasLine
-    ? sh`${lookAtLine(names)}
+    ? sh`${readHostsLine(names)}
 fact hosts "\${found:-absent}"`
     : sh``
 }`,
@@ -107,14 +107,14 @@ function keepPretty(pretty: string): Sh {
  * Sets `found` to the address's lines, without comments and with single blanks. If the only line begins with the names and
  * has no former name, `found` is the wanted line instead. Writes the new file to $K_TMP/hosts. Follows `readStatic`.
  */
-function lookAtLine(names: readonly string[]): Sh {
+function readHostsLine(names: readonly string[]): Sh {
   return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1
 [ -f "$K_TMP/was" ] || : >"$K_TMP/was"
 found=$(address=${address} names=${names.join(" ")} old="$static $(uname -n)" new=$K_TMP/hosts awk ${editLine} <"$K_TMP/was") || exit 1`;
 }
 
 function keepLine(names: readonly string[]): Sh {
-  return sh`${lookAtLine(names)}
+  return sh`${readHostsLine(names)}
 if cmp -s "$K_TMP/was" "$K_TMP/hosts"; then :
 elif [ -f ${hosts} ]; then put_file "$K_TMP/hosts" ${hosts} - - - || exit 1
 else put_file "$K_TMP/hosts" ${hosts} 0644 root root || exit 1; fi`;

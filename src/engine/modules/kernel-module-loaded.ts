@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import {
   hasModule,
-  linksOf,
-  lookAtModule,
+  addLinkUsers,
+  readModule,
   optionsElsewhere,
   runningParameter,
 } from "../step/fragments/kernel-module.ts";
@@ -70,17 +70,17 @@ export const kernelModuleLoaded = defineModule({
     ];
     const isLoaded = state === "loaded";
     const paths = [load, probe];
-    const { places, guard, keep, foresee } = ofFiles(paths);
+    const { resources, guard, keep, foresee } = fileStepParts(paths);
     return {
       effects: {
         writes: [
-          ...places,
+          ...resources,
           ...paths.map((path) => ({ is: "parents", path }) as const),
           // Loading a module adds its settings below /proc/sys.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
         reads: [
-          ...places,
+          ...resources,
           ...(pairs.length > 0 ? [{ is: "tree", path: "/etc/modprobe.d" } as const] : []),
           { is: "packages" },
         ],
@@ -92,7 +92,7 @@ export const kernelModuleLoaded = defineModule({
         ...(pairs.length > 0 ? { "options elsewhere": "none" } : {}),
         ...(reload ? Object.fromEntries(pairs.map(([key, value]) => [`running ${key}`, value])) : {}),
       },
-      probe: sh`${lookAtModule(name)}
+      probe: sh`${readModule(name)}
 ${isLoaded ? sh`[ $now != built-in ] || now=loaded` : sh`:`}
 fact now "$now"
 ${readAtBoot(given, probe)}
@@ -107,12 +107,12 @@ fact "options elsewhere" "\${conflicts:-none}"
 [ -z "$doubles" ] || note ${`options of ${name} that this step gives stand in `}"\${doubles% } too"`
 }
 ${shLines(pairs.map(([key, value]) => reportOption(given, key, value)))}`,
-      guard: sh`${guard}${lookAtModule(name)}
+      guard: sh`${guard}${readModule(name)}
 ${isLoaded ? guardLoaded(given, probe, onTrial) : guardAbsent(given, load, onTrial)}`,
-      keep: sh`${keep}${lookAtModule(name)}
+      keep: sh`${keep}${readModule(name)}
 ${keepNow(given)}`,
       foresee,
-      apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${lookAtModule(name)}
+      apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${readModule(name)}
 ${isLoaded ? loadNow(given) : unload(name)}`,
       quiet: true,
       timeout: 120,
@@ -196,7 +196,7 @@ done`
 /** Refuses a module in use, unless on trial also by a network interface, which the kernel's use count does not include. */
 function inUse(name: string, onTrial: boolean): Sh {
   return sh`{
-${onTrial ? sh`` : linksOf(name)}
+${onTrial ? sh`` : addLinkUsers(name)}
   case $users in 0) ;; *) refuse KERNEL_MODULE_REFUSED ${`${name} is in use (`}"\${users#0 })" ;; esac
 }`;
 }

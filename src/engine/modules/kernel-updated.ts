@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
 import {
-  listsFetched,
+  listsStamp,
   probeLists,
   withPackageManager,
   type PackageManager,
@@ -60,7 +60,7 @@ ${manager.foresee(packages)}`,
 (
 ${manager.apply(packages)}
 ) || exit 1
-: >${listsFetched}`,
+: >${listsStamp}`,
       ),
       timeout: 7200 + lockTimeout,
       stall: 600 + lockTimeout,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { generateLocales, lookAtLocales } from "../step/fragments/locales.ts";
+import { generateLocales, readLocales } from "../step/fragments/locales.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 const Locale = z
@@ -57,10 +57,10 @@ export const localeSet = defineModule({
       (name) => name !== "C" && name !== "POSIX",
     );
     // The node determines which of the two files it uses, so dry runs count both.
-    const { places, keep } = ofFiles(["/etc/default/locale", "/etc/locale.conf", generated]);
-    const look = lookAtLocales(needed);
+    const { resources, keep } = fileStepParts(["/etc/default/locale", "/etc/locale.conf", generated]);
+    const look = readLocales(needed);
     return {
-      effects: { writes: places, reads: [...places, { is: "packages" }] },
+      effects: { writes: resources, reads: [...resources, { is: "packages" }] },
       want: {
         ...Object.fromEntries(values),
         LC_ALL: "unset",

@@ -44,7 +44,7 @@ export const luksEscrowed = defineModule({
   refusals: ["LUKS_CLOSED", "LUKS_KEY_MISSING", "TOOL_MISSING"],
   step: ({ publicKey }) => {
     const blob = blobOf(publicKey);
-    const sealedFor = fingerprintOf(publicKey);
+    const sealedFor = spkiSha256(publicKey);
     // UUID.recovery has two words: the fingerprint of the public key, and the container's word of the fact `sealed`.
     const look = sh`missing= sealed=
 for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
@@ -118,7 +118,7 @@ function isRsa(pem: string): boolean {
 }
 
 /** Lower-case hex SHA-256 of the SPKI. */
-function fingerprintOf(pem: string): string {
+function spkiSha256(pem: string): string {
   return createHash("sha256")
     .update(createPublicKey(pem).export({ type: "spki", format: "der" }))
     .digest("hex");

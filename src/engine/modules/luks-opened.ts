@@ -11,7 +11,7 @@ import {
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import {
   crypttabLine,
@@ -25,12 +25,12 @@ import {
 import {
   addByTpm,
   byTpm,
-  dropKey,
-  enroll,
-  needsTpm,
+  dropKeyFile,
+  bindTpm,
+  requireTpm,
   pcrList,
   readTpm,
-  release,
+  unbindTpm,
   tpmFact,
 } from "../step/fragments/luks-tpm.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
@@ -107,7 +107,7 @@ export const luksOpened = defineModule({
     const registers = pcrList(pcrs);
     const makeKey = makeKeyFile(keyFile);
     // Without a fitting key file the TPM opens the container, as `judge` has checked, and adds a key file's key.
-    const needsKey = sh`if [ "$key" != fits ]; then
+    const ensureKey = sh`if [ "$key" != fits ]; then
   ${makeKey}
   ${addByTpm(keyFile)}
 fi`;
@@ -115,12 +115,12 @@ fi`;
 safe_parents ${mark}
 [ -e ${mark} ] || put_file /dev/null ${mark} 0400 root root || exit 1
 if [ "$tpm" != ${tpmFact(registers)} ]; then
-  ${needsKey}
-  ${enroll(keyFile, registers)}
+  ${ensureKey}
+  ${bindTpm(keyFile, registers)}
 fi`;
     const openBy = isTpm ? { key: "absent", marked: "yes", tpm: tpmFact(registers) } : { key: "fits", marked: "no" };
     const opener = isTpm ? byTpm : (["--key-file", keyFile] as const);
-    const format: Format = {
+    const format: DeviceFormat = {
       find: findDevice(device, context),
       guid,
       type: "crypto_LUKS",
@@ -162,11 +162,11 @@ fact marked "$marked"
 fact tpm "$tpm"
 fact crypttab "$fstab"`,
         judge: sh`not_nixos ${crypttab}
-${isTpm ? needsTpm : sh`:`}
+${isTpm ? requireTpm : sh`:`}
 [ -n "$todo" ] || [ "$key" = fits ] || [ "$opens" = yes ] ||
   refuse LUKS_KEY_MISSING ${`the container ${uuid} is there, but neither its key file ${keyFile} nor a TPM opens it: key file `}"$key; TPM $tpm"`,
         after: sh`[ -z "$todo" ] || key=fits tpm=absent
-${isTpm ? bind : needsKey}
+${isTpm ? bind : ensureKey}
 if [ "$fstab" != ${line} ]; then
   ${writeFstab(crypttab, { source: mapping }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
@@ -174,7 +174,7 @@ fi
 if [ "$opened" = no ]; then
   cryptsetup open -q --type luks2 ${[...opener]} ${discard ? ["--allow-discards"] : []} "$device" ${mapping} </dev/null || exit 1
 fi
-${isTpm ? dropKey(keyFile) : release(keyFile, mark)}`,
+${isTpm ? dropKeyFile(keyFile) : unbindTpm(keyFile, mark)}`,
       }),
       brings: true,
       effects: {

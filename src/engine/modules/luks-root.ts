@@ -2,9 +2,9 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { DiskId, diskName, luksUuid, mappingName, PartitionName, partitionGuid } from "../step/disk-names.ts";
 import { findRoot } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { keyFileOf, keyFits, luksFolder, makeKeyFile, recoveryFileOf, strongKey } from "../step/fragments/luks.ts";
-import { hostKeyOf, unfinished, unlockPort } from "../step/fragments/os-unlock.ts";
+import { initrdHostKey, unfinishedLabel, unlockPort } from "../step/fragments/os-unlock.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z.strictObject({
@@ -45,9 +45,9 @@ export const luksRoot = defineModule({
     const uuid = luksUuid(guid);
     const mapping = mappingName(uuid);
     const keyFile = keyFileOf(uuid);
-    const hostKey = hostKeyOf(uuid);
+    const hostKey = initrdHostKey(uuid);
     const name = diskName(disk).value;
-    const format: Format = {
+    const format: DeviceFormat = {
       find: findRoot({ disk, partition }, context),
       guid,
       type: "crypto_LUKS",
@@ -58,7 +58,7 @@ export const luksRoot = defineModule({
       // container's.
       prepare: sh`rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKeyFile(keyFile)}`,
-      make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinished} --key-file ${keyFile} ${[...strongKey]}`,
+      make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinishedLabel} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };
     const place = { is: "disk", name } as const;
@@ -66,7 +66,7 @@ ${makeKeyFile(keyFile)}`,
     return {
       ...stepOfFormat(format, {
         read: sh`container=finished key=absent
-if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfinished}`} ]; then
+if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfinishedLabel}`} ]; then
   container=closed
   for path in "/sys/class/block/$name/holders/"*; do
     { [ ! -r "$path/dm/name" ] || [ "$(cat "$path/dm/name")" != ${mapping} ]; } || container=open

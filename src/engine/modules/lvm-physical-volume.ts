@@ -10,7 +10,7 @@ import {
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh } from "../step/sh.ts";
 
@@ -35,7 +35,7 @@ export const lvmPhysicalVolume = defineModule({
     const guid = deviceGuid(context, device);
     const uuid = physicalVolumeUuid(guid);
     const name = deviceName(device);
-    const format: Format = {
+    const format: DeviceFormat = {
       find: sh`${quietLvm}
 ${findDevice(device, context)}`,
       guid,

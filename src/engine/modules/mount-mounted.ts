@@ -127,7 +127,7 @@ function effectsOf({ path, state, source, fstab, options }: Args): Effects {
     writes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
     reads: [
       { is: "path", path: fstab },
-      { is: "place", path },
+      { is: "existing", path },
       ...(isDevice ? [{ is: "disk", name: disk } as const] : []),
       ...(!isDevice && isBind(options) ? [{ is: "path", path: source } as const] : []),
     ],
@@ -153,7 +153,7 @@ interface Mount {
 function describe(given: Args, context: StepContext): Mount {
   const { path, fstype, dump } = given;
   const source =
-    typeof given.source === "object" ? madeHere(given.source, fstype, context) : (given.source ?? "UUID=-");
+    typeof given.source === "object" ? sourceOfDevice(given.source, fstype, context) : (given.source ?? "UUID=-");
   const [tag, value] = source.split(/=(.*)/s) as [keyof typeof links, string];
   const link = tagged.test(source) ? `/dev/disk/${links[tag]}/${value}` : undefined;
   const nofail = (given.nofail ?? path !== "/") && !given.options.includes("nofail");
@@ -184,13 +184,13 @@ function escapeBlanks(text: string): string {
   return text.replaceAll(/[ \t\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
 
-function madeHere(source: DeviceOf, fstype: string, context: StepContext): string {
+function sourceOfDevice(source: DeviceOf, fstype: string, context: StepContext): string {
   return `UUID=${shownUuid(filesystemUuid(deviceGuid(context, source)), fstype)}`;
 }
 
 const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "nodev", "noexec", "sync", "dirsync"];
 /** Filesystems that need the network: their units belong to remote-fs.target. */
-const remote = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
+const networkFilesystem = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
 
 /** The flags that the kernel will show for these options, with mount(8)'s defaults for the others. */
 function flagsOf(options: readonly string[]): string {
@@ -231,7 +231,7 @@ Type=${fstype}
 Options=${options.length === 0 ? "defaults" : options.join(",")}
 
 [Install]
-${wanted}=${remote.test(fstype) ? "remote" : "local"}-fs.target
+${wanted}=${networkFilesystem.test(fstype) ? "remote" : "local"}-fs.target
 `;
   return { name: `${escapePath(path)}.mount`, blob: blobOf(text) };
 }
@@ -329,13 +329,13 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
     (option) => !/^(defaults|nofail|auto|noauto|_netdev|x-.*|(no)?(user|users|owner|group))$/.test(option),
   );
   const type = fstype === "auto" ? [] : ["-t", fstype];
-  const kept = (names: readonly string[]): string => names.filter((name) => name !== "").join(",");
-  const remount = ["remount", ...(bound ? flags.split(" ") : explicit(flags)), ...own];
+  const joined = (names: readonly string[]): string => names.filter((name) => name !== "").join(",");
+  const remount = ["remount", ...(bound ? flags.split(" ") : allFlags(flags)), ...own];
   // BusyBox applies a bind mount's other options only on a remount.
-  const then = bound && flags !== "" ? sh` && mount -o ${kept(remount)} ${path}` : sh``;
+  const then = bound && flags !== "" ? sh` && mount -o ${joined(remount)} ${path}` : sh``;
   const now = unit
     ? sh`systemctl start ${unit.name}`
-    : sh`mount ${type} -o ${kept([...new Set([...flags.split(" "), ...own])])} "$device" ${path}${then}`;
+    : sh`mount ${type} -o ${joined([...new Set([...flags.split(" "), ...own])])} "$device" ${path}${then}`;
   return sh`if [ "$mounted" = no ]; then
   tries=0
   until [ -n "$device" ]; do
@@ -352,11 +352,11 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   ${now} || exit 1
 else
   # A remount names every flag, since mount would keep those that are not named.
-  mount -o ${kept(remount)} ${path} || exit 1
+  mount -o ${joined(remount)} ${path} || exit 1
 fi`;
 }
 
-function explicit(flags: string): string[] {
+function allFlags(flags: string): string[] {
   const set = new Set(flags.split(" "));
   const atime = set.has("noatime") ? "noatime" : set.has("relatime") ? "relatime" : "strictatime";
   const either = ["suid", "dev", "exec", "diratime"].map((name) => (set.has(`no${name}`) ? `no${name}` : name));

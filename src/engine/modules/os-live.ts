@@ -2,8 +2,8 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { DiskId, diskName, partitionGuid, PartitionName } from "../step/disk-names.ts";
 import { UserName } from "../step/fields.ts";
-import { findDisk, isRoot } from "../step/fragments/disk.ts";
-import { lookAtLive } from "../step/fragments/os-nixos.ts";
+import { findDisk, readRunning } from "../step/fragments/disk.ts";
+import { reportLive } from "../step/fragments/os-nixos.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -31,13 +31,13 @@ export const osLive = defineModule({
     probe: sh`${findDisk(disk)}
 running= name=$(partition_of ${partitionGuid(context, { disk, partition: root })})
 if [ -n "$name" ]; then
-  ${isRoot}
+  ${readRunning}
 fi
 if [ -n "$running" ]; then
   fact running yes
 else
   fact running no
-  ${lookAtLive(user)}
+  ${reportLive(user)}
 fi
 fact live told`,
     timeout: 300,

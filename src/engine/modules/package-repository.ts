@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
-import { probeFile, putFile, wantFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
@@ -108,12 +108,12 @@ export const packageRepository = defineModule({
     const ring = `/etc/apt/keyrings/${name}.asc`;
     const key = signingKey(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
-    const { places, ...texts } = ofFiles(paths);
+    const { resources, ...texts } = fileStepParts(paths);
     const rests: readonly NodeResource[] =
-      given.keyring === undefined ? places : [...places, { is: "place", path: given.keyring }];
+      given.keyring === undefined ? resources : [...resources, { is: "existing", path: given.keyring }];
     const common = {
       effects: {
-        writes: [...places, { is: "packages", known: true }],
+        writes: [...resources, { is: "packages", known: true }],
         reads: [...rests, { is: "program", name: "apt-get" }],
       },
       keep: texts.keep,

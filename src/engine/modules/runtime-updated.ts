@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath, Duration, Sha256 } from "../step/fields.ts";
-import { giveOrders, readUpdates, type Updates } from "../step/fragments/updater.ts";
+import { giveOrders, readUpdaterJournal, type UpdateOnNode } from "../step/fragments/updater.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Word = z
@@ -77,7 +77,7 @@ export const runtimeUpdated = defineModule({
   refusals: ["UPDATER_MISSING", "UPDATER_SILENT", "UPDATE_FAILED", "UPDATE_GATE_FAILED", "UPDATE_REFUSED"],
   step: (given, { stateDir }) => {
     const { profile, system } = given;
-    const updates: Updates = {
+    const updates: UpdateOnNode = {
       ...given,
       epoch: given.signed?.epoch ?? 0,
       folder: `${stateDir}/updates`,
@@ -97,7 +97,7 @@ function isSystem({ target }: Args): boolean {
 }
 
 /** Each order writes a path of its own, so that in a dry run an order does not make the verdicts of later orders unknown. */
-function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
+function effectsOf(given: Args, { folder }: UpdateOnNode): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
   const runtime = { is: "tree", path: isSystem(given) ? system : profile } as const;
@@ -107,16 +107,16 @@ function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"
 
 type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
 
-function stepParts(given: Args, updates: Updates): StepParts {
+function stepParts(given: Args, updates: UpdateOnNode): StepParts {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
   // A node that is about to boot for this order counts as running the target: the step can do nothing before the boot.
-  const probeWith = (more: Sh): Sh => sh`${readUpdates(updates)}
+  const probeWith = (more: Sh): Sh => sh`${readUpdaterJournal(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
 fact runtime "$runtime"
 ${more}`;
-  const applyWith = (more: Sh): Sh => sh`${readUpdates(updates)}
+  const applyWith = (more: Sh): Sh => sh`${readUpdaterJournal(updates)}
 ${giveOrders(updates, blobOf(given.signed?.order ?? ""))}
 ${more}`;
   switch (to) {
@@ -135,7 +135,7 @@ if [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
         want: { fenced: "yes" },
         probe: probeWith(sh`fact owner "\${f_owner:-nobody}"
 if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} ]; then fact fenced yes; else fact fenced no; fi`),
-        guard: sh`${readUpdates(updates)}
+        guard: sh`${readUpdaterJournal(updates)}
 read_updates
 [ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,

@@ -4,8 +4,8 @@ import { type Blob, asSensitive } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Text } from "../step/fields.ts";
 import {
-  Changed,
-  Check,
+  ChangedArgument,
+  CheckArgument,
   isConsistentCheck,
   Revert,
   stepOfProcess,
@@ -49,8 +49,8 @@ export const scriptRun = defineModule({
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
       stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
-      changed: Changed,
-      check: Check,
+      changed: ChangedArgument,
+      check: CheckArgument,
       revert: Revert,
     })
     .refine(isConsistentCheck, checkMessage)

@@ -69,7 +69,7 @@ export const sudoersManaged = defineModule({
   refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "SUDO_LOCKS_OUT", ...absentRefusals],
   step: ({ name, state, ...given }, context) => {
     const path = `${folder}/${name}`;
-    const guarded = (step: FileStep, blob?: Blob): FileStep => ({
+    const withLockoutGuard = (step: FileStep, blob?: Blob): FileStep => ({
       ...step,
       data: undefined,
       guard:
@@ -78,9 +78,9 @@ export const sudoersManaged = defineModule({
           : sh`${step.guard}
 ${refuseSudoLockout(name, blob)}`,
     });
-    if (state === "absent") return guarded(stepOfData({ kind: "absent", path, recurse: false }));
+    if (state === "absent") return withLockoutGuard(stepOfData({ kind: "absent", path, recurse: false }));
     const content = given.content ?? ruleText(given);
-    const step = stepOfCheckedFile({ path, content, mode: "0440" }, checked(name, content), context);
+    const step = stepOfCheckedFile({ path, content, mode: "0440" }, refuseInvalid(name, content), context);
     return { ...guarded(step, blobOf(content)), tools: [{ command: "visudo", package: "sudo" }] };
   },
 });
@@ -103,7 +103,7 @@ function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = f
  * Refuses a text that visudo does not accept, first by itself, then in a copy of the folder: two files may contradict each
  * other.
  */
-function checked(name: string, content: string): Sh {
+function refuseInvalid(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
 rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1
 said=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { deviceFields, deviceFrom, deviceGuid, deviceName, oneDeviceMessage, type DeviceOf } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh } from "../step/sh.ts";
@@ -41,7 +41,7 @@ export const swapEnabled = defineModule({
     const guid = deviceGuid(context, device);
     const uuid = uuidOf(guid, "swap");
     const name = deviceName(device);
-    const format: Format = {
+    const format: DeviceFormat = {
       find: findDevice(device, context),
       guid,
       type: "swap",

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
+import { sysctlFunction, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -65,11 +65,11 @@ export const sysctlSet = defineModule({
   refusals: ["SYSCTL_OVERRIDDEN", "SYSCTL_REFUSED", ...fileRefusals],
   step: ({ name = "", value, values = { [name]: value ?? "" }, file: given, state }) => {
     const file = given ?? `/etc/sysctl.d/60-kcore-${sysctlName(sysctlPath(name)).replaceAll("/", "-")}.conf`;
-    const { places, ...texts } = ofFiles([file]);
+    const { resources, ...texts } = fileStepParts([file]);
     if (state === "absent")
       return {
         ...texts,
-        effects: { writes: places, reads: places },
+        effects: { writes: resources, reads: resources },
         want: { file: "absent" },
         probe: sh`kind_of ${file}
 fact file "$kind"`,
@@ -79,14 +79,14 @@ fact file "$kind"`,
     const wanted = Object.entries(values).map(([key, of]): Sysctl => ({ key, path: sysctlPath(key), value: of }));
     const text = `# made by kcore\n${wanted.map((one) => `${sysctlName(one.path)} = ${one.value}\n`).join("")}`;
     const own: ConfigFile = { fact: "file", path: file, blob: blobOf(text) };
-    const look = lookAtSysctls(file, wanted);
+    const look = sysctlFunction(file, wanted);
     return {
       ...texts,
       effects: {
-        writes: [...places, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
+        writes: [...resources, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
         reads: [
           ...pathsOf([file, "/etc/sysctl.conf"]),
-          ...wanted.map(({ path }) => ({ is: "place", path: `/proc/sys/${path}` }) as const),
+          ...wanted.map(({ path }) => ({ is: "existing", path: `/proc/sys/${path}` }) as const),
         ],
       },
       want: { ...Object.fromEntries(wanted.map((one) => [one.key, one.value])), ...wantFile(own) },

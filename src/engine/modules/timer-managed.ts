@@ -3,7 +3,7 @@ import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepFacts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
 import { requireUser } from "../step/fragments/accounts.ts";
-import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import { serviceText, timerText } from "../step/fragments/timer.ts";
@@ -97,11 +97,11 @@ export const timerManaged = defineModule({
     const timer = fileOf("timer", text);
     const own = fileOf("service", serviceText({ ...given, name }));
     const files = service === undefined && state === "present" ? [timer, own] : [timer];
-    const { places, keep } = ofFiles([timer.path, own.path]);
-    const { guard, foresee } = ofFiles(files.map(({ path }) => path));
+    const { resources, keep } = fileStepParts([timer.path, own.path]);
+    const { guard, foresee } = fileStepParts(files.map(({ path }) => path));
     const effects: Effects = {
-      writes: [...places, { is: "service", name: unit }],
-      reads: [...places, { is: "service", name: unit }],
+      writes: [...resources, { is: "service", name: unit }],
+      reads: [...resources, { is: "service", name: unit }],
     };
     const common = {
       effects,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { sh } from "../step/sh.ts";
 
@@ -29,7 +29,7 @@ export const timezoneSet = defineModule({
   step: ({ zone }) => {
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
-    const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
+    const { resources, keep } = fileStepParts(["/etc/localtime", "/etc/timezone"]);
     // The zone's name is compared without the folder, since systemd makes the link relative.
     const look = sh`kind_of /etc/localtime
 linked=$kind
@@ -43,7 +43,7 @@ if [ -e /etc/timezone ] || [ -e /etc/debian_version ]; then
   { read -r named </etc/timezone; } 2>/dev/null
 fi`;
     return {
-      effects: { writes: places, reads: [...places, { is: "place", path: target }] },
+      effects: { writes: resources, reads: [...resources, { is: "existing", path: target }] },
       want: { zone },
       probe: sh`${look}
 case $named in

@@ -111,7 +111,7 @@ if [ "$kind" = nixos ]; then
   exit 0
 fi
 ${probeFileAt(path, ownership)}`,
-      apply: sh`${verify ? verification(name, dropin, blob) : sh``}
+      apply: sh`${verify ? refuseInvalid(name, dropin, blob) : sh``}
 parent_of ${path} 1
 put_file ${blob} ${path} 0644 root root && systemctl daemon-reload || exit 1
 ${setBoot}`,
@@ -122,7 +122,7 @@ ${setBoot}`,
 });
 
 /** Refuses a text that systemd-analyze does not accept; a drop-in is checked together with its unit. */
-function verification(name: string, dropin: string | undefined, blob: Blob): Sh {
+function refuseInvalid(name: string, dropin: string | undefined, blob: Blob): Sh {
   const place =
     dropin === undefined
       ? sh`cat <${blob} >"$unit" || exit 1`

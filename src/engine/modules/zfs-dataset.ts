@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, ByteSize } from "../step/fields.ts";
-import { loadZfs, zfsThere } from "../step/fragments/zfs.ts";
+import { loadZfs, requireZfs } from "../step/fragments/zfs.ts";
 import { DatasetName, encryptionProperties, PoolName, Properties } from "../step/zfs-names.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -126,7 +126,7 @@ function refuseUnfit(given: Args): Sh {
   const type = size === undefined ? "filesystem" : "volume";
   const fixed = Object.entries(properties).filter(([key]) => fixedProperties.includes(key));
   const needsRoom = size !== undefined && properties["refreservation"] !== "0";
-  return sh`${zfsThere}
+  return sh`${requireZfs}
 ${readDataset(given)}
 [ -n "$(zpool list -H -o name ${pool} 2>/dev/null)" ] || refuse ZFS_POOL_MISSING ${`there is no pool ${pool}, or it is not imported`}"$K_NL$(zpool list 2>&1)"
 case $type in

@@ -7,7 +7,7 @@ import { diskTools, eachPartition } from "../step/fragments/disk.ts";
 import { wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { judgePool } from "../step/fragments/zfs-members.ts";
-import { loadZfs, lookAtPool } from "../step/fragments/zfs.ts";
+import { loadZfs, poolFunctions } from "../step/fragments/zfs.ts";
 import { hostId, encryptionProperties, PoolName, poolGuid, poolMark, Properties } from "../step/zfs-names.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -114,7 +114,7 @@ export const zfsPool = defineModule({
     const places = [`zfs/${name}`, ...disks.map((disk) => diskName(disk).value)].map(
       (place) => ({ is: "disk", name: place }) as const,
     );
-    const look = sh`${lookAtPool({ name, mark, making: `${guid}.making` })}
+    const look = sh`${poolFunctions({ name, mark, making: `${guid}.making` })}
 look_at_boot() {
   boot=
   grep -q -F -e ${mark} /etc/zfs/zpool.cache 2>/dev/null || boot=' cache'

@@ -15,7 +15,7 @@ export type NodeResource =
   /** To write: missing folders above a path. */
   | { readonly is: "parents"; readonly path: string }
   /** To read: a folder or file that must exist for apply; the step's probe does not depend on it. */
-  | { readonly is: "place"; readonly path: string }
+  | { readonly is: "existing"; readonly path: string }
   /** A user or group. To write: `renumbers` if its number may change, `goes` if it is removed. */
   | { readonly is: "user" | "group"; readonly name: string; readonly renumbers?: boolean; readonly goes?: boolean }
   /** To read: a user or group that is to own a file. */
@@ -141,7 +141,7 @@ function afterPath(
       return !change.isOpen && ["root", "0", read.is === "path" ? read.owner : undefined].includes(change.owner)
         ? both
         : inOrder;
-    case "place":
+    case "existing":
       if (read.path !== path && !isBeneath(read.path, path)) return undefined;
       return change.is === "folder" ? both : wouldChange;
     case "program":
@@ -191,7 +191,7 @@ function afterPackages(read: NodeResource): Survival | undefined {
     case "owner":
     case "ownerGroup":
       return both;
-    case "place":
+    case "existing":
     case "program":
       return "12";
     case "noPackages":
@@ -220,7 +220,7 @@ function afterCommand(text: string, read: NodeResource): Survival | undefined {
     case "path":
     case "tree":
       return mentionsPath(text, read.path) ? none : undefined;
-    case "place":
+    case "existing":
       return mentionsPath(text, read.path) ? wouldChange : undefined;
     case "user":
     case "group":

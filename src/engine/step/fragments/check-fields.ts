@@ -17,12 +17,12 @@ const Time = z.union([
 /** The first 16 hex digits of the SHA-256 of a root certificate's base64, without line breaks. */
 const RootPrint = z.string().regex(/^[0-9a-f]{16}$/, "must be 16 hexadecimal digits");
 
-const Endpoint = z
+const TcpEndpoint = z
   .object({ host: Host.describe("A host name or an address."), port: Port.describe("The TCP port.") })
   .meta({ examples: [{ host: "192.0.2.1", port: 9090 }] });
 
 /** One check of fact.assert: exactly one of these keys, and optionally `when`. */
-export const Check = z
+export const AssertCheck = z
   .strictObject({
     os: z
       .strictObject({
@@ -76,7 +76,7 @@ export const Check = z
       .describe("There is a route to an address, or to each of a list.")
       .meta({ examples: [{ to: "192.0.2.1" }] }),
     tcp: z
-      .union([Endpoint.transform((endpoint) => [endpoint]), z.array(Endpoint)])
+      .union([TcpEndpoint.transform((endpoint) => [endpoint]), z.array(TcpEndpoint)])
       .describe("The node can connect to a TCP port, or to each of a list."),
     root: z.literal(true).describe("Steps run as root, by login or sudo."),
     kernelMin: Version.describe("Kernel at least of this version."),
@@ -131,4 +131,4 @@ export const Check = z
       { memberOf: { cluster: "lab", root: "9f2c4e1b77d3a0c5" } },
     ],
   });
-export type Check = z.output<typeof Check>;
+export type AssertCheck = z.output<typeof AssertCheck>;

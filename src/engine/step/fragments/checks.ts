@@ -1,6 +1,6 @@
 import { hostPort } from "../host-port.ts";
 import { sh, type Sh } from "../sh.ts";
-import type { Check } from "./check-fields.ts";
+import type { AssertCheck } from "./check-fields.ts";
 import { saysSynchronized } from "./clock.ts";
 import { wholeDisks } from "./disk-functions.ts";
 import { listening, socketOwner, tcpFunction } from "./ports.ts";
@@ -14,11 +14,11 @@ export interface NamedCheck {
 }
 
 type Makers = {
-  readonly [Kind in Exclude<keyof Check, "when">]-?: (value: NonNullable<Check[Kind]>) => NamedCheck | NamedCheck[];
+  readonly [Kind in Exclude<keyof AssertCheck, "when">]-?: (value: NonNullable<AssertCheck[Kind]>) => NamedCheck | NamedCheck[];
 };
 
 /** The facts and the sh of one entry: none where `when` is false, several for a list. */
-export function checksOf({ when = true, ...check }: Check): readonly NamedCheck[] {
+export function checksOf({ when = true, ...check }: AssertCheck): readonly NamedCheck[] {
   const [kind, value] = Object.entries(check)[0] ?? ["root", true];
   // The schema ties the value's type to its key; TypeScript cannot follow that through the table.
   return when ? [(makers[kind as keyof Makers] as (value: unknown) => NamedCheck | NamedCheck[])(value)].flat() : [];

@@ -14,7 +14,7 @@ const daemons = "chrony chronyd systemd-timesyncd ntp ntpd ntpsec openntpd".spli
  * service's unit (empty: not installed), `active` and `enabled` to the unit's state, and `others` to other time services
  * that run.
  */
-export function lookAtTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
+export function readTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
   return sh`service=${wanted === "chrony" ? "chrony" : "timesyncd"} unit= active=absent enabled=absent others=
 found=$(systemctl show -p Id,LoadState,ActiveState,UnitFileState -- ${daemons}) || exit 1
 each_unit() {

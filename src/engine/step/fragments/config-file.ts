@@ -41,9 +41,9 @@ export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
  * The parts of a step that writes files of root and makes their folders: guard, `keep` for trials, `foresee` for dry
  * runs, and resources.
  */
-export function ofFiles(paths: readonly string[]) {
+export function fileStepParts(paths: readonly string[]) {
   return {
-    places: pathsOf(paths),
+    resources: pathsOf(paths),
     guard: shLines(paths.map((path) => sh`guard_file ${path}`)),
     keep: shLines(paths.map((path) => sh`keep_path ${path}`)),
     foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 1 root root`)),

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
 /** A container image, and the runtime that holds it. */
-export interface Image {
+export interface ContainerImage {
   /** The image's name with its registry, and a tag or a digest. */
   readonly name: string;
   readonly runtime: "auto" | "podman" | "docker" | "k3s" | "ctr";
@@ -14,7 +14,7 @@ export interface Image {
  * `answers`: whether the runtime responds. `digests` prints the image's digests, a line each, or fails if the image is
  * absent. `pull` and `load FILE` add the image, `remove` removes it.
  */
-export function withRuntime({ name, runtime, namespace, socket }: Image): Sh {
+export function withRuntime({ name, runtime, namespace, socket }: ContainerImage): Sh {
   return sh`runtime=${runtime}
 if [ "$runtime" = auto ]; then
   for runtime in podman docker k3s ctr none; do ! have "$runtime" || break; done

@@ -25,14 +25,14 @@ export function contentOf(
     const blob = context.readFile(given.source);
     return { blob: sensitive ? asSensitive(blob) : blob, sensitive };
   }
-  const bytes = bytesOf(given, context);
+  const bytes = givenBytes(given, context);
   const blob = blobOf(bytes, { sensitive });
   const isText = bytes.length <= 65_536 && !bytes.includes(0);
   return sensitive || !isText ? { blob, sensitive } : { blob, sensitive, text: bytes.toString("utf8") };
 }
 
 /** The bytes of a content that is given by `content`, `template` or `base64`. */
-export function bytesOf({ content, template, vars, base64 }: ContentArgs, context: StepContext): Buffer {
+export function givenBytes({ content, template, vars, base64 }: ContentArgs, context: StepContext): Buffer {
   if (template !== undefined) return Buffer.from(context.renderTemplate(template, vars));
   if (base64 !== undefined) return Buffer.from(reveal(base64), "base64");
   return Buffer.from(reveal(content ?? ""));

@@ -68,14 +68,14 @@ export function findDevice(source: DeviceOf, context: StepContext): Sh {
 ${findOnDisk(guid)}`;
 }
 
-/** {@link findDevice} for the partition of a root filesystem, then {@link isRoot}. */
+/** {@link findDevice} for the partition of a root filesystem, then {@link readRunning}. */
 export function findRoot(source: PartitionOf, context: StepContext): Sh {
   return sh`${findDevice(source, context)}
-${isRoot}`;
+${readRunning}`;
 }
 
 /** Sets `running`: not empty if the device `name`, or the opened container on it, has the node's root filesystem. */
-export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
+export const readRunning = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
   grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
 /** {@link findDevice} for a device of device-mapper or md, by udev's link to it. */

@@ -34,13 +34,13 @@ export const placeFields = {
 } as const;
 
 /** The place of new text, as {@link placeFields} give it. */
-export interface Place {
+export interface InsertPlace {
   readonly insertAfter?: string | undefined;
   readonly insertBefore?: string | undefined;
 }
 
 /** Whether the arguments give at most one place. */
-export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
+export function hasAtMostOnePlace({ insertAfter, insertBefore }: InsertPlace): boolean {
   return insertAfter === undefined || insertBefore === undefined;
 }
 
@@ -65,7 +65,7 @@ export function readLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
 crlf=
 : >"$K_TMP/lines" || exit 1
-${typeof path === "string" && !path.startsWith("/etc/") ? sh`` : ofNixos(path)}
+${typeof path === "string" && !path.startsWith("/etc/") ? sh`` : readNixosTarget(path)}
 if [ "$kind" = file ] && [ ! -L ${path} ]; then
   open_file ${path} || exit 1
   tr -d '\000' <&9 >"$K_TMP/lines" && sizes=$(stat -L -c %s /proc/self/fd/9 "$K_TMP/lines" 9<&9) || exit 1
@@ -78,7 +78,7 @@ fi`;
 }
 
 /** NixOS links files of its configuration to its read-only store: the probe reads the target, the guard refuses changes. */
-function ofNixos(path: string | Sh): Sh {
+function readNixosTarget(path: string | Sh): Sh {
   return sh`if [ "$kind" = symlink ]; then
   case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
 fi`;
@@ -127,7 +127,7 @@ export const splice = sh`tmp=$K_TMP before=$before awk '
     END { if (!done) put() }' <"$K_TMP/lines"`;
 
 /** Sets `before` for {@link splice}: the line number before which new text goes; empty for the end. */
-export function findPlace({ insertAfter, insertBefore }: Place): Sh {
+export function findPlace({ insertAfter, insertBefore }: InsertPlace): Sh {
   if (insertBefore === "BOF") return sh`before=1`;
   const pattern = insertBefore ?? (insertAfter === "EOF" ? undefined : insertAfter);
   if (pattern === undefined) return sh`before=`;

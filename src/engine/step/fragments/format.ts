@@ -6,7 +6,7 @@ import { isGranted, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
 /** A format that kcore makes on a whole device: a filesystem, a physical volume, a swap area, a LUKS container. */
-export interface Format {
+export interface DeviceFormat {
   /** Sets `disk_name`, `device` and `name`, or refuses, as `findDevice` does. */
   readonly find: Sh;
   /** The device's id, and the name of its mark file: an empty mark means an unused device, a grant in it a begun wipe. */
@@ -48,7 +48,7 @@ const nothing = sh`:`;
 
 /** The texts of a step that manages a format on its device. */
 export function stepOfFormat(
-  format: Format,
+  format: DeviceFormat,
   { read = nothing, facts = nothing, judge = nothing, after = nothing }: FormatExtras = {},
 ): Required<Pick<Step, "probe" | "guard" | "apply" | "tools">> {
   const judged = sh`${readDevice(format)}
@@ -64,13 +64,13 @@ ${facts}`,
     apply: sh`${judged}
 ${makeFormat(format)}
 ${after}
-${settle}`,
+${awaitUdev}`,
     tools: diskTools,
   };
 }
 
 /** Finds and reads the device, past every cache: sets `type`, `uuid`, `label` and `mark`. */
-function readDevice({ find, guid }: Format): Sh {
+function readDevice({ find, guid }: DeviceFormat): Sh {
   return sh`${find}
 mark=$K_STATE/fresh/${guid}
 type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
@@ -88,7 +88,7 @@ fact uuid "\${uuid:-none}"`;
  * Sets `todo`: empty for a device in order, else make or wipe. Refuses with FILESYSTEM_DIFFERS, DISK_IN_USE,
  * DISK_NOT_SAVED or TOOL_MISSING (requirement F-18). Follows `readDevice`.
  */
-function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
+function judgeFormat({ type, uuid, wanted, grant, tool }: DeviceFormat): Sh {
   return sh`${isGranted}
 todo=
 if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
@@ -112,7 +112,7 @@ fi`;
 }
 
 /** Carries out `todo` of `judgeFormat`, directly after it in the same shell, since names of devices can change. */
-function makeFormat({ prepare = nothing, make }: Format): Sh {
+function makeFormat({ prepare = nothing, make }: DeviceFormat): Sh {
   return sh`${wipeGranted}
 # A refused wipe must leave no mark: with a mark, the next wipe would need no grant.
 begin() {
@@ -128,4 +128,4 @@ fi`;
 }
 
 /** Waits for udev's links by uuid and label, which mounts use. */
-const settle = sh`! have udevadm || udevadm settle --timeout=10 || :`;
+const awaitUdev = sh`! have udevadm || udevadm settle --timeout=10 || :`;

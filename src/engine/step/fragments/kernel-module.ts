@@ -18,7 +18,7 @@ export function kernelName(name: string): string {
  * Sets `now` to loaded, built-in or absent, and `users` to the use count and the modules that use this module. Sets
  * `loaders` to the files that load the module at boot, `blacklisters` to the files that blacklist it (modprobe.d(5)).
  */
-export function lookAtModule(name: string): Sh {
+export function readModule(name: string): Sh {
   return sh`now=absent users=0
 release=$(uname -r)
 # A container may have only /proc/modules, which is its host's.
@@ -64,7 +64,7 @@ END_OF_OPTIONS`;
 }
 
 /** Adds to `users` the network interfaces that have the module as driver, or are of its kind (bond, vlan, bridge …). */
-export function linksOf(name: string): Sh {
+export function addLinkUsers(name: string): Sh {
   const kinds = { bonding: "bond", "8021q": "vlan" };
   const kind = new Map(Object.entries(kinds)).get(kernelName(name)) ?? kernelName(name);
   return sh`for link in /sys/class/net/*; do
@@ -73,7 +73,7 @@ export function linksOf(name: string): Sh {
 done`;
 }
 
-/** sh condition, after {@link lookAtModule}: the module's file exists for the running kernel. */
+/** sh condition, after {@link readModule}: the module's file exists for the running kernel. */
 export function hasModule(name: string): Sh {
   return sh`grep -Eqs ${`^([^:]*/)?${eitherWay(name)}\\.ko[^/:]*:`} "/lib/modules/$release/modules.dep"`;
 }

@@ -32,7 +32,7 @@ export function tpmFact(pcrs: string): string {
 }
 
 /** Refuses with TPM_MISSING or TOOL_MISSING if the node cannot enroll a TPM. */
-export const needsTpm: Sh = sh`[ -c /dev/tpmrm0 ] ||
+export const requireTpm: Sh = sh`[ -c /dev/tpmrm0 ] ||
   refuse TPM_MISSING 'this machine has no TPM 2.0 that its kernel knows (/dev/tpmrm0); it may be switched off in the firmware'
 have systemd-cryptenroll ||
   refuse TOOL_MISSING 'systemd-cryptenroll is not on this node; package systemd-cryptsetup has it, in Debian 12 systemd itself'
@@ -43,7 +43,7 @@ systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
  * Binds the container on `$device`, which the key file opens, to the TPM. An earlier binding is removed first: for equal
  * PCRs of another TPM systemd-cryptenroll would do nothing.
  */
-export function enroll(keyFile: string, pcrs: string): Sh {
+export function bindTpm(keyFile: string, pcrs: string): Sh {
   return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1
 systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
 }
@@ -56,7 +56,7 @@ export function addByTpm(keyFile: string): Sh {
 /**
  * Removes the key file's key from the container on `$device`, and then the file, once the TPM has opened the container.
  */
-export function dropKey(keyFile: string): Sh {
+export function dropKeyFile(keyFile: string): Sh {
   return sh`if [ -e ${keyFile} ]; then
   ${tpmOpens} || { echo "the TPM does not open $device, so its key file stays" >&2; exit 1; }
   if ${keyFits(keyFile)}; then
@@ -70,7 +70,7 @@ fi`;
  * Removes kcore's TPM binding from the container on `$device`, and then the mark, once the key file has opened the
  * container.
  */
-export function release(keyFile: string, mark: string): Sh {
+export function unbindTpm(keyFile: string, mark: string): Sh {
   return sh`if [ -e ${mark} ]; then
   ${keyFits(keyFile)} || { echo "the key file does not open $device, so its TPM stays" >&2; exit 1; }
   systemd-cryptenroll --wipe-slot=tpm2 "$device" && rm -f ${mark} && sync || exit 1

@@ -48,13 +48,13 @@ chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 }
 
 /** What opens a container at boot: a key file on the node, or the machine's TPM. */
-export type Unlock = "keyFile" | "tpm2";
+export type LuksUnlock = "keyFile" | "tpm2";
 
 /**
  * The container's line in crypttab(5). Boot continues without the container, whose filesystems have `nofail`, too. If
  * the TPM does not open it, its unit fails without a question (`headless`).
  */
-export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: Unlock }): string {
+export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: LuksUnlock }): string {
   const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;
   return `${mappingName(uuid)} UUID=${uuid} ${key}luks,nofail${discard ? ",discard" : ""}`;
 }

@@ -1,5 +1,5 @@
 import { sh, type Sh } from "../sh.ts";
-import { functions, judgeAccess, judgeMachine } from "./os-debian.ts";
+import { liveFunctions, judgeAccess, judgeMachine } from "./os-debian.ts";
 
 /** Refuses a live system that cannot install NixOS, or whose machine could not be reached afterwards. */
 export function judgeNixos(user: string): Sh {
@@ -11,8 +11,8 @@ ${judgeAccess(user)}`;
 }
 
 /** Reports facts about the live system (os.live), or refuses; needs `disk`. */
-export function lookAtLive(user: string): Sh {
-  return sh`${functions}
+export function reportLive(user: string): Sh {
+  return sh`${liveFunctions}
 ${judgeNixos(user)}
 device=$disk
 for link in /dev/disk/by-id/*; do

@@ -101,13 +101,13 @@ function aptWords(packages: Packages): Sh {
  * A mark that exists while a step of kcore's runs dpkg. If a power cut, for example, leaves the mark, the next step
  * finishes dpkg's work; without the mark an interrupted dpkg is refused (PACKAGE_INTERRUPTED).
  */
-const begun = sh`"$K_STATE/fresh/dpkg"`;
+const dpkgMark = sh`"$K_STATE/fresh/dpkg"`;
 
 /**
  * sh condition: a step of kcore's was interrupted while dpkg worked. Files of a package may exist, while the package or
  * its triggers are not configured.
  */
-export const isCutOff = sh`[ -e ${begun} ]`;
+export const isCutOff = sh`[ -e ${dpkgMark} ]`;
 
 /** Defines `locked COMMAND...` for commands that take apt's or dpkg's locks; see {@link withLock}. */
 export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
@@ -121,7 +121,7 @@ ${lockedApt(limit)}
 if ${isCutOff}; then
   note "finishing what dpkg was doing when a step of kcore's was cut off"
   locked dpkg --force-confdef --force-confold --configure -a || exit 1
-  rm -f ${begun}
+  rm -f ${dpkgMark}
 fi`;
 }
 
@@ -130,7 +130,7 @@ fi`;
  * {@link finishDpkg}.
  */
 export function runApt(words: Sh): Sh {
-  return sh`mark=${begun}
+  return sh`mark=${dpkgMark}
 mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
 locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${words}
 status=$?
@@ -140,11 +140,11 @@ rm -f "$mark"
 }
 
 /** A file that each fetch of lists by a step with `listsMaxAge` touches: its time of change is the time of the last fetch. */
-export const listsFetched = sh`"$K_STATE/lists-updated"`;
+export const listsStamp = sh`"$K_STATE/lists-updated"`;
 
 /** Reports the fact `lists`: `old` if the package lists were fetched more than `maxAge` seconds ago, else `fresh`. */
 export function probeLists(maxAge: number): Sh {
-  return sh`case $(find ${listsFetched} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
+  return sh`case $(find ${listsStamp} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
 }
 
 // apt-get(8), dpkg(1). Numbered files in updates/ are normal while dpkg runs; later they mean that it was interrupted.

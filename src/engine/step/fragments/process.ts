@@ -24,7 +24,7 @@ export const SuccessCodes = z
 const Expression = z.string().regex(/^[^\0\n]+$/, "must be one line of a POSIX extended regular expression");
 
 /** The argument `changed` of modules that run a command. */
-export const Changed = z
+export const ChangedArgument = z
   .union(
     [
       z.enum(["always", "never"]),
@@ -48,7 +48,7 @@ export const Changed = z
   .describe("When having run counts as a change: `always`, `never`, `{ whenOutput: REGEX }`, `{ whenCode: [CODE] }`.");
 
 /** The argument `check` of modules that run a command. */
-export const Check = z
+export const CheckArgument = z
   .boolean()
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
@@ -56,7 +56,7 @@ export const Check = z
 /** Whether the arguments are no `check`, or have no argument that describes a change; a refinement of a module's arguments. */
 export function isConsistentCheck(given: {
   readonly check: boolean;
-  readonly changed: Changed;
+  readonly changed: ChangedArgument;
   readonly revert?: string | undefined;
 }): boolean {
   const { check, changed, revert } = given;
@@ -65,7 +65,7 @@ export function isConsistentCheck(given: {
 /** The message for arguments that fail {@link isConsistentCheck}. */
 export const checkMessage = "a check changes nothing: without revert, whenOutput and whenCode";
 
-type Changed = z.output<typeof Changed>;
+type ChangedArgument = z.output<typeof ChangedArgument>;
 
 export const Revert = shellText(Visible.min(1))
   .optional()
@@ -75,7 +75,7 @@ interface Process {
   readonly cwd?: string | undefined;
   readonly stdin?: string | Secret | undefined;
   readonly successCodes: readonly number[];
-  readonly changed: Changed;
+  readonly changed: ChangedArgument;
 }
 
 /**
@@ -94,7 +94,7 @@ export function stepOfProcess(
       effects: { writes: [], reads: [made, ...needsOf(needs)] },
       want: { check: "holds" },
       probe: sh`${before}
-${running(command, given)}
+${runCommand(command, given)}
 fact code "$status"
 case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fact check "ended with exit code $status" ;; esac`,
     };
@@ -110,7 +110,7 @@ case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fac
     ...(revert === undefined ? {} : { keep: sh`on_revert ${revert}` }),
     probe: sh`:`,
     apply: sh`${before}
-${withProcess(command, given)}`,
+${runAndReport(command, given)}`,
   };
 }
 
@@ -118,7 +118,7 @@ ${withProcess(command, given)}`,
  * Runs a command in its folder, with its input, and sets `status`. Modules' texts run in the C locale (LC_ALL); an
  * operator's command gets the locale of LANG instead, which supports UTF-8.
  */
-function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
+function runCommand(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
 unset LC_ALL
 ${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${command}${into}
@@ -131,11 +131,11 @@ function wordsOf(codes: readonly number[]): string {
 }
 
 /** Runs a command, reports its exit code and whether it changed anything, and exits with 0 if the code means success. */
-function withProcess(command: Sh, given: Process): Sh {
+function runAndReport(command: Sh, given: Process): Sh {
   const { changed } = given;
   const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
   const successCodes = [...given.successCodes, ...byCode];
-  return sh`${typeof changed === "object" && "whenOutput" in changed ? readingOutput(command, given, changed.whenOutput) : running(command, given)}
+  return sh`${typeof changed === "object" && "whenOutput" in changed ? runReadingOutput(command, given, changed.whenOutput) : runCommand(command, given)}
 ${changed === "never" ? sh`same=" same"` : byCode.length > 0 ? sh`case ${wordsOf(byCode)} in *" $status "*) same= ;; *) same=" same" ;; esac` : sh``}
 printf 'C %s\n' "$status\${same-}" >&3
 case ${wordsOf(successCodes)} in *" $status "*) exit 0 ;; esac
@@ -147,9 +147,9 @@ exit 1`;
  * Runs the command, and sets `same` unless a line of its output matches the expression. The output goes to a file: a daemon
  * that the command leaves behind could keep a pipe open, and the step would wait.
  */
-function readingOutput(command: Sh, given: Process, expression: string): Sh {
+function runReadingOutput(command: Sh, given: Process, expression: string): Sh {
   return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
-${running(command, given, sh` >"$K_TMP/printed"`)}
+${runCommand(command, given, sh` >"$K_TMP/printed"`)}
 cat "$K_TMP/printed"
 if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi`;
 }
@@ -171,9 +171,9 @@ interface Needs {
 /** The resources without which a command cannot begin. */
 export function needsOf({ cwd, program }: Needs): Resource[] {
   return [
-    ...(cwd === undefined ? [] : [{ is: "place", path: cwd } as const]),
+    ...(cwd === undefined ? [] : [{ is: "existing", path: cwd } as const]),
     ...(program === undefined ? [] : [{ is: "program", name: program } as const]),
-    ...(program?.startsWith("/") ? [{ is: "place", path: program } as const] : []),
+    ...(program?.startsWith("/") ? [{ is: "existing", path: program } as const] : []),
   ];
 }
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { shellText } from "../shell-text.ts";
 
 /** A public key of OpenSSH, from a line of a .pub file. */
-export interface PublicKey {
+export interface SshPublicKey {
   readonly type: string;
   readonly base64: string;
   readonly comment: string;
@@ -14,9 +14,9 @@ export interface PublicKey {
 const types = /^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)$/;
 
 /** A line `TYPE BASE64 COMMENT`; the bytes must be a key of that type (RFC 4253, 6.6: they begin with its name). */
-export const PublicKeyLine = z.string().transform((text, context): PublicKey => {
+export const PublicKeyLine = z.string().transform((text, context): SshPublicKey => {
   const [, type = "", base64 = "", comment = ""] = /^(\S+)[ \t]+(\S+)(?:[ \t]+(.*))?$/.exec(text.trim()) ?? [];
-  const problem = problemOf(text, type, base64);
+  const problem = keyLineProblem(text, type, base64);
   if (problem !== undefined) {
     context.addIssue({ code: "custom", message: problem });
     return z.NEVER;
@@ -30,7 +30,7 @@ export const PublicKeyLine = z.string().transform((text, context): PublicKey => 
   };
 });
 
-function problemOf(text: string, type: string, base64: string): string | undefined {
+function keyLineProblem(text: string, type: string, base64: string): string | undefined {
   if (text.includes("PRIVATE KEY")) return "is a private key: give the line of the .pub file";
   if (/[\0\r\n]/.test(text.trim())) return "must be one line";
   if (/-cert-v0[01]@/.test(type))

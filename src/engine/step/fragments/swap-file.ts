@@ -4,7 +4,7 @@ import { sh, type Sh } from "../sh.ts";
  * Sets `file`: `swap of N bytes` for a file with a swap signature, else the result of kind_of. Sets `mode` to a file's
  * mode and owner, else empty.
  */
-export function lookAtSwapFile(path: string): Sh {
+export function readSwapFile(path: string): Sh {
   return sh`mode=
 kind_of ${path}
 file=$kind

@@ -9,7 +9,7 @@ const services = ["zramswap.service", "zram-config.service", "dphys-swapfile.ser
  * that enable swap at boot. `units`: the swap units of swap.target that come from generators for GPT and zram or from unit
  * files, not from fstab. `makers`: the enabled services that make swap.
  */
-export const lookAtAllSwap: Sh = sh`areas= lines= units= makers=
+export const readAllSwap: Sh = sh`areas= lines= units= makers=
 while read -r path kind rest; do
   case $path in /*) areas="$areas$path " ;; esac
 done </proc/swaps

@@ -31,7 +31,7 @@ export function sysctlName(path: string): string {
  * For `gaps`, as if `file` were in order already, keys that differ: the key, its path if the present value differs (else
  * -), and the later file that overrides it, with the value there (else -).
  */
-export function lookAtSysctls(file: string, wanted: readonly Sysctl[]): Sh {
+export function sysctlFunction(file: string, wanted: readonly Sysctl[]): Sh {
   const lines = wanted.map(({ key, path, value }) => `${key}\t${path}\t${value}`);
   return sh`look() {
   for folder in 1/etc 2/run 3/usr/local/lib 4/usr/lib 5/lib; do

@@ -30,7 +30,7 @@ export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UN
  * In a probe: refuses if this step has just started or restarted the unit and it is not active. A start that systemd
  * reports as done may have failed: the program exited at once, or a condition did not hold.
  */
-export function isUp(unit: string): Sh {
+export function refuseUnlessUp(unit: string): Sh {
   return sh`if [ "$ActiveState" != active ] && { [ -e "$K_TMP/started" ] || [ -e "$K_TMP/restarted" ]; }; then
   # A further attempt starts it again.
   rm -f "$K_TMP/started" "$K_TMP/restarted"
@@ -44,7 +44,7 @@ fi`;
 }
 
 /** Refuses unless the unit stays up for `seconds` without a restart. */
-export function staysUp(unit: string, seconds: number): Sh {
+export function refuseUnlessStable(unit: string, seconds: number): Sh {
   if (seconds === 0) return sh`:`;
   return sh`left=${Math.ceil(seconds)} first=
 while :; do
@@ -61,7 +61,7 @@ done`;
  * Reports the fact `program` by `$MainPID`: the folder if the unit's main process runs a program below it, else that
  * program.
  */
-export function tellProgram(folder: string): Sh {
+export function reportProgram(folder: string): Sh {
   return sh`program=$(readlink "/proc/$MainPID/exe" 2>/dev/null)
 case $program in ${folder}/*) program=${folder} ;; esac
 fact program "\${program:-none}"`;

@@ -2,7 +2,7 @@ import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
 /** Where a node's updater keeps its files, and the update and owner whose orders it gets. */
-export interface Updates {
+export interface UpdateOnNode {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
   /** Where the running version is read: the profile of kcore's runtime, or a link to a NixOS system. */
@@ -28,7 +28,7 @@ export interface Updates {
  * without `tried`, a target that the next boot would not keep does not count: then `runtime` is the next boot's version.
  * `runtime` is `under way` while the target runs and the updater still carries out an activation or a rollback.
  */
-export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
+export function readUpdaterJournal({ folder, runs, update, owner, target, tried }: UpdateOnNode): Sh {
   return sh`# pick KEY TEXT: k = the first value of KEY in a JSON text, a string without escapes or a number.
 pick() {
   k=
@@ -123,7 +123,7 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
  * the updater an order with the fields that the bastion signed. `await` waits for the updater's report about the order, or
  * until the updater is about to boot the node.
  */
-export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Blob): Sh {
+export function giveOrders({ folder, update, owner, epoch }: UpdateOnNode, signed: Blob): Sh {
   return sh`${tellFailure(folder)}
 order() {
   read_updates

@@ -1,5 +1,5 @@
 import { sh, type Sh } from "../sh.ts";
-import { apt, byManager, finishDpkg, isCutOff, listsFetched, runApt } from "./packages.ts";
+import { apt, byManager, finishDpkg, isCutOff, listsStamp, runApt } from "./packages.ts";
 
 /** The arguments of package.upgraded for a package manager. */
 export interface Upgrade {
@@ -69,7 +69,7 @@ const aptUpgrader: Upgrader = {
 apt-get -q -o Debug::NoLocking=true ${aside} update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
 ${simulate(upgrade, aside)}`,
   apply: (upgrade) => sh`${finishDpkg(upgrade)}
-[ "$lists" = fresh ] || { locked apt-get -q update && : >${listsFetched}; } || exit 1
+[ "$lists" = fresh ] || { locked apt-get -q update && : >${listsStamp}; } || exit 1
 ${simulate(upgrade)}
 may
 ${runApt(aptWords(upgrade))}
@@ -87,7 +87,7 @@ apk upgrade --simulate >"$K_TMP/plan" 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; 
 newer=$(sed -n 's/^([0-9/]*) Upgrading \([^ ]*\) (\([^ ]*\) -> \([^ ]*\))$/\1 \2: \3/p' "$K_TMP/plan")
 gone=$(sed -n 's/^([0-9/]*) Purging \([^ ]*\) .*/\1/p' "$K_TMP/plan")
 kept=`,
-  apply: (upgrade) => sh`[ "$lists" = fresh ] || { apk update && : >${listsFetched}; } || exit 1
+  apply: (upgrade) => sh`[ "$lists" = fresh ] || { apk update && : >${listsStamp}; } || exit 1
 ${apkUpgrader.look(upgrade)}
 may
 apk upgrade --wait ${Math.floor(upgrade.lockTimeout)}`,
@@ -101,7 +101,7 @@ const dnfUpgrader: Upgrader = {
 case $? in 0 | 100) ;; *) cat "$K_TMP/err" >&2 && exit 1 ;; esac
 newer=$(sed -n -e '/^Obsoleting/q' -e 's/^\([^ ]*\)\.[^ .]*  *\([^ ]*\)  *[^ ]*$/\1: \2/p' "$K_TMP/plan")
 gone= kept=`,
-  apply: (upgrade) => sh`[ "$lists" = fresh ] || { dnf -q makecache --refresh && : >${listsFetched}; } || exit 1
+  apply: (upgrade) => sh`[ "$lists" = fresh ] || { dnf -q makecache --refresh && : >${listsStamp}; } || exit 1
 dnf -y ${dnfWords(upgrade)} upgrade`,
 };
 

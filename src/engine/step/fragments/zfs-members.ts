@@ -2,7 +2,7 @@ import type { StepContext } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { eachPartition } from "./disk.ts";
 import { isGranted } from "./granted.ts";
-import { zfsThere } from "./zfs.ts";
+import { requireZfs } from "./zfs.ts";
 
 /** The wanted state of a pool. */
 interface WantedPool {
@@ -79,7 +79,7 @@ judge_vdev() {
   new= place= claimed=
 }
 judge() {
-  ${zfsThere}
+  ${requireZfs}
   look_at_pool
   : >"$K_TMP/todo"
   if [ -n "$pool" ]; then

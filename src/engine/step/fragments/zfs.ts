@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
 /** Refuses if ZFS's programs or its kernel module are missing; loads nothing, so that a dry run can use it. */
-export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
+export const requireZfs = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
 have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
 
@@ -46,7 +46,7 @@ const readVdevs = sh`read_vdevs() {
  * `out` (in the pool, but not online), `faulted`, `unfinished`, or `none`. For a member of the pool it also sets `leaf`,
  * its own GUID, and `top`, `kind` and `count` of its vdev.
  */
-export function lookAtPool({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
+export function poolFunctions({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
   return sh`${readVdevs}
 making=$K_STATE/fresh/${making}
 look_at_pool() {
