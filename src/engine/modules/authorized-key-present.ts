@@ -64,8 +64,8 @@ ${writeWantedKeys(given)}`;
       effects: effectsOf(given),
       want: wantOf(given),
       probe: sh`${readKeys}
-tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/told" || exit 1
-while read -r name told; do fact "$name" "$told"; done <"$K_TMP/told"
+tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/facts" || exit 1
+while read -r name value; do fact "$name" "$value"; done <"$K_TMP/facts"
 ${given.state === "absent" ? sh`` : probeAccess(given)}`,
       guard: sh`${readKeys}
 ${refuseEdit(sh`"$file"`, true)}
@@ -162,8 +162,8 @@ fact access "$access"`
 function checkKeys({ keys }: Args): Sh {
   return sh`if have ssh-keygen; then
   printf '%s\n' ${keys.map(({ type, base64 }) => `${type} ${base64}`)} >"$K_TMP/public" || exit 1
-  said=$(ssh-keygen -l -f "$K_TMP/public" 2>&1) && [ "$(printf '%s\n' "$said" | grep -c SHA256:)" = ${keys.length} ] ||
-    refuse FILE_INVALID "ssh-keygen on the node does not take all of the keys$K_NL$said"
+  output=$(ssh-keygen -l -f "$K_TMP/public" 2>&1) && [ "$(printf '%s\n' "$output" | grep -c SHA256:)" = ${keys.length} ] ||
+    refuse FILE_INVALID "ssh-keygen on the node does not take all of the keys$K_NL$output"
 fi`;
 }
 

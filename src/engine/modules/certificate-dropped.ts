@@ -4,7 +4,7 @@ import { defineModule, type StepFacts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
 import { ownersOf, pathsOf } from "../step/effects.ts";
-import { sh, type Sh } from "../step/sh.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Pem = z
   .string()
@@ -84,8 +84,9 @@ export const certificateDropped = defineModule({
           value,
         ]),
       );
-    const look = files.map(
-      (file) => sh`(
+    const readFiles = shLines(
+      files.map(
+        (file) => sh`(
   fact() { printf 'F %s=%s\n' ${file.name}"$1" "$2" >&3; }
   kind_of ${file.path}
   if [ "$kind" != file ]; then
@@ -96,6 +97,7 @@ export const certificateDropped = defineModule({
     ${probeOwnership(file.path, file)}
   fi
 ) || exit 1`,
+      ),
     );
     return {
       want: {
@@ -103,9 +105,7 @@ export const certificateDropped = defineModule({
         ...wantedFacts(root),
         key: "matches",
       },
-      probe: sh`${look[0] ?? sh``}
-${look[1] ?? sh``}
-${publicKeys}
+      probe: sh`${readFiles}${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       foresee: sh`[ -f ${key} ] || refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)}
 foresee_place ${path} 8 0 ${owner} ${group}
@@ -150,6 +150,6 @@ function check(leaf: Blob, root: Blob, key: string): Sh {
   absent) refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)} ;;
   *) refuse CERTIFICATE_KEY_MISMATCH ${`the certificate is not for the private key ${key}`} ;;
 esac
-said=$(openssl verify -x509_strict -CAfile ${root} -untrusted ${leaf} ${leaf} 2>&1) ||
-  refuse CERTIFICATE_INVALID "the certificate does not verify on this node, whose clock says $(date -u '+%Y-%m-%d %H:%M:%S') UTC$K_NL$said"`;
+output=$(openssl verify -x509_strict -CAfile ${root} -untrusted ${leaf} ${leaf} 2>&1) ||
+  refuse CERTIFICATE_INVALID "the certificate does not verify on this node, whose clock says $(date -u '+%Y-%m-%d %H:%M:%S') UTC$K_NL$output"`;
 }

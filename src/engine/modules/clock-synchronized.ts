@@ -47,7 +47,7 @@ export const clockSynchronized = defineModule({
   }),
   refusals: ["CLOCK_UNSYNCHRONIZED", "SERVICE_FAILED", "TIME_SERVICE_CONFLICT", "TOOL_MISSING", ...fileRefusals],
   step: ({ servers, service: wanted, wait }) => {
-    const look = readTimeServices(wanted);
+    const readState = readTimeServices(wanted);
     const seconds = Math.ceil(wait);
     const texts = {
       timesyncd: blobOf(`# made by kcore\n[Time]\nNTP=\nNTP=${(servers ?? []).join(" ")}\n`),
@@ -75,7 +75,7 @@ export const clockSynchronized = defineModule({
         ...(named === undefined ? {} : { servers: named }),
         ...(seconds === 0 ? {} : { synchronized: "yes" }),
       },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact active "$active"
 fact enabled "$enabled"
 ${
@@ -92,7 +92,7 @@ ${
     : sh`${synchronized}
 if synchronized; then fact synchronized yes; else fact synchronized no; fi`
 }`,
-      guard: sh`${look}
+      guard: sh`${readState}
 [ -n "$unit" ] || unsure || refuse TOOL_MISSING ${`no time service is on this node (package ${wanted === "chrony" ? "chrony" : "systemd-timesyncd"})`}
 [ -z "$others" ] || unsure || refuse TIME_SERVICE_CONFLICT "\${others# }runs beside \${unit:-systemd-timesyncd}: two set the clock against each other"
 ${
@@ -101,18 +101,18 @@ ${
     : sh`${place}
 guard_file "$file"`
 }`,
-      keep: sh`${look}
+      keep: sh`${readState}
 ${place}
 keep_path "$file"
 keep_unit "$unit" restart`,
       ...(named === undefined
         ? {}
         : {
-            foresee: sh`${look}
+            foresee: sh`${readState}
 ${place}
 foresee_place "$file" 8 1 root root`,
           }),
-      apply: sh`${look}
+      apply: sh`${readState}
 how=start
 ${
   named === undefined
@@ -133,11 +133,11 @@ ${
   seconds === 0
     ? sh``
     : sh`${synchronized}
-left=${seconds}
+remaining=${seconds}
 until synchronized; do
-  [ "$left" -gt 0 ] || refuse CLOCK_UNSYNCHRONIZED ${`the clock was not synchronized within ${seconds} s`}"$K_NL$(if [ $service = chrony ]; then chronyc -n sources; else timedatectl timesync-status; fi 2>&1)"
+  [ "$remaining" -gt 0 ] || refuse CLOCK_UNSYNCHRONIZED ${`the clock was not synchronized within ${seconds} s`}"$K_NL$(if [ $service = chrony ]; then chronyc -n sources; else timedatectl timesync-status; fi 2>&1)"
   sleep 1
-  left=$((left - 1))
+  remaining=$((remaining - 1))
 done`
 }`,
       tools: [systemctl],

@@ -60,8 +60,8 @@ export const containerImage = defineModule({
     const tools = ["podman", "docker", "k3s", "ctr"].map((tool) => ({ is: "program", name: tool }) as const);
     const bring =
       archive !== undefined
-        ? sh`load ${archive} >"$K_TMP/said" 2>&1 || failed ${`${archive} cannot be loaded`}`
-        : sh`pull >"$K_TMP/said" 2>&1 || failed ${`${name} cannot be pulled`}`;
+        ? sh`load ${archive} >"$K_TMP/output" 2>&1 || failed ${`${archive} cannot be loaded`}`
+        : sh`pull >"$K_TMP/output" 2>&1 || failed ${`${name} cannot be pulled`}`;
     return {
       effects: {
         writes: [
@@ -74,7 +74,7 @@ export const containerImage = defineModule({
       want: isWanted ? { image: "present", ...(digest !== undefined && { digest }) } : { image: "absent" },
       probe: sh`${withRuntime(image)}
 fact runtime "$runtime"
-answers >"$K_TMP/said" 2>&1 || { ! unsure || exit 1; refuse IMAGE_FAILED "$runtime does not answer$K_NL$(cat "$K_TMP/said")"; }
+answers >"$K_TMP/output" 2>&1 || { ! unsure || exit 1; refuse IMAGE_FAILED "$runtime does not answer$K_NL$(cat "$K_TMP/output")"; }
 found=$(digests) || found=none
 if [ "$found" = none ]; then fact image absent
 else
@@ -89,12 +89,12 @@ fi`,
             : sh`unsure || [ -f ${archive} ] || refuse IMAGE_FAILED ${`${archive} is not on the node, or is no file`}`
           : sh`:`,
       apply: sh`${withRuntime(image)}
-failed() { refuse IMAGE_FAILED "$1"" ($runtime)$K_NL$(cat "$K_TMP/said")"; }
+failed() { refuse IMAGE_FAILED "$1"" ($runtime)$K_NL$(cat "$K_TMP/output")"; }
 ${
   isWanted
     ? sh`${bring}
 digests >/dev/null || failed ${archive === undefined ? `there is no ${name} after it was pulled` : `${archive} brought no ${name}`}`
-    : sh`remove >"$K_TMP/said" 2>&1 || failed ${`${name} cannot be removed`}`
+    : sh`remove >"$K_TMP/output" 2>&1 || failed ${`${name} cannot be removed`}`
 }`,
       timeout: 3600,
       stall: 300,

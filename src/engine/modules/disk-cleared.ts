@@ -30,7 +30,7 @@ export const diskCleared = defineModule({
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_HAS_DATA", "DISK_IN_USE", "DISK_NOT_FOUND", "DISK_NOT_SAVED"],
   step: ({ disks }, context) => {
-    const places = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
+    const resources = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
@@ -42,9 +42,9 @@ export const diskCleared = defineModule({
   judge_contents "$2"
   ${body}`);
     return {
-      effects: { writes: places, reads: places },
+      effects: { writes: resources, reads: resources },
       want: Object.fromEntries(disks.map((disk) => [factOf(disk), "free"])),
-      probe: sh`told=
+      probe: sh`summary=
 ${eachDisk(
   disks,
   context,
@@ -52,10 +52,10 @@ ${eachDisk(
   ${foreign(sh`holds=blank
   [ -z "$(all_contents)" ] || state='holds data'`)}
   fact "disk $2" "$state"
-  [ "$state" != free ] || told="$told\${told:+$K_NL}$(about_disk "$disk_name"): $holds"`,
+  [ "$state" != free ] || summary="$summary\${summary:+$K_NL}$(about_disk "$disk_name"): $holds"`,
 )}
 # A dry run names the disks even if there is nothing to do.
-[ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
+[ -z "$K_DRY" ] || [ -z "$summary" ] || note "$summary"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
       // The process that writes finds and checks each disk again, and opens it exclusively.

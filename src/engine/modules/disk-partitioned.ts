@@ -87,9 +87,9 @@ export const diskPartitioned = defineModule({
   ],
   step: ({ disk, partitions }, context) => {
     const wanted = layoutOf(disk, partitions, context);
-    const place = { is: "disk", name: diskName(disk).value } as const;
+    const resource = { is: "disk", name: diskName(disk).value } as const;
     return {
-      effects: { writes: [place], reads: [place, { is: "program", name: "sgdisk" }] },
+      effects: { writes: [resource], reads: [resource, { is: "program", name: "sgdisk" }] },
       want: {
         table: `gpt ${diskGuid(context, disk)}`,
         ...Object.fromEntries(wanted.map(({ name, fact }) => [`partition ${name}`, fact])),

@@ -102,9 +102,9 @@ describe="$device ("${name}")"
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and the saved disk had "${size}`;
     const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
 ${refuseUnfit({ name, disk, open }, context)}`;
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
-      effects: { writes: [place, { is: "tree", path: luksFolder }], reads: [place] },
+      effects: { writes: [resource, { is: "tree", path: luksFolder }], reads: [resource] },
       want: { bytes: "as saved", partitions: "as the table says" },
       probe: sh`${found}
 ${compare(pieces)}
@@ -186,12 +186,12 @@ differ=$(printf '%s\n' ${sumsOf(pieces)} | {
 }
 
 /** Sets `strange`, not empty if the partitions of the table and of the kernel differ. */
-const kernelsPartitions = sh`known=$(for part in $(partitions_of "$name"); do
+const kernelsPartitions = sh`in_kernel=$(for part in $(partitions_of "$name"); do
   echo "$(cat "/sys/class/block/$part/partition") $(cat "/sys/class/block/$part/start")"
 done | sort -n)
-told=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0-9]*\) .*/\1/p' | sort -n)
+in_table=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0-9]*\) .*/\1/p' | sort -n)
 strange=
-[ "$known" = "$told" ] || strange="the kernel's differ"`;
+[ "$in_kernel" = "$in_table" ] || strange="the kernel's differ"`;
 
 /**
  * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the error of

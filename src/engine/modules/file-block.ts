@@ -74,14 +74,14 @@ export const fileBlock = defineModule({
   step: (args, context) => {
     const block = blockLines(args, context);
     const given = { ...args, mode: args.mode ?? (block.sensitive ? "0600" : undefined) };
-    const look = sh`${readLines(given.path)}
+    const readState = sh`${readLines(given.path)}
 ${findBlock(args)}`;
     const hash = `sha256:${block.blob.sha256}`;
     return {
       effects: effectsOfFile(given),
       want:
         given.state === "absent" ? { block: "absent" } : { kind: "file", block: block.sensitive ? "as wanted" : hash },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact kind "$kind"
 case $kind:$block in
   file:[1-9]*)
@@ -92,7 +92,7 @@ case $kind:$block in
   file:* | absent:*) fact block "$block" ;;
   *) fact block unknown ;;
 esac`,
-      guard: sh`${look}
+      guard: sh`${readState}
 ${refuseEdit(given.path, given.create)}
 case $block in
   half) refuse FILE_NOT_EDITABLE ${`${given.path} has one of the marker lines of the block ${given.name} without the other: put it right by hand`} ;;
@@ -100,7 +100,7 @@ case $block in
 esac`,
       foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
-      apply: sh`${look}
+      apply: sh`${readState}
 before= from= to=
 case $block in
   [1-9]*) from=\${block% *} to=\${block#* } before=$from ;;
@@ -113,7 +113,7 @@ ${putLines(given, splice)}`,
       ...(block.text === undefined
         ? {}
         : {
-            show: sh`${look}
+            show: sh`${readState}
 case $block in [1-9]*) ${inner} ;; esac`,
             shown: block.text,
           }),

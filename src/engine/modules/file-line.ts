@@ -78,25 +78,25 @@ export const fileLine = defineModule({
     const isSecret = args.sensitive || context.sensitive === true || args.line instanceof Secret;
     const line = args.line === undefined ? undefined : isSecret ? secret(reveal(args.line)) : reveal(args.line);
     const given = { ...args, mode: args.mode ?? (isSecret ? "0600" : undefined) };
-    const look = sh`${readLines(given.path)}
+    const readState = sh`${readLines(given.path)}
 ${findLines(given, line)}`;
     return {
       effects: effectsOfFile(given),
       want: wantOf(given, line),
-      probe: sh`${look}
+      probe: sh`${readState}
 ${factsOf(given, line)}`,
       guard: sh`${readLines(given.path)}
 ${refuseEdit(given.path, given.create)}
 ${given.match === undefined || line === undefined ? sh`` : refuseMismatch(given.match, line)}`,
       foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
-      apply: sh`${look}
+      apply: sh`${readState}
 ${given.state === "absent" ? dropAll : putLine(given, line ?? "")}
 ${putLines(given, splice)}`,
       ...(isSecret
         ? { sensitive: true }
         : {
-            show: sh`${look}
+            show: sh`${readState}
 ${given.unique || given.state === "absent" ? sh`printf '%s\n' "$found"` : sh`[ -z "$hits" ] || printf '%s\n' "\${found##*"$K_NL"}"`}`,
             shown: given.state === "absent" ? "" : `${reveal(line ?? "")}\n`,
           }),

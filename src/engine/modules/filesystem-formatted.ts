@@ -69,7 +69,7 @@ export const filesystemFormatted = defineModule({
     const device = deviceFrom(given);
     const guid = device ? deviceGuid(context, device) : (given.partuuid ?? "");
     const uuid = filesystemUuid(guid);
-    const place = { is: "disk", name: device ? deviceName(device) : "*" } as const;
+    const resource = { is: "disk", name: device ? deviceName(device) : "*" } as const;
     const format: DeviceFormat = {
       find: device ? findDevice(device, context) : findForeignPartition(guid),
       guid,
@@ -85,7 +85,7 @@ export const filesystemFormatted = defineModule({
         facts: sh`fact label "$label"`,
         ...(label === undefined ? {} : { after: sh`[ -n "$todo" ] || ${relabel(fstype, label)} || exit 1` }),
       }),
-      effects: { writes: [place], reads: [place, { is: "program", name: `mkfs.${fstype}` }] },
+      effects: { writes: [resource], reads: [resource, { is: "program", name: `mkfs.${fstype}` }] },
       want: { type: fstype, uuid: format.uuid, ...(label === undefined ? {} : { label }) },
       timeout: 600,
     };

@@ -149,7 +149,7 @@ export const firewallRules = defineModule({
       writes: [...resources, { is: "service", name: unit }],
       reads: [...resources, { is: "program", name: "nft" }],
     };
-    const look = sh`${probeFile(rules)}
+    const readState = sh`${probeFile(rules)}
 content=$kind
 ${probeFile(service)}
 ${probeFile(follower)}
@@ -170,7 +170,7 @@ on_revert "nft -f '$k_trial/"${table}".nft'"`,
         // Without nft the table cannot exist; only its files can.
         tools: [systemctl],
         want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
-        probe: sh`${look}
+        probe: sh`${readState}
 if nft list table inet ${table} >/dev/null 2>&1; then fact rules present; else fact rules absent; fi`,
         guard: sh`${guard}have nft || unsure || refuse TOOL_MISSING "nft is not on this node; package nftables has it"`,
         apply: sh`[ ! -e ${service.path} ] || systemctl disable --now -- ${unit} || exit 1
@@ -179,7 +179,7 @@ systemctl daemon-reload || exit 1
 ! nft list table inet ${table} >/dev/null 2>&1 || nft delete table inet ${table}`,
       };
     const wanted = wantFile(rules);
-    const check = sh`said=$(${printCanonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$said"`;
+    const check = sh`output=$(${printCanonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$output"`;
     return {
       ...common,
       want: {
@@ -192,7 +192,7 @@ systemctl daemon-reload || exit 1
         rules: "as wanted",
       },
       // The kernel's rules are compared with the file, and only if the file has the wanted rules.
-      probe: sh`${look}
+      probe: sh`${readState}
 fact reload "$NeedDaemonReload"
 fact active "$ActiveState"
 if [ "$content" = ${wanted[rules.fact] ?? ""} ]; then

@@ -135,12 +135,12 @@ const editLine = rawSh(`'
     text[NR] = $0; note = ""
     if (i = index($0, "#")) { note = substr($0, i); $0 = substr($0, 1, i - 1) }
     if ($1 != address) next
-    $1 = $1; said = said (said == "" ? "" : "\\n") $0
+    $1 = $1; present = present (present == "" ? "" : "\\n") $0
     for (i = 2; i <= NF; i++) {
       name = tolower($i); short = name; sub(/[.].*/, "", short)
       if (name in ours) continue
       if (name in old || short in old) { stale = 1; continue }
-      if (!(name in kept)) { kept[name]; others = others " " $i }
+      if (!(name in listed)) { listed[name]; others = others " " $i }
     }
     if (lines++) { text[NR] = note; gone[NR] = note == "" } else { first = NR; comment = note == "" ? "" : " " note }
   }
@@ -149,5 +149,5 @@ const editLine = rawSh(`'
     if (first) text[first] = line others comment
     for (i = 1; i <= NR; i++) if (!gone[i]) print text[i] >ENVIRON["new"]
     if (!first) print line >ENVIRON["new"]
-    print lines == 1 && !stale && said == line others ? line : said
+    print lines == 1 && !stale && present == line others ? line : present
   }'`);

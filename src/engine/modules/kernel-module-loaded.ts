@@ -150,8 +150,8 @@ function reportOption({ name, state, reload }: Args, key: string, wanted: string
 ${
   reload
     ? sh`fact ${`running ${key}`} "$value"`
-    : sh`if [ "$value" != ${wanted} ] && [ $now = loaded ] && [ ! -e "$K_TMP/told" ]; then
-  : >"$K_TMP/told"
+    : sh`if [ "$value" != ${wanted} ] && [ $now = loaded ] && [ ! -e "$K_TMP/noted" ]; then
+  : >"$K_TMP/noted"
   note ${`${name} runs with ${key}=`}"$value: "${`${wanted} counts from the next boot (reload: true loads it anew)`}
 fi`
 }`;
@@ -230,7 +230,7 @@ function keepFile(path: string, text: string): Sh {
 
 function loadNow(given: Args): Sh {
   const { name, reload } = given;
-  const load = sh`said=$(modprobe ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not take ${name}`}"$K_NL$said"`;
+  const load = sh`output=$(modprobe ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not take ${name}`}"$K_NL$output"`;
   if (!reload) return sh`[ $now != absent ] || { ${load}; }`;
   return sh`${findDiffering(given)}if [ $now = loaded ] && [ -n "$differs" ]; then
   ${unload(name)}
@@ -241,6 +241,6 @@ fi
 
 function unload(name: string): Sh {
   return sh`if [ $now = loaded ]; then
-  said=$(modprobe -r ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not let go of ${name}`}"$K_NL$said"
+  output=$(modprobe -r ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not let go of ${name}`}"$K_NL$output"
 fi`;
 }

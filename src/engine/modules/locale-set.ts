@@ -58,7 +58,7 @@ export const localeSet = defineModule({
     );
     // The node determines which of the two files it uses, so dry runs count both.
     const { resources, keep } = fileStepParts(["/etc/default/locale", "/etc/locale.conf", generated]);
-    const look = readLocales(needed);
+    const readState = readLocales(needed);
     return {
       effects: { writes: resources, reads: [...resources, { is: "packages" }] },
       want: {
@@ -66,7 +66,7 @@ export const localeSet = defineModule({
         LC_ALL: "unset",
         ...(needed.length > 0 ? { generated: needed.join(" ") } : {}),
       },
-      probe: sh`${look}
+      probe: sh`${readState}
 ${shLines(
   names.map(
     (name) => sh`value=$(sed -n ${`s/^[[:blank:]]*${name}=//p`} "$file" 2>/dev/null | tail -n 1)
@@ -74,7 +74,7 @@ value=\${value#[\'\"]} value=\${value%[\'\"]}
 fact ${name} "\${value:-unset}"`,
   ),
 )}fact generated "\${there:-none}"`,
-      guard: sh`${look}
+      guard: sh`${readState}
 guard_file "$file"
 for name in $missing; do
   not_nixos ${generated}
@@ -83,9 +83,9 @@ for name in $missing; do
     refuse LOCALE_UNKNOWN "there is no locale $name$K_NL$(grep -s "^\${name%%[.@]*}" "$supported" || grep -s "^\${name%%_*}_" "$supported")"
 done`,
       keep,
-      foresee: sh`${look}
+      foresee: sh`${readState}
 foresee_place "$file" 8 1 - -`,
-      apply: sh`${look}
+      apply: sh`${readState}
 ${generateLocales(generated)}
 {
   [ ! -f "$file" ] || grep -vE ${`^[[:blank:]]*(${names.join("|")})=`} "$file"

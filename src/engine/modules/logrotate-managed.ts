@@ -86,7 +86,7 @@ function fileText(paths: readonly string[], options: readonly string[], postrota
  */
 function refuseInvalid(name: string, content: string): Sh {
   return sh`mkdir -p "$K_TMP/logrotate" && new=$K_TMP/logrotate/${name} && cat <${blobOf(content)} >"$new" || exit 1
-logrotate -d "$new" >"$K_TMP/said" 2>&1
-said=$(grep -F "error: $new:" "$K_TMP/said") && refuse FILE_INVALID "logrotate does not accept the text$K_NL$said"
+logrotate -d "$new" >"$K_TMP/output" 2>&1
+output=$(grep -F "error: $new:" "$K_TMP/output") && refuse FILE_INVALID "logrotate does not accept the text$K_NL$output"
 rm -f "$new"`;
 }

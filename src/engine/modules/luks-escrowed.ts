@@ -46,7 +46,7 @@ export const luksEscrowed = defineModule({
     const blob = blobOf(publicKey);
     const sealedFor = spkiSha256(publicKey);
     // UUID.recovery has two words: the fingerprint of the public key, and the container's word of the fact `sealed`.
-    const look = sh`missing= sealed=
+    const readState = sh`missing= sealed=
 for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
   [ -f "$opener" ] || continue
   file=\${opener%.*} whom= word=
@@ -64,11 +64,11 @@ done`;
         ],
       },
       want: { missing: "none" },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact missing "\${missing:-none}"
 fact sealed "$sealed"`,
       guard: sh`have cryptsetup || refuse TOOL_MISSING 'cryptsetup is not on this node; package cryptsetup-bin has it'`,
-      apply: sh`${look}
+      apply: sh`${readState}
 set -f
 for uuid in $missing; do
   file=${luksFolder}/$uuid

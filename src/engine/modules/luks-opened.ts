@@ -135,7 +135,7 @@ ${makeKey}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
       ...stepOfFormat(format, {
         read: sh`opened=no key=absent opens=no tpm=absent
@@ -178,9 +178,9 @@ ${isTpm ? dropKeyFile(keyFile) : unbindTpm(keyFile, mark)}`,
       }),
       brings: true,
       effects: {
-        writes: [place, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
+        writes: [resource, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
         reads: [
-          place,
+          resource,
           ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const),
           { is: "program", name: "cryptsetup" },
           ...(isTpm ? [{ is: "program", name: "systemd-cryptenroll" } as const] : []),

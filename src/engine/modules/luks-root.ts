@@ -61,7 +61,7 @@ ${makeKeyFile(keyFile)}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinishedLabel} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     const files = [keyFile, hostKey].map((path) => ({ is: "path", path }) as const);
     return {
       ...stepOfFormat(format, {
@@ -97,8 +97,8 @@ fi`,
       }),
       brings: true,
       effects: {
-        writes: [place, ...files, { is: "tree", path: luksFolder }],
-        reads: [place, ...files, { is: "program", name: "cryptsetup" }],
+        writes: [resource, ...files, { is: "tree", path: luksFolder }],
+        reads: [resource, ...files, { is: "program", name: "cryptsetup" }],
       },
       want: { type: format.type, uuid, container: "in order" },
       timeout: 180,

@@ -48,13 +48,13 @@ export const lvmLogicalVolume = defineModule({
   refusals: ["LVM_GROUP_MISSING", "LVM_NO_SPACE", "LVM_VOLUME_DIFFERS", "TOOL_MISSING"],
   step: (given, context) => {
     const { vg, name, type, size, pool } = given;
-    const place = { is: "disk", name: deviceName({ vg, lv: name }) } as const;
+    const resource = { is: "disk", name: deviceName({ vg, lv: name }) } as const;
     const bytes = typeof size === "number" ? size : undefined;
     const mark = deviceGuid(context, { vg, lv: name });
     return {
       effects: {
-        writes: [place],
-        reads: [place, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
+        writes: [resource],
+        reads: [resource, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
       },
       want: {
         layout: layouts[type],

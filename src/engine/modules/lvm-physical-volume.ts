@@ -46,10 +46,10 @@ ${findDevice(device, context)}`,
       make: sh`pvcreate -q -y --norestorefile -u ${uuid}`,
       tool: { command: "pvcreate", package: "lvm2" },
     };
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
       ...stepOfFormat(format),
-      effects: { writes: [place], reads: [place, { is: "program", name: "pvcreate" }] },
+      effects: { writes: [resource], reads: [resource, { is: "program", name: "pvcreate" }] },
       want: { type: format.type, uuid },
       timeout: 120,
     };

@@ -245,7 +245,7 @@ mend() {
   gzip -dc "$1" | tail -c +9 | head -c "$size" >"$cache/nar/1"
   echo "StoreDir: /nix/store" >"$cache/nix-cache-info"
   printf '%s\n' "StorePath: $2" "URL: nar/1" "Compression: none" "NarHash: $hash" "NarSize: $size" "References: \${needs# }" >"$cache/\${digest%%-*}.narinfo"
-  nix-store --repair-path "$2" --option substitute true --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/said" || { cat "$K_TMP/said" >&2 && return 1; }
+  nix-store --repair-path "$2" --option substitute true --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/output" || { cat "$K_TMP/output" >&2 && return 1; }
   rm -rf "$cache"
 }
 cd "$K_RUN/blobs" || exit 1

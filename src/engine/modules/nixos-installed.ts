@@ -82,10 +82,10 @@ export const nixosInstalled = defineModule({
   ],
   step: ({ disk, root, esp, flake: { name, files }, user, nixpkgs, offline }, context) => {
     const find = findRoot({ disk, partition: root }, context);
-    const place = { is: "disk", name: diskName(disk).value } as const;
+    const resource = { is: "disk", name: diskName(disk).value } as const;
     const espGuid = deviceGuid(context, { disk, partition: esp });
     return {
-      effects: { writes: [place, { is: "tree", path: targetFolder }], reads: [place, { is: "system" }] },
+      effects: { writes: [resource, { is: "tree", path: targetFolder }], reads: [resource, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
 if [ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${finishedLabel} ]; then fact system installed; else fact system absent; fi`,

@@ -79,7 +79,7 @@ export const osInstalled = defineModule({
   step: ({ disk, root, esp, boot, encrypted, image, hostname, user, authorizedKeys, kernelParameters }, context) => {
     const find = findRoot({ disk, partition: root }, context);
     const { value } = diskName(disk);
-    const place = { is: "disk", name: value } as const;
+    const resource = { is: "disk", name: value } as const;
     const blob = fileBlob(image);
     const access = { user, authorizedKeys };
     const container = containerUuid({ disk, partition: root }, context);
@@ -92,7 +92,7 @@ other=$(device_of "$other")`;
       ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinishedLabel}"`}`
       : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${finishedLabel} ]`;
     return {
-      effects: { writes: [place, { is: "tree", path: targetFolder }], reads: [place, { is: "system" }] },
+      effects: { writes: [resource, { is: "tree", path: targetFolder }], reads: [resource, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
 if ${isInstalled}; then fact system installed; else fact system "\${running:+runs, }absent"; fi`,

@@ -120,14 +120,14 @@ export const packageRepository = defineModule({
       timeout: 900 + given.lockTimeout,
       stall: 300 + given.lockTimeout,
     } as const;
-    const look = sh`have apt-get || refuse TOOL_MISSING "apt-get is not on this node: package.repository is for apt alone; elsewhere file.managed writes the package manager's own file"
+    const readState = sh`have apt-get || refuse TOOL_MISSING "apt-get is not on this node: package.repository is for apt alone; elsewhere file.managed writes the package manager's own file"
 ${probeFile({ fact: "source", path: file })}
 ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
     if (state === "absent")
       return {
         ...common,
         want: { source: "absent", key: "absent" },
-        probe: look,
+        probe: readState,
         guard: texts.guard,
         apply: sh`remove_path ${file} 0 || exit 1
 [ ! -d /etc/apt/keyrings ] || remove_path ${ring} 0`,
@@ -136,7 +136,7 @@ ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
     return {
       ...common,
       want: { ...wantFile({ fact: "source", blob: blobOf(text) }), ...(key && wantFile({ fact: "key", blob: key })) },
-      probe: look,
+      probe: readState,
       guard: sh`${texts.guard}${refuseConflict(file, text)}`,
       foresee: texts.foresee,
       apply: sh`${key === undefined ? sh`` : putKey(key, ring)}
@@ -200,8 +200,8 @@ for part in /etc/apt/sources.list.d/*; do
   [ "$part" = ${file} ] || [ ! -f "$part" ] || ln -s "$part" "$K_TMP/parts/" || exit 1
 done
 printf %s ${text} >"$K_TMP/parts/"${own} || exit 1
-said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/null) ||
-  refuse REPOSITORY_UNUSABLE "apt does not read this repository beside the node's other sources$K_NL$said"`;
+output=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/null) ||
+  refuse REPOSITORY_UNUSABLE "apt does not read this repository beside the node's other sources$K_NL$output"`;
 }
 
 /**
@@ -226,11 +226,11 @@ mkdir -p "$K_TMP/none" && printf %s ${text} >"$K_TMP/new.sources" || exit 1
 # A lock that is not obtained in time ends only the subshell, with 99.
 : >"$K_TMP/when" && touch -r /var/lib/apt/lists "$K_TMP/when" || exit 1
 # Without a signed list of files apt tries each compression of a file: the last line about a file counts.
-got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/said"; }
+got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/output"; }
 (locked apt-get -q update -o Dir::Etc::sourcelist="$K_TMP/new.sources" -o Dir::Etc::sourceparts="$K_TMP/none" \
-  -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/said" 2>"$K_TMP/errors"
+  -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/output" 2>"$K_TMP/errors"
 status=$?
-cat "$K_TMP/said"
+cat "$K_TMP/output"
 # The other lists keep their age, which kernel.updated and package.upgraded read.
 touch -r "$K_TMP/when" /var/lib/apt/lists
 if [ "$status" = 0 ] && got && ! grep -q '^E:\|Failed to fetch' "$K_TMP/errors"; then :; else

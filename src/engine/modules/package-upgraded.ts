@@ -53,9 +53,9 @@ export const packageUpgraded = defineModule({
         (upgrader) => sh`${tell}
 ${probeLists(listsMaxAge)}
 if ${upgrader.isCutOff}; then fact packages "cut off"; exit 0; fi
-${upgrader.look(upgrade)}
+${upgrader.plan(upgrade)}
 if [ -z "$newer" ]; then fact packages newest; else fact packages "$(printf '%s\n' "$newer" | wc -l | tr -d ' ') to come: $(tell "$newer")"; fi
-[ -z "$kept" ] || fact "kept back" "$kept"
+[ -z "$kept_back" ] || fact "kept back" "$kept_back"
 [ -z "$gone" ] || fact "would go" "$(tell "$gone")"`,
       ),
       guard: withUpgrader((upgrader) => upgrader.guard),
@@ -64,13 +64,13 @@ if [ -z "$newer" ]; then fact packages newest; else fact packages "$(printf '%s\
 ${may}
 lists=$(had lists)
 if [ "$lists" = fresh ]; then
-  ${upgrader.look(upgrade)}
+  ${upgrader.plan(upgrade)}
   may
 ${
-  upgrader.lookAhead === undefined
+  upgrader.planWithNewLists === undefined
     ? sh``
     : sh`else
-  ${upgrader.lookAhead(upgrade)}
+  ${upgrader.planWithNewLists(upgrade)}
   note "with lists of now: $(if [ -n "$newer" ]; then tell "$newer"; else echo nothing to come; fi)"
   may`
 }

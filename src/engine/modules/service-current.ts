@@ -28,19 +28,19 @@ export const serviceCurrent = defineModule({
   }),
   refusals: ["SERVICE_FAILED"],
   step: ({ except }) => {
-    const look = sh`${staleUnits}
-kept= stale=
+    const readState = sh`${staleUnits}
+excepted= stale=
 for unit in $(stale_units); do
-  case " "${[...neverRestarted, ...except].join(" ")}" " in *" $unit "*) kept="$kept $unit" ;; *) stale="$stale $unit" ;; esac
+  case " "${[...neverRestarted, ...except].join(" ")}" " in *" $unit "*) excepted="$excepted $unit" ;; *) stale="$stale $unit" ;; esac
 done`;
     return {
       effects: { writes: [{ is: "service", name: "*" }], reads: [{ is: "packages" }, { is: "system" }] },
       want: { replaced: "none" },
-      probe: sh`${look}
-kept=\${kept# } stale=\${stale# }
-fact left "\${kept:-none}"
+      probe: sh`${readState}
+excepted=\${excepted# } stale=\${stale# }
+fact left "\${excepted:-none}"
 fact replaced "\${stale:-none}"`,
-      apply: sh`${look}
+      apply: sh`${readState}
 for unit in $stale; do
   if [ "$unit" = init ]; then systemctl daemon-reexec || exit 1; continue; fi
   note "restarting $unit"

@@ -106,11 +106,11 @@ function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = f
 function refuseInvalid(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
 rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1
-said=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
+output=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$output"
 grep -Eq '^[@#]includedir[[:blank:]]+/etc/sudoers\.d/?[[:blank:]]*$' /etc/sudoers ||
   refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no @includedir for that"
 for file in /etc/sudoers.d/*; do [ "$file" = ${`${folder}/${name}`} ] || [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
 sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
-said=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$said"
+output=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$output"
 rm -rf "$new"`;
 }

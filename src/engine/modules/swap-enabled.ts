@@ -73,13 +73,13 @@ if [ "$active" != ${inUse} ]; then
   swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device" || exit 1
 fi`,
     });
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
       ...steps,
       brings: true,
       effects: {
-        writes: [place, { is: "path", path: fstab }],
-        reads: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
+        writes: [resource, { is: "path", path: fstab }],
+        reads: [resource, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
       },
       want: { type: "swap", uuid, fstab: line, active: inUse },
       tools: [...steps.tools, { command: "swapon", package: "mount" }],

@@ -79,7 +79,7 @@ fact file "$kind"`,
     const wanted = Object.entries(values).map(([key, of]): Sysctl => ({ key, path: sysctlPath(key), value: of }));
     const text = `# made by kcore\n${wanted.map((one) => `${sysctlName(one.path)} = ${one.value}\n`).join("")}`;
     const own: ConfigFile = { fact: "file", path: file, blob: blobOf(text) };
-    const look = sysctlFunction(file, wanted);
+    const listSysctls = sysctlFunction(file, wanted);
     return {
       ...texts,
       effects: {
@@ -90,18 +90,18 @@ fact file "$kind"`,
         ],
       },
       want: { ...Object.fromEntries(wanted.map((one) => [one.key, one.value])), ...wantFile(own) },
-      probe: sh`${look}
-found=$(look facts) || exit 1
+      probe: sh`${listSysctls}
+found=$(list_sysctls facts) || exit 1
 while IFS=$(printf '\t') read -r key now; do fact "$key" "$now"; done <<END_OF_FACTS
 $found
 END_OF_FACTS
 ${probeFile(own)}`,
-      guard: guard(file, look),
+      guard: guard(file, listSysctls),
       keep: sh`${texts.keep}${shLines(wanted.map(keepLive))}`,
       apply: sh`set_key() {
   [ "$(now "$1")" != "$2" ] || return 0
-  said=$({ printf '%s\n' "$2" >"/proc/sys/$1"; } 2>&1)
-  [ "$(now "$1")" = "$2" ] || refuse SYSCTL_REFUSED "the kernel does not take $2 for $1: it has $(now "$1")$K_NL$said"
+  output=$({ printf '%s\n' "$2" >"/proc/sys/$1"; } 2>&1)
+  [ "$(now "$1")" = "$2" ] || refuse SYSCTL_REFUSED "the kernel does not take $2 for $1: it has $(now "$1")$K_NL$output"
 }
 now() { set -f && set -- $(cat "/proc/sys/$1" 2>/dev/null) && echo "$*"; }
 ${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}${putFile(own)}`,
@@ -112,10 +112,10 @@ ${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}${putFile(o
   },
 });
 
-function guard(file: string, look: Sh): Sh {
+function guard(file: string, listSysctls: Sh): Sh {
   return sh`guard_file ${file}
-${look}
-gaps=$(look gaps) || exit 1
+${listSysctls}
+gaps=$(list_sysctls gaps) || exit 1
 while IFS=$(printf '\t') read -r key path other at_boot; do
   case $other in /*) refuse SYSCTL_OVERRIDDEN "$other sets $key to $at_boot at boot, after "${file}": take that out, or give a file whose name comes later" ;; esac
   case $path in '' | -) continue ;; esac

@@ -110,7 +110,7 @@ export const timerManaged = defineModule({
 ${keep}`,
       timeout: 120,
     } as const;
-    const look = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
+    const readState = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
     // The first line shows whether the service is kcore's.
     const ours = sh`owner=
 [ ! -f ${own.path} ] || IFS= read -r owner <${own.path} || :
@@ -119,7 +119,7 @@ if [ "$owner" = "# Managed by kcore." ]; then owner=ours; elif [ -e ${own.path} 
       return {
         ...common,
         want: { timer: "absent", service: "not ours", enabled: "absent", active: "inactive" },
-        probe: sh`${look}
+        probe: sh`${readState}
 ${probeFile(timer)}
 ${ours}
 if [ "$owner" = ours ]; then fact service ours; else fact service "not ours"; fi
@@ -148,7 +148,7 @@ ${verifyUnit(`${name}.${fact}`)}`,
     return requireUser(given.user ?? "root", {
       ...common,
       want: { ...wanted, reload: "no", enabled: "enabled", active: "active" },
-      probe: sh`${look}
+      probe: sh`${readState}
 ${shLines(files.map(probeFile))}
 fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"

@@ -31,7 +31,7 @@ export const timezoneSet = defineModule({
     const target = `${database}/${zone}`;
     const { resources, keep } = fileStepParts(["/etc/localtime", "/etc/timezone"]);
     // The zone's name is compared without the folder, since systemd makes the link relative.
-    const look = sh`kind_of /etc/localtime
+    const readState = sh`kind_of /etc/localtime
 linked=$kind
 if [ "$kind" = symlink ]; then
   linked=$(readlink /etc/localtime) && linked=\${linked#*/zoneinfo/}
@@ -45,7 +45,7 @@ fi`;
     return {
       effects: { writes: resources, reads: [...resources, { is: "existing", path: target }] },
       want: { zone },
-      probe: sh`${look}
+      probe: sh`${readState}
 case $named in
   '' | "$linked") fact zone "$linked" ;;
   *) fact zone "$linked (/etc/localtime), $named (/etc/timezone)" ;;
@@ -61,7 +61,7 @@ if [ ! -f ${target} ] && ! unsure; then
 fi`,
       keep,
       foresee: sh`foresee_place /etc/localtime - 0 - -`,
-      apply: sh`${look}
+      apply: sh`${readState}
 [ "$linked" = ${zone} ] || put_link ${target} /etc/localtime || exit 1
 if [ -n "$named" ] && [ "$named" != ${zone} ]; then put_file ${blobOf(`${zone}\n`)} /etc/timezone 0644 root root; fi`,
       quiet: true,

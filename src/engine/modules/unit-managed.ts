@@ -57,7 +57,7 @@ export const unitManaged = defineModule({
     const folder = "/etc/systemd/system";
     const path =
       dropin === undefined ? `${folder}/${name}` : `${folder}/${name}.d/${dropin.replace(/\.conf$/, "")}.conf`;
-    const look = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
+    const readState = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
 fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
@@ -84,7 +84,7 @@ keep_path ${path}`,
       return {
         ...common,
         want: { kind: "absent", reload: "no" },
-        probe: sh`${look}
+        probe: sh`${readState}
 kind_of ${path}
 fact kind "$kind"`,
         apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
@@ -95,7 +95,7 @@ remove_path ${path} 0 && systemctl daemon-reload`,
     return {
       ...common,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
-      probe: sh`${look}
+      probe: sh`${readState}
 kind_of ${path}
 # A unit of a NixOS configuration is a link to an immutable file: only its content is compared.
 if [ "$kind" = symlink ]; then

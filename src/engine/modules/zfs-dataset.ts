@@ -57,11 +57,11 @@ export const zfsDataset = defineModule({
     const wanted = Object.entries({ ...(mountpoint === undefined ? {} : { mountpoint }), ...properties });
     const changed = wanted.filter(([key]) => !fixedProperties.includes(key));
     const options = wanted.flatMap(([key, value]) => ["-o", `${key}=${value}`]);
-    const place = { is: "disk", name: `zfs/${dataset}` } as const;
+    const resource = { is: "disk", name: `zfs/${dataset}` } as const;
     return {
       effects: {
-        writes: [place, ...(path === undefined ? [] : [{ is: "tree", path } as const])],
-        reads: [place, { is: "disk", name: `zfs/${pool}` }, { is: "program", name: "zfs" }],
+        writes: [resource, ...(path === undefined ? [] : [{ is: "tree", path } as const])],
+        reads: [resource, { is: "disk", name: `zfs/${pool}` }, { is: "program", name: "zfs" }],
       },
       want: {
         type: size === undefined ? "filesystem" : "volume",

@@ -111,23 +111,23 @@ export const zfsPool = defineModule({
     const properties = Object.entries(given.properties);
     const rootProperties = Object.entries({ mountpoint, ...given.rootProperties });
     const order = encrypted ? orderOf(given, context) : undefined;
-    const places = [`zfs/${name}`, ...disks.map((disk) => diskName(disk).value)].map(
-      (place) => ({ is: "disk", name: place }) as const,
+    const resources = [`zfs/${name}`, ...disks.map((disk) => diskName(disk).value)].map(
+      (disk) => ({ is: "disk", name: disk }) as const,
     );
-    const look = sh`${poolFunctions({ name, mark, making: `${guid}.making` })}
-look_at_boot() {
+    const readState = sh`${poolFunctions({ name, mark, making: `${guid}.making` })}
+read_boot() {
   boot=
   grep -q -F -e ${mark} /etc/zfs/zpool.cache 2>/dev/null || boot=' cache'
   for unit in ${units}; do [ "$(systemctl is-enabled "$unit" 2>/dev/null)" = enabled ] || boot="$boot $unit"; done
   for unit in ${moreUnits}; do [ "$(systemctl is-enabled "$unit" 2>/dev/null)" != disabled ] || boot="$boot $unit"; done
   ${order ? sh`[ "$(cat ${order.path} 2>/dev/null)" = ${order.text} ] || boot="$boot order"` : sh``}
 }`;
-    const judge = sh`${look}
+    const judge = sh`${readState}
 ${judgePool({ name, mark, ashift, members, layout: given.layout, width: widthOf(given), shape: shapeOf(given) }, context)}`;
     return {
       effects: {
-        writes: [...places, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
-        reads: [...places, { is: "program", name: "zpool" }],
+        writes: [...resources, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
+        reads: [...resources, { is: "program", name: "zpool" }],
       },
       want: {
         pool: "imported",
@@ -137,13 +137,13 @@ ${judgePool({ name, mark, ashift, members, layout: given.layout, width: widthOf(
         "host id": "kept",
         boot: "imported",
       },
-      probe: sh`${look}
-look_at_pool
+      probe: sh`${readState}
+read_pool
 if [ -s /etc/hostid ]; then fact 'host id' kept; else fact 'host id' none; fi
 ${eachPartition(
   members,
   context,
-  sh`look_at_member
+  sh`read_member
   fact "member $2" "$member"`,
 )}
 if [ -n "$pool" ] && [ "$pool_mark" != ${mark} ]; then
@@ -158,11 +158,11 @@ else
 fi
 ${shLines(properties.map(([key]) => sh`fact ${`property ${key}`} "$(zpool get -H -p -o value ${key} ${name} 2>/dev/null)"`))}
 ${shLines(rootProperties.map(([key]) => sh`fact ${`root ${key}`} "$(zfs get -H -p -o value ${key} ${name} 2>/dev/null)"`))}
-look_at_boot
+read_boot
 fact boot "\${boot:-imported}"`,
       guard: sh`${judge}
 judge
-look_at_boot
+read_boot
 [ -z "$boot" ] || not_nixos /etc/systemd/system`,
       apply: sh`${judge}
 ${loadZfs}
@@ -194,7 +194,7 @@ for mark in $used; do set -- "$@" "$K_STATE/fresh/$mark"; done
 ${unmark(sh`"$@"`)}
 ${shLines(properties.map(([key, value]) => sh`[ "$(zpool get -H -p -o value ${key} ${name})" = ${value} ] || zpool set ${`${key}=${value}`} ${name} || exit 1`))}
 ${shLines(rootProperties.map(([key, value]) => sh`[ "$(zfs get -H -p -o value ${key} ${name})" = ${value} ] || zfs set ${`${key}=${value}`} ${name} || exit 1`))}
-look_at_boot
+read_boot
 case $boot in *' cache'*) zpool set cachefile= ${name} || exit 1 ;; esac
 ${
   order
@@ -216,7 +216,7 @@ function memberFact(disk: DiskId): string {
   return `member ${diskName(disk).value}`;
 }
 
-/** The value of `member` for a member in order; see `look_at_member` in zfs.ts. */
+/** The value of `member` for a member in order; see `read_member` in zfs.ts. */
 function shapeOf(given: Shape): string {
   return given.layout === "stripe" ? "stripe" : `${given.layout} of ${widthOf(given)}`;
 }

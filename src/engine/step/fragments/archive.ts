@@ -51,7 +51,7 @@ function listEntries(format: ArchiveFormat, from: Blob | Sh): Sh {
  * its target; a file with such a name counts as a hard link.
  */
 const findUnsafe = sh`bad=$(awk '
-  function tell(why) { if (told++ < 20) print it ": " why }
+  function tell(why) { if (shown++ < 20) print it ": " why }
   NR == FNR { names[FNR] = $0; count = FNR; next }
   {
     kind = substr($0, 1, 1)

@@ -66,7 +66,7 @@ pieces_of() {
 read_piece() {
   a_bs=$a_mib
   while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done
-  dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/said"
+  dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/dd"
 }
 # uncached NAME: flushes the caches of a disk and of its partitions, each of which has its own.
 uncached() { for a_part in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_part")" 2>/dev/null; done; }

@@ -31,7 +31,7 @@ const common = `
     sub(/[ \\t]+$/, "", comment)
     return 1
   }
-  function told(with_comment) { return (options == "" ? "" : options " ") type (with_comment && comment != "" ? " " comment : "") }`;
+  function described(with_comment) { return (options == "" ? "" : options " ") type (with_comment && comment != "" ? " " comment : "") }`;
 
 /**
  * Prints a line for each wanted key: its fingerprint, and its present options, type and comment, or `absent`. The last
@@ -39,8 +39,8 @@ const common = `
  */
 export const findKeys = rawSh(`'${common}
   parse($0) {
-    if (key in whole) { before = key in at ? at[key] " + " : ""; at[key] = before told(any[key] == "") }
-    else others = others (others == "" ? "" : ", ") told(1)
+    if (key in whole) { before = key in at ? at[key] " + " : ""; at[key] = before described(any[key] == "") }
+    else others = others (others == "" ? "" : ", ") described(1)
   }
   END {
     for (i = 1; i <= count; i++) print print_as[order[i]], (order[i] in at ? at[order[i]] : "absent")

@@ -113,7 +113,7 @@ fi`,
   route: ({ to: addresses }) =>
     addresses.map((to) => ({
       name: `route to ${to}`,
-      test: sh`if have ip; then said=$(ip route get ${to} 2>&1) || problem "$said"
+      test: sh`if have ip; then output=$(ip route get ${to} 2>&1) || problem "$output"
 else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || problem "no default route (ip is not there to look closer)"; fi`,
     })),
   tcp: (endpoints) =>

@@ -10,20 +10,20 @@ export const exclusiveOpen = sh`
 # device (systemd.io/BLOCK_DEVICE_LOCKING), and reads it when wipefs closes it. wipefs before 2.36 has no --lock: then
 # the device is opened exclusively only for a moment, as a check.
 hold() {
-  holder= tries=0 said= unheld="$1 is locked by another process"
+  holder= tries=0 output= unheld="$1 is locked by another process"
   if ! have flock || ! wipefs --help 2>/dev/null | grep -q -e '--lock'; then unheld=$(refused_disk "$1") && return; fi
   command exec 9<"$1" && flock -x -w 20 9 || return
   LC_ALL=C wipefs -a -n --lock=yes "$1" >/dev/null 2>"$K_TMP/open" 3>&- 5>&- 9<&- &
   holder=$! unheld=
   # If wipefs says that it waits for the lock, it has opened the device; anything else is its error.
-  until [ -n "$said" ]; do
+  until [ -n "$output" ]; do
     tries=$((tries + 1))
     [ $tries -le 200 ] || break
     sleep 0.1
-    said=$(tail -n 1 "$K_TMP/open")
+    output=$(tail -n 1 "$K_TMP/open")
   done
-  case $said in *waiting*) return ;; esac
-  unheld="$1 cannot be opened alone: \${said:-wipefs does not open it}"
+  case $output in *waiting*) return ;; esac
+  unheld="$1 cannot be opened alone: \${output:-wipefs does not open it}"
   release
 }
 release() {

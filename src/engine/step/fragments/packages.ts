@@ -25,12 +25,12 @@ export interface PackageManager {
 }
 
 /**
- * Sets `due` to the packages to change, since apt-get and dnf would upgrade every package that they are given. Sets `kept`
+ * Sets `due` to the packages to change, since apt-get and dnf would upgrade every package that they are given. Sets `in_order`
  * to the packages in order, each with its version. Names that the node computes are always due.
  */
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
-    sh`due= kept=`,
+    sh`due= in_order=`,
     ...names.map(({ name, version, release }) => {
       if (typeof name !== "string") return sh`due="$due "${name}`;
       const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`! ${isVersion(version)}`;
@@ -40,7 +40,7 @@ function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, 
         latest: sh`${isMissing} || { newer=$(${manager.newer(name)}) && [ -n "$newer" ]; }`,
       }[state];
       return sh`version=$(${manager.installed(name)})
-if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${name.startsWith("/") ? sh`` : sh`else kept="$kept "${name}"=$version"; `}fi`;
+if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${name.startsWith("/") ? sh`` : sh`else in_order="$in_order "${name}"=$version"; `}fi`;
     }),
   ]);
 }
@@ -94,7 +94,7 @@ function aptWords(packages: Packages): Sh {
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
   // Installed packages are named with their versions, so that neither they nor their dependencies give way to the new
   // ones.
-  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $kept`}`;
+  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $in_order`}`;
 }
 
 /**

@@ -18,8 +18,8 @@ export function validation(path: string, command: ShellText | undefined, made: B
   if (command === undefined) return sh``;
   const name = path.slice(path.lastIndexOf("/") + 1);
   return sh`mkdir -p "$K_TMP/new" && cat <${made} >"$K_TMP/new/"${name} || exit 1
-said=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
-  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$said"`;
+output=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
+  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$output"`;
 }
 
 /** Keeps a copy of the file before it is replaced, and reports its name. */

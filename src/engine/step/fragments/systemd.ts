@@ -46,14 +46,14 @@ fi`;
 /** Refuses unless the unit stays up for `seconds` without a restart. */
 export function refuseUnlessStable(unit: string, seconds: number): Sh {
   if (seconds === 0) return sh`:`;
-  return sh`left=${Math.ceil(seconds)} first=
+  return sh`remaining=${Math.ceil(seconds)} first=
 while :; do
   now=$(systemctl show -p ActiveState,NRestarts,InvocationID -- ${unit} | sort | tr '\n' ' ')
   : "\${first:=$now}"
   case $now in ActiveState=active*) [ "$now" = "$first" ] ;; *) false ;; esac ${orRefuse(unit, "SERVICE_UNSTABLE", `${unit} started but did not stay up for ${seconds} s`)}
-  [ "$left" -gt 0 ] || break
+  [ "$remaining" -gt 0 ] || break
   sleep 1
-  left=$((left - 1))
+  remaining=$((remaining - 1))
 done`;
 }
 
@@ -74,10 +74,10 @@ export function comesFrom(unit: string, folder: string): Sh {
 
 /** Waits at most 10 s for the unit's program: systemd reports a start before a start script has executed the program. */
 export function awaitProgram(unit: string, folder: string): Sh {
-  return sh`left=10
-while [ "$left" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
+  return sh`remaining=10
+while [ "$remaining" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
   sleep 1
-  left=$((left - 1))
+  remaining=$((remaining - 1))
 done`;
 }
 
@@ -98,7 +98,7 @@ ${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)}
  */
 export function verifyUnit(name: string): Sh {
   return sh`if have systemd-analyze; then
-  said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
-  [ -z "$said" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$said"
+  output=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
+  [ -z "$output" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$output"
 fi`;
 }

@@ -80,7 +80,7 @@ read_updates() {
     1:activate:activating | 1:activate:rebooting) ;;
     *)
       if [ "$runtime" = ${target} ]; then
-        ${tried ? sh`:` : sh`runtime=$kept`}
+        ${tried ? sh`:` : sh`runtime=$next_boot`}
         case $whole in *'"doing":{"step":"activate"'* | *'"doing":{"step":"roll_back"'*) runtime="under way" ;; esac
       fi
       ;;
@@ -90,17 +90,17 @@ read_updates() {
 
 const runtimeOf = (
   profile: string,
-): Sh => sh`k=$(readlink ${profile}) && kept=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$k") || kept=none
+): Sh => sh`k=$(readlink ${profile}) && next_boot=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$k") || next_boot=none
   runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
-  [ -n "$runtime" ] || runtime=$kept`;
+  [ -n "$runtime" ] || runtime=$next_boot`;
 
 /**
  * Names a NixOS system by the flake that it was built of, from the updater's systems.json (src/updater/nixos-systems.ts);
- * the last entry counts. Sets `kept` for the next boot's system and `runtime` for that of the link.
+ * the last entry counts. Sets `next_boot` for the next boot's system and `runtime` for that of the link.
  */
 const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
   for k in /nix/var/nix/profiles/system ${link}; do
-    kept=$runtime runtime=none
+    next_boot=$runtime runtime=none
     [ ! -e "$k" ] || runtime=$(readlink -f "$k")
     k='{"path":"'$runtime'","id":"'
     case $known in *"$k"*) runtime=\${known##*"$k"} && runtime=\${runtime%%'"'*} ;; esac
@@ -147,7 +147,7 @@ order() {
     } >${folder}/inbox.new && mv -f ${folder}/inbox.new ${folder}/inbox.json
 }
 await() {
-  waited=0 told=
+  waited=0 noted=
   while :; do
     read_updates
     if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
@@ -161,8 +161,8 @@ await() {
         activated:activated:* | rolled_back:rolled_back:*) return 0 ;;
       esac
       [ -z "$boots" ] || return 0
-      [ "$r_state" = "$told" ] || note "the updater says: $r_state"
-      told=$r_state
+      [ "$r_state" = "$noted" ] || note "the updater says: $r_state"
+      noted=$r_state
     elif [ -e ${folder}/inbox.json ]; then
       [ "$waited" -lt 60 ] || refuse UPDATER_SILENT "the updater of this node does not take its order: systemctl status kcore-updater.path kcore-updater"
     elif [ "$waited" -ge 10 ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then

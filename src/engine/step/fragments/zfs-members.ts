@@ -12,7 +12,7 @@ interface WantedPool {
   readonly layout: string;
   /** The number of consecutive members that make one vdev. */
   readonly width: number;
-  /** The value of `member` for a member in order; see `look_at_member` in zfs.ts. */
+  /** The value of `member` for a member in order; see `read_member` in zfs.ts. */
   readonly shape: string;
   readonly ashift: number;
   readonly members: Parameters<typeof eachPartition>[0];
@@ -80,7 +80,7 @@ judge_vdev() {
 }
 judge() {
   ${requireZfs}
-  look_at_pool
+  read_pool
   : >"$K_TMP/todo"
   if [ -n "$pool" ]; then
     [ "$pool_mark" = ${mark} ] || refuse ZFS_POOL_TAKEN ${`there is a pool ${name} already that kcore did not make`}"$K_NL$(zpool status ${name})"
@@ -93,7 +93,7 @@ judge() {
   ${eachPartition(
     members,
     context,
-    sh`look_at_member
+    sh`read_member
   case $member in
     'not imported') ;;
     faulted) refuse ZFS_POOL_DIFFERS "$device is in the pool, and faulted: zpool clear takes it in again, or another disk its place" ;;

@@ -38,7 +38,7 @@ describe("zfs.pool", () => {
       const step: Step = {
         want: { vdevs: "" },
         probe: sh`${poolFunctions({ name: "tank0", mark, making: "x" })}
-look_at_pool
+read_pool
 fact vdevs "$vdevs"
 fact health "$health"`,
       };
