@@ -58,7 +58,7 @@ export const LayoutSchema = z.strictObject({
       z.strictObject({
         name: PoolName.describe("Its name."),
         mode: z.enum(modes).default("stripe").describe("The level of the array."),
-        rootProperties: Properties([...ofEncryption, "mountpoint"])
+        rootProperties: Properties([...encryptionProperties, "mountpoint"])
           .default({ compression: "lz4" })
           .describe("Properties of its root dataset."),
       }),

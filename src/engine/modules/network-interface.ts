@@ -96,7 +96,7 @@ const args = z
   .refine(({ vlan, bond, bridge }) => [vlan, bond, bridge].filter((kind) => kind !== undefined).length <= 1, {
     message: "is one of vlan, bond and bridge",
   })
-  .refine((given) => ![...membersOf(given), given.vlan?.link].includes(given.name), "is made of itself")
+  .refine((given) => ![...interfaceMembers(given), given.vlan?.link].includes(given.name), "is made of itself")
   .refine(
     ({ gateways }) => new Set(gateways.map(isIpv6)).size === gateways.length,
     "has one gateway for IPv4 and one for IPv6 at most",

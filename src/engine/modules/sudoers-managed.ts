@@ -81,7 +81,7 @@ ${refuseSudoLockout(name, blob)}`,
     if (state === "absent") return withLockoutGuard(stepOfData({ kind: "absent", path, recurse: false }));
     const content = given.content ?? ruleText(given);
     const step = stepOfCheckedFile({ path, content, mode: "0440" }, refuseInvalid(name, content), context);
-    return { ...guarded(step, blobOf(content)), tools: [{ command: "visudo", package: "sudo" }] };
+    return { ...withLockoutGuard(step, blobOf(content)), tools: [{ command: "visudo", package: "sudo" }] };
   },
 });
 

@@ -21,7 +21,7 @@ const args = z
     size: ByteSize.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
       .optional()
       .describe("Makes it a volume, /dev/zvol/POOL/NAME, at least of this size, instead of a filesystem."),
-    properties: Properties([...ofEncryption, "mountpoint", "volsize"])
+    properties: Properties([...encryptionProperties, "mountpoint", "volsize"])
       .default({})
       .describe("Its properties, such as compression, recordsize or quota (zfsprops(7))."),
   })

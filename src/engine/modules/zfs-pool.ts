@@ -42,7 +42,7 @@ const args = z
       .union([z.literal("none"), AbsolutePath])
       .default("none")
       .describe("Where its root dataset is mounted; none: only the datasets in it are."),
-    rootProperties: Properties([...ofEncryption, "mountpoint"])
+    rootProperties: Properties([...encryptionProperties, "mountpoint"])
       .default({})
       .describe("Properties of its root dataset, which others inherit, such as compression (zfsprops(7))."),
   })

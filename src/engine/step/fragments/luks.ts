@@ -31,8 +31,8 @@ export function recoveryFileOf(uuid: string): string {
  */
 export function keyFits(keyFile: string | Sh): Sh {
   return sh`{
-  case $(cryptsetup --help 2>/dev/null) in *--disable-external-tokens*) alone=--disable-external-tokens ;; *) alone= ;; esac
-  [ -f ${keyFile} ] && cryptsetup open --test-passphrase -q $alone --key-file ${keyFile} "$device" </dev/null 2>/dev/null
+  case $(cryptsetup --help 2>/dev/null) in *--disable-external-tokens*) option=--disable-external-tokens ;; *) option= ;; esac
+  [ -f ${keyFile} ] && cryptsetup open --test-passphrase -q $option --key-file ${keyFile} "$device" </dev/null 2>/dev/null
 }`;
 }
 

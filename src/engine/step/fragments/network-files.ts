@@ -91,7 +91,7 @@ export function networkdFiles(wanted: WantedInterface): readonly NetworkFile[] {
   return [
     ...((vlan ?? bond ?? bridge) ? [{ path: netdevPath(name), mode: "0644", text: netdev + own }] : []),
     file(name, "network", network.join("")),
-    ...membersOf(wanted).map((member) =>
+    ...interfaceMembers(wanted).map((member) =>
       file(
         member,
         "network",
@@ -123,7 +123,7 @@ export function ifupdownFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const options = [
     ...make.map((command) => `pre-up ip link show dev ${name} >/dev/null 2>&1 || ${command}`),
     // A bond takes no member that is up.
-    ...membersOf(wanted).flatMap((member) => [
+    ...interfaceMembers(wanted).flatMap((member) => [
       ...(bond ? [`pre-up ip link set ${member} down`] : []),
       `pre-up ip link set ${member} master ${name}`,
       `pre-up ip link set ${member} up`,
@@ -208,7 +208,7 @@ export function networkManagerFiles(wanted: WantedInterface): readonly NetworkFi
   const link = mtu === undefined ? "" : section("ethernet", [["mtu", mtu]]);
   return [
     file(name, connection(name, type) + link + own + family(false) + family(true)),
-    ...membersOf(wanted).map((member) =>
+    ...interfaceMembers(wanted).map((member) =>
       file(
         member,
         connection(member, "ethernet", [

@@ -70,7 +70,7 @@ esac
 /** Refuses if another file takes precedence over a file of the backend, for the interface or a member. */
 export function refuseOthers(wanted: WantedInterface): Sh {
   const { name, vlan } = wanted;
-  return sh`for one in ${[name, ...membersOf(wanted)]}; do
+  return sh`for one in ${[name, ...interfaceMembers(wanted)]}; do
   other=
   case $backend in
     networkd)
@@ -190,7 +190,7 @@ ip link delete ${name} && while [ -e "/run/systemd/netif/links/$index" ] && [ "$
 export function undoCommand(wanted: WantedInterface): Sh {
   const { name, vlan } = wanted;
   const isMade = interfaceKind(wanted) !== undefined;
-  const others = [...(vlan ? [vlan.link] : []), ...membersOf(wanted)].join(" ");
+  const others = [...(vlan ? [vlan.link] : []), ...interfaceMembers(wanted)].join(" ");
   const drop = isMade ? dropLink(name).masked : `ip addr flush dev ${name}`;
   return sh`case $backend in
   networkd) undo=${`${isMade ? `${drop}; systemctl restart systemd-networkd` : "networkctl reload"}; for one in ${others} ${name}; do networkctl reconfigure $one; done`} ;;
