@@ -66,9 +66,9 @@ const args = z.strictObject({
  *     - { name: data, size: 100% }
  * ```
  * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition, by which a later
- * run recognizes them. Missing partitions are added to kcore's own table, even if the disk is in use, but none is moved,
- * resized or removed. A disk with other contents is refused (requirement F-18) unless it was granted by name and is not
- * in use.
+ * run recognizes them. Missing partitions are added to kcore's own table, even if the disk is in use; no partition is moved,
+ * resized or removed. Every other table needs a disk that is not in use, and that is blank or was granted by name
+ * (requirement F-18).
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",

@@ -69,8 +69,8 @@ const args = z
  * (systemd-cryptenroll(1)), and then the key file is removed. `unlock` can be changed while the container is in use: at every
  * moment key file or TPM opens it. After a change of the board or of Secure Boot only the recovery key remains. Steps for
  * the container's contents have `encrypted: true`. The container's UUID is derived from the UUID of its partition or array,
- * or from the volume's names, which proves later that kcore made it. Other contents are refused unless the disk, `VG/LV` or
- * `md/ARRAY` was granted by name (requirement F-18).
+ * or from the names of its volume. By it a later run recognizes kcore's container. Other contents are refused unless the
+ * disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({
   name: "luks.opened",
@@ -106,7 +106,7 @@ export const luksOpened = defineModule({
     const isTpm = unlock === "tpm2";
     const registers = pcrList(pcrs);
     const makeKey = makeKeyFile(keyFile);
-    // Without a fitting key file the TPM opens the container, as `judge` has checked, and adds a key file's key.
+    // Without a fitting key file the TPM opens the container, as `judge` has checked. Then the TPM adds a key file's key.
     const ensureKey = sh`if [ "$key" != fits ]; then
   ${makeKey}
   ${addByTpm(keyFile)}

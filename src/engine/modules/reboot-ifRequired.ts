@@ -9,8 +9,8 @@ import { sh } from "../step/sh.ts";
  * reboot.ifRequired: {}
  * ```
  * Boots a node if the running system is older than the installed one. Reasons are Debian's reboot-required file and dnf's
- * needs-restarting(1), or a running kernel that is not the newest in /boot, was replaced there, or lost its modules. On
- * NixOS the reason is another kernel, initrd or set of kernel modules than the booted one. The fact `reboot` has the
+ * needs-restarting(1). A running kernel that is not the newest in /boot, was replaced there, or lost its modules is a
+ * reason, too. On NixOS the reason is another kernel, initrd or set of kernel modules than the booted one. The fact `reboot` has the
  * reasons; without a reason nothing changes. If a reason is left after the boot, for example because the boot loader
  * starts the old kernel, the step fails.
  */

@@ -36,7 +36,7 @@ export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskField
 }
 
 /**
- * A whole disk, identified by its own ids, by the place where it is plugged in, or by model and size, since names such as
+ * A whole disk, identified by its own ids, by the place where it is plugged in, or by model and size: names such as
  * `/dev/sdb` change from boot to boot. Exactly one disk of the node must match.
  */
 export const DiskId = z

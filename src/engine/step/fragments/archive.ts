@@ -46,7 +46,7 @@ function listEntries(format: ArchiveFormat, from: Blob | Sh): Sh {
 }
 
 /**
- * Sets `bad` to the entries that would leave the target folder, whatever program unpacks them (requirement S-21).
+ * Sets `bad` to the entries that would leave the target folder, independently of the unpacking program (S-21).
  * BusyBox's tar lists names without a leading / or .., and reports that as an error message. A hard link's line ends in
  * its target; a file with such a name counts as a hard link.
  */

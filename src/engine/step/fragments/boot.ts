@@ -13,7 +13,7 @@ setsid sh -c 'sleep 1; exec "$@"' reboot "$@" </dev/null >/dev/null 2>&1 3>&- 5>
 /**
  * The function `why_boot`: prints a line for each reason to boot. It reads Debian's reboot-required, dnf's
  * needs-restarting(1) and NixOS's booted-system. A newer kernel in /boot, a replaced file of the running kernel, or its
- * missing modules are reasons, too, except in a container, which has no kernel of its own.
+ * missing modules are reasons, too. A container has no kernel of its own.
  */
 export const whyBoot = sh`why_boot() {
   for file in /run/reboot-required /var/run/reboot-required; do

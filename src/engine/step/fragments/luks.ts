@@ -47,7 +47,7 @@ fi
 chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 }
 
-/** What opens a container at boot: a key file on the node, or the machine's TPM. */
+/** The means to open a container at boot: a key file on the node, or the machine's TPM. */
 export type LuksUnlock = "keyFile" | "tpm2";
 
 /**

@@ -109,8 +109,8 @@ fi`;
 
 /**
  * Refuses rules that would lock ssh out. The rules must allow this session's port from the session's address, which sshd
- * gives in SSH_CONNECTION (sshd(8)) of this process or a parent. Without SSH_CONNECTION, some rule must allow each port of
- * sshd, whatever its addresses and interfaces.
+ * gives in SSH_CONNECTION (sshd(8)) of this process or a parent. Without SSH_CONNECTION each port of sshd must be in some
+ * rule, whose addresses and interfaces are not checked.
  */
 export function refuseLockout(allow: readonly AllowRule[]): Sh {
   const ways = allow.filter(({ protocol }) => protocol === "tcp" || protocol === "any");
