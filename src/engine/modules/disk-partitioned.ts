@@ -65,8 +65,8 @@ const args = z.strictObject({
  *   partitions:
  *     - { name: data, size: 100% }
  * ```
- * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition, by which a later
- * run recognizes them. Missing partitions are added to kcore's own table, even if the disk is in use; no partition is moved,
+ * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. By its GUID a later
+ * run recognizes each of them. Missing partitions are added to kcore's own table, even if the disk is in use; no partition is moved,
  * resized or removed. Every other table needs a disk that is not in use, and that is blank or was granted by name
  * (requirement F-18).
  */

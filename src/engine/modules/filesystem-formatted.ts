@@ -53,8 +53,7 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   label: kcore-volumes
  * ```
- * The filesystem's UUID is derived from the UUID of the partition, array or LUKS container, or from the names of volume
- * group and logical volume. By it a later run recognizes kcore's filesystem. Other contents are refused, never formatted,
+ * The filesystem's UUID is derived from the UUID of the partition, array or LUKS container, or from `vg` and `lv`. By it a later run recognizes kcore's filesystem. Other contents are refused, never formatted,
  * unless the disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const filesystemFormatted = defineModule({

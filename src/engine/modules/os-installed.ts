@@ -55,11 +55,11 @@ const args = z.strictObject({
  *   hostname: n1
  * ```
  * Debian on a machine's own disk, from a live system that runs on the machine. The image is unpacked into an empty
- * partition; the boot loader for BIOS and UEFI is written last. Host keys, authorized keys, addresses, name servers and
- * package sources are those of the live system, so that clients recognize the machine. A machine that runs
- * from this disk is in order, even if its system has changed since. With `encrypted` root is in the container that
- * luks.root made. Then the initrd lets the system's users in by their SSH keys, at port 2222 and for one command, which
- * asks for the container's passphrase.
+ * partition; the boot loader for BIOS and UEFI is written last. The new system gets the live system's host keys, authorized
+ * keys, addresses, name servers and package sources, so that clients recognize the machine. A machine that runs from this
+ * disk is in order, even if its system has changed since. With `encrypted` root is in the container that luks.root made.
+ * Then the initrd lets the system's users in by their SSH keys, at port 2222 and for one command, which asks for the
+ * container's passphrase.
  */
 export const osInstalled = defineModule({
   name: "os.installed",

@@ -35,7 +35,7 @@ type Args = z.output<typeof args>;
  * ```yaml
  * user.managed: { name: kcore, system: true, shell: /usr/sbin/nologin, home: /var/lib/kcore, groups: [adm] }
  * ```
- * Manages users of /etc/passwd, not those of a directory service. Uses useradd, usermod and userdel. With only BusyBox's
+ * Manages users of /etc/passwd, not users of a directory service. Uses useradd, usermod and userdel. With only BusyBox's
  * adduser, deluser and addgroup users are made and removed, and memberships added; a step that needs another change fails.
  */
 export const userManaged = defineModule({

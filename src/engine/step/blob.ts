@@ -17,7 +17,7 @@ export interface FetchRequest {
  * `${blob}` becomes the quoted path of the bytes on the node.
  */
 export class Blob {
-  /** Lower-case hex SHA-256 of the bytes; the blob's name on the node unless it is sensitive. */
+  /** Lower-case hex SHA-256 of the bytes; the blob's name on the node begins with it, unless the blob is sensitive. */
   readonly sha256: string;
   /** In bytes; 0 for a blob with `fetch`, whose size is not known yet. */
   readonly size: number;
@@ -79,9 +79,8 @@ export function fileBlob(
 const makers = new Map<string, () => Promise<void>>();
 
 /**
- * Registers `make` for a file of a cache. It runs when a node asks for the file and the file is missing or has another
- * hash. The registry is a global of the run's process, since an action can pass only plain values to a step, and no
- * function.
+ * Registers `make` for a file of a cache: `make` runs when a node asks for the file and the file is missing or has another
+ * hash. The registry is a global of the run's process, since an action can pass only plain values to a step.
  */
 export function registerMaker(file: string, make: () => Promise<void>): void {
   makers.set(file, make);

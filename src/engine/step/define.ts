@@ -19,10 +19,9 @@ export interface FileOwnership {
 }
 
 /**
- * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show whether all such steps of a
- * segment are in order, without their probes. One shell applies the others, batch by batch (program/batch.sh), unless a
- * step uses a key that this shell lacks. Its texts for a shell of its own are made from the same data
- * (fragments/files.ts).
+ * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show which of a segment's data steps
+ * are in order, without their probes. One shell applies the others, batch by batch (program/batch.sh), except steps with a
+ * key that this shell does not support. The texts of such a step are made from the same data (fragments/files.ts).
  */
 export type StepData =
   | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & FileOwnership)

@@ -78,7 +78,7 @@ export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields
     : { kind: "size and model", value: `${size} ${model}` };
 }
 
-/** One spelling for naa.5000c500…, 0x5000C500… and wwn-0x5000c500…, as `plain_wwn` in disk-functions.ts. */
+/** The WWN in one spelling: naa.5000c500…, 0x5000C500… and wwn-0x5000c500… are the same, as in `plain_wwn` (disk-functions.ts). */
 export function plainWwn(wwn: string): string {
   return wwn
     .toLowerCase()
@@ -192,8 +192,8 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
 }
 
 /**
- * The id of a device that kcore made: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. LVM
- * chooses a logical volume's UUID itself, so its id is derived from its names.
+ * The id of a device that kcore made: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. A logical
+ * volume's id is derived from its names, since LVM itself chooses the volume's UUID.
  */
 export function deviceGuid(node: Node, device: DeviceOf): string {
   const guid = carrierGuid(node, device);
@@ -222,7 +222,7 @@ export function deviceName(device: DeviceOf): string {
   return "array" in device ? `md/${device.array}` : diskName(device.disk).value;
 }
 
-/** The UUID of a filesystem that kcore makes on the device with this PARTUUID or other identity. */
+/** The UUID of a filesystem that kcore makes on the device with this guid. */
 export function filesystemUuid(guid: string): string {
   return uuidOf(guid.toLowerCase(), "filesystem");
 }

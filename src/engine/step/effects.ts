@@ -41,7 +41,7 @@ export type NodeResource =
   /** The effects of an operator's command, as far as its text names them. */
   | { readonly is: "command"; readonly text: string };
 
-/** The resources that a step may write, and those that its probe and its apply depend on. */
+/** The resources that a step may write, and the resources that its probe and its apply depend on. */
 export interface Effects {
   readonly writes: readonly NodeResource[];
   readonly reads: readonly NodeResource[];
@@ -165,8 +165,9 @@ function afterAccount(
   return goes ? none : renumbers ? wouldChange : both;
 }
 
-/** Folders where packages put files (Debian's policy manual, 9.1; the FHS), except those of the operator and of kcore. */
+/** Folders where packages put files (Debian's policy manual, 9.1; the FHS). */
 const ofPackages = "/bin /boot /etc /lib /lib32 /lib64 /opt /run /sbin /usr /var".split(" ");
+/** Folders among these that belong to the operator or to kcore. */
 const notOfPackages = "/etc/kcore /etc/systemd/system /usr/local /var/lib/kcore".split(" ");
 
 function isOfPackages(path: string): boolean {

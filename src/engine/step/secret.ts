@@ -13,8 +13,8 @@ export function knownSecrets(): ReadonlySet<string> {
 }
 
 /**
- * A value that must never be shown. Every conversion to text gives `***`. Only `reveal()` gives the value, and only
- * code that sends it to the node over the channel may call that.
+ * A value that must never be shown. Every conversion to text gives `***`; only `reveal()` gives the value, and its callers
+ * keep the value out of views, records and logs.
  */
 export class Secret {
   readonly #value: string;

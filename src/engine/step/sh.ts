@@ -7,7 +7,7 @@ export type ShValue = ShWord | Sh | readonly ShWord[];
 /** A value that becomes one quoted word. */
 export type ShWord = string | number | Secret | Blob;
 
-/** Fills the holes of a text when a program is compiled; both functions give quoted sh words. */
+/** Fills the holes of a text when a program is compiled; `secret` and `blob` return quoted sh words. */
 export interface ShNames {
   readonly secret: (value: Secret) => string;
   readonly blob: (blob: Blob) => string;

@@ -3,7 +3,7 @@ import { z } from "zod";
 /** How a shell reads an argument: as one text, or as one of a program's words (`sh -c TEXT`). */
 export interface ShellRead {
   readonly as: "text" | "words";
-  /** The shell's name; undefined if no shell reads this text beside these arguments. */
+  /** The name of the shell that reads this text; undefined if no shell does with these arguments. */
   readonly shell: (args: Readonly<Record<string, unknown>>, text: string) => string | undefined;
 }
 

@@ -25,7 +25,7 @@ export function archiveTools(format: ArchiveFormat): readonly Tool[] {
 /** Prints the archive's tar to stdout, and makes the file $K_TMP/cut if the unpacking program fails. */
 function unpack(format: Exclude<ArchiveFormat, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
-  // A pipe's status is that of its last program, and tar may accept a truncated archive.
+  // A pipe has the status of its last program, and tar may accept a truncated archive.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 

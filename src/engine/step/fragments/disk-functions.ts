@@ -19,7 +19,7 @@ export const diskFunctions: Sh = sh`
 # device_of NAME: the device of a name in sysfs, where an exclamation mark stands for a slash.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
 ${wholeDisks}
-# The ids of the disks: NAME serial VALUE, NAME wwn VALUE. lsblk knows those that udev read; sysfs answers without udev.
+# disk_ids: prints the ids of the disks, as NAME serial VALUE and NAME wwn VALUE. lsblk has the ids that udev read; sysfs needs no udev.
 # WWNs get one spelling for naa.5000c500.., eui.0025.., 0x5000C500..
 disk_ids() {
   {

@@ -16,7 +16,7 @@ export const absentRefusals = [
   "NIXOS_MANAGED",
 ] as const;
 
-/** The wanted facts `mode` (four octal digits), `owner` and `group`, of those that the arguments give. */
+/** The wanted facts `mode` (four octal digits), `owner` and `group`; an absent argument has no fact. */
 export function wantOwnership({ mode, owner, group }: FileOwnership): StepFacts {
   return {
     ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),

@@ -1,6 +1,6 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** Files that name modules to load at boot: modules-load.d(5), and those of Debian's kmod and Alpine's init. */
+/** Files that name modules to load at boot: of modules-load.d(5), of Debian's kmod and of Alpine's init. */
 const loadFiles = sh`/etc/modules /etc/modules-load.d/*.conf /run/modules-load.d/*.conf /usr/lib/modules-load.d/*.conf`;
 const probeFiles = sh`/etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf`;
 

@@ -124,7 +124,7 @@ peer=\${session%% *} ports=\${session##* } way=
 [ -n "$session" ] || ports=$(sshd -T 2>/dev/null | sed -n 's/^port //p')
 peer=\${peer%%\%*}
 [ -z "$peer" ] || way=$(ip -o route get "$peer" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-# has_port RANGE...: true if one of them contains $port.
+# has_port RANGE...: true if a range contains $port.
 has_port() {
   for range; do [ "$port" -lt "\${range%-*}" ] || [ "$port" -gt "\${range#*-}" ] || return 0; done
   return 1
@@ -137,7 +137,7 @@ has_peer() {
   printf '%s\n' "add table inet t" "add set inet t s { type $type; flags interval; auto-merge; }" "add element inet t s { $elements }" |
     unshare -n sh -c 'nft -f - && nft get element inet t s "{ $1 }"' nft "$peer" >/dev/null 2>&1
 }
-# has_way INTERFACE...: true if one of them is the interface of the route to $peer; a final * is a wildcard.
+# has_way INTERFACE...: true if the route to $peer has one of these interfaces; a final * is a wildcard.
 has_way() {
   [ -n "$peer" ] || return 0
   for one; do

@@ -54,11 +54,12 @@ function endsWithin(bytes: Buffer): boolean {
   return at === bytes.length && fields >= 2;
 }
 
-/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: the options without a value, and those with one. */
+/** The options without a value (sshd(8), AUTHORIZED_KEYS FILE FORMAT). */
 const bare =
   "agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-touch-required no-user-rc no-x11-forwarding port-forwarding pty restrict user-rc verify-required x11-forwarding".split(
     " ",
   );
+/** The options with a value. */
 const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
 
 /** An option of a key. sshd ignores a key with an unknown option, so such an option is refused. */

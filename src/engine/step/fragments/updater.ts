@@ -1,7 +1,7 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** Where a node's updater keeps its files, and the update and owner whose orders it gets. */
+/** A cluster update on one node: the folder of the node's updater, and the owner that gives the updater orders. */
 export interface UpdateOnNode {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
@@ -96,7 +96,7 @@ const runtimeOf = (
 
 /**
  * Names a NixOS system by the flake that it was built of, from the updater's systems.json (src/updater/nixos-systems.ts);
- * the last entry counts. Sets `next_boot` for the next boot's system and `runtime` for that of the link.
+ * the last entry counts. Sets `next_boot` to the next boot's system, and `runtime` to the system of the link.
  */
 const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
   for k in /nix/var/nix/profiles/system ${link}; do

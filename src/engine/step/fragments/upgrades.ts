@@ -7,6 +7,7 @@ export interface Upgrade {
   readonly except: readonly string[];
   /** `full` may also remove packages; `safe` keeps back upgrades that need this. */
   readonly mode: "safe" | "full";
+  /** Whether an upgrade may remove packages. */
   readonly removals: boolean;
   /** Seconds. */
   readonly lockTimeout: number;
@@ -52,7 +53,7 @@ kept_back=$(echo $kept_back)`;
 }
 
 /** Options for apt's lists and caches in the step's own folder. */
-const aside = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
+const inOwnFolder = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
 
 const aptUpgrader: Upgrader = {
   isCutOff,
@@ -66,8 +67,8 @@ const aptUpgrader: Upgrader = {
   }),
   plan: (upgrade) => simulate(upgrade),
   planWithNewLists: (upgrade) => sh`mkdir -p "$K_TMP/lists/partial" "$K_TMP/cache" || exit 1
-apt-get -q -o Debug::NoLocking=true ${aside} update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
-${simulate(upgrade, aside)}`,
+apt-get -q -o Debug::NoLocking=true ${inOwnFolder} update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
+${simulate(upgrade, inOwnFolder)}`,
   apply: (upgrade) => sh`${finishDpkg(upgrade)}
 [ "$lists" = fresh ] || { locked apt-get -q update && : >${listsStamp}; } || exit 1
 ${simulate(upgrade)}
@@ -93,7 +94,7 @@ may
 apk upgrade --wait ${Math.floor(upgrade.lockTimeout)}`,
 };
 
-// dnf(8). It removes only packages that a new one obsoletes.
+// dnf(8). It removes only packages that a new package obsoletes.
 const dnfUpgrader: Upgrader = {
   isCutOff: sh`false`,
   guard: sh`:`,
