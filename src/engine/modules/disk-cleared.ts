@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName } from "../step/disk-names.ts";
 import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
-import { clearing } from "../step/fragments/clear.ts";
+import { clearFunctions } from "../step/fragments/clear.ts";
 import { diskFunctions } from "../step/fragments/disk-functions.ts";
 import { diskTools } from "../step/fragments/disk.ts";
 import { unmark } from "../step/fragments/unmark.ts";
@@ -80,10 +80,10 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** `clearing`, and `body` for each disk: $1 and $2 are the kind and value of its name, $3 is the GUID of kcore's table. */
+/** `clearFunctions`, and `body` for each disk: $1 and $2 are the kind and value of its name, $3 is the GUID of kcore's table. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
-${clearing}
+${clearFunctions}
 each_disk() {
   find_disk "$1" "$2"
   mark=$K_STATE/fresh/$3 describe="disk $disk ($1 $2)" found=

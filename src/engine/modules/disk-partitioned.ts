@@ -4,7 +4,7 @@ import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../ste
 import { ByteSize } from "../step/fields.ts";
 import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
-import { clearing } from "../step/fragments/clear.ts";
+import { clearFunctions } from "../step/fragments/clear.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -182,7 +182,7 @@ function decide(
 ): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
-  return sh`${clearing}
+  return sh`${clearFunctions}
 judge_open() { ${open}; }
 judge_differ() {
   is_granted "$disk_name" ${value} "$mark" "$differ" "$disk_name" ||

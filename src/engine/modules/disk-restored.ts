@@ -13,7 +13,7 @@ import {
 import { Sha256, ByteSize } from "../step/fields.ts";
 import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
-import { isGranted } from "../step/fragments/granted.ts";
+import { grantFunctions } from "../step/fragments/granted.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -202,7 +202,7 @@ function refuseUnfit(
   context: StepContext,
 ): Sh {
   const ours = disk ? diskGuid(context, disk) : "";
-  return sh`${isGranted}
+  return sh`${grantFunctions}
 mark=$K_STATE/fresh/${uuidOf(context.nodeId ?? context.node, "restore", name)}
 users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
 [ -n "$users" ] || ${open}

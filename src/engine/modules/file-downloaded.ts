@@ -25,8 +25,8 @@ function isOneLine(text: string | Secret): boolean {
  * ```
  * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off. With `via: bastion`
  * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps the content (2 GB
- * at most) in `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to nodes that lack it, or with `--feed nodes` to some,
- * which give it to the others. With `via: bastion` a dry run asks no server. A file of the project is `file.managed` with `source:`.
+ * at most) in `~/.kcore/cache/downloads` for 30 days after its last use. Nodes that lack it get it from the bastion, with `--feed nodes` also
+ * from one another. With `via: bastion` a dry run asks no server. A file of the project is `file.managed` with `source:`.
  *
  * The file is replaced as a whole, and only if the hash is right; a file with the right hash costs no download. If the node fetches, headers
  * and a secret URL need curl, which reads them from its stdin. Headers are not sent to the target of a redirect. The step key

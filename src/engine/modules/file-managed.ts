@@ -3,7 +3,7 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
 import { contentOf } from "../step/fragments/content.ts";
 import { fileRefusals, stepOfData, type FileStep } from "../step/fragments/files.ts";
-import { keepingBackup, Validate, validation } from "../step/fragments/replaced.ts";
+import { keepingBackup, Validate, validation } from "../step/fragments/file-validation.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z

@@ -127,8 +127,8 @@ fi`;
       uuid,
       wanted: "a LUKS2 container",
       grant: name,
-      // The key file is flushed before luksFormat; an existing key file may belong to a container that a killed run began.
-      // The mark tells the next step that the new container is unused, since its unwritten blocks read as noise. The
+      // The key file is flushed before luksFormat; an existing key file may belong to a container that a killed run has
+      // begun. The mark tells the next step that the new container is unused, since its unwritten blocks read as noise. The
       // recovery file of a former container of this UUID is removed: luks.escrowed would take it for this container's.
       prepare: sh`: >"$K_STATE/fresh/"${uuid} && rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKey}`,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { ArrayName, deviceGuid, deviceName, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { arrayLink, arrayUuid, diskTools, eachPartition } from "../step/fragments/disk.ts";
-import { isGranted, wipeGranted } from "../step/fragments/granted.ts";
+import { grantFunctions, wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh } from "../step/sh.ts";
 
@@ -71,7 +71,7 @@ read_member() {
     const judge = sh`have mdadm || refuse TOOL_MISSING 'mdadm is not on this node; package mdadm has it'
 ${readState}
 [ -z "$running" ] || [ -e "$making" ] || [ "$shape" = ${kind} ] || refuse ARRAY_DIFFERS ${`the array ${name} is there, but not as wanted (${kind}), and kcore reshapes none: `}"$shape"
-${isGranted}
+${grantFunctions}
 ours= add= all= wipe=
 ${eachPartition(
   members,

@@ -98,7 +98,7 @@ export const mountMounted = defineModule({
       brings: true,
       effects: effectsOf(given),
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
-      probe: sh`${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
+      probe: sh`${readFstab(given.fstab, { mountPoint: escapeBlanks(given.path) })}
 fact fstab "$fstab"
 ${mount.unit ? probeUnit(mount.unit) : sh``}
 ${readMount(given, mount)}
@@ -107,7 +107,7 @@ fact fstype "$fstype"
 fact flags "$flags"`,
       guard: guard(given, mount),
       apply: sh`${guard(given, mount)}
-${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
+${readFstab(given.fstab, { mountPoint: escapeBlanks(given.path) })}
 reload=
 ${persist(given, mount)}
 # Without a reload systemd would act on the old fstab, and might unmount the new mount at once.
@@ -304,7 +304,7 @@ esac`;
 
 /** Refuses an fstab that NixOS made, unless it has the wanted line already. */
 function notOfNixos({ fstab, path, state }: Args, { line }: Mount): Sh {
-  return sh`${readFstab(fstab, { place: escapeBlanks(path) })}
+  return sh`${readFstab(fstab, { mountPoint: escapeBlanks(path) })}
 [ "$fstab" = ${state === "absent" ? "absent" : line} ] || not_nixos ${fstab}`;
 }
 
@@ -312,7 +312,7 @@ function persist({ fstab, path, state }: Args, { line, unit }: Mount): Sh {
   const wanted = unit || state === "absent" ? "" : line;
   const edit = sh`if [ "$fstab" != ${wanted === "" ? "absent" : wanted} ]; then
   reload=1
-  ${writeFstab(fstab, { place: escapeBlanks(path) }, wanted)}
+  ${writeFstab(fstab, { mountPoint: escapeBlanks(path) }, wanted)}
 fi`;
   if (!unit) return edit;
   const file = `/etc/systemd/system/${unit.name}`;
@@ -351,7 +351,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   [ -z "$(ls -A ${path})" ] || note ${`files in the folder ${path} itself are hidden by the mount`}
   ${now} || exit 1
 else
-  # A remount names every flag, since mount would keep those that are not named.
+  # A remount names every flag, since mount would keep the other flags.
   mount -o ${joined(remount)} ${path} || exit 1
 fi`;
 }

@@ -5,7 +5,7 @@ import { saysSynchronized } from "./clock.ts";
 import { wholeDisks } from "./disk-functions.ts";
 import { listening, socketOwner, tcpFunction } from "./ports.ts";
 
-/** One check as a fact and its sh. */
+/** A check: the name of its fact, and its text of sh. */
 export interface NamedCheck {
   /** The name of the fact. */
   readonly name: string;

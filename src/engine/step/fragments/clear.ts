@@ -1,11 +1,11 @@
 import { sh } from "../sh.ts";
-import { isGranted } from "./granted.ts";
+import { grantFunctions } from "./granted.ts";
 
 /**
  * Functions that check and clear a whole disk, for texts after `findDisk`. The caller sets `mark` and `describe`, and
  * defines `judge_open`, which sets `users` to the error of an exclusive open.
  */
-export const clearing = sh`${isGranted}
+export const clearFunctions = sh`${grantFunctions}
 all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
 # is_ours GUID: whether the disk has a table with this GUID, which kcore made.
 is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = "$1" ]; }

@@ -12,7 +12,7 @@ export interface ContentArgs {
   readonly sensitive: boolean;
 }
 
-/** The wanted bytes, and their text where a diff may show it. */
+/** The wanted bytes; `text` is set if a diff may show it: not sensitive, without NUL, at most 64 KiB. */
 export function contentOf(
   given: ContentArgs,
   context: StepContext,
@@ -31,7 +31,7 @@ export function contentOf(
   return sensitive || !isText ? { blob, sensitive } : { blob, sensitive, text: bytes.toString("utf8") };
 }
 
-/** The bytes of a content that is given by `content`, `template` or `base64`. */
+/** The bytes of the arguments `content`, `template` or `base64`. */
 export function givenBytes({ content, template, vars, base64 }: ContentArgs, context: StepContext): Buffer {
   if (template !== undefined) return Buffer.from(context.renderTemplate(template, vars));
   if (base64 !== undefined) return Buffer.from(reveal(base64), "base64");

@@ -138,7 +138,7 @@ users_of() {
 refused_open() {
   wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
 }
-# refused_disk DEVICE: refused_open for a disk with partitions. Its close makes udev re-read the table, and for a moment the partitions are gone.
+# refused_disk DEVICE: refused_open for a disk with partitions. Closing the disk makes udev re-read the table, and for a moment the partitions are gone.
 refused_disk() {
   refused_open "$1"
   ! have udevadm || udevadm settle --timeout=10 || :

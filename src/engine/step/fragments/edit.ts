@@ -4,7 +4,7 @@ import { FileMode, UserName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
 import { fileRefusals } from "./files.ts";
-import { keepingBackup, Validate, validation } from "./replaced.ts";
+import { keepingBackup, Validate, validation } from "./file-validation.ts";
 
 /** A POSIX extended regular expression for one line, as `grep -E` on the node reads it. */
 export const Ere = z

@@ -1,7 +1,7 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { StepFacts, FileOwnership, Step, StepData } from "../define.ts";
 import { isAccountId, modeNumber } from "../fields.ts";
-import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
+import { folderOf, ownersOf, type Effects, type NodeResource } from "../effects.ts";
 import { secret } from "../secret.ts";
 import { sh, type Sh } from "../sh.ts";
 
@@ -123,7 +123,7 @@ export function compareSecret(fact: string, sha256: string): Sh {
 
 function effectsOfData(data: StepData): Effects {
   const { path } = data;
-  const above: readonly Resource[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
+  const above: readonly NodeResource[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
   switch (data.kind) {
     case "absent":
       return {
@@ -165,7 +165,7 @@ export function foreseeFile({ path, makeDirs, owner, group }: FilePlace): Sh {
  * The step with further resources to read, and a text before its probe. The new step has no data, which cannot express
  * that text.
  */
-export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
+export function withProbe(step: Step, probe: Sh, reads: readonly NodeResource[]): Step {
   const { effects } = step;
   return {
     ...step,

@@ -2,7 +2,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { deviceRefusals, diskTools } from "./disk.ts";
-import { isGranted, wipeGranted } from "./granted.ts";
+import { grantFunctions, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
 /** A format that kcore makes on a whole device: a filesystem, a physical volume, a swap area, a LUKS container. */
@@ -89,7 +89,7 @@ fact uuid "\${uuid:-none}"`;
  * DISK_NOT_SAVED or TOOL_MISSING (requirement F-18). Follows `readDevice`.
  */
 function judgeFormat({ type, uuid, wanted, grant, tool }: DeviceFormat): Sh {
-  return sh`${isGranted}
+  return sh`${grantFunctions}
 todo=
 if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make

@@ -51,8 +51,8 @@ chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 export type LuksUnlock = "keyFile" | "tpm2";
 
 /**
- * The container's line in crypttab(5). Boot continues without the container, whose filesystems have `nofail`, too. If
- * the TPM does not open it, its unit fails without a question (`headless`).
+ * The container's line in crypttab(5). With `nofail` boot continues without the container. If the TPM does not open the
+ * container, its unit fails without a question (`headless`).
  */
 export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: LuksUnlock }): string {
   const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;

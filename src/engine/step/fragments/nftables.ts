@@ -33,7 +33,7 @@ export function tableText({ name, input, icmp, allow, rules, more }: NftTable): 
     `type filter hook input priority filter; policy ${input};`,
     "ct state established,related accept",
     'iifname "lo" accept',
-    // RFC 4890, 4.4.1: IPv6 does not work without these. RFC 8415, 7.2: an answer to a multicast request is related to
+    // RFC 4890, 4.4.1: IPv6 does not work without these messages. RFC 8415, 7.2: an answer to a multicast request is related to
     // no connection.
     "icmpv6 type { nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query } accept",
     "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",

@@ -18,6 +18,7 @@ export interface PackageManager {
   readonly installed: (name: string | Sh) => Sh;
   /** Prints the available version if it is newer than `$version`, the installed one; else nothing. */
   readonly newer: (name: string | Sh) => Sh;
+  /** Refuses an interrupted dpkg, and a removal of packages that others need. */
   readonly guard: (packages: Packages) => Sh;
   /** In dry runs: fails if the package manager's own simulation fails. */
   readonly foresee: (packages: Packages) => Sh;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Step } from "../define.ts";
 import { Secret } from "../secret.ts";
-import type { Resource } from "../effects.ts";
+import type { NodeResource } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
@@ -169,7 +169,7 @@ interface Needs {
 }
 
 /** The resources without which a command cannot begin. */
-export function needsOf({ cwd, program }: Needs): Resource[] {
+export function needsOf({ cwd, program }: Needs): NodeResource[] {
   return [
     ...(cwd === undefined ? [] : [{ is: "existing", path: cwd } as const]),
     ...(program === undefined ? [] : [{ is: "program", name: program } as const]),

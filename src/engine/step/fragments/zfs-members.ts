@@ -1,7 +1,7 @@
 import type { StepContext } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { eachPartition } from "./disk.ts";
-import { isGranted } from "./granted.ts";
+import { grantFunctions } from "./granted.ts";
 import { requireZfs } from "./zfs.ts";
 
 /** The wanted state of a pool. */
@@ -32,7 +32,7 @@ export function judgePool({ name, mark, layout, width, shape, ashift, members }:
     layout === "mirror"
       ? sh`{ [ "$kind" = mirror ] && [ "$count" -le ${width} ]; } || [ "$kind" = stripe ]`
       : sh`[ "$member" = ${shape} ] || [ "$member:$kind:$count" = ${`out:${layout}:${width}`} ]`;
-  return sh`${isGranted}
+  return sh`${grantFunctions}
 judge_new() {
   used="$used $part"
   refuse_users "$name"

@@ -11,8 +11,8 @@ export const Validate = shellText(
   .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
 
 /**
- * Refuses a new file that the command does not accept. The command gets it with its final name, in a private folder,
- * because some validators check names.
+ * Refuses a new file that the command does not accept. The command gets the file under its final name, in a private
+ * folder, because some validators check names.
  */
 export function validation(path: string, command: ShellText | undefined, made: Blob | Sh): Sh {
   if (command === undefined) return sh``;
