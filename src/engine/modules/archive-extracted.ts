@@ -103,7 +103,7 @@ ${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVA
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
 (
   k_enter ${path} ${owner}
-  # Removes all remains of a killed shell: k_aside removes files alone.
+  # Removes the folders that a killed shell left: k_aside removes only files.
   for old in ./.kcore-"$k_key"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
   k_aside
   (

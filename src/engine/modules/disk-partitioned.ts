@@ -65,10 +65,10 @@ const args = z.strictObject({
  *   partitions:
  *     - { name: data, size: 100% }
  * ```
- * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. By its GUID a later
- * run recognizes each of them. Missing partitions are added to kcore's own table, even if the disk is in use; no partition is moved,
- * resized or removed. Every other table needs a disk that is not in use, and that is blank or was granted by name
- * (requirement F-18).
+ * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition, which a later run
+ * recognizes. Missing partitions are added to kcore's own table, even if the disk is in use; no partition is moved, resized
+ * or removed. Every other change needs a disk that is not in use, and that is blank or was granted by name (requirement
+ * F-18).
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",

@@ -120,13 +120,13 @@ ${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
-printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
+printf '%s\n' ${gapsOf(pieces)} >"$K_TMP/gaps"
 # The device is opened once for all pieces: at each close udev reads it, and may activate what it finds.
 gzip -dc ${context.readFile(source)} | {
   while read -r block gap count <&4; do
     dd bs="$block" seek="$gap" count="$count" iflag=fullblock conv=notrunc 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
   done
-} 4<"$K_TMP/places" 1<>"$device" || exit 1
+} 4<"$K_TMP/gaps" 1<>"$device" || exit 1
 sync
 ${compare(pieces)}
 [ "$differ" = 0 ] || { echo "$differ pieces are not on $device as they were written" >&2 && exit 1; }
@@ -159,7 +159,7 @@ function sumsOf(pieces: Pieces): string {
 }
 
 /** `BLOCK GAP COUNT` of each piece; the gap begins at the end of the piece before. */
-function placesOf(pieces: Pieces): string {
+function gapsOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
       const gap = offset - pieceEnd(pieces[index - 1]);

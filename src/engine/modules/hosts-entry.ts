@@ -36,8 +36,8 @@ const file = { path: "/etc/hosts", create: true, makeDirs: false, backup: false 
  * ```
  * Names of an address in /etc/hosts (hosts(5)). Missing names are added to the address's first line, or as a new line if
  * the address has none. Other names on a line, its comment and all other lines stay. A name has one address of each family,
- * IPv4 and IPv6: a name at another address is refused, unless `move` takes it from there. Addresses are compared as they
- * are written, except that upper case does not count.
+ * IPv4 and IPv6: a name at another address is refused, unless `move` takes it from there. Addresses are compared as text,
+ * without regard to case.
  */
 export const hostsEntry = defineModule({
   name: "hosts.entry",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { blobOf } from "../step/blob.ts";
+import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { Device, deviceGuid, deviceName, filesystemUuid, shownUuid, type DeviceOf } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
@@ -147,7 +147,7 @@ interface Mount {
   /** The wanted flags, sorted; for a bind mount only the given flags, since the mount inherits the others from its source. */
   readonly flags: string;
   /** The mount unit, with `persist: unit`. */
-  readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
+  readonly unit?: { readonly name: string; readonly blob: Blob };
 }
 
 function describe(given: Args, context: StepContext): Mount {

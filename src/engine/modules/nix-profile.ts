@@ -174,8 +174,8 @@ ${factGeneration(profile)}`,
 }
 
 /**
- * Offers the bastion's paths, and asks for the paths that are missing or damaged in the node's store. A valid path needs no
- * further look: the store has all its dependencies.
+ * Offers the bastion's paths, and asks for the paths that are missing or damaged in the node's store. The store has all
+ * dependencies of a valid path.
  */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
   // The label in views is the path's name, without the hash.

@@ -13,7 +13,7 @@ import { sh } from "../step/sh.ts";
  * Reports as facts the parts of a live system that a NixOS configuration has to take over. `network` has a
  * systemd.network(5) file for each card, `device` a stable name of the disk, `hardware` the output of
  * nixos-generate-config. Further facts are `hostKeys`, `rootKeys`, `userKeys`, `consoles` and `release`. If the machine
- * runs from this disk already, `running: yes` is the only fact. The module changes nothing.
+ * runs from this disk already, the fact `running` is yes, and all these facts are missing. The module changes nothing.
  */
 export const osLive = defineModule({
   name: "os.live",

@@ -6,7 +6,7 @@ export interface HttpRequest {
   readonly caFile?: string | undefined;
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** Seconds. */
+  /** Seconds that the request may take. */
   readonly limit: number;
 }
 

@@ -8,7 +8,7 @@ export interface Packages {
   readonly updateCache: boolean;
   readonly recommends: boolean;
   readonly purge: boolean;
-  /** Seconds. */
+  /** Seconds to wait for the package manager's lock. */
   readonly lockTimeout: number;
 }
 

@@ -9,7 +9,7 @@ export interface Upgrade {
   readonly mode: "safe" | "full";
   /** Whether an upgrade may remove packages. */
   readonly removals: boolean;
-  /** Seconds. */
+  /** Seconds to wait for the package manager's lock. */
   readonly lockTimeout: number;
 }
 
