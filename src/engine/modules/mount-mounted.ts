@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { Device, deviceGuid, deviceName, filesystemUuid, shownUuid, type DeviceOf } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
+import { escapeBlanks, readFstab, writeFstab } from "../step/fragments/fstab.ts";
+import { allFlags, bindFlags, flagsOf, shownFlags } from "../step/fragments/mount-flags.ts";
+import { mountUnit, probeUnit, underSystemd, type MountUnit } from "../step/fragments/mount-unit.ts";
 import type { Effects } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -147,7 +147,7 @@ interface Mount {
   /** The wanted flags, sorted; for a bind mount only the given flags, since the mount inherits the others from its source. */
   readonly flags: string;
   /** The mount unit, with `persist: unit`. */
-  readonly unit?: { readonly name: string; readonly blob: Blob };
+  readonly unit?: MountUnit;
 }
 
 function describe(given: Args, context: StepContext): Mount {
@@ -169,71 +169,15 @@ function describe(given: Args, context: StepContext): Mount {
     isBind: bound,
     options,
     line: `${escapeBlanks(source)} ${escapeBlanks(path)} ${kind} ${words.join(",")} ${dump} ${passno}`,
-    flags: bound
-      ? options
-          .filter((option) => shownFlags.includes(option))
-          .toSorted()
-          .join(" ")
-      : flagsOf(options),
+    flags: bound ? bindFlags(options) : flagsOf(options),
   };
-  return given.persist === "unit" ? { ...mount, unit: unitOf({ ...given, fstype: kind }, mount) } : mount;
-}
-
-/** Escapes characters that would end a field, as fstab(5) and the kernel do. */
-function escapeBlanks(text: string): string {
-  return text.replaceAll(/[ \t\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
+  if (given.persist !== "unit") return mount;
+  const isRequired = !(given.nofail ?? path !== "/");
+  return { ...mount, unit: mountUnit({ path, source: link ?? source, fstype: kind, options, isRequired }) };
 }
 
 function sourceOfDevice(source: DeviceOf, fstype: string, context: StepContext): string {
   return `UUID=${shownUuid(filesystemUuid(deviceGuid(context, source)), fstype)}`;
-}
-
-const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "nodev", "noexec", "sync", "dirsync"];
-/** Filesystems that need the network: their units belong to remote-fs.target. */
-const networkFilesystem = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
-
-/** The flags that the kernel will show for these options, with mount(8)'s defaults for the others. */
-function flagsOf(options: readonly string[]): string {
-  const flags = new Set(["rw", "relatime"]);
-  const atime = (name?: string): void => {
-    for (const other of ["relatime", "noatime"]) flags.delete(other);
-    if (name !== undefined) flags.add(name);
-  };
-  for (const option of options) {
-    if (option === "ro" || option === "rw") {
-      flags.delete("ro");
-      flags.delete("rw");
-      flags.add(option);
-    } else if (option === "noatime" || option === "relatime") atime(option);
-    else if (option === "strictatime") atime();
-    else if (["nosuid", "nodev", "noexec", "nodiratime", "sync", "dirsync"].includes(option)) flags.add(option);
-    else if (["suid", "dev", "exec", "diratime"].includes(option)) flags.delete(`no${option}`);
-    else if (option === "user" || option === "users") for (const name of ["nosuid", "nodev", "noexec"]) flags.add(name);
-    else if (option === "owner" || option === "group") for (const name of ["nosuid", "nodev"]) flags.add(name);
-  }
-  return [...flags].toSorted().join(" ");
-}
-
-/** The mount unit (systemd.mount(5)). `What` is udev's link, since Debian 12's systemd accepts no UUID= there. */
-function unitOf(
-  { path, fstype, nofail }: Args,
-  { source, link, options }: Omit<Mount, "unit">,
-): Mount["unit"] & object {
-  const wanted = (nofail ?? path !== "/") ? "WantedBy" : "RequiredBy";
-  const text = `# made by kcore
-[Unit]
-Description=${path.replaceAll("%", "%%")}
-
-[Mount]
-What=${(link ?? source).replaceAll("%", "%%")}
-Where=${path.replaceAll("%", "%%")}
-Type=${fstype}
-Options=${options.length === 0 ? "defaults" : options.join(",")}
-
-[Install]
-${wanted}=${networkFilesystem.test(fstype) ? "remote" : "local"}-fs.target
-`;
-  return { name: `${escapePath(path)}.mount`, blob: blobOf(text) };
 }
 
 function wantBoot({ state }: Args, { line, unit }: Mount): Record<string, string> {
@@ -249,12 +193,6 @@ function wantNow({ state, fstype }: Args, { source, isBind: bound, flags }: Moun
   // Not compared: a bind mount has its source's filesystem type, and nfs a type with its version.
   const kind = fstype === "auto" || bound || fstype === "nfs" ? {} : { fstype };
   return { mounted: source, ...kind, flags };
-}
-
-function probeUnit({ name }: NonNullable<Mount["unit"]>): Sh {
-  const file = `/etc/systemd/system/${name}`;
-  return sh`if [ -f ${file} ]; then sum=$(sha256sum <${file}) && fact unit "sha256:\${sum%% *}"; else fact unit absent; fi
-fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
 }
 
 /** Sets `device` (empty if the source is missing), `mounted`, `fstype` and `flags`. */
@@ -354,11 +292,4 @@ else
   # A remount names every flag, since mount would keep the other flags.
   mount -o ${joined(remount)} ${path} || exit 1
 fi`;
-}
-
-function allFlags(flags: string): string[] {
-  const set = new Set(flags.split(" "));
-  const atime = set.has("noatime") ? "noatime" : set.has("relatime") ? "relatime" : "strictatime";
-  const either = ["suid", "dev", "exec", "diratime"].map((name) => (set.has(`no${name}`) ? `no${name}` : name));
-  return [set.has("ro") ? "ro" : "rw", atime, ...either, set.has("sync") ? "sync" : "async"];
 }

@@ -39,3 +39,8 @@ export function writeFstab(file: string, key: FstabKey, line: string): Sh {
   if [ -z "$written" ] && [ -n ${line} ]; then printf '%s\n' ${line}; fi
 } >"$K_TMP/fstab" && put_file "$K_TMP/fstab" ${file} - - - || exit 1`;
 }
+
+/** Escapes characters that would end a field, as fstab(5) and the kernel do. */
+export function escapeBlanks(text: string): string {
+  return text.replaceAll(/[ \t\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
+}
