@@ -64,7 +64,7 @@ fact "bad sectors" "$bad"
 fact wear "\${wear:-unknown}"
 fact temperature "\${warm:-unknown}"
 [ "$bad" -le ${maxBadSectors} ] || tell "$bad bad sectors"
-[ "\${wear:-0}" -lt ${maxWear} ] || tell "$wear percent of its life are used"
+[ "\${wear:-0}" -le ${maxWear} ] || tell "$wear percent of its life are used"
 ${maxTemperature === undefined ? sh`` : sh`[ "\${warm:-0}" -le ${maxTemperature} ] || tell "it has $warm degrees"`}
 [ -z "$why" ] || refuse DISK_FAILING ${`the disk with the ${diskName(disk).kind} ${diskName(disk).value} is not healthy: `}"$why$K_NL$(cat "$K_TMP/smart")"
 fact health good`,
