@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import {
   ChangedArgument,
   CheckArgument,
@@ -31,7 +31,7 @@ export const commandRun = defineModule({
       cmd: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh."),
       argv: shellWords(z.array(Visible).min(1)).optional().describe("The program and its arguments, without a shell."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
+      stdin: TextOrSecret.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
       changed: ChangedArgument,
       check: CheckArgument,

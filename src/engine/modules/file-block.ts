@@ -2,7 +2,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import { contentOf } from "../step/fragments/content.ts";
 import {
   editFields,
@@ -26,7 +26,7 @@ const args = z
     name: OneLine.min(1).describe(
       "Names the block in its two marker lines; each block of a file has a name of its own.",
     ),
-    content: Text.optional().describe("The lines between the markers."),
+    content: TextOrSecret.optional().describe("The lines between the markers."),
     template: z.string().optional().describe("A template under templates/ that makes them."),
     vars: z.record(z.string(), z.unknown()).optional().describe("More names for the template."),
     comment: OneLine.default("#").describe("The text that begins a comment in this kind of file."),

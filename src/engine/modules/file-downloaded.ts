@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { type Blob, blobName } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
+import { AbsolutePath, FileMode, HttpUrl, Sha256, TextOrSecret, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
 import { effectsOfFile, fileRefusals, foreseeFile, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
 import type { NodeResource } from "../step/effects.ts";
@@ -49,7 +49,7 @@ export const fileDownloaded = defineModule({
     headers: z
       .record(
         z.string().regex(/^[A-Za-z0-9-]+$/, "must be a header's name"),
-        Text.refine(isOneLine, "must be one line"),
+        TextOrSecret.refine(isOneLine, "must be one line"),
       )
       .default({})
       .describe("Headers of the request; they may be secret."),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule, type StepFacts } from "../step/define.ts";
 import { ereFinds } from "../step/ere.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import { reveal } from "../step/fragments/content.ts";
 import {
   editFields,
@@ -22,7 +22,7 @@ import { sh, type Sh } from "../step/sh.ts";
 const args = z
   .strictObject({
     path: AbsolutePath.describe("The file on the node."),
-    line: Text.refine(
+    line: TextOrSecret.refine(
       (line) => /^[^\0\r\n]+$/.test(reveal(line)),
       "must be one line that is not empty; a text of several is file.block",
     )

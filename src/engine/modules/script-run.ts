@@ -2,7 +2,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { type Blob, asSensitive } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import {
   ChangedArgument,
   CheckArgument,
@@ -36,7 +36,7 @@ export const scriptRun = defineModule({
   args: z
     .strictObject({
       // Only a shell's text is checked as sh: other interpreters have other quoting.
-      text: shellText(Text, ({ interpreter }) => shellAmong(interpreter))
+      text: shellText(TextOrSecret, ({ interpreter }) => shellAmong(interpreter))
         .optional()
         .describe("The script itself."),
       source: z.string().optional().describe("A file of the project that is the script."),
@@ -47,7 +47,7 @@ export const scriptRun = defineModule({
         .describe("The program that runs it, with its own options."),
       args: z.array(Visible).default([]).describe("The script's arguments."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
+      stdin: TextOrSecret.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
       changed: ChangedArgument,
       check: CheckArgument,

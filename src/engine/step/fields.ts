@@ -61,7 +61,7 @@ export const HttpUrl = z
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 hex digits");
 
 /** A text that may be a {@link Secret}, as the roster's `secrets` are. */
-export const Text = z.union([z.string(), z.instanceof(Secret)]);
+export const TextOrSecret = z.union([z.string(), z.instanceof(Secret)]);
 
 /** A size in bytes: a number, or text with a unit: `512M`, `10GiB`, `1T` (powers of 1024). */
 export const ByteSize = z.union([

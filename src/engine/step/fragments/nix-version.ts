@@ -14,11 +14,11 @@ export function refuseDowngrade(profile: string, path: string): Sh | undefined {
   return sh`old=$(had profile)
 case $old in */*-${name}-[0-9]*) old=\${old##*-${name}-} ;; *) old= ;; esac
 case $old in '' | *[!0-9.]*) ;; *)
-  a=$old. b=${version}.
-  while [ -n "$a$b" ]; do
-    x=\${a%%.*} y=\${b%%.*} a=\${a#*.} b=\${b#*.}
-    [ "\${x:-0}" -le "\${y:-0}" ] || refuse NIX_DOWNGRADE ${has}"$old"${hint}
-    [ "\${x:-0}" -ge "\${y:-0}" ] || break
+  old_rest=$old. new_rest=${version}.
+  while [ -n "$old_rest$new_rest" ]; do
+    old_part=\${old_rest%%.*} new_part=\${new_rest%%.*} old_rest=\${old_rest#*.} new_rest=\${new_rest#*.}
+    [ "\${old_part:-0}" -le "\${new_part:-0}" ] || refuse NIX_DOWNGRADE ${has}"$old"${hint}
+    [ "\${old_part:-0}" -ge "\${new_part:-0}" ] || break
   done
 esac`;
 }
