@@ -60,20 +60,20 @@ export const archiveExtracted = defineModule({
     const blob = source === undefined ? undefined : context.readFile(source);
     const sha256 = blob?.sha256 ?? given.sha256;
     const from = blob ?? sh`"$K_TMP/archive"`;
-    const as = `${owner}:${group}, strip ${strip}`;
+    const ownerAndStrip = `${owner}:${group}, strip ${strip}`;
     const above: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
-    const inNode: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
+    const archiveResource: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const noArchive = sh`refuse ARCHIVE_INVALID ${`${archive ?? ""} is not on the node, or is no file`}`;
     return {
       brings: true,
       effects: {
         writes: [{ is: "tree", path }, ...above],
-        reads: [{ is: "tree", path }, ...ownersOf({ owner, group }), ...inNode],
+        reads: [{ is: "tree", path }, ...ownersOf({ owner, group }), ...archiveResource],
       },
       want: {
         kind: "directory",
         archive: sha256 === undefined ? "as on the node" : `sha256:${sha256}`,
-        as,
+        as: ownerAndStrip,
         tree: "whole",
       },
       probe: sh`kind_of ${path}
@@ -110,7 +110,7 @@ parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
     ${unpackHere({ format, from, name, strip })}
     chown -R -h ${`${owner}:${group}`} . || exit 1
     ${listTree(".")}
-    { printf '%s\n' "sha256:$sum" ${as} && cat "$K_TMP/tree"; } >./.kcore-archive && chmod 0644 ./.kcore-archive && sync || exit 1
+    { printf '%s\n' "sha256:$sum" ${ownerAndStrip} && cat "$K_TMP/tree"; } >./.kcore-archive && chmod 0644 ./.kcore-archive && sync || exit 1
     printf '%s\n' "$tree" >"$K_TMP/where"
   ) && read -r tree <"$K_TMP/where" && { [ ! -d ../${base(path)} ] || mv -T ../${base(path)} ./old; } &&
     { mv -T "$tree" ../${base(path)} || { [ ! -d ./old ] || mv -T ./old ../${base(path)}; false; }; }

@@ -90,10 +90,10 @@ function inHome({ path }: Args): boolean {
 }
 
 function effectsOf({ user, path }: Args): Effects {
-  const place = path.includes("%h") ? [] : [{ is: "path", path: path.replaceAll("%u", user) } as const];
+  const resources = path.includes("%h") ? [] : [{ is: "path", path: path.replaceAll("%u", user) } as const];
   return {
-    writes: [{ is: "user", name: user }, ...place],
-    reads: [{ is: "user", name: user }, { is: "owner", name: user }, ...place],
+    writes: [{ is: "user", name: user }, ...resources],
+    reads: [{ is: "user", name: user }, { is: "owner", name: user }, ...resources],
   };
 }
 

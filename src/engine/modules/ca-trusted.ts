@@ -58,7 +58,7 @@ export const caTrusted = defineModule({
     const [debian, fedora] = ["/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"].map(
       (folder) => `${folder}/${name}.crt`,
     ) as [string, string];
-    const place = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
+    const chooseTool = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
     // update-ca-certificates renews the links that are named by hashes only if it also makes a new link.
@@ -70,7 +70,7 @@ ${text(debian)}
 else
 ${text(fedora)}
 fi`;
-    const probe = sh`${place}
+    const probe = sh`${chooseTool}
 ${each((path) => probeFile({ fact: "certificate", path }))}`;
     const paths = [debian, fedora, "/etc/ssl/certs/ca-certificates.crt"];
     const common = {
@@ -81,7 +81,7 @@ ${each((path) => probeFile({ fact: "certificate", path }))}`;
           ...["update-ca-certificates", "update-ca-trust"].map((tool) => ({ is: "program", name: tool }) as const),
         ],
       },
-      guard: sh`${place}
+      guard: sh`${chooseTool}
 guard_file "$file"
 not_nixos "$bundle"`,
       foresee: sh`foresee_place "$file" 8 1 root root`,
@@ -100,7 +100,7 @@ if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted 
 elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ -n "$(${newer})" ]; then fact trusted still
 elif [ "$kind" = absent ]; then fact trusted no
 else fact trusted yes; fi`,
-        apply: sh`${place}
+        apply: sh`${chooseTool}
 remove_path "$file" 0 && "$update" && rm -f ${link} || exit 1
 # A tool that finds nothing new may leave the bundle as it is.
 [ -z "$(${newer})" ] || touch "$bundle"`,
@@ -120,7 +120,7 @@ if awk -v wanted=${body} '
 now=$(date +%s)
 [ "$now" -ge ${from} ] && [ "$now" -lt ${to} ] ||
   refuse CERTIFICATE_INVALID ${`the certificate of the CA ${name} is valid from ${dateOf(from)} to ${dateOf(to)}`}", and not now by the node's clock: $(date -u '+%Y-%m-%d %H:%M:%S') UTC"`,
-      apply: sh`${place}
+      apply: sh`${chooseTool}
 parent_of "$file" 1 && put_file ${blob} "$file" 0644 root root && ${renew}`,
     };
   },

@@ -53,12 +53,12 @@ export const clockSynchronized = defineModule({
       timesyncd: blobOf(`# made by kcore\n[Time]\nNTP=\nNTP=${(servers ?? []).join(" ")}\n`),
       chrony: blobOf(`# made by kcore\n${(servers ?? []).map((server) => `server ${server} iburst\n`).join("")}`),
     };
-    const place = sh`if [ $service = chrony ]; then file=${files.chrony}; else file=${files.timesyncd}; fi`;
+    const chooseFile = sh`if [ $service = chrony ]; then file=${files.chrony}; else file=${files.timesyncd}; fi`;
     const synchronized = sh`synchronized() {
   if [ $service = chrony ]; then ${saysSynchronized.chrony}; else ${saysSynchronized.timesyncd}; fi
 }`;
-    const named = servers?.join(" ");
-    const paths = named === undefined ? [] : Object.values(files);
+    const serverList = servers?.join(" ");
+    const paths = serverList === undefined ? [] : Object.values(files);
     const names = ["chrony.service", "systemd-timesyncd.service"];
     const services = names.map((name) => ({ is: "service", name }) as const);
     return {
@@ -72,16 +72,16 @@ export const clockSynchronized = defineModule({
       want: {
         active: "active",
         enabled: "enabled",
-        ...(named === undefined ? {} : { servers: named }),
+        ...(serverList === undefined ? {} : { servers: serverList }),
         ...(seconds === 0 ? {} : { synchronized: "yes" }),
       },
       probe: sh`${readState}
 fact active "$active"
 fact enabled "$enabled"
 ${
-  named === undefined
+  serverList === undefined
     ? sh``
-    : sh`${place}
+    : sh`${chooseFile}
 set -- $(sed -n -e 's/^NTP=//p' -e 's/^server \([^ ]*\).*/\1/p' "$file" 2>/dev/null)
 [ $# -gt 0 ] || set -- none
 fact servers "$*"`
@@ -96,29 +96,29 @@ if synchronized; then fact synchronized yes; else fact synchronized no; fi`
 [ -n "$unit" ] || unsure || refuse TOOL_MISSING ${`no time service is on this node (package ${wanted === "chrony" ? "chrony" : "systemd-timesyncd"})`}
 [ -z "$others" ] || unsure || refuse TIME_SERVICE_CONFLICT "\${others# }runs beside \${unit:-systemd-timesyncd}: two set the clock against each other"
 ${
-  named === undefined
+  serverList === undefined
     ? sh``
-    : sh`${place}
+    : sh`${chooseFile}
 guard_file "$file"`
 }`,
       keep: sh`${readState}
-${place}
+${chooseFile}
 keep_path "$file"
 keep_unit "$unit" restart`,
-      ...(named === undefined
+      ...(serverList === undefined
         ? {}
         : {
             foresee: sh`${readState}
-${place}
+${chooseFile}
 foresee_place "$file" 8 1 root root`,
           }),
       apply: sh`${readState}
 how=start
 ${
-  named === undefined
+  serverList === undefined
     ? sh``
-    : sh`${place}
-if [ "$(had servers)" != ${named} ]; then
+    : sh`${chooseFile}
+if [ "$(had servers)" != ${serverList} ]; then
   how=restart
   # chrony reads the folder that its package made.
   if [ $service = chrony ]; then text=${texts.chrony} make=0; else text=${texts.timesyncd} make=1; fi

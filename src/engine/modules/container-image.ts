@@ -56,7 +56,7 @@ export const containerImage = defineModule({
     const { name } = given;
     const digest = /@(sha256:.*)$/.exec(name)?.[1];
     const isWanted = state === "present";
-    const near: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
+    const archiveResource: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const tools = ["podman", "docker", "k3s", "ctr"].map((tool) => ({ is: "program", name: tool }) as const);
     const bring =
       archive !== undefined
@@ -69,7 +69,7 @@ export const containerImage = defineModule({
           { is: "tree", path: "/var/lib/docker" },
           { is: "tree", path: "/var/lib/containerd" },
         ],
-        reads: [{ is: "system" }, ...near, ...tools],
+        reads: [{ is: "system" }, ...archiveResource, ...tools],
       },
       want: isWanted ? { image: "present", ...(digest !== undefined && { digest }) } : { image: "absent" },
       probe: sh`${withRuntime(image)}

@@ -91,7 +91,7 @@ export const diskRestored = defineModule({
   step: ({ disk, size, source, pieces, ...other }, context) => {
     const given = deviceFrom(other) as DeviceOf;
     const name = disk ? diskName(disk).value : deviceName(given);
-    const found = sh`${
+    const findTarget = sh`${
       disk
         ? sh`${findDisk(disk)}
 device=$disk name=$disk_name`
@@ -100,23 +100,23 @@ device=$disk name=$disk_name`
 describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and the saved disk had "${size}`;
-    const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
+    const judgeTarget = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${findTarget}
 ${refuseUnfit({ name, disk, open }, context)}`;
     const resource = { is: "disk", name } as const;
     return {
       effects: { writes: [resource, { is: "tree", path: luksFolder }], reads: [resource] },
       want: { bytes: "as saved", partitions: "as the table says" },
-      probe: sh`${found}
+      probe: sh`${findTarget}
 ${compare(pieces)}
 fact device "$device"
 if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "${`${pieces.length} pieces differ`}; fi
 ${kernelsPartitions}
 fact partitions "\${strange:-as the table says}"`,
-      guard: judged(),
+      guard: judgeTarget(),
       // The process that writes finds and checks the device again, since names of disks may have changed, and opens it
       // exclusively.
       apply: sh`${exclusiveOpen}
-${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
+${judgeTarget(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1

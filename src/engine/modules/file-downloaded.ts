@@ -64,8 +64,8 @@ export const fileDownloaded = defineModule({
   }),
   refusals: ["DOWNLOAD_DIFFERS", "DOWNLOAD_FAILED", "TOOL_MISSING", ...fileRefusals],
   step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
-    const place = { path, owner, group, makeDirs };
-    const { writes, reads } = effectsOfFile(place);
+    const target = { path, owner, group, makeDirs };
+    const { writes, reads } = effectsOfFile(target);
     const label = context.sensitive ? "contents" : basename(path);
     const wanted = `sha256:${download.sha256}`;
     const transfer = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
@@ -76,7 +76,7 @@ export const fileDownloaded = defineModule({
       probe: probeFileAt(path, { owner, group }),
       guard: sh`guard_file ${path}`,
       keep: sh`keep_path ${path}`,
-      foresee: sh`${foreseeFile(place)}
+      foresee: sh`${foreseeFile(target)}
 [ "$(had content)" = ${wanted} ] || {
 ${transfer.foresee}
 }`,

@@ -75,8 +75,8 @@ export const gitCloned = defineModule({
   refusals: ["FILE_NOT_EMPTY", "GIT_CHANGED", "GIT_FAILED", ...fileRefusals],
   step: (given) => {
     const { path, url, ref, update, submodules, force } = given;
-    const asks = update && !isCommit(ref);
-    const near: readonly NodeResource[] = url.startsWith("/") ? [{ is: "tree", path: url }] : [];
+    const asksRemote = update && !isCommit(ref);
+    const sourceResource: readonly NodeResource[] = url.startsWith("/") ? [{ is: "tree", path: url }] : [];
     const commit = isCommit(ref) ? ref : update ? `newest of ${ref}` : "any";
     const inRepository = (text: Sh): Sh => sh`cd ${path} || exit 1
 ${text}`;
@@ -84,7 +84,7 @@ ${text}`;
       brings: true,
       effects: {
         writes: [{ is: "tree", path }],
-        reads: [{ is: "tree", path }, ...near],
+        reads: [{ is: "tree", path }, ...sourceResource],
       },
       want: {
         kind: "repository",
@@ -100,7 +100,7 @@ ${withRemote(given)}
 ${inRepository(sh`fact remote "$(git config --get remote.origin.url)"
 head=$(git rev-parse -q --verify 'HEAD^{commit}' 2>/dev/null)
 ${
-  asks
+  asksRemote
     ? sh`${askRemote(given)}
 if [ "$head" = "$new" ]; then fact commit ${commit}; else fact commit "\${head:-none}, $new is there"; fi`
     : isCommit(ref)

@@ -38,13 +38,13 @@ export const httpReady = defineModule({
     ),
   refusals: ["TOOL_MISSING"],
   step: ({ url, status, contains, ...request }) => {
-    const good = status.join(" or ");
+    const wantedStatus = status.join(" or ");
     return {
       effects: { writes: [], reads: [{ is: "system" }] },
-      want: { status: good, ...(contains === undefined ? {} : { contains }) },
+      want: { status: wantedStatus, ...(contains === undefined ? {} : { contains }) },
       probe: sh`${httpFunction(url, request)}
 http
-case ${` ${status.join(" ")} `} in *" $status "*) status=${good} ;; esac
+case ${` ${status.join(" ")} `} in *" $status "*) status=${wantedStatus} ;; esac
 fact status "$status"
 ${
   contains === undefined

@@ -158,8 +158,8 @@ function describe(given: Args, context: StepContext): Mount {
   const link = tagged.test(source) ? `/dev/disk/${links[tag]}/${value}` : undefined;
   const nofail = (given.nofail ?? path !== "/") && !given.options.includes("nofail");
   const options = [...given.options, ...(nofail ? ["nofail"] : [])];
-  const checked = link !== undefined && !["xfs", "btrfs", "vfat"].includes(fstype);
-  const passno = given.passno ?? (path === "/" ? 1 : checked ? 2 : 0);
+  const isChecked = link !== undefined && !["xfs", "btrfs", "vfat"].includes(fstype);
+  const passno = given.passno ?? (path === "/" ? 1 : isChecked ? 2 : 0);
   const words = options.length === 0 || (options.length === 1 && nofail) ? ["defaults", ...options] : options;
   const bound = isBind(options);
   const kind = bound && fstype === "auto" ? "none" : fstype;

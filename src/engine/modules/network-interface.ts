@@ -131,8 +131,8 @@ export const networkInterface = defineModule({
   step: ({ backend, ...wanted }) => {
     const { name, addresses, gateways, dhcp, mtu } = wanted;
     const members = interfaceMembers(wanted);
-    const own = [name, ...members].map(linkOf);
-    const found = sh`${findBackend(backend)}
+    const links = [name, ...members].map(linkOf);
+    const findFiles = sh`${findBackend(backend)}
 ${declareFiles(wanted)}`;
     const kind = interfaceKind(wanted);
     const want = {
@@ -147,9 +147,9 @@ ${declareFiles(wanted)}`;
     };
     return {
       effects: {
-        writes: [...own, ...pathsOf(allFiles(wanted))],
+        writes: [...links, ...pathsOf(allFiles(wanted))],
         reads: [
-          ...own,
+          ...links,
           ...(wanted.vlan ? [linkOf(wanted.vlan.link)] : []),
           ...["/etc/systemd/network", "/etc/network", "/etc/NetworkManager"].map(
             (path) => ({ is: "tree", path }) as const,
@@ -162,22 +162,22 @@ ${declareFiles(wanted)}`;
       },
       tools: [{ command: "ip", package: "iproute2" }],
       want,
-      probe: sh`${found}
+      probe: sh`${findFiles}
 fact backend "$backend"
 ${live(wanted)}`,
       guard: sh`not_nixos /etc/systemd/network
-${found}
+${findFiles}
 ${refuseOthers(wanted)}
 for one in ${[...members, ...(wanted.vlan ? [wanted.vlan.link] : []), ...(kind === undefined ? [name] : [])]}; do
   [ -e "/sys/class/net/$one" ] || ! unsure || exit 1
   [ -e "/sys/class/net/$one" ] || refuse NETWORK_UNMANAGED "this node has no interface $one; it has $(cd /sys/class/net && echo ./* | sed 's#[.]/##g')"
 done`,
-      keep: sh`${found}
+      keep: sh`${findFiles}
 keep_file() { keep_path "$1"; }
 each_file keep_file || exit 1
 ${undoCommand(wanted)}
 on_revert "$undo"`,
-      apply: sh`${found}
+      apply: sh`${findFiles}
 put_one() { parent_of "$1" 1 && put_file "$3" "$1" "$2" root root; }
 ${applyFiles(wanted, sh`each_file put_one || exit 1`)}
 # Waits at most 40 s until the network is as wanted twice in a row: networkd removes addresses once more before it has finished, and members join late.

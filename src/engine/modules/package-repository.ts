@@ -109,12 +109,12 @@ export const packageRepository = defineModule({
     const key = signingKey(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
     const { resources, ...texts } = fileStepParts(paths);
-    const rests: readonly NodeResource[] =
+    const reads: readonly NodeResource[] =
       given.keyring === undefined ? resources : [...resources, { is: "existing", path: given.keyring }];
     const common = {
       effects: {
         writes: [...resources, { is: "packages", known: true }],
-        reads: [...rests, { is: "program", name: "apt-get" }],
+        reads: [...reads, { is: "program", name: "apt-get" }],
       },
       keep: texts.keep,
       timeout: 900 + given.lockTimeout,

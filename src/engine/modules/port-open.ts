@@ -24,12 +24,12 @@ export const portOpen = defineModule({
   }),
   refusals: ["TOOL_MISSING"],
   step: ({ port, host, state }) => {
-    const here = ["127.0.0.1", "::1", "localhost"].includes(host);
+    const isLoopback = ["127.0.0.1", "::1", "localhost"].includes(host);
     const name = hostPort(host, port);
     return {
       effects: { writes: [], reads: [{ is: "system" }] },
       want: { [name]: state },
-      probe: here
+      probe: isLoopback
         ? sh`${listening(port, { loopback: true })}
 if [ -n "$sockets" ]; then fact ${name} open; else fact ${name} closed; fi`
         : sh`${tcpFunction}

@@ -151,7 +151,7 @@ read_updates
 esac`),
         ...deliver(given, folder),
         apply: applyWith(sh`${given.bundle ? putBundle(given.bundle, folder) : sh`:`}
-order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`),
+order prepare && await prepared ${limit} && rm -f ${bundleFile(given, folder)}`),
       };
     case "activated":
       return {
@@ -202,24 +202,24 @@ fact back "$back"`),
 function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));
-  const place = bundlePlace({ bundle }, folder);
+  const file = bundleFile({ bundle }, folder);
   return {
     offers: [blob],
     asks: sh`nix-store --check-validity ${target} 2>/dev/null && nix-store --verify-path ${target} >/dev/null 2>&1 && exit 0
-[ -f ${place} ] && [ "$(sha256sum <${place})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
+[ -f ${file} ] && [ "$(sha256sum <${file})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
   };
 }
 
 /** Puts the received bundle into the updater's folder. */
 function putBundle(bundle: NonNullable<Args["bundle"]>, folder: string): Sh {
-  const place = bundlePlace({ bundle }, folder);
+  const file = bundleFile({ bundle }, folder);
   return sh`umask 077
 mkdir -p ${`${folder}/bundles`} || exit 1
 while read -r name size what; do
-  ln -f "$K_RUN/blobs/$name" ${place} 2>/dev/null || cp "$K_RUN/blobs/$name" ${place} || exit 1
+  ln -f "$K_RUN/blobs/$name" ${file} 2>/dev/null || cp "$K_RUN/blobs/$name" ${file} || exit 1
 done <"$k_asked"`;
 }
 
-function bundlePlace({ bundle }: Pick<Args, "bundle">, folder: string): string {
+function bundleFile({ bundle }: Pick<Args, "bundle">, folder: string): string {
   return `${folder}/bundles/${bundle?.sha256 ?? "none"}`;
 }

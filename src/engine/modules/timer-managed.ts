@@ -137,7 +137,7 @@ systemctl daemon-reload || exit 1
 [ "$(had active)" != failed ] || systemctl reset-failed -- ${unit} || :`,
       };
     const wanted: StepFacts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
-    const verified = sh`mkdir -p "$K_TMP/verify" || exit 1
+    const verifyUnits = sh`mkdir -p "$K_TMP/verify" || exit 1
 ${shLines(files.map(({ fact, blob }) => sh`cat <${blob} >"$K_TMP/verify/"${`${name}.${fact}`} || exit 1`))}
 ${shLines(
   files.map(
@@ -162,8 +162,8 @@ if [ "$owner" != ours ]; then
 fi`
           : sh`:`
       }`,
-      foresee: sh`${foresee}${verified}`,
-      apply: sh`${verified}
+      foresee: sh`${foresee}${verifyUnits}`,
+      apply: sh`${verifyUnits}
 ${shLines(files.map(putFile))}
 systemctl daemon-reload && systemctl enable -- ${unit} || exit 1
 # A running timer uses its old text until it is restarted.

@@ -123,13 +123,13 @@ ${setBoot}`,
 
 /** Refuses a text that systemd-analyze does not accept; a drop-in is checked together with its unit. */
 function refuseInvalid(name: string, dropin: string | undefined, blob: Blob): Sh {
-  const place =
+  const prepare =
     dropin === undefined
       ? sh`cat <${blob} >"$unit" || exit 1`
       : sh`base=$(systemctl show -p FragmentPath -- ${name}) && base=\${base#*=}
 if [ -f "$base" ]; then cat <"$base" >"$unit"; else printf '[Service]\nExecStart=/bin/true\n' >"$unit"; fi
 mkdir -p "$unit.d" && cat <${blob} >"$unit.d/new.conf" || exit 1`;
   return sh`mkdir -p "$K_TMP/verify" && unit=$K_TMP/verify/${name} || exit 1
-${place}
+${prepare}
 ${verifyUnit(name)}`;
 }

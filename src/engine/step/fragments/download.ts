@@ -80,7 +80,7 @@ function escaped(text: string): string {
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;
-  const wanted = sh`sum=$(sha256sum <"$part" 2>/dev/null) && [ "\${sum%% *}" = ${sha256} ]`;
+  const hasWantedHash = sh`sum=$(sha256sum <"$part" 2>/dev/null) && [ "\${sum%% *}" = ${sha256} ]`;
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 ${withProxy(download)}
 parts=$K_STATE/downloads
@@ -98,10 +98,10 @@ fetch() {
 umask 077
 came=0
 while :; do
-  [ ! -e "$part" ] || { ! { ${wanted}; } || break; came=$(stat -c %s "$part"); }
+  [ ! -e "$part" ] || { ! { ${hasWantedHash}; } || break; came=$(stat -c %s "$part"); }
   fetch
   status=$?
-  if [ "$status" = 0 ] && ${wanted}; then break; fi
+  if [ "$status" = 0 ] && ${hasWantedHash}; then break; fi
   # The earlier part may be of another content, or the server may know no ranges.
   if [ "$came" != 0 ] && case $status in 0 | 8 | 22 | 33) ;; *) grep -q ' 416' "$K_TMP/err" ;; esac; then
     note "starting anew: what came before does not fit"

@@ -51,7 +51,7 @@ export function stepOfFormat(
   format: DeviceFormat,
   { read = nothing, facts = nothing, judge = nothing, after = nothing }: FormatExtras = {},
 ): Required<Pick<Step, "probe" | "guard" | "apply" | "tools">> {
-  const judged = sh`${readDevice(format)}
+  const readAndJudge = sh`${readDevice(format)}
 ${read}
 ${judgeFormat(format)}
 ${judge}`;
@@ -60,8 +60,8 @@ ${judge}`;
 ${read}
 ${factsOfFormat}
 ${facts}`,
-    guard: judged,
-    apply: sh`${judged}
+    guard: readAndJudge,
+    apply: sh`${readAndJudge}
 ${makeFormat(format)}
 ${after}
 ${awaitUdev}`,

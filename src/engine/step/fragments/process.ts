@@ -88,10 +88,10 @@ export function stepOfProcess(
   { text, before = sh``, ...needs }: Needs & { readonly text: string; readonly before?: Sh },
 ): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "effects" | "tells" | "always" | "want"> {
   const { check, revert, changed } = given;
-  const made = { is: "command", text } as const;
+  const commandResource = { is: "command", text } as const;
   if (check)
     return {
-      effects: { writes: [], reads: [made, ...needsOf(needs)] },
+      effects: { writes: [], reads: [commandResource, ...needsOf(needs)] },
       want: { check: "holds" },
       probe: sh`${before}
 ${runCommand(command, given)}
@@ -101,7 +101,7 @@ case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fac
   const tells = changed !== "always";
   return {
     brings: true,
-    effects: { writes: changed === "never" ? [] : [made], reads: needsOf(needs) },
+    effects: { writes: changed === "never" ? [] : [commandResource], reads: needsOf(needs) },
     foresee: foreseeNeeds(needs),
     ...(typeof changed === "object" && "whenOutput" in changed ? { guard: guardExpression(changed.whenOutput) } : {}),
     want: {},
