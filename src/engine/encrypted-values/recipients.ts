@@ -86,5 +86,7 @@ export async function sealFor(
   const { seal } = await import("./age.ts");
   const bytes = typeof value === "string" ? Buffer.from(value) : value;
   const keys = recipients.map(({ key }) => key);
-  return encryptedText(await seal(bytes, keys, { place, fingerprints: recipients.map(({ fingerprint }) => fingerprint) }));
+  return encryptedText(
+    await seal(bytes, keys, { place, fingerprints: recipients.map(({ fingerprint }) => fingerprint) }),
+  );
 }

@@ -126,7 +126,11 @@ interface WantedPartition {
   readonly fact: string;
 }
 
-function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"], context: StepContext): WantedPartition[] {
+function layoutOf(
+  disk: DiskId,
+  partitions: z.output<typeof args>["partitions"],
+  context: StepContext,
+): WantedPartition[] {
   return partitions.map(({ name, size, type }, index) => {
     const guid = partitionGuid(context, { disk, partition: name });
     return {

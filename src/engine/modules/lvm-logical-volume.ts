@@ -16,7 +16,10 @@ const args = z
       .default("linear")
       .describe("linear, thinPool, or thin: a volume of a thin pool, which takes room as it is written."),
     size: z
-      .union([ByteSize, z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE")])
+      .union([
+        ByteSize,
+        z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE"),
+      ])
       .refine((size) => typeof size === "string" || (size >= MiB && size % MiB === 0), "must be whole MiB")
       .describe(
         "Its size, kept at least; a share of the group (50%VG) or of what is free (100%FREE) counts when it is made.",

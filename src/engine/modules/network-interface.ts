@@ -10,7 +10,13 @@ import {
   refuseOthers,
   undoCommand,
 } from "../step/fragments/network.ts";
-import { allFiles, isIpv6, interfaceKind, interfaceMembers, type WantedInterface } from "../step/fragments/network-files.ts";
+import {
+  allFiles,
+  isIpv6,
+  interfaceKind,
+  interfaceMembers,
+  type WantedInterface,
+} from "../step/fragments/network-files.ts";
 import { type NodeResource, pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 

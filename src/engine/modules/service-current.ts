@@ -9,7 +9,12 @@ import { rawSh, sh } from "../step/sh.ts";
  * Units that only a boot renews: their restart would end sessions, or break systemd and other clients (needrestart excludes
  * the same units).
  */
-const neverRestarted = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
+const neverRestarted = [
+  "dbus.service",
+  "dbus-broker.service",
+  "systemd-logind.service",
+  "systemd-user-sessions.service",
+];
 
 /**
  * ```yaml

@@ -1,6 +1,13 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceGuid, deviceName, oneDeviceMessage, type DeviceOf } from "../step/disk-names.ts";
+import {
+  deviceFields,
+  deviceFrom,
+  deviceGuid,
+  deviceName,
+  oneDeviceMessage,
+  type DeviceOf,
+} from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
 import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";

@@ -83,7 +83,11 @@ fact file "$kind"`,
     return {
       ...texts,
       effects: {
-        writes: [...resources, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
+        writes: [
+          ...resources,
+          { is: "parents", path: file },
+          ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`)),
+        ],
         reads: [
           ...pathsOf([file, "/etc/sysctl.conf"]),
           ...wanted.map(({ path }) => ({ is: "existing", path: `/proc/sys/${path}` }) as const),

@@ -5,7 +5,13 @@ import { evaluate } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { ShellSource } from "#engine/expressions/shell-values.ts";
 import { blobOf, type Blob } from "#engine/step/blob.ts";
-import { defineModule, type StepFacts, type ModuleDefinition, type Step, type StepContext } from "#engine/step/define.ts";
+import {
+  defineModule,
+  type StepFacts,
+  type ModuleDefinition,
+  type Step,
+  type StepContext,
+} from "#engine/step/define.ts";
 import { Duration, AbsolutePath, UnitName, UserName } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { Sh } from "#engine/step/sh.ts";

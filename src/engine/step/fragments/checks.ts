@@ -14,7 +14,9 @@ export interface NamedCheck {
 }
 
 type Makers = {
-  readonly [Kind in Exclude<keyof AssertCheck, "when">]-?: (value: NonNullable<AssertCheck[Kind]>) => NamedCheck | NamedCheck[];
+  readonly [Kind in Exclude<keyof AssertCheck, "when">]-?: (
+    value: NonNullable<AssertCheck[Kind]>,
+  ) => NamedCheck | NamedCheck[];
 };
 
 /** The facts and the sh of one entry: none where `when` is false, several for a list. */

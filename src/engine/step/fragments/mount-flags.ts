@@ -1,5 +1,16 @@
 /** The mount flags that the kernel shows in its table of mounts, and that kcore compares. */
-export const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "nodev", "noexec", "sync", "dirsync"];
+export const shownFlags = [
+  "rw",
+  "ro",
+  "relatime",
+  "noatime",
+  "nodiratime",
+  "nosuid",
+  "nodev",
+  "noexec",
+  "sync",
+  "dirsync",
+];
 
 /** The flags that the kernel will show for these options, with mount(8)'s defaults for the others. */
 export function flagsOf(options: readonly string[]): string {
