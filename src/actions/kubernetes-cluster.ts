@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { z } from "zod";
 import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import { checkOf } from "#engine/project/project.ts";
-import { Text } from "#engine/step/fields.ts";
+import { TextOrSecret } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { orAborted } from "#engine/transport/deadline.ts";
 import { KubeApi } from "#kubernetes/api.ts";
@@ -14,7 +14,7 @@ export const clusterArgs = {
     .union([
       z.string().regex(/^(?!\s*\{)[^\n]+$/, "must be a path; a kubeconfig's text stands under content: { content: … }"),
       z.instanceof(Secret),
-      z.strictObject({ content: Text.describe("The text, which may come from a node.") }),
+      z.strictObject({ content: TextOrSecret.describe("The text, which may come from a node.") }),
     ])
     .describe(
       "A kubeconfig on the bastion: its path (relative to the project, ~/ is your home). Its text: a secret, or { content: … }.",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
-import { Text } from "#engine/step/fields.ts";
+import { TextOrSecret } from "#engine/step/fields.ts";
 import { secret } from "#engine/step/secret.ts";
 import { readNodeAccess } from "#kubernetes/kubeconfig.ts";
 import { AuthorityName, CertificateName } from "./authority.ts";
@@ -12,7 +12,7 @@ const Args = z.strictObject({
   file: InProject.describe(
     "The kubeconfig's file in the project, such as .kcore/k3s.conf; only its owner may read it.",
   ),
-  content: Text.describe("The node's kubeconfig; kcore takes only CA and credentials from it."),
+  content: TextOrSecret.describe("The node's kubeconfig; kcore takes only CA and credentials from it."),
   server: z.url({ protocol: /^https$/ }).describe("Where the API server is reached from this machine."),
   cluster: AuthorityName.default("kubernetes").describe("The cluster's name in the file."),
   user: CertificateName.default("kubernetes-admin").describe("The user's name in the file."),

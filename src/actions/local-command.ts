@@ -4,7 +4,7 @@ import { isThere } from "#base/file.ts";
 import { run, type ProcessEnd } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { lastLines, WholeLines } from "#engine/events/whole-lines.ts";
-import { Text } from "#engine/step/fields.ts";
+import { TextOrSecret } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellText, shellWords } from "#engine/step/shell-text.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
@@ -23,7 +23,7 @@ const args = z.strictObject({
     .describe("A text for /bin/sh, or a list: a program and its arguments, passed on as they are."),
   cwd: InProject.default(".").describe("Folder to run in, relative to the project."),
   env: z.record(z.string(), z.string()).default({}).describe("More environment variables; never put a secret here."),
-  stdin: Text.optional().describe("Text for its standard input; may be a secret."),
+  stdin: TextOrSecret.optional().describe("Text for its standard input; may be a secret."),
   creates: z.string().optional().describe("If this file exists (relative to the project) there is nothing to do."),
   unless: shellText(z.string()).optional().describe("If this text for /bin/sh succeeds there is nothing to do."),
   readOnly: z

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { keysIn } from "#engine/yaml/plain-yaml.ts";
-import { FileMode, Text } from "#engine/step/fields.ts";
+import { FileMode, TextOrSecret } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { makeFolder } from "#base/folder.ts";
@@ -12,7 +12,7 @@ import { InProject, safeProjectPath } from "./in-project.ts";
 
 const args = z.strictObject({
   path: InProject.describe("The file, relative to the project; folders above it are made."),
-  content: Text.describe("Its content; may be a secret."),
+  content: TextOrSecret.describe("Its content; may be a secret."),
   mode: FileMode.default("0600").describe("Its mode."),
 });
 type Args = z.output<typeof args>;

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { z } from "zod";
 import { tasksAsLines } from "#base/tasks.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
-import { remadeBy } from "#engine/step/blob.ts";
+import { registerMaker } from "#engine/step/blob.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { buildRuntime, cacheFolder } from "#runtime/build.ts";
 
@@ -26,7 +26,7 @@ async function build({ home, note }: ActionContext): Promise<ActionResult> {
   const tasks = tasksAsLines(note);
   const runtime = await buildRuntime({ root, cache, tasks });
   const { storePath, narHash, file, sha256, size, version, node, arch } = runtime;
-  remadeBy(file, async () => {
+  registerMaker(file, async () => {
     await rm(file, { force: true });
     await buildRuntime({ root, cache, tasks });
   });

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
-import { remadeBy } from "#engine/step/blob.ts";
+import { registerMaker } from "#engine/step/blob.ts";
 import { exportClosure, exportPath } from "#runtime/export-closure.ts";
 
 const args = z.strictObject({
@@ -36,7 +36,7 @@ async function exportToCache(
   const options = { cache: join(home, "cache", "closures"), signal };
   const outputs = await exportClosure({ path, note, ...options });
   for (const { path: one, file } of outputs.source)
-    remadeBy(file, async () => {
+    registerMaker(file, async () => {
       await rm(file, { force: true });
       await exportPath(one, options);
     });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isSealed } from "#engine/step/sealed.ts";
+import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import { Secret, secret } from "#engine/step/secret.ts";
 import { plainOf, type SourceNode } from "#engine/yaml/node.ts";
 import { parseDocuments } from "#engine/yaml/parse.ts";
@@ -82,7 +82,7 @@ function itemsOf(node: SourceNode): readonly SourceNode[] {
 function sealedProblems(node: SourceNode): readonly Problem[] {
   if (node.kind === "list") return node.items.flatMap(sealedProblems);
   if (node.kind === "map") return [...node.entries.values()].flatMap(({ value }) => sealedProblems(value));
-  if (!isSealed(node.value)) return [];
+  if (!isEncrypted(node.value)) return [];
   const message = "a sealed value is not opened in a file of manifests";
   const hint = "write it into the stage itself, as its manifest, or give it to a template by vars";
   return [{ code: "SECRET_MISPLACED", message, at: node.at, hint }];

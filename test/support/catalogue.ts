@@ -3,7 +3,7 @@ import { stringify } from "yaml";
 import { z } from "zod";
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import { registry } from "#engine/modules/registry.ts";
-import { defineModule, type Facts, type ModuleDefinition } from "#engine/step/define.ts";
+import { defineModule, type StepFacts, type ModuleDefinition } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Lab, LabNode, LabOptions, NodeSpec } from "#lab/lab.ts";
 import { contradictions, openBastion, labRoster, type Bastion } from "./deploy.ts";
@@ -160,7 +160,7 @@ export class Catalogue {
   }
 
   /** The facts of a sample that a dry run found different. If the sample is unknown, it is tried alone. */
-  async #differing(name: string, sample: Sample, plan: readonly RunEvent[]): Promise<Facts> {
+  async #differing(name: string, sample: Sample, plan: readonly RunEvent[]): Promise<StepFacts> {
     const { outcome, changes = [] } = finished(plan).find(({ title }) => title === sample.id) ?? {};
     if (outcome === "unknown") return (await this.runAlone(name, sample, { dryRun: true })).have;
     return Object.fromEntries(changes.map(({ name: fact, have = "" }) => [fact, have]));

@@ -9,7 +9,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import { remoteBlob } from "#engine/step/remote.ts";
-import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
+import type { StepFacts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { compileAlone } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
 import { shippedText } from "#engine/program/texts.ts";
@@ -55,9 +55,9 @@ export interface StepRun {
   /** Exit status of the step's shell, see step.sh. */
   readonly status: number;
   /** The facts of the first probe. */
-  readonly have: Facts;
+  readonly have: StepFacts;
   /** The facts of the probe after apply. */
-  readonly now: Facts;
+  readonly now: StepFacts;
   readonly stdout: string;
   readonly stderr: string;
   readonly notes: readonly string[];

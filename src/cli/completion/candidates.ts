@@ -8,7 +8,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { scalarsOf } from "#engine/encrypted-values/places.ts";
 import { isRunId } from "#engine/run/run-folder.ts";
 import { RECIPIENTS } from "#engine/encrypted-values/recipients.ts";
-import { isSealed } from "#engine/step/sealed.ts";
+import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { statesOf } from "#engine/states/open-states.ts";
@@ -157,7 +157,7 @@ const sources: readonly (readonly [RegExp, CandidateSource | "files"])[] = [
   [/^--dc/, () => unique(rosterNodes().map(({ dc }) => dc))],
   [/^--role /, () => unique(rosterNodes().flatMap(({ roles }) => roles))],
   [/^--(node|target-node) (?!host)| nodes?$/, () => rosterNodes().map(nodeCandidate)],
-  [/^secrets show path$/, ({ operands }) => pathsIn(operands, isSealed)],
+  [/^secrets show path$/, ({ operands }) => pathsIn(operands, isEncrypted)],
   [/^secrets set path$/, ({ operands }) => pathsIn(operands, () => true)],
   [/^secrets recipients remove name$/, recipientNames],
   [/ (file|dir|path|certs-dir)$/, "files"],

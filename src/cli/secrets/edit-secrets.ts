@@ -3,7 +3,7 @@ import { replaceScalars } from "#engine/roster/edit.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { checkPlace, placeOf, scalarsOf, sealedIn } from "#engine/encrypted-values/places.ts";
 import { requireRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
-import { isSealed } from "#engine/step/sealed.ts";
+import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
@@ -111,7 +111,7 @@ function isMarked(value: unknown): boolean {
  */
 function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, OpenedSecret>): void {
   const isReference = (value: unknown): boolean =>
-    isMarked(value) || isSealed(value) || /^(env|file|command):/.test(String(value));
+    isMarked(value) || isEncrypted(value) || /^(env|file|command):/.test(String(value));
   const plain = scalarsOf(root, (value) => value !== null && !isReference(value)).filter(({ path }) =>
     known.has(placeOf(name, path)),
   );

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { checkPlace, keysOfPath, placeOf, valueAt } from "#engine/encrypted-values/places.ts";
-import { isSealed } from "#engine/step/sealed.ts";
+import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { readSecretFile } from "#engine/roster/resolve-secret.ts";
@@ -29,7 +29,7 @@ export async function showSecret(
   const root = readTree(project, name);
   const keys = keysOfPath(root, path);
   const node = valueAt(root, keys);
-  if (node?.kind !== "scalar" || !isSealed(node.value))
+  if (node?.kind !== "scalar" || !isEncrypted(node.value))
     throw new KcoreError({
       code: "USAGE",
       message: node === undefined ? `${name} has no ${path}` : `${path} of ${name} is not sealed`,

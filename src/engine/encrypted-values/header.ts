@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
-import { bytesOfSealed } from "#engine/step/sealed.ts";
+import { encryptedBytes } from "#engine/step/encrypted-value.ts";
 
 /** kcore's stanza in an age file's header; other programs ignore stanzas that they do not know. */
 export const STANZA = "kcore/place";
@@ -15,7 +15,7 @@ export interface SealedHeader {
 
 /** Reads the header of a sealed value. @throws KcoreError SECRET_UNREADABLE when it is cut off or no age file */
 export function headerOf(text: string): SealedHeader {
-  const bytes = bytesOfSealed(text);
+  const bytes = encryptedBytes(text);
   const lines = bytes?.toString("latin1").split("\n") ?? [];
   const end = lines.findIndex((line) => line.startsWith("--- "));
   // The payload is a nonce and one chunk at least (age-encryption.org/v1, “Payload”).

@@ -1,5 +1,5 @@
 import { KcoreError } from "#errors/problem.ts";
-import { bytesOfSealed } from "#engine/step/sealed.ts";
+import { encryptedBytes } from "#engine/step/encrypted-value.ts";
 import { fingerprintOf, headerOf } from "./header.ts";
 import { identityFile, readIdentities } from "./identities.ts";
 
@@ -38,7 +38,7 @@ async function openOne(
   const { fingerprints } = headerOf(text);
   const identities = await identitiesOf();
   const { open, recipientOf } = await import("./age.ts");
-  const value = await open(bytesOfSealed(text) as Uint8Array, identities);
+  const value = await open(encryptedBytes(text) as Uint8Array, identities);
   if (value !== undefined) return value;
   const own = await Promise.all(identities.map(recipientOf));
   const isMeant = own.some((recipient) => recipient !== undefined && fingerprints.includes(fingerprintOf(recipient)));

@@ -1,7 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { mapValues, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
-import { isSealed, sealed } from "#engine/step/sealed.ts";
+import { isEncrypted, encryptedValue } from "#engine/step/encrypted-value.ts";
 import { headerOf } from "./header.ts";
 
 /** A value of a file at its path. */
@@ -32,14 +32,14 @@ export function itemName(item: SourceNode, index: number): string {
 /** The values of a tree that are sealed. */
 export function sealedIn(root: SourceNode): readonly PlacedScalar[] {
   // A search of the text is cheaper than a walk of a long roster. A back slash counts, since YAML can escape any letter.
-  return /age:|AGE|\\/.test(root.file.text) ? scalarsOf(root, isSealed) : [];
+  return /age:|AGE|\\/.test(root.file.text) ? scalarsOf(root, isEncrypted) : [];
 }
 
 /** The plain values, as `plainOf` gives them; a sealed value becomes a secret that is opened on first use. */
 export function plainWithSealed(node: SourceNode): unknown {
   switch (node.kind) {
     case "scalar":
-      return isSealed(node.value) ? sealed(node.value, node.at) : node.value;
+      return isEncrypted(node.value) ? encryptedValue(node.value, node.at) : node.value;
     case "list":
       return node.items.map(plainWithSealed);
     case "map":

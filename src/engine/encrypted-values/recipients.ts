@@ -5,7 +5,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { fingerprintOf } from "./header.ts";
-import { sealedText } from "#engine/step/sealed.ts";
+import { encryptedText } from "#engine/step/encrypted-value.ts";
 
 /** The file of a project's recipients, a map from names to keys, beside `roster/`. */
 export const RECIPIENTS = "recipients.yaml";
@@ -86,5 +86,7 @@ export async function sealFor(
   const { seal } = await import("./age.ts");
   const bytes = typeof value === "string" ? Buffer.from(value) : value;
   const keys = recipients.map(({ key }) => key);
-  return sealedText(await seal(bytes, keys, { place, fingerprints: recipients.map(({ fingerprint }) => fingerprint) }));
+  return encryptedText(
+    await seal(bytes, keys, { place, fingerprints: recipients.map(({ fingerprint }) => fingerprint) }),
+  );
 }

@@ -1,6 +1,6 @@
 import { Attempts } from "./unknown.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { isSealed, sealed } from "#engine/step/sealed.ts";
+import { isEncrypted, encryptedValue } from "#engine/step/encrypted-value.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { mayHoldExpression, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Interpreter } from "./interpret.ts";
@@ -39,7 +39,7 @@ function evaluateMap(node: SourceMap, scope: Scope, attempts: Attempts): Record<
 
 /** The value of one scalar; see {@link evaluate}. */
 export function evaluateScalar(scalar: SourceScalar, scope: Scope): unknown {
-  if (isSealed(scalar.value)) return sealed(scalar.value, scalar.at);
+  if (isEncrypted(scalar.value)) return encryptedValue(scalar.value, scalar.at);
   if (typeof scalar.value !== "string" || !mayHoldExpression(scalar.value)) return scalar.value;
   const template = templateOfScalar(scalar);
   const whole = wholeExpression(template);

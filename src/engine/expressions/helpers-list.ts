@@ -2,7 +2,7 @@ import { Fault } from "./fault.ts";
 import { type Arguments, type Helpers, isEqual } from "./helper.ts";
 import { entriesOf, hasMember, isMapValue, memberOf } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
-import { Duration, Size } from "#engine/step/fields.ts";
+import { Duration, ByteSize } from "#engine/step/fields.ts";
 
 /** Helpers for lists, maps and numbers. */
 export const listHelpers: Helpers = {
@@ -35,7 +35,7 @@ export const listHelpers: Helpers = {
     usage: "text such as 10GiB, gives bytes",
     min: 1,
     max: 1,
-    run: (args) => parseField(Size, args, "a size such as 10GiB"),
+    run: (args) => parseField(ByteSize, args, "a size such as 10GiB"),
   },
   duration: {
     usage: "text such as 5m, gives seconds",
@@ -114,7 +114,7 @@ function toNumber(args: Arguments): number {
   throw new Fault("the argument of number does not read as a number", { argument: 0 });
 }
 
-function parseField(field: typeof Size, args: Arguments, wanted: string): number {
+function parseField(field: typeof ByteSize, args: Arguments, wanted: string): number {
   const result = field.safeParse(args.any(0));
   if (result.success) return result.data;
   throw new Fault(`the argument of ${args.name} must be ${wanted}`, { argument: 0 });

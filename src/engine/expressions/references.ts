@@ -1,7 +1,7 @@
 import { argumentsOf, type Expression, type Program } from "./ast.ts";
 import { mayHoldExpression, type Template, templateOfScalar } from "./expression.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
-import { needOpen } from "#engine/step/sealed.ts";
+import { requireOpen } from "#engine/step/encrypted-value.ts";
 import { hasMember } from "./members.ts";
 import type { Scope } from "./scope.ts";
 
@@ -108,13 +108,13 @@ export function partialName(name: Expression): string | undefined {
 /**
  * Ensures that the sealed values that a late expression names are open before the run: during the run the expression cannot
  * wait for them. A reference to a whole node, or to all nodes, requires nothing: it would open every secret of the roster.
- * @throws SealedValue for the first value that is not open yet
+ * @throws UnopenedValue for the first value that is not open yet
  */
 export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {
   for (const path of paths) {
     const value = valueAt(scope, path);
     const isWhole = (path[0] === "node" && path.length === 1) || (path[0] === "nodes" && path.length <= 2);
-    if (!isWhole) needOpen(value);
+    if (!isWhole) requireOpen(value);
   }
 }
 

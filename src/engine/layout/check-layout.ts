@@ -1,4 +1,4 @@
-import { Size } from "#engine/step/fields.ts";
+import { ByteSize } from "#engine/step/fields.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import {
   checkNames,
@@ -71,7 +71,7 @@ function checkDevice(
 
 /** A size in bytes; undefined for `100%`, and for an invalid size. */
 export function sizeInBytes(size: LayoutPartition["size"]): number | undefined {
-  return size === "100%" ? undefined : Size.safeParse(size).data;
+  return size === "100%" ? undefined : ByteSize.safeParse(size).data;
 }
 
 function checkPartitions({ name, gpt: { partitions } }: LayoutDisk, path: Path, refuse: Refuse): void {

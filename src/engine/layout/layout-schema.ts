@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { PartitionName, VolumeName } from "#engine/step/disk-names.ts";
 import { AbsolutePath } from "#engine/step/fields.ts";
-import { PoolName, Properties, ofEncryption } from "#engine/step/zfs-names.ts";
+import { PoolName, Properties, encryptionProperties } from "#engine/step/zfs-names.ts";
 
 const Text = z.string().min(1);
 
@@ -58,7 +58,7 @@ export const LayoutSchema = z.strictObject({
       z.strictObject({
         name: PoolName.describe("Its name."),
         mode: z.enum(modes).default("stripe").describe("The level of the array."),
-        rootProperties: Properties([...ofEncryption, "mountpoint"])
+        rootProperties: Properties([...encryptionProperties, "mountpoint"])
           .default({ compression: "lz4" })
           .describe("Properties of its root dataset."),
       }),

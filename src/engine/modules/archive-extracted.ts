@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
-import { formatOf, formats, toolsOf, unpackHere } from "../step/fragments/archive.ts";
+import { archiveFormatOf, archiveFormats, archiveTools, unpackHere } from "../step/fragments/archive.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { ownersOf, type Resource } from "../step/effects.ts";
+import { ownersOf, type NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -16,7 +16,7 @@ const args = z
     sha256: Sha256.optional().describe(
       "The SHA-256 of the archive on the node; with it the archive is needed only when it is unpacked.",
     ),
-    format: z.enum(formats).optional().describe("Else told by its name."),
+    format: z.enum(archiveFormats).optional().describe("Else told by its name."),
     strip: z.number().int().min(0).max(20).default(0).describe("So many folders around its content are left out."),
     owner: UserName.default("root").describe("Owner of all that comes out of it."),
     group: UserName.default("root").describe("Group of all that comes out of it."),
@@ -29,8 +29,8 @@ const args = z
   .refine(({ source, archive }) => (source === undefined) !== (archive === undefined), "give one of source and archive")
   .refine(({ archive, sha256 }) => archive !== undefined || sha256 === undefined, "sha256 is for archive")
   .refine(
-    ({ source, archive, format }) => (format ?? formatOf(source ?? archive ?? "")) !== undefined,
-    `the name does not tell the format: give format, one of ${formats.join(", ")}`,
+    ({ source, archive, format }) => (format ?? archiveFormatOf(source ?? archive ?? "")) !== undefined,
+    `the name does not tell the format: give format, one of ${archiveFormats.join(", ")}`,
   );
 
 /**
@@ -41,11 +41,11 @@ const args = z
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   strip: 1
  * ```
- * The archive is unpacked beside the folder and replaces it as a whole: no reader sees half of it. The file
- * `.kcore-archive` in the folder records the archive and its files. If the archive is another one, or one of its files is
- * changed, gone or of another owner, the archive is unpacked again. If files of other origin would be lost then, the step
- * is refused unless `clean` is set. An archive with absolute paths, `..`, links that lead out, devices or setuid is
- * refused. Without `sha256` the archive must stay on the node, to be compared.
+ * The archive is unpacked beside the folder, which is then replaced as a whole: no reader sees a part of the archive. The
+ * file `.kcore-archive` in the folder records the archive and its files. After a change of the archive, or of a file from
+ * it, the archive is unpacked again. If files of other origin would be lost then, the step is refused unless `clean` is
+ * set. An archive with absolute paths, `..`, links that lead out, devices or setuid is refused. Without `sha256` an
+ * archive on the node must stay there, to be compared.
  */
 export const archiveExtracted = defineModule({
   name: "archive.extracted",
@@ -56,24 +56,24 @@ export const archiveExtracted = defineModule({
   step: (given, context) => {
     const { path, source, archive, strip, owner, group, makeDirs, clean } = given;
     const name = source ?? archive ?? "";
-    const format = given.format ?? formatOf(name) ?? "tar";
+    const format = given.format ?? archiveFormatOf(name) ?? "tar";
     const blob = source === undefined ? undefined : context.readFile(source);
     const sha256 = blob?.sha256 ?? given.sha256;
     const from = blob ?? sh`"$K_TMP/archive"`;
-    const as = `${owner}:${group}, strip ${strip}`;
-    const above: readonly Resource[] = makeDirs ? [{ is: "parents", path }] : [];
-    const inNode: readonly Resource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const ownerAndStrip = `${owner}:${group}, strip ${strip}`;
+    const above: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
+    const archiveResource: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const noArchive = sh`refuse ARCHIVE_INVALID ${`${archive ?? ""} is not on the node, or is no file`}`;
     return {
       brings: true,
       effects: {
         writes: [{ is: "tree", path }, ...above],
-        reads: [{ is: "tree", path }, ...ownersOf({ owner, group }), ...inNode],
+        reads: [{ is: "tree", path }, ...ownersOf({ owner, group }), ...archiveResource],
       },
       want: {
         kind: "directory",
         archive: sha256 === undefined ? "as on the node" : `sha256:${sha256}`,
-        as,
+        as: ownerAndStrip,
         tree: "whole",
       },
       probe: sh`kind_of ${path}
@@ -96,21 +96,21 @@ ${guardOthers(path, clean)}`,
           ? sh`sum=${sha256 ?? ""}`
           : sh`[ -f ${archive} ] || ${noArchive}
 (safe_parents ${archive}) || exit
-# Only a private copy is hashed and unpacked: the owner of the archive could change it in between.
+# A private copy is hashed and unpacked, since the owner of the archive could change the archive in between.
 (umask 077 && cat ${archive} >${from}) && sum=$(sha256sum <${from}) && sum=\${sum%% *} || exit 1
 ${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVALID ${`${archive} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  $sum"`}`
       }
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
 (
   k_enter ${path} ${owner}
-  # Removes all remains of a killed shell: k_aside removes files alone.
+  # Removes the folders that a killed shell left: k_aside removes only files.
   for old in ./.kcore-"$k_key"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
   k_aside
   (
     ${unpackHere({ format, from, name, strip })}
     chown -R -h ${`${owner}:${group}`} . || exit 1
     ${listTree(".")}
-    { printf '%s\n' "sha256:$sum" ${as} && cat "$K_TMP/tree"; } >./.kcore-archive && chmod 0644 ./.kcore-archive && sync || exit 1
+    { printf '%s\n' "sha256:$sum" ${ownerAndStrip} && cat "$K_TMP/tree"; } >./.kcore-archive && chmod 0644 ./.kcore-archive && sync || exit 1
     printf '%s\n' "$tree" >"$K_TMP/where"
   ) && read -r tree <"$K_TMP/where" && { [ ! -d ../${base(path)} ] || mv -T ../${base(path)} ./old; } &&
     { mv -T "$tree" ../${base(path)} || { [ ! -d ./old ] || mv -T ./old ../${base(path)}; false; }; }
@@ -125,7 +125,7 @@ status=$?
 rm -f ${from}
 exit "$status"`
       }`,
-      tools: toolsOf(format),
+      tools: archiveTools(format),
       timeout: 3600,
       stall: 300,
     };
@@ -137,7 +137,8 @@ function base(path: string): string {
 }
 
 /**
- * Sets `sum` and `as` from the record `.kcore-archive`, and copies it to $K_TMP/stamp. Another user may own the folder.
+ * Sets `sum` and `as` from the record `.kcore-archive`, or to none, and copies the record to $K_TMP/stamp. open_file
+ * follows no link, since another user may own the folder.
  */
 function readStamp(path: string): Sh {
   return sh`sum=none as=none
@@ -145,14 +146,15 @@ function readStamp(path: string): Sh {
 [ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
 }
 
-/** Writes $K_TMP/tree, a line for each entry that is no folder: mode, owner, group, size, time of change, name. */
+/** Writes $K_TMP/tree: a line for each entry but folders, with mode, owner, group, size, time of change and name. */
 function listTree(path: string): Sh {
   return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
 }
 
+/** A command of awk: leaves only the name of a line of $K_TMP/tree. */
 const toName = sh`sub(/^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* /, "")`;
 
-/** Refuses if the folder has files that come from no archive of this step, or has mount points. */
+/** Refuses a folder with mount points, or with files that come from no archive of this step (after an archive, unless `clean`). */
 function guardOthers(path: string, clean: boolean): Sh {
   return sh`[ ! -d ${path} ] || {
   mounts=$(mounts_under ${path}) || exit 1

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { AccountName, accountLine } from "../step/fragments/accounts.ts";
 import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
 import { readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { KeyOption, PublicKeyLine, type PublicKey } from "../step/fragments/public-keys.ts";
+import { KeyOption, PublicKeyLine, type SshPublicKey } from "../step/fragments/public-keys.ts";
 import type { Effects } from "../step/effects.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
@@ -44,11 +44,11 @@ type Args = z.output<typeof args>;
  *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl ops@bastion
  *   options: [no-agent-forwarding]
  * ```
- * Keys that let a user in. The file's other keys and comments stay. A key that is present already gets the options, and
- * the comment if one is given, on its line. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are
- * made as the user's. If others could write to them, their modes are corrected (sshd's StrictModes). `exclusive` locks out
- * every other key: give the step `risk: connectivity`. If sshd reports this session's own key (ExposeAuthInfo, without
- * sudo), an exclusive list without it is refused.
+ * The file's other keys and comments stay. A key that is present already gets the options and, if the step gives one, the
+ * comment on its line. In the home folder, which must exist, the step makes ~/.ssh (0700) and the file (0600) for the
+ * user. If others could write to these two, their modes are corrected (sshd's StrictModes). `exclusive` locks out every
+ * other key: give the step `risk: connectivity`. If sshd reports this session's own key (ExposeAuthInfo, without sudo), an
+ * exclusive list without this key is refused.
  */
 export const authorizedKeyPresent = defineModule({
   name: "authorized_key.present",
@@ -59,13 +59,13 @@ export const authorizedKeyPresent = defineModule({
   step: (given) => {
     const readKeys = sh`${findFile(given)}
 ${readLines(sh`"$file"`)}
-${giveKeys(given)}`;
+${writeWantedKeys(given)}`;
     return {
       effects: effectsOf(given),
       want: wantOf(given),
       probe: sh`${readKeys}
-tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/told" || exit 1
-while read -r name told; do fact "$name" "$told"; done <"$K_TMP/told"
+tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/facts" || exit 1
+while read -r name value; do fact "$name" "$value"; done <"$K_TMP/facts"
 ${given.state === "absent" ? sh`` : probeAccess(given)}`,
       guard: sh`${readKeys}
 ${refuseEdit(sh`"$file"`, true)}
@@ -90,19 +90,19 @@ function inHome({ path }: Args): boolean {
 }
 
 function effectsOf({ user, path }: Args): Effects {
-  const place = path.includes("%h") ? [] : [{ is: "path", path: path.replaceAll("%u", user) } as const];
+  const resources = path.includes("%h") ? [] : [{ is: "path", path: path.replaceAll("%u", user) } as const];
   return {
-    writes: [{ is: "user", name: user }, ...place],
-    reads: [{ is: "user", name: user }, { is: "owner", name: user }, ...place],
+    writes: [{ is: "user", name: user }, ...resources],
+    reads: [{ is: "user", name: user }, { is: "owner", name: user }, ...resources],
   };
 }
 
 /** A key's form in the file, as facts show it: without its bytes. */
-function keyFact({ type, comment }: PublicKey, options: readonly string[]): string {
+function keyFact({ type, comment }: SshPublicKey, options: readonly string[]): string {
   return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
 }
 
-function wantOf({ keys, options, exclusive, state, path }: Args): Facts {
+function wantOf({ keys, options, exclusive, state, path }: Args): StepFacts {
   return {
     ...Object.fromEntries(keys.map((key) => [key.fingerprint, state === "absent" ? "absent" : keyFact(key, options)])),
     ...(exclusive && { others: "none" }),
@@ -111,7 +111,7 @@ function wantOf({ keys, options, exclusive, state, path }: Args): Facts {
   };
 }
 
-/** Sets `uid`, `gid`, `home` (empty if there is no such user), `file`, and its `folder`. */
+/** Sets `uid`, `gid` and `home`, which are empty if there is no such user, `file` to the file of keys, and its `folder`. */
 function findFile({ user, path }: Args): Sh {
   const parts = path.split(/(%[hu%])/).map((part) => {
     if (part === "%h") return sh`"\${home%/}"`;
@@ -127,8 +127,9 @@ file=${parts.reduce((made, part) => sh`${made}${part}`, sh``)} folder=
 folder=\${file%/*}`;
 }
 
-function giveKeys({ keys, options }: Args): Sh {
-  const line = (key: PublicKey): string => {
+/** Writes the wanted keys to $K_TMP/keys, in the form that `findKeys` and `editKeys` read. */
+function writeWantedKeys({ keys, options }: Args): Sh {
+  const line = (key: SshPublicKey): string => {
     const whole = [options.join(","), key.type, key.base64, key.comment].filter((word) => word !== "").join(" ");
     return [key.base64, key.fingerprint, whole, key.comment === "" ? "any" : ""].join("\t");
   };
@@ -138,8 +139,8 @@ function giveKeys({ keys, options }: Args): Sh {
 }
 
 /**
- * Reports the fact `access`: sshd ignores a file that other users could have written (sshd_config(5), StrictModes). If
- * they can write to the home folder, put_file refuses.
+ * Reports the fact `kind`, and `access` in a home folder: sshd ignores a file that other users can write (sshd_config(5),
+ * StrictModes). If other users can write to the home folder, put_file refuses.
  */
 function probeAccess(given: Args): Sh {
   return sh`fact kind "$kind"
@@ -161,20 +162,20 @@ fact access "$access"`
 function checkKeys({ keys }: Args): Sh {
   return sh`if have ssh-keygen; then
   printf '%s\n' ${keys.map(({ type, base64 }) => `${type} ${base64}`)} >"$K_TMP/public" || exit 1
-  said=$(ssh-keygen -l -f "$K_TMP/public" 2>&1) && [ "$(printf '%s\n' "$said" | grep -c SHA256:)" = ${keys.length} ] ||
-    refuse FILE_INVALID "ssh-keygen on the node does not take all of the keys$K_NL$said"
+  output=$(ssh-keygen -l -f "$K_TMP/public" 2>&1) && [ "$(printf '%s\n' "$output" | grep -c SHA256:)" = ${keys.length} ] ||
+    refuse FILE_INVALID "ssh-keygen on the node does not take all of the keys$K_NL$output"
 fi`;
 }
 
 /** Patterns for `stat -L -c '%u %a'` of a folder of root or of the user that others can write to. */
-const open = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
+const writableByOthers = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
 
-/** Checks only the folder if put() closes it first: no other user can change its files after that. */
+/** In dry runs: checks only the folder if {@link put} takes others' write permission first, since its files are safe then. */
 function foresee(given: Args): Sh {
   const { user } = given;
   if (!inHome(given)) return sh`foresee_place "$file" 8 0 - -`;
   return sh`case $(stat -L -c '%u %a' -- "$folder" 2>/dev/null) in
-  ${open}) foresee_place "$folder" 4 0 ${user} - ;;
+  ${writableByOthers}) foresee_place "$folder" 4 0 ${user} - ;;
   *) foresee_place "$file" 8 1 ${user} - ;;
 esac`;
 }
@@ -183,7 +184,7 @@ function put(given: Args): Sh {
   if (!inHome(given)) return sh`put_file "$K_TMP/edited" "$file" - - -`;
   const { user } = given;
   return sh`case $(stat -L -c '%u %a' -- "$folder" 2>/dev/null) in
-  ${open}) keep_folder "$folder" 0700 - - || exit 1 ;;
+  ${writableByOthers}) keep_folder "$folder" 0700 - - || exit 1 ;;
   "0 "* | "$uid "*) ;;
   *) keep_folder "$folder" 0700 ${user} "$gid" || exit 1 ;;
 esac
@@ -192,7 +193,7 @@ case $(stat -c %a -- "$file" 2>/dev/null) in '' | *[2367]? | *[2367]) ;; *) mode
 put_file "$K_TMP/edited" "$file" "$mode" ${user} "$gid"`;
 }
 
-/** Refuses a list without the key of this session, as sshd reports it in SSH_USER_AUTH to the session's own user. */
+/** Refuses a list without this session's key, which sshd reports to the session's own user in SSH_USER_AUTH. */
 function refuseOwnKey({ user, keys }: Args): Sh {
   return sh`if [ "$(id -un)" = ${user} ] && [ -r "\${SSH_USER_AUTH-}" ]; then
   while read -r way type key _; do

@@ -44,8 +44,8 @@ type Args = z.output<typeof args>;
  * ```
  * The CA is added to the distribution's: by update-ca-certificates(8) on Debian and Alpine, update-ca-trust(8) on Fedora.
  * The step is in order if the bundle that programs read contains the CA. A certificate that is not a CA's is refused
- * before the run, one that is not valid now by the node's clock on the node. Services that read the bundle at their start
- * keep the old one: restart them with `restartOn`.
+ * before the run; a certificate that is not valid by the node's clock is refused on the node. Services that read the
+ * bundle at their start keep the old one: restart them with `restartOn`.
  */
 export const caTrusted = defineModule({
   name: "ca.trusted",
@@ -58,10 +58,10 @@ export const caTrusted = defineModule({
     const [debian, fedora] = ["/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"].map(
       (folder) => `${folder}/${name}.crt`,
     ) as [string, string];
-    const place = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
+    const chooseTool = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
-    // update-ca-certificates renews the links by hash only if it makes a new link.
+    // update-ca-certificates renews the links that are named by hashes only if it also makes a new link.
     const link = `/etc/ssl/certs/${name}.pem`;
     const renew = sh`rm -f ${link} && "$update"`;
     const each = (text: (path: string) => ReturnType<typeof sh>): ReturnType<typeof sh> =>
@@ -70,7 +70,7 @@ ${text(debian)}
 else
 ${text(fedora)}
 fi`;
-    const probe = sh`${place}
+    const probe = sh`${chooseTool}
 ${each((path) => probeFile({ fact: "certificate", path }))}`;
     const paths = [debian, fedora, "/etc/ssl/certs/ca-certificates.crt"];
     const common = {
@@ -81,7 +81,7 @@ ${each((path) => probeFile({ fact: "certificate", path }))}`;
           ...["update-ca-certificates", "update-ca-trust"].map((tool) => ({ is: "program", name: tool }) as const),
         ],
       },
-      guard: sh`${place}
+      guard: sh`${chooseTool}
 guard_file "$file"
 not_nixos "$bundle"`,
       foresee: sh`foresee_place "$file" 8 1 root root`,
@@ -100,7 +100,7 @@ if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted 
 elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ -n "$(${newer})" ]; then fact trusted still
 elif [ "$kind" = absent ]; then fact trusted no
 else fact trusted yes; fi`,
-        apply: sh`${place}
+        apply: sh`${chooseTool}
 remove_path "$file" 0 && "$update" && rm -f ${link} || exit 1
 # A tool that finds nothing new may leave the bundle as it is.
 [ -z "$(${newer})" ] || touch "$bundle"`,
@@ -119,19 +119,21 @@ if awk -v wanted=${body} '
       guard: sh`${common.guard}
 now=$(date +%s)
 [ "$now" -ge ${from} ] && [ "$now" -lt ${to} ] ||
-  refuse CERTIFICATE_INVALID ${`the certificate of the CA ${name} is valid from ${timeOf(from)} to ${timeOf(to)}`}", and not now by the node's clock: $(date -u '+%Y-%m-%d %H:%M:%S') UTC"`,
-      apply: sh`${place}
+  refuse CERTIFICATE_INVALID ${`the certificate of the CA ${name} is valid from ${dateOf(from)} to ${dateOf(to)}`}", and not now by the node's clock: $(date -u '+%Y-%m-%d %H:%M:%S') UTC"`,
+      apply: sh`${chooseTool}
 parent_of "$file" 1 && put_file ${blob} "$file" 0644 root root && ${renew}`,
     };
   },
 });
 
-function timeOf(seconds: number): string {
+/** The date of a time in seconds since 1970, as YYYY-MM-DD. */
+function dateOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(0, 10);
 }
 
 /**
- * The certificate as PEM; its DER in base64; the seconds between which it is valid. @throws KcoreError CERTIFICATE_INVALID
+ * The certificate as PEM, its DER in base64, and its period of validity in seconds since 1970.
+ * @throws KcoreError CERTIFICATE_INVALID
  */
 function certificateOf({ name, certificate, source }: Args, { readFile }: StepContext) {
   const given = source === undefined ? certificate : Buffer.from(readFile(source).bytes ?? "").toString("utf8");
@@ -143,7 +145,7 @@ function certificateOf({ name, certificate, source }: Args, { readFile }: StepCo
     });
   const [first, ...more] = given?.match(/-----BEGIN [\s\S]*?-----END [A-Z ]+-----/g) ?? [];
   if (first === undefined || more.length > 0) throw invalid("is not one certificate in PEM");
-  const parsed = parse(first);
+  const parsed = parseCertificate(first);
   if (parsed === undefined) throw invalid("is no certificate that can be read");
   if (!parsed.ca) throw invalid("is no CA's certificate (basicConstraints), so nothing would verify by it");
   const [from, to] = [parsed.validFrom, parsed.validTo].map((time) => Math.floor(Date.parse(time) / 1000)) as [
@@ -153,7 +155,7 @@ function certificateOf({ name, certificate, source }: Args, { readFile }: StepCo
   return { blob: blobOf(parsed.toString()), body: parsed.raw.toString("base64"), from, to };
 }
 
-function parse(pem: string): X509Certificate | undefined {
+function parseCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);
   } catch {

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { blobOf } from "../step/blob.ts";
-import { defineModule, type Facts } from "../step/define.ts";
+import { blobOf, type Blob } from "../step/blob.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { AbsolutePath, FileMode, UserName } from "../step/fields.ts";
 import { probeOwnership, wantOwnership } from "../step/fragments/files.ts";
 import { ownersOf, pathsOf } from "../step/effects.ts";
-import { sh } from "../step/sh.ts";
+import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const Pem = z
   .string()
@@ -77,15 +77,16 @@ export const certificateDropped = defineModule({
       },
     ] as const;
     const [leaf, root] = files;
-    const wantFile = ({ name, blob, ...ownership }: (typeof files)[number]): Facts =>
+    const wantedFacts = ({ name, blob, ...ownership }: (typeof files)[number]): StepFacts =>
       Object.fromEntries(
         Object.entries({ content: `sha256:${blob.sha256}`, ...wantOwnership(ownership) }).map(([fact, value]) => [
           `${name}${fact}`,
           value,
         ]),
       );
-    const look = files.map(
-      (file) => sh`(
+    const readFiles = shLines(
+      files.map(
+        (file) => sh`(
   fact() { printf 'F %s=%s\n' ${file.name}"$1" "$2" >&3; }
   kind_of ${file.path}
   if [ "$kind" != file ]; then
@@ -96,16 +97,15 @@ export const certificateDropped = defineModule({
     ${probeOwnership(file.path, file)}
   fi
 ) || exit 1`,
+      ),
     );
     return {
       want: {
-        ...wantFile(leaf),
-        ...wantFile(root),
+        ...wantedFacts(leaf),
+        ...wantedFacts(root),
         key: "matches",
       },
-      probe: sh`${look[0] ?? sh``}
-${look[1] ?? sh``}
-${publicKeys}
+      probe: sh`${readFiles}${publicKeys}
 fact key "$(compare ${path} ${key})"`,
       foresee: sh`[ -f ${key} ] || refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)}
 foresee_place ${path} 8 0 ${owner} ${group}
@@ -128,7 +128,7 @@ put_file ${root.blob} ${ca.path} ${mode} ${root.owner} ${root.group} && put_file
   },
 });
 
-/** The function `compare CERTIFICATE KEY`: prints `matches`, `differs` or `absent`. */
+/** The function `compare CERTIFICATE KEY`: prints `matches`, `differs`, or `absent` if one of the files is missing. */
 const publicKeys = sh`compare() {
   if [ ! -f "$1" ] || [ ! -f "$2" ]; then
     echo absent
@@ -143,14 +143,13 @@ function noKey(key: string): string {
   return `there is no private key ${key}: key.generated makes it`;
 }
 
-type PemBlob = ReturnType<typeof blobOf>;
-
-function check(leaf: PemBlob, root: PemBlob, key: string): ReturnType<typeof sh> {
+/** Refuses a certificate that is not for the key, is not valid now, or does not verify up to the CA. */
+function check(leaf: Blob, root: Blob, key: string): Sh {
   return sh`case $(compare ${leaf} ${key}) in
   matches) ;;
   absent) refuse CERTIFICATE_KEY_MISMATCH ${noKey(key)} ;;
   *) refuse CERTIFICATE_KEY_MISMATCH ${`the certificate is not for the private key ${key}`} ;;
 esac
-said=$(openssl verify -x509_strict -CAfile ${root} -untrusted ${leaf} ${leaf} 2>&1) ||
-  refuse CERTIFICATE_INVALID "the certificate does not verify on this node, whose clock says $(date -u '+%Y-%m-%d %H:%M:%S') UTC$K_NL$said"`;
+output=$(openssl verify -x509_strict -CAfile ${root} -untrusted ${leaf} ${leaf} 2>&1) ||
+  refuse CERTIFICATE_INVALID "the certificate does not verify on this node, whose clock says $(date -u '+%Y-%m-%d %H:%M:%S') UTC$K_NL$output"`;
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { lookAtTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
+import { readTimeServices, saysSynchronized } from "../step/fragments/clock.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { pathsOf } from "../step/effects.ts";
@@ -23,9 +23,9 @@ const files = {
  * ```yaml
  * clock.synchronized: { servers: [ntp1.example.org, ntp2.example.org] }
  * ```
- * A time service, chrony if it is installed, else systemd-timesyncd, runs now and at every boot. It asks these servers
- * (chrony: beside those of its own configuration), and reports the clock as synchronized within `wait`. A second running
- * time service is refused. A container's clock is its host's.
+ * A time service, chrony if it is installed, else systemd-timesyncd, runs now and at every boot. The service asks these
+ * servers (chrony also the servers of its own configuration), and must report the clock as synchronized within `wait`.
+ * A second running time service is refused. A container has its host's clock.
  */
 export const clockSynchronized = defineModule({
   name: "clock.synchronized",
@@ -47,18 +47,18 @@ export const clockSynchronized = defineModule({
   }),
   refusals: ["CLOCK_UNSYNCHRONIZED", "SERVICE_FAILED", "TIME_SERVICE_CONFLICT", "TOOL_MISSING", ...fileRefusals],
   step: ({ servers, service: wanted, wait }) => {
-    const look = lookAtTimeServices(wanted);
+    const readState = readTimeServices(wanted);
     const seconds = Math.ceil(wait);
     const texts = {
       timesyncd: blobOf(`# made by kcore\n[Time]\nNTP=\nNTP=${(servers ?? []).join(" ")}\n`),
       chrony: blobOf(`# made by kcore\n${(servers ?? []).map((server) => `server ${server} iburst\n`).join("")}`),
     };
-    const place = sh`if [ $service = chrony ]; then file=${files.chrony}; else file=${files.timesyncd}; fi`;
+    const chooseFile = sh`if [ $service = chrony ]; then file=${files.chrony}; else file=${files.timesyncd}; fi`;
     const synchronized = sh`synchronized() {
   if [ $service = chrony ]; then ${saysSynchronized.chrony}; else ${saysSynchronized.timesyncd}; fi
 }`;
-    const named = servers?.join(" ");
-    const paths = named === undefined ? [] : Object.values(files);
+    const serverList = servers?.join(" ");
+    const paths = serverList === undefined ? [] : Object.values(files);
     const names = ["chrony.service", "systemd-timesyncd.service"];
     const services = names.map((name) => ({ is: "service", name }) as const);
     return {
@@ -72,16 +72,16 @@ export const clockSynchronized = defineModule({
       want: {
         active: "active",
         enabled: "enabled",
-        ...(named === undefined ? {} : { servers: named }),
+        ...(serverList === undefined ? {} : { servers: serverList }),
         ...(seconds === 0 ? {} : { synchronized: "yes" }),
       },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact active "$active"
 fact enabled "$enabled"
 ${
-  named === undefined
+  serverList === undefined
     ? sh``
-    : sh`${place}
+    : sh`${chooseFile}
 set -- $(sed -n -e 's/^NTP=//p' -e 's/^server \([^ ]*\).*/\1/p' "$file" 2>/dev/null)
 [ $# -gt 0 ] || set -- none
 fact servers "$*"`
@@ -92,33 +92,33 @@ ${
     : sh`${synchronized}
 if synchronized; then fact synchronized yes; else fact synchronized no; fi`
 }`,
-      guard: sh`${look}
+      guard: sh`${readState}
 [ -n "$unit" ] || unsure || refuse TOOL_MISSING ${`no time service is on this node (package ${wanted === "chrony" ? "chrony" : "systemd-timesyncd"})`}
 [ -z "$others" ] || unsure || refuse TIME_SERVICE_CONFLICT "\${others# }runs beside \${unit:-systemd-timesyncd}: two set the clock against each other"
 ${
-  named === undefined
+  serverList === undefined
     ? sh``
-    : sh`${place}
+    : sh`${chooseFile}
 guard_file "$file"`
 }`,
-      keep: sh`${look}
-${place}
+      keep: sh`${readState}
+${chooseFile}
 keep_path "$file"
 keep_unit "$unit" restart`,
-      ...(named === undefined
+      ...(serverList === undefined
         ? {}
         : {
-            foresee: sh`${look}
-${place}
+            foresee: sh`${readState}
+${chooseFile}
 foresee_place "$file" 8 1 root root`,
           }),
-      apply: sh`${look}
+      apply: sh`${readState}
 how=start
 ${
-  named === undefined
+  serverList === undefined
     ? sh``
-    : sh`${place}
-if [ "$(had servers)" != ${named} ]; then
+    : sh`${chooseFile}
+if [ "$(had servers)" != ${serverList} ]; then
   how=restart
   # chrony reads the folder that its package made.
   if [ $service = chrony ]; then text=${texts.chrony} make=0; else text=${texts.timesyncd} make=1; fi
@@ -133,11 +133,11 @@ ${
   seconds === 0
     ? sh``
     : sh`${synchronized}
-left=${seconds}
+remaining=${seconds}
 until synchronized; do
-  [ "$left" -gt 0 ] || refuse CLOCK_UNSYNCHRONIZED ${`the clock was not synchronized within ${seconds} s`}"$K_NL$(if [ $service = chrony ]; then chronyc -n sources; else timedatectl timesync-status; fi 2>&1)"
+  [ "$remaining" -gt 0 ] || refuse CLOCK_UNSYNCHRONIZED ${`the clock was not synchronized within ${seconds} s`}"$K_NL$(if [ $service = chrony ]; then chronyc -n sources; else timedatectl timesync-status; fi 2>&1)"
   sleep 1
-  left=$((left - 1))
+  remaining=$((remaining - 1))
 done`
 }`,
       tools: [systemctl],

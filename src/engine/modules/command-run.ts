@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import {
-  Changed,
-  Check,
+  ChangedArgument,
+  CheckArgument,
   isConsistentCheck,
   Revert,
   stepOfProcess,
   SuccessCodes,
   Visible,
-  wholeCheck,
+  checkMessage,
 } from "../step/fragments/process.ts";
 import { sh } from "../step/sh.ts";
 import { shellText, shellWords } from "../step/shell-text.ts";
@@ -18,9 +18,9 @@ import { shellText, shellWords } from "../step/shell-text.ts";
  * ```yaml
  * command.run: { argv: [locale-gen, --keep-existing], successCodes: [0] }
  * ```
- * Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`. Shown as “always changes” unless
- * `changed` defines when it changed something. A `check` only reads (docs/states.md, Commands). Give secrets by
- * `stdin`: others on the node can read a command line and an environment (requirement S-7).
+ * The command always runs, unless the step has `creates`, `unless`, `onChanges` or `onlyIf`. Views show “always changes”
+ * unless `changed` defines which run is a change. A `check` only reads (docs/states.md, Commands). Give secrets by
+ * `stdin`: other users of the node can read a command line and an environment (requirement S-7).
  */
 export const commandRun = defineModule({
   name: "command.run",
@@ -31,13 +31,13 @@ export const commandRun = defineModule({
       cmd: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh."),
       argv: shellWords(z.array(Visible).min(1)).optional().describe("The program and its arguments, without a shell."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
+      stdin: TextOrSecret.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
-      changed: Changed,
-      check: Check,
+      changed: ChangedArgument,
+      check: CheckArgument,
       revert: Revert,
     })
-    .refine(isConsistentCheck, wholeCheck)
+    .refine(isConsistentCheck, checkMessage)
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
   step: ({ cmd, argv = [], ...given }) =>
     stepOfProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, given, {

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { withRuntime, type Image } from "../step/fragments/containers.ts";
-import type { Resource } from "../step/effects.ts";
+import { withRuntime, type ContainerImage } from "../step/fragments/containers.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
-/** A whole name: Docker, Podman and containerd complete a short one in different ways. */
+/** A whole name, since Docker, Podman and containerd complete a short name in different ways. */
 const reference =
   /^(localhost|[a-z0-9][a-z0-9-]*(\.[a-z0-9-]+)+|[a-z0-9][a-z0-9.-]*:\d{1,5})(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
 
@@ -13,11 +13,10 @@ const reference =
  * ```yaml
  * container.image: { name: "docker.io/library/nginx:1.27.3" }
  * ```
- * The image is in Podman, Docker, k3s or containerd (ctr): the first that the node has. A name with a digest (`…@sha256:…`) pins the
- * content. A name with a tag is in order as soon as an image of that name is there; to follow a moving tag, give its
- * digest. `archive` loads the image from a file on the node, without a registry: file.managed or file.downloaded bring
- * that file. Podman and Docker
- * do not remove an image that a container uses: then the step fails.
+ * The image is in Podman, Docker, k3s or containerd (ctr): the first of these that the node has. A name with a digest
+ * (`…@sha256:…`) pins the content. A name with a tag is in order as soon as an image of that name is there; to follow a
+ * moving tag, give its digest. `archive` loads the image from a file on the node, which file.managed or file.downloaded
+ * can bring, without a registry. Podman and Docker do not remove an image that a container uses: then the step fails.
  */
 export const containerImage = defineModule({
   name: "container.image",
@@ -53,16 +52,16 @@ export const containerImage = defineModule({
     .refine(({ archive, state }) => archive === undefined || state === "present", "archive is for state: present"),
   refusals: ["IMAGE_FAILED", "TOOL_MISSING"],
   step: ({ state, archive, pull, ...given }) => {
-    const image: Image = given;
+    const image: ContainerImage = given;
     const { name } = given;
     const digest = /@(sha256:.*)$/.exec(name)?.[1];
     const isWanted = state === "present";
-    const near: readonly Resource[] = archive === undefined ? [] : [{ is: "place", path: archive }];
+    const archiveResource: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const tools = ["podman", "docker", "k3s", "ctr"].map((tool) => ({ is: "program", name: tool }) as const);
     const bring =
       archive !== undefined
-        ? sh`load ${archive} >"$K_TMP/said" 2>&1 || failed ${`${archive} cannot be loaded`}`
-        : sh`pull >"$K_TMP/said" 2>&1 || failed ${`${name} cannot be pulled`}`;
+        ? sh`load ${archive} >"$K_TMP/output" 2>&1 || failed ${`${archive} cannot be loaded`}`
+        : sh`pull >"$K_TMP/output" 2>&1 || failed ${`${name} cannot be pulled`}`;
     return {
       effects: {
         writes: [
@@ -70,12 +69,12 @@ export const containerImage = defineModule({
           { is: "tree", path: "/var/lib/docker" },
           { is: "tree", path: "/var/lib/containerd" },
         ],
-        reads: [{ is: "system" }, ...near, ...tools],
+        reads: [{ is: "system" }, ...archiveResource, ...tools],
       },
       want: isWanted ? { image: "present", ...(digest !== undefined && { digest }) } : { image: "absent" },
       probe: sh`${withRuntime(image)}
 fact runtime "$runtime"
-answers >"$K_TMP/said" 2>&1 || { ! unsure || exit 1; refuse IMAGE_FAILED "$runtime does not answer$K_NL$(cat "$K_TMP/said")"; }
+answers >"$K_TMP/output" 2>&1 || { ! unsure || exit 1; refuse IMAGE_FAILED "$runtime does not answer$K_NL$(cat "$K_TMP/output")"; }
 found=$(digests) || found=none
 if [ "$found" = none ]; then fact image absent
 else
@@ -90,12 +89,12 @@ fi`,
             : sh`unsure || [ -f ${archive} ] || refuse IMAGE_FAILED ${`${archive} is not on the node, or is no file`}`
           : sh`:`,
       apply: sh`${withRuntime(image)}
-failed() { refuse IMAGE_FAILED "$1"" ($runtime)$K_NL$(cat "$K_TMP/said")"; }
+failed() { refuse IMAGE_FAILED "$1"" ($runtime)$K_NL$(cat "$K_TMP/output")"; }
 ${
   isWanted
     ? sh`${bring}
 digests >/dev/null || failed ${archive === undefined ? `there is no ${name} after it was pulled` : `${archive} brought no ${name}`}`
-    : sh`remove >"$K_TMP/said" 2>&1 || failed ${`${name} cannot be removed`}`
+    : sh`remove >"$K_TMP/output" 2>&1 || failed ${`${name} cannot be removed`}`
 }`,
       timeout: 3600,
       stall: 300,

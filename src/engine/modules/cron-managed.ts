@@ -5,7 +5,7 @@ import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 import { stepOfFile } from "./file-managed.ts";
 
-/** A value in crontab(5) has no escapes: quotes around it keep its blanks, and only the other kind may be in it. */
+/** A value in crontab(5) has no escapes: quotes keep its blanks, so it may contain only the other kind of quotes. */
 const Value = z
   .string()
   .regex(/^[^\0\n]*$/, "must be one line")
@@ -23,9 +23,9 @@ const Value = z
  *   command: /usr/local/bin/backup --day "$(date +%F)"
  *   environment: { MAILTO: ops@example.org }
  * ```
- * One job in a file of its own, /etc/cron.d/NAME (crontab(5)); its user must exist. Write `%` as it is: kcore escapes it
- * for cron. A cron that reads no /etc/cron.d, such as BusyBox's crond, has no such folder, and
- * the step is refused (FILE_NO_PARENT). Use a systemd timer there, if there is systemd.
+ * One job in a file of its own, /etc/cron.d/NAME (crontab(5)); the job's user must exist. Write a plain `%`: kcore escapes
+ * it for cron. Where cron reads no /etc/cron.d, as BusyBox's crond, that folder is missing, and the step is refused
+ * (FILE_NO_PARENT): use `timer.managed` there, if the node has systemd.
  */
 export const cronManaged = defineModule({
   name: "cron.managed",

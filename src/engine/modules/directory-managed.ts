@@ -33,7 +33,8 @@ type Args = z.output<typeof args>;
  * directory.managed: { path: /etc/kcore/certs, mode: "0750", owner: root, group: root }
  * ```
  * A new folder has its owner and mode before another user can enter it. Recursion is explicit because it reads the whole
- * tree in every run. It stays on the folder's file system and follows no links, even while the folder's owner swaps names in it.
+ * tree in every run. Recursion stays on the folder's file system and follows no links, even while the folder's owner swaps
+ * names in the folder.
  */
 export const directoryManaged = defineModule({
   name: "directory.managed",
@@ -78,7 +79,7 @@ ${mendBeneath(given, beneath)}`,
   },
 });
 
-/** Defines the functions that mend_tree calls, and calls it. */
+/** Defines the functions that mend_tree needs, and calls mend_tree. */
 function mendBeneath({ path, owner }: Args, beneath: ReturnType<typeof beneathOf>): Sh {
   const any = beneath.map(({ differing }) => differing).reduce((all, one) => sh`${all} -o ${one}`);
   return sh`differing() {
@@ -92,7 +93,7 @@ mend() {
 mend_tree ${path} ${owner ?? ""}`;
 }
 
-/** For each attribute in `recurse`: its fact, the find(1) test for a difference, the command that corrects it. */
+/** For each attribute in `recurse`: its fact, find(1)'s test for a differing entry, and the command that corrects the entry. */
 function beneathOf({ recurse, mode = "", fileMode = "", owner = "", group = "" }: Args) {
   const tests: Record<Attribute, { fact: string; differing: Sh; change: Sh }[]> = {
     owner: [{ fact: `owner ${owner} beneath`, differing: sh`! -user ${owner}`, change: sh`chown -h -- ${owner}` }],

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName } from "../step/disk-names.ts";
-import { alone } from "../step/fragments/alone.ts";
-import { clearing } from "../step/fragments/clear.ts";
+import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
+import { clearFunctions } from "../step/fragments/clear.ts";
 import { diskFunctions } from "../step/fragments/disk-functions.ts";
 import { diskTools } from "../step/fragments/disk.ts";
 import { unmark } from "../step/fragments/unmark.ts";
@@ -14,8 +14,8 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  * ```
  * Checks all disks of a deployment before it wipes the first one. Each must be blank, have a table that kcore made, or
- * hold data that was granted by name (requirement F-18), which is wiped. It is for the live system: the installed
- * system may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`.
+ * hold data that was granted by name (requirement F-18) and is wiped. The step is for a live system: an installed system
+ * may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`.
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
@@ -30,11 +30,11 @@ export const diskCleared = defineModule({
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_HAS_DATA", "DISK_IN_USE", "DISK_NOT_FOUND", "DISK_NOT_SAVED"],
   step: ({ disks }, context) => {
-    const places = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
+    const resources = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
-    // `body` after the checks that a foreign disk is not in use, and that its contents were granted by name.
+    // Runs `body` for a foreign disk that is not blank, after the checks that the disk is not in use and was granted.
     const granted = (body: Sh) =>
       foreign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0
@@ -42,9 +42,9 @@ export const diskCleared = defineModule({
   judge_contents "$2"
   ${body}`);
     return {
-      effects: { writes: places, reads: places },
+      effects: { writes: resources, reads: resources },
       want: Object.fromEntries(disks.map((disk) => [factOf(disk), "free"])),
-      probe: sh`told=
+      probe: sh`summary=
 ${eachDisk(
   disks,
   context,
@@ -52,14 +52,14 @@ ${eachDisk(
   ${foreign(sh`holds=blank
   [ -z "$(all_contents)" ] || state='holds data'`)}
   fact "disk $2" "$state"
-  [ "$state" != free ] || told="$told\${told:+$K_NL}$(about_disk "$disk_name"): $holds"`,
+  [ "$state" != free ] || summary="$summary\${summary:+$K_NL}$(about_disk "$disk_name"): $holds"`,
 )}
 # A dry run names the disks even if there is nothing to do.
-[ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
+[ -z "$K_DRY" ] || [ -z "$summary" ] || note "$summary"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
       // The process that writes finds and checks each disk again, and opens it exclusively.
-      apply: sh`${alone}
+      apply: sh`${exclusiveOpen}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
   disks,
@@ -80,10 +80,10 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** `clearing`, and `body` for each disk, with its KIND, its NAME and the GUID that kcore gives its table as arguments. */
+/** `clearFunctions`, and `body` for each disk: $1 and $2 are the kind and value of its name, $3 is the GUID of kcore's table. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
-${clearing}
+${clearFunctions}
 each_disk() {
   find_disk "$1" "$2"
   mark=$K_STATE/fresh/$3 describe="disk $disk ($1 $2)" found=

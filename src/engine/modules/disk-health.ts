@@ -10,9 +10,8 @@ import { sh } from "../step/sh.ts";
  *   disk: { serial: S3Z8NB0K }
  *   maxWear: 90
  * ```
- * The disk's own report, by smartctl(8): its verdict, unreadable sectors, used life, temperature. ATA, SCSI and NVMe
- * have different words for these. A disk without SMART, a virtual one for instance, counts as healthy unless
- * `required`. Changes nothing.
+ * Checks the disk's own report, by smartctl(8): verdict, unreadable sectors, used life and temperature, in the words of ATA,
+ * SCSI and NVMe. A disk without SMART, such as a virtual disk, counts as healthy unless `required`. Changes nothing.
  */
 export const diskHealth = defineModule({
   name: "disk.health",
@@ -34,7 +33,7 @@ export const diskHealth = defineModule({
     effects: { writes: [], reads: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
     want: { health: "good" },
     probe: sh`${findDisk(disk)}
-# The exit status is a bit mask: 0 and 1 mean that smartctl could not read, others describe the disk.
+# The exit status is a bit mask: bits 0 and 1 mean that smartctl could not read, the other bits describe the disk.
 smartctl -H -A "$disk" >"$K_TMP/smart" 2>&1
 status=$?
 # The last number of an ATA attribute's line is its raw value; NVMe and SCSI write names and values.
@@ -65,7 +64,7 @@ fact "bad sectors" "$bad"
 fact wear "\${wear:-unknown}"
 fact temperature "\${warm:-unknown}"
 [ "$bad" -le ${maxBadSectors} ] || tell "$bad bad sectors"
-[ "\${wear:-0}" -lt ${maxWear} ] || tell "$wear percent of its life are used"
+[ "\${wear:-0}" -le ${maxWear} ] || tell "$wear percent of its life are used"
 ${maxTemperature === undefined ? sh`` : sh`[ "\${warm:-0}" -le ${maxTemperature} ] || tell "it has $warm degrees"`}
 [ -z "$why" ] || refuse DISK_FAILING ${`the disk with the ${diskName(disk).kind} ${diskName(disk).value} is not healthy: `}"$why$K_NL$(cat "$K_TMP/smart")"
 fact health good`,

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName, PartitionName, partitionGuid } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
-import { alone } from "../step/fragments/alone.ts";
+import { ByteSize } from "../step/fields.ts";
+import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { diskTools, findDisk } from "../step/fragments/disk.ts";
-import { clearing } from "../step/fragments/clear.ts";
+import { clearFunctions } from "../step/fragments/clear.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -27,7 +27,7 @@ const Partition = z
   .strictObject({
     name: PartitionName.describe("Its name in the table; also what filesystem.formatted calls it by."),
     size: z
-      .union([z.literal("100%"), Size])
+      .union([z.literal("100%"), ByteSize])
       .default("100%")
       .describe("A size such as 512M, or 100% for all that is left (the last one only)."),
     type: z
@@ -65,9 +65,10 @@ const args = z.strictObject({
  *   partitions:
  *     - { name: data, size: 100% }
  * ```
- * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. So a later run
- * recognizes them. A disk with other contents is refused (requirement F-18) unless it was granted by name; a disk in
- * use is always refused. Partitions are added to kcore's own table, never moved, resized or removed.
+ * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition, which a later run
+ * recognizes. Missing partitions are added to kcore's own table, even if the disk is in use; no partition is moved, resized
+ * or removed. Every other change needs a disk that is not in use, and that is blank or was granted by name (requirement
+ * F-18).
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",
@@ -86,9 +87,9 @@ export const diskPartitioned = defineModule({
   ],
   step: ({ disk, partitions }, context) => {
     const wanted = layoutOf(disk, partitions, context);
-    const place = { is: "disk", name: diskName(disk).value } as const;
+    const resource = { is: "disk", name: diskName(disk).value } as const;
     return {
-      effects: { writes: [place], reads: [place, { is: "program", name: "sgdisk" }] },
+      effects: { writes: [resource], reads: [resource, { is: "program", name: "sgdisk" }] },
       want: {
         table: `gpt ${diskGuid(context, disk)}`,
         ...Object.fromEntries(wanted.map(({ name, fact }) => [`partition ${name}`, fact])),
@@ -102,10 +103,10 @@ case $todo in
   wipe) note_wipe "$found$differ" ;;
 esac
 ${needSgdisk}`,
-      // The process that writes finds and checks the disk again, since names of disks may have changed, and opens it
-      // exclusively.
+      // The process that writes finds and checks the disk again, since names of disks may have changed. It opens a disk that
+      // gets a new table exclusively.
       apply: sh`${findDisk(disk)}
-${alone}
+${exclusiveOpen}
 ${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}
 ${write(wanted, diskGuid(context, disk))}`,
       tools: diskTools,
@@ -114,7 +115,7 @@ ${write(wanted, diskGuid(context, disk))}`,
   },
 });
 
-interface Wanted {
+interface WantedPartition {
   readonly number: number;
   readonly name: string;
   readonly guid: string;
@@ -125,7 +126,11 @@ interface Wanted {
   readonly fact: string;
 }
 
-function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"], context: StepContext): Wanted[] {
+function layoutOf(
+  disk: DiskId,
+  partitions: z.output<typeof args>["partitions"],
+  context: StepContext,
+): WantedPartition[] {
   return partitions.map(({ name, size, type }, index) => {
     const guid = partitionGuid(context, { disk, partition: name });
     return {
@@ -140,7 +145,7 @@ function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"],
 }
 
 /** Sets `found_N` for each wanted partition to its fact as the disk has it, or to nothing. */
-function readPartitions(wanted: readonly Wanted[]): Sh {
+function readPartitions(wanted: readonly WantedPartition[]): Sh {
   return sh`table=$(read_table "$disk")
 # The size of a partition of 100% is not compared: a virtual machine's disk may have grown.
 find_partition() {
@@ -160,7 +165,7 @@ ${shLines(
 )}`;
 }
 
-function probe(wanted: readonly Wanted[]): Sh {
+function probe(wanted: readonly WantedPartition[]): Sh {
   return sh`fact disk "$disk"
 kind=$(blkid -p -o value -s PTTYPE "$disk" 2>/dev/null)
 uuid=$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')
@@ -170,17 +175,18 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
 }
 
 /**
- * Sets `todo` to add, create or wipe, or refuses. `open` sets `users` to the error of an exclusive open.
+ * Sets `todo`, or refuses: add (kcore's own table), create (a blank disk) or wipe (a granted disk). `open` sets `users` to
+ * the error of an exclusive open.
  */
 function decide(
   disk: DiskId,
-  wanted: readonly Wanted[],
+  wanted: readonly WantedPartition[],
   context: StepContext,
   open = sh`users=$(refused_disk "$disk")`,
 ): Sh {
   const { kind, value } = diskName(disk);
   const needed = wanted.reduce((sum, { bytes = MiB }) => sum + bytes, 2 * MiB);
-  return sh`${clearing}
+  return sh`${clearFunctions}
 judge_open() { ${open}; }
 judge_differ() {
   is_granted "$disk_name" ${value} "$mark" "$differ" "$disk_name" ||
@@ -215,8 +221,8 @@ fi
 
 const needSgdisk = sh`have sgdisk || refuse TOOL_MISSING "sgdisk is not on this node; package gdisk has it"`;
 
-function write(wanted: readonly Wanted[], guid: string): Sh {
-  const add = ({ number, name, guid: unique, type, bytes }: Wanted): Sh =>
+function write(wanted: readonly WantedPartition[], guid: string): Sh {
+  const add = ({ number, name, guid: unique, type, bytes }: WantedPartition): Sh =>
     sh`: >"$K_STATE/fresh/"${unique} || exit 1
   set -- "$@" -n ${`${number}:0:${bytes === undefined ? "0" : `+${bytes / 1024}K`}`} -t ${`${number}:${type}`} -c ${`${number}:${name}`} -u ${`${number}:${unique}`}`;
   return sh`${needSgdisk}

@@ -10,10 +10,10 @@ import {
   VolumeName,
   type DeviceOf,
 } from "../step/disk-names.ts";
-import { Sha256, Size } from "../step/fields.ts";
-import { alone } from "../step/fragments/alone.ts";
+import { Sha256, ByteSize } from "../step/fields.ts";
+import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
-import { isGranted } from "../step/fragments/granted.ts";
+import { grantFunctions } from "../step/fragments/granted.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -25,7 +25,7 @@ const Sectors = z
   .min(0)
   .refine((bytes) => bytes % sector === 0, "must be a number of whole sectors of 512 bytes");
 
-const Piece = z
+const SavedPiece = z
   .strictObject({
     offset: Sectors.describe("Where it lies, in bytes from the beginning."),
     length: Sectors.min(sector).describe("Bytes."),
@@ -39,13 +39,13 @@ const args = z
     vg: VolumeName.optional().describe("Instead of it: a volume group, together with lv."),
     lv: VolumeName.optional().describe("The logical volume."),
     array: ArrayName.optional().describe("Instead of these: an array."),
-    size: Size.describe("How large it was when it was saved; another size is refused."),
+    size: ByteSize.describe("How large it was when it was saved; another size is refused."),
     source: z.string().describe("The pieces one behind the other, packed by gzip: pieces.gz of a save."),
     pieces: z
-      .array(Piece)
+      .array(SavedPiece)
       .min(1)
       .refine(
-        (list) => list.every(({ offset }, at) => at === 0 || offset >= endOf(list[at - 1])),
+        (list) => list.every(({ offset }, at) => at === 0 || offset >= pieceEnd(list[at - 1])),
         "pieces lie in the order of their offsets and do not overlap",
       )
       .describe("Its contents, in their order."),
@@ -54,9 +54,9 @@ const args = z
     ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),
     "needs disk, vg and lv, or array",
   )
-  .refine(({ size, pieces }) => endOf(pieces.at(-1)) <= size, "a piece lies behind the end");
+  .refine(({ size, pieces }) => pieceEnd(pieces.at(-1)) <= size, "a piece lies behind the end");
 
-function endOf(piece: { readonly offset: number; readonly length: number } | undefined): number {
+function pieceEnd(piece: { readonly offset: number; readonly length: number } | undefined): number {
   return piece ? piece.offset + piece.length : 0;
 }
 
@@ -69,9 +69,9 @@ function endOf(piece: { readonly offset: number; readonly length: number } | und
  *   pieces:
  *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
  * ```
- * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their offsets.
- * It does not restore the contents of files. The present table is saved first, by `--grant NAME:restore`, which the
- * command gives. A disk in use is always refused, and one with data unless it was granted (requirement F-18).
+ * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their offsets, but
+ * no contents of files. The present table is saved first, by `--grant NAME:restore`, which the command gives. A disk in use
+ * is always refused, and a disk with data unless the data was granted (requirement F-18).
  */
 export const diskRestored = defineModule({
   name: "disk.restored",
@@ -91,7 +91,7 @@ export const diskRestored = defineModule({
   step: ({ disk, size, source, pieces, ...other }, context) => {
     const given = deviceFrom(other) as DeviceOf;
     const name = disk ? diskName(disk).value : deviceName(given);
-    const found = sh`${
+    const findTarget = sh`${
       disk
         ? sh`${findDisk(disk)}
 device=$disk name=$disk_name`
@@ -100,33 +100,33 @@ device=$disk name=$disk_name`
 describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and the saved disk had "${size}`;
-    const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
-${refuseUnfitDevice({ name, disk, open }, context)}`;
-    const place = { is: "disk", name } as const;
+    const judgeTarget = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${findTarget}
+${refuseUnfit({ name, disk, open }, context)}`;
+    const resource = { is: "disk", name } as const;
     return {
-      effects: { writes: [place, { is: "tree", path: luksFolder }], reads: [place] },
+      effects: { writes: [resource, { is: "tree", path: luksFolder }], reads: [resource] },
       want: { bytes: "as saved", partitions: "as the table says" },
-      probe: sh`${found}
+      probe: sh`${findTarget}
 ${compare(pieces)}
 fact device "$device"
 if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "${`${pieces.length} pieces differ`}; fi
 ${kernelsPartitions}
 fact partitions "\${strange:-as the table says}"`,
-      guard: judged(),
+      guard: judgeTarget(),
       // The process that writes finds and checks the device again, since names of disks may have changed, and opens it
       // exclusively.
-      apply: sh`${alone}
-${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
+      apply: sh`${exclusiveOpen}
+${judgeTarget(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
-printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
+printf '%s\n' ${gapsOf(pieces)} >"$K_TMP/gaps"
 # The device is opened once for all pieces: at each close udev reads it, and may activate what it finds.
 gzip -dc ${context.readFile(source)} | {
   while read -r block gap count <&4; do
     dd bs="$block" seek="$gap" count="$count" iflag=fullblock conv=notrunc 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
   done
-} 4<"$K_TMP/places" 1<>"$device" || exit 1
+} 4<"$K_TMP/gaps" 1<>"$device" || exit 1
 sync
 ${compare(pieces)}
 [ "$differ" = 0 ] || { echo "$differ pieces are not on $device as they were written" >&2 && exit 1; }
@@ -142,7 +142,7 @@ ${forget}`,
 type Pieces = z.output<typeof args>["pieces"];
 
 /** The largest block size, up to a MiB, that divides all these numbers of bytes. */
-function blockOf(...bytes: readonly number[]): number {
+function blockSize(...bytes: readonly number[]): number {
   let block = 1024 ** 2;
   while (bytes.some((count) => count % block !== 0)) block /= 2;
   return block;
@@ -152,26 +152,26 @@ function blockOf(...bytes: readonly number[]): number {
 function sumsOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length, sha256 }) => {
-      const block = blockOf(offset, length);
+      const block = blockSize(offset, length);
       return `${block} ${offset / block} ${length / block} ${sha256}`;
     })
     .join("\n");
 }
 
 /** `BLOCK GAP COUNT` of each piece; the gap begins at the end of the piece before. */
-function placesOf(pieces: Pieces): string {
+function gapsOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
-      const gap = offset - endOf(pieces[index - 1]);
-      const block = blockOf(gap, length);
+      const gap = offset - pieceEnd(pieces[index - 1]);
+      const block = blockSize(gap, length);
       return `${block} ${gap / block} ${length / block}`;
     })
     .join("\n");
 }
 
 /**
- * Sets `differ` to the number of pieces whose bytes differ. Flushes the caches first: a partition's cache is separate from
- * that of the whole disk.
+ * Sets `differ` to the number of pieces that differ on the device. Flushes the caches first: a partition's cache is
+ * separate from the cache of the whole disk.
  */
 function compare(pieces: Pieces): Sh {
   return sh`sync
@@ -186,23 +186,23 @@ differ=$(printf '%s\n' ${sumsOf(pieces)} | {
 }
 
 /** Sets `strange`, not empty if the partitions of the table and of the kernel differ. */
-const kernelsPartitions = sh`known=$(for part in $(partitions_of "$name"); do
+const kernelsPartitions = sh`in_kernel=$(for part in $(partitions_of "$name"); do
   echo "$(cat "/sys/class/block/$part/partition") $(cat "/sys/class/block/$part/start")"
 done | sort -n)
-told=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0-9]*\) .*/\1/p' | sort -n)
+in_table=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0-9]*\) .*/\1/p' | sort -n)
 strange=
-[ "$known" = "$told" ] || strange="the kernel's differ"`;
+[ "$in_kernel" = "$in_table" ] || strange="the kernel's differ"`;
 
 /**
  * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the error of
  * an exclusive open.
  */
-function refuseUnfitDevice(
+function refuseUnfit(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
   context: StepContext,
 ): Sh {
   const ours = disk ? diskGuid(context, disk) : "";
-  return sh`${isGranted}
+  return sh`${grantFunctions}
 mark=$K_STATE/fresh/${uuidOf(context.nodeId ?? context.node, "restore", name)}
 users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
 [ -n "$users" ] || ${open}

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { Check } from "../step/fragments/check-fields.ts";
+import { AssertCheck } from "../step/fragments/check-fields.ts";
 import { checksOf } from "../step/fragments/checks.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -14,14 +14,14 @@ import { sh, shLines } from "../step/sh.ts";
  *     - freeSpace: { path: /var/lib, min: 10G }
  *     - portFree: { port: 9090, unlessUnit: kcore-controller }
  * ```
- * Runs all checks and shows each problem with the value found; one problem fails the step. If all hold, a note lists them.
- * Changes nothing.
+ * Runs all checks and shows each problem with the value found; one problem fails the step. If all checks hold, a note lists
+ * them. Changes nothing.
  */
 export const factAssert = defineModule({
   name: "fact.assert",
   summary: "Checks that a node is fit, all checks at once.",
   alsoKnownAs: ["assert", "fail", "preflight", "test.check_pillar", "validate"],
-  args: z.strictObject({ that: z.array(Check).min(1).describe("The checks, each one key.") }),
+  args: z.strictObject({ that: z.array(AssertCheck).min(1).describe("The checks, each one key.") }),
   step: ({ that }) => {
     const checks = new Map(that.flatMap(checksOf).map((check) => [check.name, check]));
     return {

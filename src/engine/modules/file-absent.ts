@@ -14,8 +14,8 @@ const vital = new Set(
  * ```yaml
  * file.absent: { path: /etc/motd }
  * ```
- * Removes a file, a symbolic link (never its target) or an empty folder; a folder that holds anything only with
- * `recurse: true`. Refuses system folders, mount points and folders with something mounted beneath.
+ * Removes a file, a symbolic link (never its target) or an empty folder; with `recurse: true` also a folder that is not
+ * empty. Refuses system folders, mount points and folders with a mount point beneath.
  */
 export const fileAbsent = defineModule({
   name: "file.absent",

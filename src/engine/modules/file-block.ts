@@ -2,13 +2,13 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import { contentOf } from "../step/fragments/content.ts";
 import {
   editFields,
   editRefusals,
   findPlace,
-  hasOnePlace,
+  hasAtMostOnePlace,
   placeFields,
   putLines,
   readLines,
@@ -26,7 +26,7 @@ const args = z
     name: OneLine.min(1).describe(
       "Names the block in its two marker lines; each block of a file has a name of its own.",
     ),
-    content: Text.optional().describe("The lines between the markers."),
+    content: TextOrSecret.optional().describe("The lines between the markers."),
     template: z.string().optional().describe("A template under templates/ that makes them."),
     vars: z.record(z.string(), z.unknown()).optional().describe("More names for the template."),
     comment: OneLine.default("#").describe("The text that begins a comment in this kind of file."),
@@ -47,7 +47,7 @@ const args = z
       state === "present" || !(create || makeDirs || insertAfter !== undefined || insertBefore !== undefined),
     "create, makeDirs, insertAfter and insertBefore are for state: present",
   )
-  .refine(hasOnePlace, "give one of insertAfter and insertBefore");
+  .refine(hasAtMostOnePlace, "give one of insertAfter and insertBefore");
 
 type Args = z.output<typeof args>;
 
@@ -72,16 +72,16 @@ export const fileBlock = defineModule({
   args,
   refusals: [...editRefusals],
   step: (args, context) => {
-    const block = blockOf(args, context);
+    const block = blockLines(args, context);
     const given = { ...args, mode: args.mode ?? (block.sensitive ? "0600" : undefined) };
-    const look = sh`${readLines(given.path)}
+    const readState = sh`${readLines(given.path)}
 ${findBlock(args)}`;
     const hash = `sha256:${block.blob.sha256}`;
     return {
       effects: effectsOfFile(given),
       want:
         given.state === "absent" ? { block: "absent" } : { kind: "file", block: block.sensitive ? "as wanted" : hash },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact kind "$kind"
 case $kind:$block in
   file:[1-9]*)
@@ -92,7 +92,7 @@ case $kind:$block in
   file:* | absent:*) fact block "$block" ;;
   *) fact block unknown ;;
 esac`,
-      guard: sh`${look}
+      guard: sh`${readState}
 ${refuseEdit(given.path, given.create)}
 case $block in
   half) refuse FILE_NOT_EDITABLE ${`${given.path} has one of the marker lines of the block ${given.name} without the other: put it right by hand`} ;;
@@ -100,7 +100,7 @@ case $block in
 esac`,
       foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
-      apply: sh`${look}
+      apply: sh`${readState}
 before= from= to=
 case $block in
   [1-9]*) from=\${block% *} to=\${block#* } before=$from ;;
@@ -113,7 +113,7 @@ ${putLines(given, splice)}`,
       ...(block.text === undefined
         ? {}
         : {
-            show: sh`${look}
+            show: sh`${readState}
 case $block in [1-9]*) ${inner} ;; esac`,
             shown: block.text,
           }),
@@ -131,8 +131,11 @@ function end({ comment, name, commentEnd }: Args): string {
   return [comment, "END kcore", name, commentEnd].filter((word) => word !== "").join(" ");
 }
 
-/** The block's lines without CRs, the last one ended: putLines gives a file with CR LF its own line ends. */
-function blockOf(
+/**
+ * The block's lines, each ended by LF: putLines gives a file with CR LF its own line ends.
+ * @throws KcoreError STATE_STEP_INVALID
+ */
+function blockLines(
   args: Args,
   context: StepContext,
 ): { readonly blob: Blob; readonly text?: string; readonly sensitive: boolean } {
@@ -153,7 +156,7 @@ function unfit(message: string, hint: string): KcoreError {
   return new KcoreError({ code: "STATE_STEP_INVALID", message, hint });
 }
 
-/** Sets `block` to the line numbers of its two markers, or to absent, half (one marker lacks the other) or twice. */
+/** Sets `block` to the line numbers of the block's two markers, or to absent, half (a marker is missing) or twice. */
 function findBlock(args: Args): Sh {
   return sh`block=$(begin=${begin(args)} end=${end(args)} awk '
   ($0 "") == ENVIRON["begin"] { begins++; from = NR; if (open++) half = 1 }

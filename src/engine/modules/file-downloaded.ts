@@ -2,10 +2,10 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { type Blob, blobName } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, FileMode, HttpUrl, Sha256, Text, UserName } from "../step/fields.ts";
+import { AbsolutePath, FileMode, HttpUrl, Sha256, TextOrSecret, UserName } from "../step/fields.ts";
 import { fetchTo, foreseeDownload, type Download } from "../step/fragments/download.ts";
 import { effectsOfFile, fileRefusals, foreseeFile, probeFileAt, wantOwnership } from "../step/fragments/files.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { refusalName } from "../step/remote.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
@@ -24,9 +24,9 @@ function isOneLine(text: string | Secret): boolean {
  *   via: node # bastion: for nodes that do not reach it
  * ```
  * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off. With `via: bastion`
- * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps it in
- * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to nodes that lack it (2 GB at most; with `--feed nodes` they give it to
- * one another). A dry run asks no server that way. A file of the project is `file.managed` with `source:`.
+ * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps the content (2 GB
+ * at most) in `~/.kcore/cache/downloads` for 30 days after its last use. Nodes that lack it get it from the bastion, with `--feed nodes` also
+ * from one another. With `via: bastion` a dry run asks no server. A file of the project is `file.managed` with `source:`.
  *
  * The file is replaced as a whole, and only if the hash is right; a file with the right hash costs no download. If the node fetches, headers
  * and a secret URL need curl, which reads them from its stdin. Headers are not sent to the target of a redirect. The step key
@@ -49,7 +49,7 @@ export const fileDownloaded = defineModule({
     headers: z
       .record(
         z.string().regex(/^[A-Za-z0-9-]+$/, "must be a header's name"),
-        Text.refine(isOneLine, "must be one line"),
+        TextOrSecret.refine(isOneLine, "must be one line"),
       )
       .default({})
       .describe("Headers of the request; they may be secret."),
@@ -64,8 +64,8 @@ export const fileDownloaded = defineModule({
   }),
   refusals: ["DOWNLOAD_DIFFERS", "DOWNLOAD_FAILED", "TOOL_MISSING", ...fileRefusals],
   step: ({ path, mode, owner, group, makeDirs, via, ...download }, context) => {
-    const place = { path, owner, group, makeDirs };
-    const { writes, reads } = effectsOfFile(place);
+    const target = { path, owner, group, makeDirs };
+    const { writes, reads } = effectsOfFile(target);
     const label = context.sensitive ? "contents" : basename(path);
     const wanted = `sha256:${download.sha256}`;
     const transfer = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
@@ -76,7 +76,7 @@ export const fileDownloaded = defineModule({
       probe: probeFileAt(path, { owner, group }),
       guard: sh`guard_file ${path}`,
       keep: sh`keep_path ${path}`,
-      foresee: sh`${foreseeFile(place)}
+      foresee: sh`${foreseeFile(target)}
 [ "$(had content)" = ${wanted} ] || {
 ${transfer.foresee}
 }`,
@@ -84,12 +84,12 @@ ${transfer.foresee}
         asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(transfer.blob)} 0`}`,
         offers: [transfer.blob],
       }),
-      // A copy of the opened file is hashed and used: the path's owner could replace it by a link to a file of another user.
+      // A copy of the opened file is hashed and used: the folder's owner could replace the file by a link to another user's file.
       apply: sh`part=$K_TMP/same
 [ "$(had kind):$(had content)" = ${`file:${wanted}`} ] &&
   (umask 077; open_file ${path} && cat <&9 >"$part") && sum=$(sha256sum <"$part") && [ "\${sum%% *}" = ${download.sha256} ] || {
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-${transfer.take}
+${transfer.fetch}
 }
 put_file "$part" ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
 rm -f "$part" "$K_TMP/same"`,
@@ -100,30 +100,30 @@ rm -f "$part" "$K_TMP/same"`,
 });
 
 /** The texts that differ between a fetch by the node and one by the bastion. */
-interface Transfer {
-  readonly reads: readonly Resource[];
+interface FetchTexts {
+  readonly reads: readonly NodeResource[];
   readonly foresee: Sh;
-  /** The blob that a node without the content asks the bastion for. */
+  /** The blob that a node without the content requests from the bastion. */
   readonly blob?: Blob;
-  /** Brings the content to the file `$part`, or refuses. */
-  readonly take: Sh;
+  /** Sets `part` to a file with the content, or refuses. */
+  readonly fetch: Sh;
 }
 
-function byNode(download: Download): Transfer {
+function byNode(download: Download): FetchTexts {
   return {
     reads: ["curl", "wget"].map((name) => ({ is: "program", name })),
     foresee: foreseeDownload(download),
-    take: fetchTo(download),
+    fetch: fetchTo(download),
   };
 }
 
-function byBastion(blob: Blob): Transfer {
+function byBastion(blob: Blob): FetchTexts {
   const name = blobName(blob);
   return {
     reads: [],
     foresee: sh`:`,
     blob,
-    take: sh`part=$K_RUN/blobs/${name} why=$K_RUN/blobs/${refusalName(name)}
+    fetch: sh`part=$K_RUN/blobs/${name} why=$K_RUN/blobs/${refusalName(name)}
 if [ -e "$why" ]; then
   read -r code <"$why"
   text=$(sed 1d "$why")

@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { ereFinds } from "../step/ere.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import { reveal } from "../step/fragments/content.ts";
 import {
   editFields,
   editRefusals,
   Ere,
   findPlace,
-  hasOnePlace,
+  hasAtMostOnePlace,
   placeFields,
   putLines,
   readLines,
@@ -22,7 +22,7 @@ import { sh, type Sh } from "../step/sh.ts";
 const args = z
   .strictObject({
     path: AbsolutePath.describe("The file on the node."),
-    line: Text.refine(
+    line: TextOrSecret.refine(
       (line) => /^[^\0\r\n]+$/.test(reveal(line)),
       "must be one line that is not empty; a text of several is file.block",
     )
@@ -47,7 +47,7 @@ const args = z
       state === "present" || !(create || makeDirs || unique || insertAfter !== undefined || insertBefore !== undefined),
     "create, makeDirs, unique, insertAfter and insertBefore are for state: present",
   )
-  .refine(hasOnePlace, "give one of insertAfter and insertBefore")
+  .refine(hasAtMostOnePlace, "give one of insertAfter and insertBefore")
   .refine(
     ({ line, match, state }) =>
       state === "absent" || line === undefined || match === undefined || ereFinds(match, reveal(line)) !== false,
@@ -64,9 +64,9 @@ type Args = z.output<typeof args>;
  *   line: PermitRootLogin prohibit-password
  *   validate: sshd -t -f %s
  * ```
- * One line of a file that kcore does not own; all other lines stay. If several lines match, the last one counts (as with
- * Ansible's lineinfile); `unique: true` removes the others. If none matches, the line is added. In a file whose lines all
- * end with CR LF, the line gets CR LF, too.
+ * One line of a file that kcore does not own; all other lines stay. If several lines match, the last one is replaced (as
+ * with Ansible's lineinfile); `unique: true` removes the others. If no line matches, the line is added. In a file whose
+ * lines all end with CR LF, the line gets CR LF, too.
  */
 export const fileLine = defineModule({
   name: "file.line",
@@ -78,25 +78,25 @@ export const fileLine = defineModule({
     const isSecret = args.sensitive || context.sensitive === true || args.line instanceof Secret;
     const line = args.line === undefined ? undefined : isSecret ? secret(reveal(args.line)) : reveal(args.line);
     const given = { ...args, mode: args.mode ?? (isSecret ? "0600" : undefined) };
-    const look = sh`${readLines(given.path)}
+    const readState = sh`${readLines(given.path)}
 ${findLines(given, line)}`;
     return {
       effects: effectsOfFile(given),
       want: wantOf(given, line),
-      probe: sh`${look}
+      probe: sh`${readState}
 ${factsOf(given, line)}`,
       guard: sh`${readLines(given.path)}
 ${refuseEdit(given.path, given.create)}
 ${given.match === undefined || line === undefined ? sh`` : refuseMismatch(given.match, line)}`,
       foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
-      apply: sh`${look}
+      apply: sh`${readState}
 ${given.state === "absent" ? dropAll : putLine(given, line ?? "")}
 ${putLines(given, splice)}`,
       ...(isSecret
         ? { sensitive: true }
         : {
-            show: sh`${look}
+            show: sh`${readState}
 ${given.unique || given.state === "absent" ? sh`printf '%s\n' "$found"` : sh`[ -z "$hits" ] || printf '%s\n' "\${found##*"$K_NL"}"`}`,
             shown: given.state === "absent" ? "" : `${reveal(line ?? "")}\n`,
           }),
@@ -105,12 +105,12 @@ ${given.unique || given.state === "absent" ? sh`printf '%s\n' "$found"` : sh`[ -
   },
 });
 
-function wantOf({ state }: Args, line: string | Secret | undefined): Facts {
+function wantOf({ state }: Args, line: string | Secret | undefined): StepFacts {
   if (state === "absent") return { state };
   return { kind: "file", state, line: line instanceof Secret ? "as wanted" : (line ?? "") };
 }
 
-/** Sets `hits` to the numbers of the matching lines, one a line, and `found` to those lines. */
+/** Sets `hits` to the numbers of the matching lines, each on a line of its own, and `found` to the matching lines. */
 function findLines({ match }: Args, line: string | Secret | undefined): Sh {
   const find =
     match === undefined

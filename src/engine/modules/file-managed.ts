@@ -1,19 +1,19 @@
 import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
-import { AbsolutePath, FileMode, Text, UserName } from "../step/fields.ts";
+import { AbsolutePath, FileMode, TextOrSecret, UserName } from "../step/fields.ts";
 import { contentOf } from "../step/fragments/content.ts";
 import { fileRefusals, stepOfData, type FileStep } from "../step/fragments/files.ts";
-import { keepingBackup, Validate, validation } from "../step/fragments/replaced.ts";
+import { keepingBackup, Validate, validation } from "../step/fragments/file-validation.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
   .strictObject({
     path: AbsolutePath.describe("The file on the node."),
-    content: Text.optional().describe("Its text, as it is."),
+    content: TextOrSecret.optional().describe("Its text, as it is."),
     template: z.string().optional().describe("A template under templates/ that makes its text."),
     vars: z.record(z.string(), z.unknown()).optional().describe("More names for the template."),
     source: z.string().optional().describe("A file of the project with its bytes."),
-    base64: Text.optional().describe("Its bytes in base64."),
+    base64: TextOrSecret.optional().describe("Its bytes in base64."),
     mode: FileMode.optional().describe("Mode; else kept, for a new file 0644, or 0600 when the content is secret."),
     owner: UserName.optional().describe("Owner; else kept, root for a new file."),
     group: UserName.optional().describe("Group; else kept, root for a new file."),
@@ -73,6 +73,7 @@ ${step.apply}`,
   };
 }
 
+/** A file that belongs to root. */
 interface FileOfRoot {
   readonly path: string;
   readonly content: string;
@@ -86,8 +87,8 @@ export function stepOfFile(file: FileOfRoot, context: StepContext): FileStep {
 }
 
 /**
- * {@link stepOfFile} for a text that a program on the node checks first, in dry runs too: `check` refuses a text that the
- * program does not accept.
+ * {@link stepOfFile} for a text that a program on the node checks before it is written, in dry runs too: `check` refuses a
+ * text that the program does not accept.
  */
 export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): FileStep {
   const step = stepOfFile(file, context);

@@ -7,11 +7,11 @@ import {
   deviceName,
   filesystemUuid,
   namesNoDevice,
-  namesOneDevice,
+  oneDeviceMessage,
   shownUuid,
 } from "../step/disk-names.ts";
 import { findDevice, findForeignPartition } from "../step/fragments/disk.ts";
-import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const labelLimits = { ext4: 16, xfs: 12, vfat: 11 } as const;
@@ -37,7 +37,7 @@ const args = z
   })
   .refine(
     (given) => (given.partuuid === undefined ? deviceFrom(given) !== undefined : namesNoDevice(given)),
-    `${namesOneDevice}, or partuuid`,
+    `${oneDeviceMessage}, or partuuid`,
   )
   .refine(
     ({ fstype, label }) => label === undefined || label.length <= labelLimits[fstype],
@@ -53,9 +53,8 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   label: kcore-volumes
  * ```
- * The filesystem's UUID is derived from that of the partition, array or LUKS container, or from the names of volume
- * group and logical volume. So it proves later that kcore made the filesystem. Other contents are refused, never
- * formatted, unless the disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
+ * The filesystem's UUID is derived from the UUID of the partition, array or LUKS container, or from `vg` and `lv`. By it a later run recognizes kcore's filesystem. Other contents are refused, never formatted,
+ * unless the disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const filesystemFormatted = defineModule({
   name: "filesystem.formatted",
@@ -69,8 +68,8 @@ export const filesystemFormatted = defineModule({
     const device = deviceFrom(given);
     const guid = device ? deviceGuid(context, device) : (given.partuuid ?? "");
     const uuid = filesystemUuid(guid);
-    const place = { is: "disk", name: device ? deviceName(device) : "*" } as const;
-    const format: Format = {
+    const resource = { is: "disk", name: device ? deviceName(device) : "*" } as const;
+    const format: DeviceFormat = {
       find: device ? findDevice(device, context) : findForeignPartition(guid),
       guid,
       type: fstype,
@@ -85,7 +84,7 @@ export const filesystemFormatted = defineModule({
         facts: sh`fact label "$label"`,
         ...(label === undefined ? {} : { after: sh`[ -n "$todo" ] || ${relabel(fstype, label)} || exit 1` }),
       }),
-      effects: { writes: [place], reads: [place, { is: "program", name: `mkfs.${fstype}` }] },
+      effects: { writes: [resource], reads: [resource, { is: "program", name: `mkfs.${fstype}` }] },
       want: { type: fstype, uuid: format.uuid, ...(label === undefined ? {} : { label }) },
       timeout: 600,
     };

@@ -1,17 +1,18 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
+import { deviceFields, deviceFrom, deviceName, oneDeviceMessage, type DeviceOf } from "../step/disk-names.ts";
 import { deviceRefusals, diskTools, findDevice } from "../step/fragments/disk.ts";
 import { sh } from "../step/sh.ts";
 
-const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml
  * filesystem.grown: { vg: vg_kcore, lv: images }
  * ```
- * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order if less than 4
- * MiB of the device are unused: neither filesystem can always use a smaller remainder (resize2fs(8), xfs_growfs(8)).
+ * The filesystem grows in place, mounted or not (xfs only mounted), after its device became larger; it never shrinks. It is
+ * in order if less than 4 MiB of the device are unused: no filesystem can always use a smaller remainder (resize2fs(8),
+ * xfs_growfs(8)).
  */
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",
@@ -24,8 +25,8 @@ export const filesystemGrown = defineModule({
   ].toSorted(),
   step: (given, context) => {
     const device = deviceFrom(given) as DeviceOf;
-    const place = { is: "disk", name: deviceName(device) } as const;
-    const look = sh`${findDevice(device, context)}
+    const resource = { is: "disk", name: deviceName(device) } as const;
+    const readState = sh`${findDevice(device, context)}
 type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
 read -r sectors <"/sys/class/block/$name/size"
 mounted=$(awk -v device="$(cat "/sys/class/block/$name/dev")" '$3 == device { print $5; exit }' /proc/self/mountinfo)
@@ -36,7 +37,7 @@ case $type in
   # For a mounted xfs the kernel's size counts: its superblock is written later.
   xfs) size=$(xfs_info "\${mounted:-$device}" 2>/dev/null | sed -n 's/^data .*bsize=\([0-9]*\) *blocks=\([0-9]*\),.*/\1 \2/p' | awk '{ printf "%.0f", $1 * $2 }') ;;
 esac
-left=$((sectors * 512 - \${size:-0}))`;
+unused=$((sectors * 512 - \${size:-0}))`;
     const judge = sh`case $type in
   ext4) have resize2fs || refuse TOOL_MISSING "resize2fs is not on this node; package e2fsprogs has it" ;;
   xfs)
@@ -46,14 +47,14 @@ left=$((sectors * 512 - \${size:-0}))`;
   *) refuse FILESYSTEM_DIFFERS "$device holds \${type:-nothing}, and kcore grows ext4 and xfs" ;;
 esac`;
     return {
-      effects: { writes: [place], reads: [place] },
+      effects: { writes: [resource], reads: [resource] },
       want: { size: "all of the device" },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact type "\${type:-none}"
-if [ -n "$size" ] && [ "$left" -lt 4194304 ]; then fact size "all of the device"; else fact size "$((\${size:-0} / 1048576)) of $((sectors / 2048)) MiB"; fi`,
-      guard: sh`${look}
+if [ -n "$size" ] && [ "$unused" -lt 4194304 ]; then fact size "all of the device"; else fact size "$((\${size:-0} / 1048576)) of $((sectors / 2048)) MiB"; fi`,
+      guard: sh`${readState}
 ${judge}`,
-      apply: sh`${look}
+      apply: sh`${readState}
 ${judge}
 case $type in
   xfs) xfs_growfs "$mounted" >/dev/null ;;

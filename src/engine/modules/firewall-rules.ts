@@ -2,9 +2,9 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { canonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
+import { printCanonical, probeRules, refuseLockout, tableText } from "../step/fragments/nftables.ts";
 import { systemctl, unitProperties } from "../step/fragments/systemd.ts";
 import type { Effects } from "../step/effects.ts";
 import { sh, shLines } from "../step/sh.ts";
@@ -27,7 +27,7 @@ const Source = z.string().refine((text) => {
   );
 }, "must be an address or a network such as 192.0.2.0/24 or 2001:db8::/32");
 
-const Interface = z
+const InterfacePattern = z
   .string()
   .regex(/^[A-Za-z0-9_.:@-]{1,15}\*?$/, "must be an interface's name; a final * stands for more");
 
@@ -41,7 +41,7 @@ const Allow = z
     protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp").describe("Its protocol; any: all of them."),
     ports: listOf(Port).describe("Ports or ranges of it; all if not told."),
     from: listOf(Source).describe("Addresses or networks; all if not given."),
-    interfaces: listOf(Interface).describe("Interfaces that it comes in by; all if not told."),
+    interfaces: listOf(InterfacePattern).describe("Interfaces that it comes in by; all if not told."),
     comment: Comment.optional().describe("A remark that nft shows with the rule."),
   })
   .refine(({ protocol, ports }) => protocol !== "any" || ports === undefined, "ports need a protocol that has them")
@@ -54,8 +54,8 @@ const Allow = z
   .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
 
 /**
- * A text of nft that cannot leave its enclosing braces. It must not include another file: a change there would count
- * as a foreign change of the table.
+ * A text of nft that cannot leave its enclosing braces. It must not include another file: a change of that file would
+ * count as a foreign change of the table.
  */
 const Rules = z
   .string()
@@ -78,7 +78,7 @@ function staysInside(text: string): boolean {
   return depth === 0 && !bare(text).includes('"');
 }
 
-/** Whether traffic that `allow` does not name may be dropped. Rules of `allow` come first, so `rules` cannot drop theirs. */
+/** Whether traffic that `allow` does not name may be dropped; `rules` follow `allow`, so they cannot drop traffic that it names. */
 function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
   return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
 }
@@ -92,11 +92,12 @@ function mayDrop({ input, rules }: { readonly input: string; readonly rules: str
  *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
  * ```
  * One table of nftables, `inet kcore`, replaced as a whole: other tables stay, and their drops still count. Answers,
- * related traffic, loopback and the messages that IPv6 needs are always let in. The table's file is in /etc/kcore/nftables, and is
+ * related traffic, loopback and the messages that IPv6 needs are always let in. The table's file in /etc/kcore/nftables is
  * loaded at boot, after nftables.service and before the network comes up. A flush of all tables (as in Debian's
- * /etc/nftables.conf) removes it, too: a drop-in makes nftables.service load it again at each start and reload; after
- * `nft -f` by hand the next run does. Foreign changes of the table are reverted. Rules that would lock out ssh from this
- * run's address are refused, unless the step is on trial (`risk: connectivity`). That check ignores chains in `more`.
+ * /etc/nftables.conf) removes this table, too. A drop-in makes nftables.service load it again at each start and reload;
+ * after `nft -f` by hand the next run loads it. Foreign changes of the table are reverted. Rules that would lock out ssh
+ * from this run's address are refused, unless the step is on trial (`risk: connectivity`). This check ignores chains in
+ * `more`.
  */
 export const firewallRules = defineModule({
   name: "firewall.rules",
@@ -143,12 +144,12 @@ export const firewallRules = defineModule({
     };
     const files = [follower, service, rules];
     const folders = files.map((file) => file.path.slice(0, file.path.lastIndexOf("/")));
-    const { places, guard, keep, foresee } = ofFiles(files.map(({ path: at }) => at));
+    const { resources, guard, keep, foresee } = fileStepParts(files.map(({ path: at }) => at));
     const effects: Effects = {
-      writes: [...places, { is: "service", name: unit }],
-      reads: [...places, { is: "program", name: "nft" }],
+      writes: [...resources, { is: "service", name: unit }],
+      reads: [...resources, { is: "program", name: "nft" }],
     };
-    const look = sh`${probeFile(rules)}
+    const readState = sh`${probeFile(rules)}
 content=$kind
 ${probeFile(service)}
 ${probeFile(follower)}
@@ -169,7 +170,7 @@ on_revert "nft -f '$k_trial/"${table}".nft'"`,
         // Without nft the table cannot exist; only its files can.
         tools: [systemctl],
         want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
-        probe: sh`${look}
+        probe: sh`${readState}
 if nft list table inet ${table} >/dev/null 2>&1; then fact rules present; else fact rules absent; fi`,
         guard: sh`${guard}have nft || unsure || refuse TOOL_MISSING "nft is not on this node; package nftables has it"`,
         apply: sh`[ ! -e ${service.path} ] || systemctl disable --now -- ${unit} || exit 1
@@ -178,7 +179,7 @@ systemctl daemon-reload || exit 1
 ! nft list table inet ${table} >/dev/null 2>&1 || nft delete table inet ${table}`,
       };
     const wanted = wantFile(rules);
-    const check = sh`said=$(${canonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$said"`;
+    const check = sh`output=$(${printCanonical(sh`${rules.blob}`, table)} 2>&1 >/dev/null) || refuse FILE_INVALID "nft does not accept the rules$K_NL$output"`;
     return {
       ...common,
       want: {
@@ -190,8 +191,8 @@ systemctl daemon-reload || exit 1
         active: "active",
         rules: "as wanted",
       },
-      // The kernel's rules are compared with the file only if the file has the wanted ones.
-      probe: sh`${look}
+      // The kernel's rules are compared with the file, and only if the file has the wanted rules.
+      probe: sh`${readState}
 fact reload "$NeedDaemonReload"
 fact active "$ActiveState"
 if [ "$content" = ${wanted[rules.fact] ?? ""} ]; then

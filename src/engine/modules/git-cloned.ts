@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { askRemote, fetchNew, isCommit, localChanges, withRemote, type Remote } from "../step/fragments/git.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { Secret } from "../step/secret.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -62,10 +62,10 @@ const args = z
  *   url: https://git.example.org/example.git
  *   ref: v1.2.3
  * ```
- * The clone's HEAD is detached, at the ref's commit on the remote. A new clone is made beside the folder and moved there
- * as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` discards them;
- * untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone belongs to that user,
- * whose SSH keys are used.
+ * The clone's HEAD is detached, at the ref's commit on the remote. A new clone is made beside the folder and moved to the
+ * folder as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` discards
+ * them; untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone belongs to that
+ * user, and git uses the user's SSH keys.
  */
 export const gitCloned = defineModule({
   name: "git.cloned",
@@ -75,8 +75,8 @@ export const gitCloned = defineModule({
   refusals: ["FILE_NOT_EMPTY", "GIT_CHANGED", "GIT_FAILED", ...fileRefusals],
   step: (given) => {
     const { path, url, ref, update, submodules, force } = given;
-    const asks = update && !isCommit(ref);
-    const near: readonly Resource[] = url.startsWith("/") ? [{ is: "tree", path: url }] : [];
+    const asksRemote = update && !isCommit(ref);
+    const sourceResource: readonly NodeResource[] = url.startsWith("/") ? [{ is: "tree", path: url }] : [];
     const commit = isCommit(ref) ? ref : update ? `newest of ${ref}` : "any";
     const inRepository = (text: Sh): Sh => sh`cd ${path} || exit 1
 ${text}`;
@@ -84,7 +84,7 @@ ${text}`;
       brings: true,
       effects: {
         writes: [{ is: "tree", path }],
-        reads: [{ is: "tree", path }, ...near],
+        reads: [{ is: "tree", path }, ...sourceResource],
       },
       want: {
         kind: "repository",
@@ -100,7 +100,7 @@ ${withRemote(given)}
 ${inRepository(sh`fact remote "$(git config --get remote.origin.url)"
 head=$(git rev-parse -q --verify 'HEAD^{commit}' 2>/dev/null)
 ${
-  asks
+  asksRemote
     ? sh`${askRemote(given)}
 if [ "$head" = "$new" ]; then fact commit ${commit}; else fact commit "\${head:-none}, $new is there"; fi`
     : isCommit(ref)

@@ -7,7 +7,7 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * group.managed: { name: kcore, system: true }
  * ```
- * Manages groups of /etc/group, not those of a directory service. Uses groupadd, groupmod and groupdel, or BusyBox's
+ * Manages groups of /etc/group, not groups of a directory service. Uses groupadd, groupmod and groupdel, or BusyBox's
  * addgroup and delgroup; a group's number can be changed only by groupmod.
  */
 export const groupManaged = defineModule({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { rawSh, sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -9,16 +9,16 @@ const hostname = "/etc/hostname";
 const info = "/etc/machine-info";
 const hosts = "/etc/hosts";
 
-/** The address that Debian gives the name of a machine without a permanent address. */
+/** The address to which Debian resolves the name of a machine without a permanent address. */
 const address = "127.0.1.1";
 
 /**
  * ```yaml
  * hostname.set: { name: n1.example.org, hosts: true }
  * ```
- * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine resolves its own name
+ * The name is kept in /etc/hostname and in the running kernel (hostname(5)). With `hosts` the machine resolves its own name
  * without DNS: the line of 127.0.1.1 in /etc/hosts begins with the whole name and then the part before its first dot.
- * Other names on that line stay, except those of the machine's former name.
+ * Other names on that line stay, except the machine's former names.
  */
 export const hostnameSet = defineModule({
   name: "hostname.set",
@@ -47,9 +47,9 @@ export const hostnameSet = defineModule({
     const names = short === name ? [name] : [name, short];
     const line = [address, ...names].join(" ");
     const paths = [hostname, ...(pretty === undefined ? [] : [info]), ...(hasLine ? [hosts] : [])];
-    const { places, guard, keep } = ofFiles(paths);
+    const { resources, guard, keep } = fileStepParts(paths);
     return {
-      effects: { writes: places, reads: places },
+      effects: { writes: resources, reads: resources },
       want: {
         static: name,
         live: name,
@@ -62,7 +62,7 @@ fact live "$(uname -n)"
 ${pretty === undefined ? sh`` : readPretty}
 ${
   hasLine
-    ? sh`${lookAtLine(names)}
+    ? sh`${readHostsLine(names)}
 fact hosts "\${found:-absent}"`
     : sh``
 }`,
@@ -104,17 +104,17 @@ function keepPretty(pretty: string): Sh {
 }
 
 /**
- * Sets `found` to the address's lines, without comments and with single blanks; to the wanted line if there is only one
- * line, which begins with the names and has no old name. Writes the new file to $K_TMP/hosts. Follows `readStatic`.
+ * Sets `found` to the address's lines, without comments and with single blanks. If the only line begins with the names and
+ * has no former name, `found` is the wanted line instead. Writes the new file to $K_TMP/hosts. Follows `readStatic`.
  */
-function lookAtLine(names: readonly string[]): Sh {
+function readHostsLine(names: readonly string[]): Sh {
   return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1
 [ -f "$K_TMP/was" ] || : >"$K_TMP/was"
 found=$(address=${address} names=${names.join(" ")} old="$static $(uname -n)" new=$K_TMP/hosts awk ${editLine} <"$K_TMP/was") || exit 1`;
 }
 
 function keepLine(names: readonly string[]): Sh {
-  return sh`${lookAtLine(names)}
+  return sh`${readHostsLine(names)}
 if cmp -s "$K_TMP/was" "$K_TMP/hosts"; then :
 elif [ -f ${hosts} ]; then put_file "$K_TMP/hosts" ${hosts} - - - || exit 1
 else put_file "$K_TMP/hosts" ${hosts} 0644 root root || exit 1; fi`;
@@ -135,12 +135,12 @@ const editLine = rawSh(`'
     text[NR] = $0; note = ""
     if (i = index($0, "#")) { note = substr($0, i); $0 = substr($0, 1, i - 1) }
     if ($1 != address) next
-    $1 = $1; said = said (said == "" ? "" : "\\n") $0
+    $1 = $1; present = present (present == "" ? "" : "\\n") $0
     for (i = 2; i <= NF; i++) {
       name = tolower($i); short = name; sub(/[.].*/, "", short)
       if (name in ours) continue
       if (name in old || short in old) { stale = 1; continue }
-      if (!(name in kept)) { kept[name]; others = others " " $i }
+      if (!(name in listed)) { listed[name]; others = others " " $i }
     }
     if (lines++) { text[NR] = note; gone[NR] = note == "" } else { first = NR; comment = note == "" ? "" : " " note }
   }
@@ -149,5 +149,5 @@ const editLine = rawSh(`'
     if (first) text[first] = line others comment
     for (i = 1; i <= NR; i++) if (!gone[i]) print text[i] >ENVIRON["new"]
     if (!first) print line >ENVIRON["new"]
-    print lines == 1 && !stale && said == line others ? line : said
+    print lines == 1 && !stale && present == line others ? line : present
   }'`);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { editRefusals, putLines, readLines, refuseEdit } from "../step/fragments/edit.ts";
 import { effectsOfFile, foreseeFile } from "../step/fragments/files.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
@@ -34,9 +34,10 @@ const file = { path: "/etc/hosts", create: true, makeDirs: false, backup: false 
  * ```yaml
  * hosts.entry: { address: 192.0.2.10, names: [n1.example.org, n1] }
  * ```
- * Names of an address in /etc/hosts (hosts(5)). They are added to the address's first line, else as a new line.
- * Other names on a line, its comment and all other lines stay. A name has one address of each family, IPv4 and IPv6: a
- * name at another address is refused, unless `move` takes it from there. Addresses are compared as they are written.
+ * Names of an address in /etc/hosts (hosts(5)). Missing names are added to the address's first line, or as a new line if
+ * the address has none. Other names on a line, its comment and all other lines stay. A name has one address of each family,
+ * IPv4 and IPv6: a name at another address is refused, unless `move` takes it from there. Addresses are compared as text,
+ * without regard to case.
  */
 export const hostsEntry = defineModule({
   name: "hosts.entry",
@@ -61,7 +62,7 @@ ${putLines(file, sh`${environment(given)} awk ${editing} <"$K_TMP/lines"`)}`,
   }),
 });
 
-function wantOf({ address, names, state }: Args): Facts {
+function wantOf({ address, names, state }: Args): StepFacts {
   const at = state === "absent" ? "absent" : (address ?? "").toLowerCase();
   return Object.fromEntries(names.map((name) => [name.toLowerCase(), at]));
 }
@@ -106,7 +107,7 @@ const probing = rawSh(`'${common}
   }
   END { for (i = 1; i <= count; i++) { name = tolower(given[i]); print name (name in at ? at[name] : " absent") } }'`);
 
-/** Prints the new file. Other names, blanks and comments stay; of a line without a name only its comment stays. */
+/** Prints the new file. Other names, blanks and comments stay; a line that loses all its names keeps only its comment. */
 const editing = rawSh(`'${common}
   function without(body,   made, kept, blank, one) {
     made = kept = ""

@@ -10,9 +10,9 @@ const Status = z.number().int().min(100).max(599);
  * ```yaml
  * http.ready: { url: "http://127.0.0.1:8080/healthz", status: [200], contains: ok }
  * ```
- * The node sends the request, by the first of curl, GNU wget, BusyBox wget and (for http) bash that it has. BusyBox wget
- * checks no certificates, so it is not used over TLS unless `insecure`; a client certificate needs curl. Redirects are
- * not followed, except by BusyBox wget. The request is repeated for a minute unless the step has `retry`.
+ * The node sends the request by the first of these programs that it has: curl, GNU wget, BusyBox wget, for http also bash.
+ * BusyBox wget checks no certificates, so over TLS it needs `insecure`; a client certificate needs curl. Redirects are not
+ * followed, except by BusyBox wget. The request is repeated for a minute unless the step has `retry`.
  */
 export const httpReady = defineModule({
   name: "http.ready",
@@ -38,13 +38,13 @@ export const httpReady = defineModule({
     ),
   refusals: ["TOOL_MISSING"],
   step: ({ url, status, contains, ...request }) => {
-    const good = status.join(" or ");
+    const wantedStatus = status.join(" or ");
     return {
       effects: { writes: [], reads: [{ is: "system" }] },
-      want: { status: good, ...(contains === undefined ? {} : { contains }) },
+      want: { status: wantedStatus, ...(contains === undefined ? {} : { contains }) },
       probe: sh`${httpFunction(url, request)}
 http
-case ${` ${status.join(" ")} `} in *" $status "*) status=${good} ;; esac
+case ${` ${status.join(" ")} `} in *" $status "*) status=${wantedStatus} ;; esac
 fact status "$status"
 ${
   contains === undefined

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import {
   hasModule,
-  linksOf,
-  lookAtModule,
+  addLinkUsers,
+  readModule,
   optionsElsewhere,
   runningParameter,
 } from "../step/fragments/kernel-module.ts";
@@ -49,9 +49,9 @@ type Args = z.output<typeof args>;
  * ```
  * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. A built-in module counts as loaded. If
  * the module runs with other options, a note reports that; the new ones count from the next boot unless `reload` is set.
- * A module in use is never removed, and that of a network interface only on trial (`risk: connectivity`). A file of
- * modprobe.d(5) that gives one of the options another value is named and refused. A module that the initial ramdisk loads
- * has the options in it: update-initramfs(8) copies them there.
+ * A module in use is never removed, and a network interface's module only on trial (`risk: connectivity`). If a file of
+ * modprobe.d(5) gives one of the options another value, the step names it and is refused. A module that the initial
+ * ramdisk loads gets the options that update-initramfs(8) copied there.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -70,17 +70,17 @@ export const kernelModuleLoaded = defineModule({
     ];
     const isLoaded = state === "loaded";
     const paths = [load, probe];
-    const { places, guard, keep, foresee } = ofFiles(paths);
+    const { resources, guard, keep, foresee } = fileStepParts(paths);
     return {
       effects: {
         writes: [
-          ...places,
+          ...resources,
           ...paths.map((path) => ({ is: "parents", path }) as const),
           // Loading a module adds its settings below /proc/sys.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
         reads: [
-          ...places,
+          ...resources,
           ...(pairs.length > 0 ? [{ is: "tree", path: "/etc/modprobe.d" } as const] : []),
           { is: "packages" },
         ],
@@ -92,10 +92,10 @@ export const kernelModuleLoaded = defineModule({
         ...(pairs.length > 0 ? { "options elsewhere": "none" } : {}),
         ...(reload ? Object.fromEntries(pairs.map(([key, value]) => [`running ${key}`, value])) : {}),
       },
-      probe: sh`${lookAtModule(name)}
+      probe: sh`${readModule(name)}
 ${isLoaded ? sh`[ $now != built-in ] || now=loaded` : sh`:`}
 fact now "$now"
-${atBoot(given, probe)}
+${readAtBoot(given, probe)}
 fact atBoot "$at_boot"
 options=$(sed -n ${`s/^options ${name} //p`} ${probe} 2>/dev/null)
 fact options "\${options:-none}"
@@ -106,13 +106,13 @@ ${
 fact "options elsewhere" "\${conflicts:-none}"
 [ -z "$doubles" ] || note ${`options of ${name} that this step gives stand in `}"\${doubles% } too"`
 }
-${shLines(pairs.map(([key, value]) => running(given, key, value)))}`,
-      guard: sh`${guard}${lookAtModule(name)}
+${shLines(pairs.map(([key, value]) => reportOption(given, key, value)))}`,
+      guard: sh`${guard}${readModule(name)}
 ${isLoaded ? guardLoaded(given, probe, onTrial) : guardAbsent(given, load, onTrial)}`,
-      keep: sh`${keep}${lookAtModule(name)}
+      keep: sh`${keep}${readModule(name)}
 ${keepNow(given)}`,
       foresee,
-      apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${lookAtModule(name)}
+      apply: sh`${shLines(files.map(({ path, text }) => keepFile(path, text)))}${readModule(name)}
 ${isLoaded ? loadNow(given) : unload(name)}`,
       quiet: true,
       timeout: 120,
@@ -121,8 +121,8 @@ ${isLoaded ? loadNow(given) : unload(name)}`,
 });
 
 /**
- * The text of the file in /etc/modprobe.d; empty for no file. `blacklist` prevents loading by a device's alias, `install`
- * loading by name (modprobe.d(5)).
+ * The text of the file in /etc/modprobe.d; empty if there is to be no file. Its line `blacklist` prevents loading by a
+ * device's alias, its line `install` prevents loading by name (modprobe.d(5)).
  */
 function probeText({ name, options, blacklist }: Args): string {
   const pairs = Object.entries(options).map((pair) => ` ${pair.join("=")}`);
@@ -130,7 +130,8 @@ function probeText({ name, options, blacklist }: Args): string {
   return blacklist ? `blacklist ${name}\ninstall ${name} /bin/false` : "";
 }
 
-function atBoot({ state, blacklist }: Args, probe: string): Sh {
+/** Sets `at_boot`: loaded, absent or blacklisted, or the files that load or blacklist the module against the step. */
+function readAtBoot({ state, blacklist }: Args, probe: string): Sh {
   const listed = sh`case $K_NL$blacklisters$K_NL in *"$K_NL"${probe}"$K_NL"*) at_boot=blacklisted ;; esac`;
   if (state === "loaded")
     return sh`at_boot=absent
@@ -142,15 +143,15 @@ ${blacklist ? sh`` : listed}
 ${blacklist ? listed : sh``}`;
 }
 
-/** Reports a running option as a fact with `reload`, else only a difference, in a note. */
-function running({ name, state, reload }: Args, key: string, wanted: string): Sh {
+/** With `reload` reports an option's value in the kernel as a fact; without it notes the first option that differs. */
+function reportOption({ name, state, reload }: Args, key: string, wanted: string): Sh {
   if (state === "absent") return sh``;
   return sh`${runningParameter(name, key, wanted)}
 ${
   reload
     ? sh`fact ${`running ${key}`} "$value"`
-    : sh`if [ "$value" != ${wanted} ] && [ $now = loaded ] && [ ! -e "$K_TMP/told" ]; then
-  : >"$K_TMP/told"
+    : sh`if [ "$value" != ${wanted} ] && [ $now = loaded ] && [ ! -e "$K_TMP/noted" ]; then
+  : >"$K_TMP/noted"
   note ${`${name} runs with ${key}=`}"$value: "${`${wanted} counts from the next boot (reload: true loads it anew)`}
 fi`
 }`;
@@ -192,15 +193,15 @@ done`
 }`;
 }
 
-/** Refuses a module in use. The kernel's use count does not include network interfaces, so they are added. */
+/** Refuses a module in use, unless on trial also by a network interface, which the kernel's use count does not include. */
 function inUse(name: string, onTrial: boolean): Sh {
   return sh`{
-${onTrial ? sh`` : linksOf(name)}
+${onTrial ? sh`` : addLinkUsers(name)}
   case $users in 0) ;; *) refuse KERNEL_MODULE_REFUSED ${`${name} is in use (`}"\${users#0 })" ;; esac
 }`;
 }
 
-/** On trial: a revert restores the module's present state in the kernel, with the restored options. */
+/** For a step on trial: the revert brings back the module's present state in the kernel, with the former options. */
 function keepNow({ name, reload }: Args): Sh {
   const load = `modprobe ${name}`;
   return sh`case $now in
@@ -209,7 +210,7 @@ function keepNow({ name, reload }: Args): Sh {
 esac`;
 }
 
-/** Sets `differs` if the module runs with other options. */
+/** Sets `differs`: not empty if the module runs with other options. */
 function findDiffering({ name, options }: Args): Sh {
   return sh`differs=
 ${shLines(
@@ -229,7 +230,7 @@ function keepFile(path: string, text: string): Sh {
 
 function loadNow(given: Args): Sh {
   const { name, reload } = given;
-  const load = sh`said=$(modprobe ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not take ${name}`}"$K_NL$said"`;
+  const load = sh`output=$(modprobe ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not take ${name}`}"$K_NL$output"`;
   if (!reload) return sh`[ $now != absent ] || { ${load}; }`;
   return sh`${findDiffering(given)}if [ $now = loaded ] && [ -n "$differs" ]; then
   ${unload(name)}
@@ -240,6 +241,6 @@ fi
 
 function unload(name: string): Sh {
   return sh`if [ $now = loaded ]; then
-  said=$(modprobe -r ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not let go of ${name}`}"$K_NL$said"
+  output=$(modprobe -r ${name} 2>&1) || refuse KERNEL_MODULE_REFUSED ${`the kernel did not let go of ${name}`}"$K_NL$output"
 fi`;
 }

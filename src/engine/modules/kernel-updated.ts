@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
 import {
-  listsFetched,
+  listsStamp,
   probeLists,
   withPackageManager,
   type PackageManager,
@@ -15,8 +15,8 @@ import { rawSh, sh, type Sh } from "../step/sh.ts";
  * kernel.updated: {}
  * ```
  * Finds the packages that follow the distribution's newest kernel (Debian's linux-image-amd64, dnf's kernel, Alpine's
- * linux-lts). It upgrades them to their newest version, from package lists that are no older than `listsMaxAge`. The
- * running kernel stays until a boot, for which reboot.ifRequired is the step.
+ * linux-lts), and upgrades them to their newest version. The package lists are no older than `listsMaxAge`. The old kernel
+ * runs until the next boot: see `reboot.ifRequired`.
  */
 export const kernelUpdated = defineModule({
   name: "kernel.updated",
@@ -60,7 +60,7 @@ ${manager.foresee(packages)}`,
 (
 ${manager.apply(packages)}
 ) || exit 1
-: >${listsFetched}`,
+: >${listsStamp}`,
       ),
       timeout: 7200 + lockTimeout,
       stall: 600 + lockTimeout,
@@ -68,7 +68,7 @@ ${manager.apply(packages)}
   },
 });
 
-/** Sets `kernels` to the installed packages that follow the newest kernel, without those of one version. */
+/** Sets `kernels` to the installed packages that follow the newest kernel, without packages of a single kernel version; or refuses. */
 const findKernels = sh`kernels=$(
   if have dpkg-query; then
     dpkg-query -W -f '\${db:Status-Status} \${Package}\n' 'linux-image-*' 2>/dev/null |

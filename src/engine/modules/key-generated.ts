@@ -32,10 +32,10 @@ const args = z.strictObject({
  *   path: /etc/kcore/certs/node.key
  *   challenge: "kcore proof of possession {{run.challenge}} {{node.id}}"
  * ```
- * A missing EC P-256 key is made on the node. It never leaves the node and is never overwritten. Facts for later steps:
- * `spki`, the public key, as base64 of the DER SubjectPublicKeyInfo; `proof`, base64 of the DER ECDSA signature with
- * SHA-256 over the challenge's bytes, which differs each time and is never compared; `certificate`, base64 of the
- * certificate's file, empty if there is none.
+ * A missing EC P-256 key is made on the node. The key never leaves the node and is never overwritten. Facts for later
+ * steps: `spki`, the public key, as base64 of the DER SubjectPublicKeyInfo. `proof`, base64 of the DER ECDSA signature with
+ * SHA-256 over the challenge's bytes; it differs each time and is never compared. `certificate`, base64 of the first 16 KiB
+ * of the certificate's file; empty if there is no such file.
  */
 export const keyGenerated = defineModule({
   name: "key.generated",
@@ -64,9 +64,9 @@ case $kind in
   *) fact key "a $kind" && exit 0 ;;
 esac
 ${probeOwnership(path, ownership)}
-# The opened file signs: the path could be replaced by a link to another key meanwhile.
+# openssl reads the opened file, since the path could be replaced by a link to another key meanwhile.
 open_file ${path} || exit 1
-# Only a private key of this kind; the public key contains the curve's name, too (SEC 1, RFC 5480).
+# Only a private key of this kind will do; its public key contains the curve's name (SEC 1, RFC 5480).
 if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&
   openssl pkey -pubin -inform DER -in "$K_TMP/spki" -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
   fact key "EC P-256"

@@ -56,8 +56,8 @@ const Limit = z
  * ```
  * Limits of sessions that begin after the step, in /etc/security/limits.d/NAME.conf (limits.conf(5)). Files are read in
  * the order of their names, and the last one wins. A `nofile` above the kernel's fs.nr_open is refused, because it
- * would prevent every login. PAM sets the limits, by pam_limits, which Debian has for every login; units of systemd
- * have `LimitNOFILE=` and the like instead.
+ * would prevent every login. PAM's pam_limits, which Debian has for every login, sets the limits; for units of systemd
+ * use `LimitNOFILE=` and the like instead.
  */
 export const limitsSet = defineModule({
   name: "limits.set",
@@ -86,26 +86,27 @@ export const limitsSet = defineModule({
     if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
     const lines = limits.map(({ domain, type, item, value }) => `${domain} ${type} ${item} ${value}\n`);
     const content = `# made by kcore\n${lines.join("")}`;
-    return belowKernels(limits, stepOfFile({ path, content, mode: "0644", makeDirs: true }, context));
+    return withinKernelLimit(limits, stepOfFile({ path, content, mode: "0644", makeDirs: true }, context));
   },
 });
 
-const most = "/proc/sys/fs/nr_open";
+/** The kernel's limit of open files for a process. */
+const kernelLimit = "/proc/sys/fs/nr_open";
 
 /**
- * Refuses a `nofile` above the kernel's limit for a process, even if the file is in order (setrlimit(2), EPERM). For
- * `unlimited` PAM itself uses the kernel's limit.
+ * The step, which then refuses a `nofile` above the kernel's limit, even if the file is in order (setrlimit(2), EPERM).
+ * For `unlimited` PAM itself uses the kernel's limit.
  */
-function belowKernels(limits: readonly z.output<typeof Limit>[], step: Step): Step {
+function withinKernelLimit(limits: readonly z.output<typeof Limit>[], step: Step): Step {
   const files = limits.filter(({ item, value }) => item === "nofile" && value !== "unlimited");
   if (files.length === 0) return step;
-  const probe = sh`# Not by read: a shell reads byte by byte, and the kernel gives this value only to the first read(2).
-most=$(cat ${most} 2>/dev/null)
+  const probe = sh`# Not by the builtin read, which reads byte by byte: the kernel gives this value only to the first read(2).
+most=$(cat ${kernelLimit} 2>/dev/null)
 ${shLines(
   files.map(
     ({ domain, value }) =>
       sh`[ -z "$most" ] || [ "$most" -ge ${value} ] || refuse LIMIT_TOO_HIGH ${`${domain} is to have ${value} open files, with which PAM refuses every login: fs.nr_open of this node is `}"$most (sysctl.set raises it)"`,
   ),
 )}`;
-  return withProbe(step, probe, [{ is: "path", path: most }]);
+  return withProbe(step, probe, [{ is: "path", path: kernelLimit }]);
 }

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { generateLocales, lookAtLocales } from "../step/fragments/locales.ts";
+import { generateLocales, readLocales } from "../step/fragments/locales.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 const Locale = z
@@ -34,8 +34,8 @@ const generated = "/etc/locale.gen";
  * locale.set: { locale: en_US.UTF-8, categories: { LC_TIME: de_DE.UTF-8 } }
  * ```
  * LANG and the given categories, for sessions that begin after the step, in /etc/default/locale, or in /etc/locale.conf
- * if the system uses that (locale.conf(5)). LC_ALL, which would override them, is removed from it. A missing locale is
- * generated (/etc/locale.gen, locale-gen(8)).
+ * if the system uses that file (locale.conf(5)). LC_ALL, which would override them, is removed from the file. A missing
+ * locale is generated (/etc/locale.gen, locale-gen(8)).
  */
 export const localeSet = defineModule({
   name: "locale.set",
@@ -57,16 +57,16 @@ export const localeSet = defineModule({
       (name) => name !== "C" && name !== "POSIX",
     );
     // The node determines which of the two files it uses, so dry runs count both.
-    const { places, keep } = ofFiles(["/etc/default/locale", "/etc/locale.conf", generated]);
-    const look = lookAtLocales(needed);
+    const { resources, keep } = fileStepParts(["/etc/default/locale", "/etc/locale.conf", generated]);
+    const readState = readLocales(needed);
     return {
-      effects: { writes: places, reads: [...places, { is: "packages" }] },
+      effects: { writes: resources, reads: [...resources, { is: "packages" }] },
       want: {
         ...Object.fromEntries(values),
         LC_ALL: "unset",
         ...(needed.length > 0 ? { generated: needed.join(" ") } : {}),
       },
-      probe: sh`${look}
+      probe: sh`${readState}
 ${shLines(
   names.map(
     (name) => sh`value=$(sed -n ${`s/^[[:blank:]]*${name}=//p`} "$file" 2>/dev/null | tail -n 1)
@@ -74,7 +74,7 @@ value=\${value#[\'\"]} value=\${value%[\'\"]}
 fact ${name} "\${value:-unset}"`,
   ),
 )}fact generated "\${there:-none}"`,
-      guard: sh`${look}
+      guard: sh`${readState}
 guard_file "$file"
 for name in $missing; do
   not_nixos ${generated}
@@ -83,9 +83,9 @@ for name in $missing; do
     refuse LOCALE_UNKNOWN "there is no locale $name$K_NL$(grep -s "^\${name%%[.@]*}" "$supported" || grep -s "^\${name%%_*}_" "$supported")"
 done`,
       keep,
-      foresee: sh`${look}
+      foresee: sh`${readState}
 foresee_place "$file" 8 1 - -`,
-      apply: sh`${look}
+      apply: sh`${readState}
 ${generateLocales(generated)}
 {
   [ ! -f "$file" ] || grep -vE ${`^[[:blank:]]*(${names.join("|")})=`} "$file"

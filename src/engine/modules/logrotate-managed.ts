@@ -58,7 +58,7 @@ export const logrotateManaged = defineModule({
     const path = `/etc/logrotate.d/${name}`;
     if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
     const content = given.content ?? fileText(paths, options, postrotate);
-    const step = stepOfCheckedFile({ path, content, mode: "0644" }, checked(name, content), context);
+    const step = stepOfCheckedFile({ path, content, mode: "0644" }, refuseInvalid(name, content), context);
     return { ...step, tools: [{ command: "logrotate", package: "logrotate" }] };
   },
 });
@@ -81,12 +81,12 @@ function fileText(paths: readonly string[], options: readonly string[], postrota
 }
 
 /**
- * Checks the text by logrotate's debug mode, which rotates nothing. Only errors that name the file concern its text;
- * others are about missing logs.
+ * Refuses a text that logrotate does not accept in its debug mode, which rotates nothing. Only errors that name the file
+ * concern its text; the others are about missing logs.
  */
-function checked(name: string, content: string): Sh {
+function refuseInvalid(name: string, content: string): Sh {
   return sh`mkdir -p "$K_TMP/logrotate" && new=$K_TMP/logrotate/${name} && cat <${blobOf(content)} >"$new" || exit 1
-logrotate -d "$new" >"$K_TMP/said" 2>&1
-said=$(grep -F "error: $new:" "$K_TMP/said") && refuse FILE_INVALID "logrotate does not accept the text$K_NL$said"
+logrotate -d "$new" >"$K_TMP/output" 2>&1
+output=$(grep -F "error: $new:" "$K_TMP/output") && refuse FILE_INVALID "logrotate does not accept the text$K_NL$output"
 rm -f "$new"`;
 }

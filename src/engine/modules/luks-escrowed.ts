@@ -6,7 +6,7 @@ import { keyFits, luksFolder, strongKey } from "../step/fragments/luks.ts";
 import { byTpm, tpmOpens } from "../step/fragments/luks-tpm.ts";
 import { sh } from "../step/sh.ts";
 
-/** The number of the recovery key's slot, the last of LUKS2's 32, and of the token that describes it. */
+/** The number of the recovery key's slot (the last of LUKS2's 32), and of the token that describes the slot. */
 const slot = "31";
 
 const args = z.strictObject({
@@ -30,10 +30,11 @@ const args = z.strictObject({
  *     MQIDAQAB
  *     -----END PUBLIC KEY-----
  * ```
- * A recovery key for every LUKS container of the node that `luks.opened` made: 256 random bits in the 64 letters of
- * systemd-cryptenroll(1), in key slot 31. It is made on the node and leaves it only sealed (RSAES-OAEP with SHA-256, RFC 8017): in the
- * fact `sealed`, in the container's own header (token 31) and in `/etc/kcore/luks`. For another public key a new recovery key is made.
- * The fact `sealed` has a word for each container: its UUID, the sealed key in hex and its disks' serials, separated by colons.
+ * A recovery key for every LUKS container of the node that `luks.opened` or `luks.root` made: 256 random bits as 64 letters,
+ * as systemd-cryptenroll(1) writes them, in key slot 31. The key is made on the node and leaves it only sealed (RSAES-OAEP
+ * with SHA-256, RFC 8017). The sealed key is in the fact `sealed`, in the container's own header (token 31) and in
+ * `/etc/kcore/luks`. For another public key a new recovery key is made. The fact `sealed` has a word for each container: its
+ * UUID, the sealed key in hex and its disks' serials, separated by colons.
  */
 export const luksEscrowed = defineModule({
   name: "luks.escrowed",
@@ -43,9 +44,9 @@ export const luksEscrowed = defineModule({
   refusals: ["LUKS_CLOSED", "LUKS_KEY_MISSING", "TOOL_MISSING"],
   step: ({ publicKey }) => {
     const blob = blobOf(publicKey);
-    const sealedFor = fingerprintOf(publicKey);
+    const sealedFor = spkiSha256(publicKey);
     // UUID.recovery has two words: the fingerprint of the public key, and the container's word of the fact `sealed`.
-    const look = sh`missing= sealed=
+    const readState = sh`missing= sealed=
 for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
   [ -f "$opener" ] || continue
   file=\${opener%.*} whom= word=
@@ -63,11 +64,11 @@ done`;
         ],
       },
       want: { missing: "none" },
-      probe: sh`${look}
+      probe: sh`${readState}
 fact missing "\${missing:-none}"
 fact sealed "$sealed"`,
       guard: sh`have cryptsetup || refuse TOOL_MISSING 'cryptsetup is not on this node; package cryptsetup-bin has it'`,
-      apply: sh`${look}
+      apply: sh`${readState}
 set -f
 for uuid in $missing; do
   file=${luksFolder}/$uuid
@@ -117,7 +118,7 @@ function isRsa(pem: string): boolean {
 }
 
 /** Lower-case hex SHA-256 of the SPKI. */
-function fingerprintOf(pem: string): string {
+function spkiSha256(pem: string): string {
   return createHash("sha256")
     .update(createPublicKey(pem).export({ type: "spki", format: "der" }))
     .digest("hex");

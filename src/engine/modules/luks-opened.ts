@@ -7,11 +7,11 @@ import {
   deviceName,
   luksUuid,
   mappingName,
-  namesOneDevice,
+  oneDeviceMessage,
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import {
   crypttabLine,
@@ -25,12 +25,12 @@ import {
 import {
   addByTpm,
   byTpm,
-  dropKey,
-  enroll,
-  needsTpm,
+  dropKeyFile,
+  bindTpm,
+  requireTpm,
   pcrList,
   readTpm,
-  release,
+  unbindTpm,
   tpmFact,
 } from "../step/fragments/luks-tpm.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
@@ -58,19 +58,19 @@ const args = z
       ),
   })
   .refine(({ unlock, pcrs }) => unlock === "tpm2" || pcrs === undefined, "pcrs belong to unlock: tpm2")
-  .refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+  .refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml
  * luks.opened: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
- * A LUKS2 container, open now and at every boot (crypttab). A key file of 512 bits in `/etc/kcore/luks` opens it, which
- * is made on the node and never leaves it. With `unlock: tpm2` the machine's TPM opens it (systemd-cryptenroll(1)), and
- * the key file is removed once the TPM has opened the container. `unlock` can be changed while the container is in use;
- * at every moment one of the two opens it. After a change of the board or of Secure Boot only the recovery key remains.
- * Steps for its contents have `encrypted: true`. The container's UUID is derived from that of its partition, array or
- * volume, which proves later that kcore made it. Other contents are refused unless the disk, `VG/LV` or `md/ARRAY` was
- * granted by name (requirement F-18).
+ * A LUKS2 container, open now and at every boot (crypttab). A key file of 512 bits in `/etc/kcore/luks` opens the container;
+ * the key is made on the node and never leaves it. With `unlock: tpm2` the machine's TPM opens the container
+ * (systemd-cryptenroll(1)), and then the key file is removed. `unlock` can be changed while the container is in use: at every
+ * moment key file or TPM opens it. After a change of the board or of Secure Boot only the recovery key remains. Steps for
+ * the container's contents have `encrypted: true`. The container's UUID is derived from the UUID of its partition or array,
+ * or from the names of its volume. By it a later run recognizes kcore's container. Other contents are refused unless the
+ * disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({
   name: "luks.opened",
@@ -106,8 +106,8 @@ export const luksOpened = defineModule({
     const isTpm = unlock === "tpm2";
     const registers = pcrList(pcrs);
     const makeKey = makeKeyFile(keyFile);
-    // Without a fitting key file the TPM opens the container, as `judge` has checked, and adds a key file's key.
-    const needsKey = sh`if [ "$key" != fits ]; then
+    // Without a fitting key file the TPM opens the container, as `judge` has checked. Then the TPM adds a key file's key.
+    const ensureKey = sh`if [ "$key" != fits ]; then
   ${makeKey}
   ${addByTpm(keyFile)}
 fi`;
@@ -115,27 +115,27 @@ fi`;
 safe_parents ${mark}
 [ -e ${mark} ] || put_file /dev/null ${mark} 0400 root root || exit 1
 if [ "$tpm" != ${tpmFact(registers)} ]; then
-  ${needsKey}
-  ${enroll(keyFile, registers)}
+  ${ensureKey}
+  ${bindTpm(keyFile, registers)}
 fi`;
     const openBy = isTpm ? { key: "absent", marked: "yes", tpm: tpmFact(registers) } : { key: "fits", marked: "no" };
     const opener = isTpm ? byTpm : (["--key-file", keyFile] as const);
-    const format: Format = {
+    const format: DeviceFormat = {
       find: findDevice(device, context),
       guid,
       type: "crypto_LUKS",
       uuid,
       wanted: "a LUKS2 container",
       grant: name,
-      // The key file is flushed before luksFormat; an existing one may belong to a container that was begun. The mark tells
-      // the next step that the new container is unused, since its unwritten blocks read as noise. The recovery file of a
-      // former container of this UUID is removed: luks.escrowed would take it for this container's.
+      // The key file is flushed before luksFormat; an existing key file may belong to a container that a killed run has
+      // begun. The mark tells the next step that the new container is unused, since its unwritten blocks read as noise. The
+      // recovery file of a former container of this UUID is removed: luks.escrowed would take it for this container's.
       prepare: sh`: >"$K_STATE/fresh/"${uuid} && rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKey}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
       ...stepOfFormat(format, {
         read: sh`opened=no key=absent opens=no tpm=absent
@@ -162,11 +162,11 @@ fact marked "$marked"
 fact tpm "$tpm"
 fact crypttab "$fstab"`,
         judge: sh`not_nixos ${crypttab}
-${isTpm ? needsTpm : sh`:`}
+${isTpm ? requireTpm : sh`:`}
 [ -n "$todo" ] || [ "$key" = fits ] || [ "$opens" = yes ] ||
   refuse LUKS_KEY_MISSING ${`the container ${uuid} is there, but neither its key file ${keyFile} nor a TPM opens it: key file `}"$key; TPM $tpm"`,
         after: sh`[ -z "$todo" ] || key=fits tpm=absent
-${isTpm ? bind : needsKey}
+${isTpm ? bind : ensureKey}
 if [ "$fstab" != ${line} ]; then
   ${writeFstab(crypttab, { source: mapping }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
@@ -174,13 +174,13 @@ fi
 if [ "$opened" = no ]; then
   cryptsetup open -q --type luks2 ${[...opener]} ${discard ? ["--allow-discards"] : []} "$device" ${mapping} </dev/null || exit 1
 fi
-${isTpm ? dropKey(keyFile) : release(keyFile, mark)}`,
+${isTpm ? dropKeyFile(keyFile) : unbindTpm(keyFile, mark)}`,
       }),
       brings: true,
       effects: {
-        writes: [place, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
+        writes: [resource, ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const)],
         reads: [
-          place,
+          resource,
           ...[crypttab, keyFile, mark].map((path) => ({ is: "path", path }) as const),
           { is: "program", name: "cryptsetup" },
           ...(isTpm ? [{ is: "program", name: "systemd-cryptenroll" } as const] : []),

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { DiskId, diskName, luksUuid, mappingName, PartitionName, partitionGuid } from "../step/disk-names.ts";
 import { findRoot } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { keyFileOf, keyFits, luksFolder, makeKeyFile, recoveryFileOf, strongKey } from "../step/fragments/luks.ts";
-import { hostKeyOf, unfinished, unlockPort } from "../step/fragments/os-unlock.ts";
+import { initrdHostKey, unfinishedLabel, unlockPort } from "../step/fragments/os-unlock.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z.strictObject({
@@ -17,9 +17,9 @@ const args = z.strictObject({
  * ```yaml
  * luks.root: { disk: { serial: S3Z8NB0K } }
  * ```
- * A LUKS2 container for a machine's own system, made and opened on the live system that os.installed works from. With it
- * the SSH host key is made that the installed system uses while it waits to be unlocked. Key file and host key are in
- * `/etc/kcore/luks` of the live system, and os.installed moves them to the installed one. Until then the header's label
+ * A LUKS2 container for a machine's own system, made and opened on the live system that os.installed works from. The step
+ * also makes the SSH host key that the installed system uses while it waits to be unlocked. Key file and host key are in
+ * `/etc/kcore/luks` of the live system, and os.installed moves them to the installed system. Until then the header's label
  * is `kcore-unfinished`: after a power cut the key is lost, and the next live system makes the container again. A
  * container without that label is never changed. The fact `unlock` has the UUID, the port and the host key.
  */
@@ -45,9 +45,9 @@ export const luksRoot = defineModule({
     const uuid = luksUuid(guid);
     const mapping = mappingName(uuid);
     const keyFile = keyFileOf(uuid);
-    const hostKey = hostKeyOf(uuid);
+    const hostKey = initrdHostKey(uuid);
     const name = diskName(disk).value;
-    const format: Format = {
+    const format: DeviceFormat = {
       find: findRoot({ disk, partition }, context),
       guid,
       type: "crypto_LUKS",
@@ -58,15 +58,15 @@ export const luksRoot = defineModule({
       // container's.
       prepare: sh`rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKeyFile(keyFile)}`,
-      make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinished} --key-file ${keyFile} ${[...strongKey]}`,
+      make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinishedLabel} --key-file ${keyFile} ${[...strongKey]}`,
       tool: { command: "cryptsetup", package: "cryptsetup-bin" },
     };
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     const files = [keyFile, hostKey].map((path) => ({ is: "path", path }) as const);
     return {
       ...stepOfFormat(format, {
         read: sh`container=finished key=absent
-if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfinished}`} ]; then
+if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfinishedLabel}`} ]; then
   container=closed
   for path in "/sys/class/block/$name/holders/"*; do
     { [ ! -r "$path/dm/name" ] || [ "$(cat "$path/dm/name")" != ${mapping} ]; } || container=open
@@ -97,8 +97,8 @@ fi`,
       }),
       brings: true,
       effects: {
-        writes: [place, ...files, { is: "tree", path: luksFolder }],
-        reads: [place, ...files, { is: "program", name: "cryptsetup" }],
+        writes: [resource, ...files, { is: "tree", path: luksFolder }],
+        reads: [resource, ...files, { is: "program", name: "cryptsetup" }],
       },
       want: { type: format.type, uuid, container: "in order" },
       timeout: 180,

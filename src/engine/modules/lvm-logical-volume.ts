@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { deviceGuid, deviceName, VolumeName } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
+import { ByteSize } from "../step/fields.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -16,7 +16,10 @@ const args = z
       .default("linear")
       .describe("linear, thinPool, or thin: a volume of a thin pool, which takes room as it is written."),
     size: z
-      .union([Size, z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE")])
+      .union([
+        ByteSize,
+        z.string().regex(/^(?:100|[1-9]\d?)%(?:FREE|VG)$/, "must be a size, or such as 50%VG or 100%FREE"),
+      ])
       .refine((size) => typeof size === "string" || (size >= MiB && size % MiB === 0), "must be whole MiB")
       .describe(
         "Its size, kept at least; a share of the group (50%VG) or of what is free (100%FREE) counts when it is made.",
@@ -37,8 +40,8 @@ const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" }
  * ```yaml
  * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
  * ```
- * Grown when it is smaller than wanted, never shrunk; `filesystem.grown` grows a filesystem on it. Signatures of
- * an older volume on the same extents are wiped when it is made.
+ * A volume that is smaller than wanted grows, and none ever shrinks; `filesystem.grown` grows the filesystem on it. A new
+ * linear volume loses the signatures of an older volume on the same extents.
  */
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",
@@ -48,13 +51,13 @@ export const lvmLogicalVolume = defineModule({
   refusals: ["LVM_GROUP_MISSING", "LVM_NO_SPACE", "LVM_VOLUME_DIFFERS", "TOOL_MISSING"],
   step: (given, context) => {
     const { vg, name, type, size, pool } = given;
-    const place = { is: "disk", name: deviceName({ vg, lv: name }) } as const;
+    const resource = { is: "disk", name: deviceName({ vg, lv: name }) } as const;
     const bytes = typeof size === "number" ? size : undefined;
     const mark = deviceGuid(context, { vg, lv: name });
     return {
       effects: {
-        writes: [place],
-        reads: [place, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
+        writes: [resource],
+        reads: [resource, { is: "disk", name: vg }, { is: "program", name: "lvcreate" }],
       },
       want: {
         layout: layouts[type],
@@ -86,8 +89,8 @@ sync`,
 });
 
 /**
- * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes), `extent` (bytes) and `size`: the wanted size if
- * `have` is that, rounded up to extents, else the present one.
+ * Sets `layout` (empty: no such volume), `pool`, `active`, `have` and `extent` (both in bytes), and `size` in MiB: the
+ * wanted size if `have` is the wanted size rounded up to whole extents, else the present size.
  */
 function readVolume({ vg, name, size }: Args): Sh {
   const wanted = typeof size === "number" ? size : undefined;
@@ -103,7 +106,7 @@ size=$((have / 1048576))' MiB'
 ${wanted === undefined ? sh`` : sh`if [ "$have" -ge "$wanted" ] && [ "$have" -lt $((wanted + extent)) ]; then size=${`${wanted / MiB} MiB`}; fi`}`;
 }
 
-/** Sets `todo` to create, grow or nothing, or refuses. */
+/** Sets `todo` to create, grow or nothing, or refuses; also sets the variables of {@link readVolume}. */
 function refuseUnfit(given: Args): Sh {
   const { vg, name, type, size, pool } = given;
   const layout = layouts[type];

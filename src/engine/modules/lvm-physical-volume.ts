@@ -5,23 +5,23 @@ import {
   deviceFrom,
   deviceGuid,
   deviceName,
-  namesOneDevice,
+  oneDeviceMessage,
   physicalVolumeUuid,
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh } from "../step/sh.ts";
 
-const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml
  * lvm.physical_volume: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
- * The physical volume's UUID is derived from that of the partition, array or LUKS container, which proves later that
- * kcore made it. Other contents are refused unless the disk, or `md/ARRAY`, was granted by name (requirement F-18).
+ * The physical volume's UUID is derived from the UUID of the partition, array or LUKS container, which proves later that
+ * kcore made the volume. Other contents are refused unless the disk, or `md/ARRAY`, was granted by name (requirement F-18).
  */
 export const lvmPhysicalVolume = defineModule({
   name: "lvm.physical_volume",
@@ -35,7 +35,7 @@ export const lvmPhysicalVolume = defineModule({
     const guid = deviceGuid(context, device);
     const uuid = physicalVolumeUuid(guid);
     const name = deviceName(device);
-    const format: Format = {
+    const format: DeviceFormat = {
       find: sh`${quietLvm}
 ${findDevice(device, context)}`,
       guid,
@@ -46,10 +46,10 @@ ${findDevice(device, context)}`,
       make: sh`pvcreate -q -y --norestorefile -u ${uuid}`,
       tool: { command: "pvcreate", package: "lvm2" },
     };
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
       ...stepOfFormat(format),
-      effects: { writes: [place], reads: [place, { is: "program", name: "pvcreate" }] },
+      effects: { writes: [resource], reads: [resource, { is: "program", name: "pvcreate" }] },
       want: { type: format.type, uuid },
       timeout: 120,
     };

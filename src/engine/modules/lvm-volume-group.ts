@@ -10,7 +10,7 @@ import {
   VolumeName,
   type PartitionOf,
 } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
+import { ByteSize } from "../step/fields.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -21,7 +21,7 @@ const args = z.strictObject({
   disks: z.array(DiskId).min(1).max(256).describe("The disks whose physical volumes are in it; more in it stay in it."),
   partition: PartitionName.describe("The name of the partition that is a physical volume on each of them."),
   encrypted: deviceFields.encrypted,
-  extentSize: Size.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
+  extentSize: ByteSize.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
     message: "must be a power of two, at least 1M",
   })
     .optional()
@@ -35,8 +35,8 @@ const args = z.strictObject({
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  *   partition: data
  * ```
- * Made of physical volumes that `lvm.physical_volume` made, and extended by those that are added to the list. None is
- * removed. An existing group of this name without any of these physical volumes is foreign, and refused.
+ * A group of physical volumes that `lvm.physical_volume` made. Disks that are added to the list extend the group; none is
+ * removed from it. An existing group of this name without any of these physical volumes is foreign, and refused.
  */
 export const lvmVolumeGroup = defineModule({
   name: "lvm.volume_group",
@@ -46,9 +46,9 @@ export const lvmVolumeGroup = defineModule({
   refusals: ["LVM_GROUP_TAKEN", "LVM_PV_MISSING", "LVM_PV_TAKEN", "TOOL_MISSING"],
   step: ({ name, disks, partition, encrypted, extentSize }, context) => {
     const members = disks.map((disk) => memberOf({ disk, partition }, encrypted, context));
-    const look = sh`${quietLvm}
+    const readState = sh`${quietLvm}
 members=$(pvs --noheadings --separator ' ' -o pv_uuid,pv_name,vg_name 2>/dev/null)
-# member UUID: sets device, and group: empty if there is no such physical volume, - if it belongs to no group.
+# member UUID: sets device and group of a physical volume; group is empty if there is no such volume, - if it is in no group.
 member() {
   line=$(printf '%s\n' "$members" | sed -n "s/^ *$1 //p") group=
   [ -n "$line" ] || return 0
@@ -56,30 +56,30 @@ member() {
   rest=\${rest#"\${rest%%[! ]*}"} group=\${rest%% *} group=\${group:--}
 }`;
     const judge = sh`have vgcreate || refuse TOOL_MISSING "vgcreate is not on this node; package lvm2 has it"
-${look}
+${readState}
 set --
-mine=
+has_member=
 ${shLines(
   members.map(
     ({ uuid, shown }) => sh`member ${uuid}
 case $group in
   '') refuse LVM_PV_MISSING ${`${shown} is no physical volume of kcore's: lvm.physical_volume makes one`} ;;
   -) set -- "$@" "$device" ;;
-  ${name}) mine=yes ;;
+  ${name}) has_member=yes ;;
   *) refuse LVM_PV_TAKEN ${`${shown} belongs to the volume group `}"$group" ;;
 esac`,
   ),
 )}
 there=$(vgs --noheadings -o vg_name ${name} 2>/dev/null)
-[ -z "$there" ] || [ -n "$mine" ] ||
+[ -z "$there" ] || [ -n "$has_member" ] ||
   refuse LVM_GROUP_TAKEN ${`there is a volume group ${name} already, and none of the physical volumes named are in it`}"$K_NL$(vgs -o +pv_name ${name} 2>&1)"`;
     return {
       effects: {
-        writes: [{ is: "disk", name }, ...members.map(({ place }) => place)],
-        reads: [{ is: "disk", name }, ...members.map(({ place }) => place), { is: "program", name: "vgcreate" }],
+        writes: [{ is: "disk", name }, ...members.map(({ resource }) => resource)],
+        reads: [{ is: "disk", name }, ...members.map(({ resource }) => resource), { is: "program", name: "vgcreate" }],
       },
       want: Object.fromEntries(members.map(({ shown }) => [`physical volume ${shown}`, name])),
-      probe: sh`${look}
+      probe: sh`${readState}
 ${shLines(
   members.map(
     ({ uuid, shown }) => sh`member ${uuid}
@@ -89,7 +89,7 @@ fact ${`physical volume ${shown}`} "\${group:-missing}"`,
 )}`,
       guard: judge,
       apply: sh`${judge}
-if [ -n "$mine" ]; then vgextend -q ${name} "$@"; else vgcreate -q ${extentSize === undefined ? [] : ["-s", `${extentSize / MiB}m`]} ${name} "$@"; fi || exit 1
+if [ -n "$has_member" ]; then vgextend -q ${name} "$@"; else vgcreate -q ${extentSize === undefined ? [] : ["-s", `${extentSize / MiB}m`]} ${name} "$@"; fi || exit 1
 sync`,
       timeout: 120,
     };
@@ -99,7 +99,7 @@ sync`,
 interface Member {
   readonly uuid: string;
   readonly shown: string;
-  readonly place: { readonly is: "disk"; readonly name: string };
+  readonly resource: { readonly is: "disk"; readonly name: string };
 }
 
 function memberOf(at: PartitionOf, encrypted: boolean, context: StepContext): Member {
@@ -107,6 +107,6 @@ function memberOf(at: PartitionOf, encrypted: boolean, context: StepContext): Me
   return {
     uuid: physicalVolumeUuid(deviceGuid(context, { ...at, encrypted })),
     shown: `${value}/${at.partition}`,
-    place: { is: "disk", name: value },
+    resource: { is: "disk", name: value },
   };
 }

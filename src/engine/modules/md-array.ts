@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { ArrayName, deviceGuid, deviceName, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { arrayLink, arrayUuid, diskTools, eachPartition } from "../step/fragments/disk.ts";
-import { isGranted, wipeGranted } from "../step/fragments/granted.ts";
+import { grantFunctions, wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh } from "../step/sh.ts";
 
@@ -55,11 +55,11 @@ export const mdArray = defineModule({
     const factNames = members.map(({ disk }) => `member ${diskName(disk).value}`);
     const path = `/dev/md/${name}`;
     const kind = `raid${level} of ${disks.length}`;
-    const look = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
+    const readState = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
 running=\${array##*/} shape=absent making=$K_STATE/fresh/${guid}.making
 [ -z "$running" ] || { read -r level <"/sys/class/block/$running/md/level" && read -r count <"/sys/class/block/$running/md/raid_disks" && shape="$level of $count"; }
-# Sets member: none, unfinished, "not running", "not in it", "in the array", or another state that the kernel reports.
-look_at_member() {
+# read_member: sets member to none, unfinished, "not running", "not in it", "in the array", or another state that the kernel reports.
+read_member() {
   member=none
   [ "$(blkid -p -o value -s TYPE "$device" 2>/dev/null):$(blkid -p -o value -s UUID "$device" 2>/dev/null)" = ${`linux_raid_member:${guid}`} ] || return 0
   member='not running'
@@ -69,14 +69,14 @@ look_at_member() {
   case $member in in_sync* | spare | write_mostly*) member='in the array' ;; esac
 }`;
     const judge = sh`have mdadm || refuse TOOL_MISSING 'mdadm is not on this node; package mdadm has it'
-${look}
+${readState}
 [ -z "$running" ] || [ -e "$making" ] || [ "$shape" = ${kind} ] || refuse ARRAY_DIFFERS ${`the array ${name} is there, but not as wanted (${kind}), and kcore reshapes none: `}"$shape"
-${isGranted}
+${grantFunctions}
 ours= add= all= wipe=
 ${eachPartition(
   members,
   context,
-  sh`look_at_member
+  sh`read_member
   all="$all $device"
   case $member in
     'in the array') return 0 ;;
@@ -108,12 +108,12 @@ ${eachPartition(
         ],
       },
       want: { array: kind, ...Object.fromEntries(factNames.map((fact) => [fact, "in the array"])) },
-      probe: sh`${look}
+      probe: sh`${readState}
 if [ -e "$making" ]; then fact array "unfinished $shape"; else fact array "$shape"; fi
 ${eachPartition(
   members,
   context,
-  sh`look_at_member
+  sh`read_member
   fact "member $2" "$member"`,
 )}`,
       guard: judge,

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { blobOf } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { Device, deviceGuid, deviceName, filesystemUuid, shownUuid, type DeviceOf } from "../step/disk-names.ts";
 import { AbsolutePath } from "../step/fields.ts";
-import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
-import { escapePath, underSystemd } from "../step/fragments/mount-unit.ts";
+import { escapeBlanks, readFstab, writeFstab } from "../step/fragments/fstab.ts";
+import { allFlags, bindFlags, flagsOf, shownFlags } from "../step/fragments/mount-flags.ts";
+import { mountUnit, probeUnit, underSystemd, type MountUnit } from "../step/fragments/mount-unit.ts";
 import type { Effects } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -20,7 +20,7 @@ const Source = z
     "must be UUID=…, LABEL=…, PARTUUID= or PARTLABEL=…, tmpfs, HOST:/PATH, //HOST/SHARE, or a folder with the option bind",
   );
 
-/** Sources that name a device by a tag. The kernel shows any other source as written, except that of a bind mount. */
+/** Sources that name a device by a tag. The kernel shows other sources as written, except the source of a bind mount. */
 const tagged = /^(UUID|LABEL|PARTUUID|PARTLABEL)=/;
 const isBind = (options: readonly string[]): boolean => options.includes("bind") || options.includes("rbind");
 
@@ -81,10 +81,10 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   options: [noatime]
  * ```
- * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. The
- * kernel's mount is compared: device, kind of filesystem and the flags rw, ro, relatime, noatime, nodiratime, nosuid,
- * nodev, noexec, sync and dirsync; for a bind mount only the given ones. Other options are compared in fstab or unit.
- * With another source mounted at the path, `state: mounted` is refused; `state: absent` unmounts it.
+ * Device names are refused as sources: they change, and a machine with the wrong name in fstab does not boot. The kernel's
+ * mount is compared: device, kind of filesystem and the flags rw, ro, relatime, noatime, nodiratime, nosuid, nodev, noexec,
+ * sync and dirsync; for a bind mount only the flags that the step gives. Other options are compared in fstab or unit. If
+ * another source is mounted at the path, `state: mounted` is refused; `state: absent` unmounts that source.
  */
 export const mountMounted = defineModule({
   name: "mount.mounted",
@@ -98,7 +98,7 @@ export const mountMounted = defineModule({
       brings: true,
       effects: effectsOf(given),
       want: { ...wantBoot(given, mount), ...wantNow(given, mount) },
-      probe: sh`${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
+      probe: sh`${readFstab(given.fstab, { mountPoint: escapeBlanks(given.path) })}
 fact fstab "$fstab"
 ${mount.unit ? probeUnit(mount.unit) : sh``}
 ${readMount(given, mount)}
@@ -107,7 +107,7 @@ fact fstype "$fstype"
 fact flags "$flags"`,
       guard: guard(given, mount),
       apply: sh`${guard(given, mount)}
-${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
+${readFstab(given.fstab, { mountPoint: escapeBlanks(given.path) })}
 reload=
 ${persist(given, mount)}
 # Without a reload systemd would act on the old fstab, and might unmount the new mount at once.
@@ -127,7 +127,7 @@ function effectsOf({ path, state, source, fstab, options }: Args): Effects {
     writes: [{ is: "path", path: fstab }, ...(state === "present" ? [] : [{ is: "tree", path } as const])],
     reads: [
       { is: "path", path: fstab },
-      { is: "place", path },
+      { is: "existing", path },
       ...(isDevice ? [{ is: "disk", name: disk } as const] : []),
       ...(!isDevice && isBind(options) ? [{ is: "path", path: source } as const] : []),
     ],
@@ -142,22 +142,24 @@ interface Mount {
   readonly isBind: boolean;
   /** All options, for fstab and unit. */
   readonly options: readonly string[];
+  /** The line of fstab. */
   readonly line: string;
-  /** The wanted flags, sorted; for a bind mount only the given ones, since it inherits the others from its source. */
+  /** The wanted flags, sorted; for a bind mount only the given flags, since the mount inherits the others from its source. */
   readonly flags: string;
-  readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
+  /** The mount unit, with `persist: unit`. */
+  readonly unit?: MountUnit;
 }
 
 function describe(given: Args, context: StepContext): Mount {
   const { path, fstype, dump } = given;
   const source =
-    typeof given.source === "object" ? madeHere(given.source, fstype, context) : (given.source ?? "UUID=-");
+    typeof given.source === "object" ? sourceOfDevice(given.source, fstype, context) : (given.source ?? "UUID=-");
   const [tag, value] = source.split(/=(.*)/s) as [keyof typeof links, string];
   const link = tagged.test(source) ? `/dev/disk/${links[tag]}/${value}` : undefined;
   const nofail = (given.nofail ?? path !== "/") && !given.options.includes("nofail");
   const options = [...given.options, ...(nofail ? ["nofail"] : [])];
-  const checked = link !== undefined && !["xfs", "btrfs", "vfat"].includes(fstype);
-  const passno = given.passno ?? (path === "/" ? 1 : checked ? 2 : 0);
+  const isChecked = link !== undefined && !["xfs", "btrfs", "vfat"].includes(fstype);
+  const passno = given.passno ?? (path === "/" ? 1 : isChecked ? 2 : 0);
   const words = options.length === 0 || (options.length === 1 && nofail) ? ["defaults", ...options] : options;
   const bound = isBind(options);
   const kind = bound && fstype === "auto" ? "none" : fstype;
@@ -167,71 +169,15 @@ function describe(given: Args, context: StepContext): Mount {
     isBind: bound,
     options,
     line: `${escapeBlanks(source)} ${escapeBlanks(path)} ${kind} ${words.join(",")} ${dump} ${passno}`,
-    flags: bound
-      ? options
-          .filter((option) => shownFlags.includes(option))
-          .toSorted()
-          .join(" ")
-      : flagsOf(options),
+    flags: bound ? bindFlags(options) : flagsOf(options),
   };
-  return given.persist === "unit" ? { ...mount, unit: unitOf({ ...given, fstype: kind }, mount) } : mount;
+  if (given.persist !== "unit") return mount;
+  const isRequired = !(given.nofail ?? path !== "/");
+  return { ...mount, unit: mountUnit({ path, source: link ?? source, fstype: kind, options, isRequired }) };
 }
 
-/** Escapes characters that would end a field, as fstab(5) and the kernel do. */
-function escapeBlanks(text: string): string {
-  return text.replaceAll(/[ \t\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
-}
-
-function madeHere(source: DeviceOf, fstype: string, context: StepContext): string {
+function sourceOfDevice(source: DeviceOf, fstype: string, context: StepContext): string {
   return `UUID=${shownUuid(filesystemUuid(deviceGuid(context, source)), fstype)}`;
-}
-
-const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "nodev", "noexec", "sync", "dirsync"];
-/** Filesystems that need the network: their units belong to remote-fs.target. */
-const remote = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
-
-/** The flags that the kernel will show for these options, with mount(8)'s defaults for the others. */
-function flagsOf(options: readonly string[]): string {
-  const flags = new Set(["rw", "relatime"]);
-  const atime = (name?: string): void => {
-    for (const other of ["relatime", "noatime"]) flags.delete(other);
-    if (name !== undefined) flags.add(name);
-  };
-  for (const option of options) {
-    if (option === "ro" || option === "rw") {
-      flags.delete("ro");
-      flags.delete("rw");
-      flags.add(option);
-    } else if (option === "noatime" || option === "relatime") atime(option);
-    else if (option === "strictatime") atime();
-    else if (["nosuid", "nodev", "noexec", "nodiratime", "sync", "dirsync"].includes(option)) flags.add(option);
-    else if (["suid", "dev", "exec", "diratime"].includes(option)) flags.delete(`no${option}`);
-    else if (option === "user" || option === "users") for (const name of ["nosuid", "nodev", "noexec"]) flags.add(name);
-    else if (option === "owner" || option === "group") for (const name of ["nosuid", "nodev"]) flags.add(name);
-  }
-  return [...flags].toSorted().join(" ");
-}
-
-/** The mount unit (systemd.mount(5)). `What` is udev's link, since Debian 12's systemd accepts no UUID= there. */
-function unitOf(
-  { path, fstype, nofail }: Args,
-  { source, link, options }: Omit<Mount, "unit">,
-): Mount["unit"] & object {
-  const wanted = (nofail ?? path !== "/") ? "WantedBy" : "RequiredBy";
-  const text = `# made by kcore
-[Unit]
-Description=${path.replaceAll("%", "%%")}
-
-[Mount]
-What=${(link ?? source).replaceAll("%", "%%")}
-Where=${path.replaceAll("%", "%%")}
-Type=${fstype}
-Options=${options.length === 0 ? "defaults" : options.join(",")}
-
-[Install]
-${wanted}=${remote.test(fstype) ? "remote" : "local"}-fs.target
-`;
-  return { name: `${escapePath(path)}.mount`, blob: blobOf(text) };
 }
 
 function wantBoot({ state }: Args, { line, unit }: Mount): Record<string, string> {
@@ -247,12 +193,6 @@ function wantNow({ state, fstype }: Args, { source, isBind: bound, flags }: Moun
   // Not compared: a bind mount has its source's filesystem type, and nfs a type with its version.
   const kind = fstype === "auto" || bound || fstype === "nfs" ? {} : { fstype };
   return { mounted: source, ...kind, flags };
-}
-
-function probeUnit({ name }: NonNullable<Mount["unit"]>): Sh {
-  const file = `/etc/systemd/system/${name}`;
-  return sh`if [ -f ${file} ]; then sum=$(sha256sum <${file}) && fact unit "sha256:\${sum%% *}"; else fact unit absent; fi
-fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
 }
 
 /** Sets `device` (empty if the source is missing), `mounted`, `fstype` and `flags`. */
@@ -302,7 +242,7 @@ esac`;
 
 /** Refuses an fstab that NixOS made, unless it has the wanted line already. */
 function notOfNixos({ fstab, path, state }: Args, { line }: Mount): Sh {
-  return sh`${readFstab(fstab, { place: escapeBlanks(path) })}
+  return sh`${readFstab(fstab, { mountPoint: escapeBlanks(path) })}
 [ "$fstab" = ${state === "absent" ? "absent" : line} ] || not_nixos ${fstab}`;
 }
 
@@ -310,7 +250,7 @@ function persist({ fstab, path, state }: Args, { line, unit }: Mount): Sh {
   const wanted = unit || state === "absent" ? "" : line;
   const edit = sh`if [ "$fstab" != ${wanted === "" ? "absent" : wanted} ]; then
   reload=1
-  ${writeFstab(fstab, { place: escapeBlanks(path) }, wanted)}
+  ${writeFstab(fstab, { mountPoint: escapeBlanks(path) }, wanted)}
 fi`;
   if (!unit) return edit;
   const file = `/etc/systemd/system/${unit.name}`;
@@ -327,13 +267,13 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
     (option) => !/^(defaults|nofail|auto|noauto|_netdev|x-.*|(no)?(user|users|owner|group))$/.test(option),
   );
   const type = fstype === "auto" ? [] : ["-t", fstype];
-  const kept = (names: readonly string[]): string => names.filter((name) => name !== "").join(",");
-  const remount = ["remount", ...(bound ? flags.split(" ") : explicit(flags)), ...own];
+  const joined = (names: readonly string[]): string => names.filter((name) => name !== "").join(",");
+  const remount = ["remount", ...(bound ? flags.split(" ") : allFlags(flags)), ...own];
   // BusyBox applies a bind mount's other options only on a remount.
-  const then = bound && flags !== "" ? sh` && mount -o ${kept(remount)} ${path}` : sh``;
+  const then = bound && flags !== "" ? sh` && mount -o ${joined(remount)} ${path}` : sh``;
   const now = unit
     ? sh`systemctl start ${unit.name}`
-    : sh`mount ${type} -o ${kept([...new Set([...flags.split(" "), ...own])])} "$device" ${path}${then}`;
+    : sh`mount ${type} -o ${joined([...new Set([...flags.split(" "), ...own])])} "$device" ${path}${then}`;
   return sh`if [ "$mounted" = no ]; then
   tries=0
   until [ -n "$device" ]; do
@@ -349,14 +289,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   [ -z "$(ls -A ${path})" ] || note ${`files in the folder ${path} itself are hidden by the mount`}
   ${now} || exit 1
 else
-  # A remount names every flag, since mount would keep those that are not named.
-  mount -o ${kept(remount)} ${path} || exit 1
+  # A remount names every flag, since mount would keep the other flags.
+  mount -o ${joined(remount)} ${path} || exit 1
 fi`;
-}
-
-function explicit(flags: string): string[] {
-  const set = new Set(flags.split(" "));
-  const atime = set.has("noatime") ? "noatime" : set.has("relatime") ? "relatime" : "strictatime";
-  const either = ["suid", "dev", "exec", "diratime"].map((name) => (set.has(`no${name}`) ? `no${name}` : name));
-  return [set.has("ro") ? "ro" : "rw", atime, ...either, set.has("sync") ? "sync" : "async"];
 }

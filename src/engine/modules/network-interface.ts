@@ -5,13 +5,19 @@ import {
   backends,
   declareFiles,
   findBackend,
-  followFiles,
+  applyFiles,
   readKind,
   refuseOthers,
   undoCommand,
 } from "../step/fragments/network.ts";
-import { allFiles, isIpv6, kindOf, membersOf, type Interface } from "../step/fragments/network-files.ts";
-import { type Resource, pathsOf } from "../step/effects.ts";
+import {
+  allFiles,
+  isIpv6,
+  interfaceKind,
+  interfaceMembers,
+  type WantedInterface,
+} from "../step/fragments/network-files.ts";
+import { type NodeResource, pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /**
@@ -29,7 +35,7 @@ const Address = z
   .string()
   .refine((text) => isIP(text) !== 0 && !text.includes("%"), "must be an IPv4 or IPv6 address")
   .transform(plain);
-const Network = z
+const NetworkAddress = z
   .string()
   .refine(isNetwork, "must be an address with the length of its network, such as 192.0.2.10/24")
   .transform((text) => `${plain(addressOf(text))}/${lengthOf(text)}`);
@@ -40,7 +46,7 @@ const args = z
       "The interface, as `ip link` shows it; for a VLAN, bond or bridge, what it shall be called.",
     ),
     backend: z.enum(backends).default("auto").describe("The network service of the node; auto: the one that runs."),
-    addresses: z.array(Network).default([]).describe("Its addresses, each with the length of its network."),
+    addresses: z.array(NetworkAddress).default([]).describe("Its addresses, each with the length of its network."),
     dhcp: z
       .enum(["none", "ipv4", "ipv6", "both"])
       .default("none")
@@ -55,7 +61,7 @@ const args = z
       .array(
         z
           .strictObject({
-            to: Network.describe("The network."),
+            to: NetworkAddress.describe("The network."),
             via: Address.describe("The router."),
             metric: z.int().min(0).max(4_294_967_295).optional().describe("Lower ones win."),
           })
@@ -96,7 +102,7 @@ const args = z
   .refine(({ vlan, bond, bridge }) => [vlan, bond, bridge].filter((kind) => kind !== undefined).length <= 1, {
     message: "is one of vlan, bond and bridge",
   })
-  .refine((given) => ![...membersOf(given), given.vlan?.link].includes(given.name), "is made of itself")
+  .refine((given) => ![...interfaceMembers(given), given.vlan?.link].includes(given.name), "is made of itself")
   .refine(
     ({ gateways }) => new Set(gateways.map(isIpv6)).size === gateways.length,
     "has one gateway for IPv4 and one for IPv6 at most",
@@ -118,9 +124,9 @@ const args = z
  * network.interface: { name: eth1, addresses: [192.0.2.10/24], gateways: [192.0.2.1] }
  * ```
  * Configures an interface, now and at every boot, by systemd-networkd, NetworkManager or ifupdown. kcore writes files of
- * its own for the interface and its members, and applies them at once. In order means that also the kernel has the
- * configuration, since files count only from the next boot. A file of other origin that takes precedence is refused.
- * With the key `risk: connectivity` the node reverts a change that cuts it off.
+ * its own for the interface and its members, and applies them at once. The step is in order only if the kernel has the
+ * configuration, too. A file of other origin that takes precedence is refused. With the key `risk: connectivity` the node
+ * reverts a change that cuts it off.
  */
 export const networkInterface = defineModule({
   name: "network.interface",
@@ -130,11 +136,11 @@ export const networkInterface = defineModule({
   refusals: ["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NETWORK_ELSEWHERE", "NETWORK_UNMANAGED", "NIXOS_MANAGED"],
   step: ({ backend, ...wanted }) => {
     const { name, addresses, gateways, dhcp, mtu } = wanted;
-    const members = membersOf(wanted);
-    const own = [name, ...members].map(linkOf);
-    const found = sh`${findBackend(backend)}
+    const members = interfaceMembers(wanted);
+    const links = [name, ...members].map(linkOf);
+    const findFiles = sh`${findBackend(backend)}
 ${declareFiles(wanted)}`;
-    const kind = kindOf(wanted);
+    const kind = interfaceKind(wanted);
     const want = {
       configuration: "as wanted",
       link: "up",
@@ -147,9 +153,9 @@ ${declareFiles(wanted)}`;
     };
     return {
       effects: {
-        writes: [...own, ...pathsOf(allFiles(wanted))],
+        writes: [...links, ...pathsOf(allFiles(wanted))],
         reads: [
-          ...own,
+          ...links,
           ...(wanted.vlan ? [linkOf(wanted.vlan.link)] : []),
           ...["/etc/systemd/network", "/etc/network", "/etc/NetworkManager"].map(
             (path) => ({ is: "tree", path }) as const,
@@ -162,24 +168,24 @@ ${declareFiles(wanted)}`;
       },
       tools: [{ command: "ip", package: "iproute2" }],
       want,
-      probe: sh`${found}
+      probe: sh`${findFiles}
 fact backend "$backend"
 ${live(wanted)}`,
       guard: sh`not_nixos /etc/systemd/network
-${found}
+${findFiles}
 ${refuseOthers(wanted)}
 for one in ${[...members, ...(wanted.vlan ? [wanted.vlan.link] : []), ...(kind === undefined ? [name] : [])]}; do
   [ -e "/sys/class/net/$one" ] || ! unsure || exit 1
   [ -e "/sys/class/net/$one" ] || refuse NETWORK_UNMANAGED "this node has no interface $one; it has $(cd /sys/class/net && echo ./* | sed 's#[.]/##g')"
 done`,
-      keep: sh`${found}
+      keep: sh`${findFiles}
 keep_file() { keep_path "$1"; }
 each_file keep_file || exit 1
 ${undoCommand(wanted)}
 on_revert "$undo"`,
-      apply: sh`${found}
+      apply: sh`${findFiles}
 put_one() { parent_of "$1" 1 && put_file "$3" "$1" "$2" root root; }
-${followFiles(wanted, sh`each_file put_one || exit 1`)}
+${applyFiles(wanted, sh`each_file put_one || exit 1`)}
 # Waits at most 40 s until the network is as wanted twice in a row: networkd removes addresses once more before it has finished, and members join late.
 tries=0 seen=0
 while [ "$seen" -lt 2 ] && [ "$tries" -lt 80 ]; do
@@ -193,14 +199,14 @@ done`,
 });
 
 /** The resource of an interface, for dry runs. */
-function linkOf(name: string): Resource {
+function linkOf(name: string): NodeResource {
   return { is: "path", path: `/sys/class/net/${name}` };
 }
 
 /** Reports the facts of the running network, and whether the files are as wanted. */
-function live(wanted: Interface): Sh {
+function live(wanted: WantedInterface): Sh {
   const { name, addresses, gateways, dhcp, mtu } = wanted;
-  const members = membersOf(wanted);
+  const members = interfaceMembers(wanted);
   return sh`configuration='as wanted'
 compare() {
   if [ ! -f "$1" ]; then configuration=absent; elif ! cmp -s "$3" "$1"; then configuration=different; fi
@@ -241,7 +247,7 @@ case $master in '' | master) fact ${`member ${member}`} free ;; *) fact ${`membe
 }
 
 /** sh condition: the running network is as wanted, and networkd has finished. */
-function isSettled(wanted: Interface, want: Readonly<Record<string, string>>): Sh {
+function isSettled(wanted: WantedInterface, want: Readonly<Record<string, string>>): Sh {
   const each = Object.entries(want).map(([name, value]) => sh`${`${name}=${value}`}) ;;`);
   return sh`(
     fact() {

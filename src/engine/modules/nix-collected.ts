@@ -8,9 +8,9 @@ const folder = "/nix/var/nix/profiles";
  * ```yaml
  * nix.collected: { keep: 5 }
  * ```
- * Of each profile below /nix/var/nix/profiles these generations stay: the present one and those before it, `keep` in
- * all, and every newer one (after a rollback). The others are deleted, and then all store paths without a reference. If
- * no profile has too many generations, nothing is collected.
+ * Each profile below /nix/var/nix/profiles keeps `keep` generations, the present generation and the ones before it, and all
+ * newer generations (after a rollback). The others are deleted, and then all store paths without a reference. If no profile
+ * has too many generations, nothing is collected.
  */
 export const nixCollected = defineModule({
   name: "nix.collected",

@@ -115,7 +115,7 @@ if ${isCutOff}; then fact packages "cut off"; else fact packages whole; fi
 fact daemon "$daemon"
 fact boot "$boot"
 fact answers "$answers"
-${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
+${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${printSetting(name)})"`))}`,
       guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
       apply: sh`${finishDpkg({ lockTimeout })}
 ${readNix}
@@ -127,7 +127,7 @@ changed=
 # missing, Nix writes it again; the database itself survives a power cut.
 schema=/nix/var/nix/db/schema
 [ ! -e "$schema" ] || [ -s "$schema" ] || { rm -f "$schema" && changed=yes; }
-${shLines(settings.map(({ name, text }) => set(name, text)))}
+${shLines(settings.map(({ name, text }) => writeSetting(name, text)))}
 # The socket starts the service on demand. It cannot be started while the service runs, as Debian's package starts it.
 first=nix-daemon.socket
 systemctl cat "$first" >/dev/null 2>&1 || first=nix-daemon.service
@@ -192,7 +192,8 @@ ${apt.apply({
 }
 
 /**
- * Sets `nix`, `version`, `daemon`, `boot`, `answers`. `answers` is yes if the daemon calls an impossible path invalid.
+ * Sets `nix` (installed, absent), `version`, `daemon` (active, inactive), `boot` (enabled, disabled) and `answers`: yes if the
+ * daemon replies that an impossible path is not valid, else no.
  */
 const readNix = sh`nix=absent version=none
 if have nix-store; then nix=installed version=$(nix-store --version 2>/dev/null) && version=\${version##* }; fi
@@ -208,7 +209,7 @@ if [ "$nix" = installed ]; then
 fi`;
 
 /** Prints the setting's last value in nix.conf; `(default)` if it is absent, which differs from an empty value. */
-function setting(name: string): Sh {
+function printSetting(name: string): Sh {
   const start = `^[[:space:]]*${name}[[:space:]]*=`;
   return sh`if grep -q ${start} ${conf} 2>/dev/null; then
   sed -n ${`s/${start}[[:space:]]*//p`} ${conf} | sed 's/[[:space:]]*$//' | tail -n 1
@@ -217,8 +218,9 @@ else
 fi`;
 }
 
-function set(name: string, text: string): Sh {
-  return sh`if [ "$(${setting(name)})" != ${text} ]; then
+/** Writes the setting to nix.conf, unless its value is this already, and then sets `changed`. */
+function writeSetting(name: string, text: string): Sh {
+  return sh`if [ "$(${printSetting(name)})" != ${text} ]; then
   mkdir -p /etc/nix && { [ -f ${conf} ] || : >${conf}; } || exit 1
   { grep -v "^[[:space:]]*"${name}"[[:space:]]*=" ${conf}; printf '%s = %s\n' ${name} ${text}; } >"$K_TMP/nix.conf"
   put_file "$K_TMP/nix.conf" ${conf} 0644 - - && changed=yes || exit 1

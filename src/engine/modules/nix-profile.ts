@@ -3,6 +3,7 @@ import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath, Sha256 } from "../step/fields.ts";
 import { pathsOf } from "../step/effects.ts";
+import { refuseDowngrade } from "../step/fragments/nix-version.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
@@ -11,7 +12,7 @@ const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?
  * One store path on the bastion, as an action exported it: the output of `nix-store --export` without its end mark (8
  * zero bytes), compressed by gzip.
  */
-const Exported = z
+const PathExport = z
   .strictObject({
     path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
     file: AbsolutePath.describe("The file on the bastion."),
@@ -58,7 +59,7 @@ const args = z
         "Instead of path: a version that it must not be at, such as kcore-0.2.0: it goes back to the generation before.",
       ),
     source: z
-      .array(Exported)
+      .array(PathExport)
       .min(1)
       .max(10_000)
       .optional()
@@ -89,38 +90,15 @@ const args = z
   );
 type Args = z.output<typeof args>;
 
-/** Splits a store path's name into name and version, as Nix does: the version begins with a digit. */
-const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
-
-/**
- * Refuses to replace a newer version of the same name (S-22). Only versions of numbers and dots are compared.
- */
-function refuseDowngrade(profile: string, path: string): Sh | undefined {
-  const [, name, version] = named.exec(path) ?? [];
-  if (name === undefined || version === undefined) return undefined;
-  const has = `${profile} has version `;
-  const hint = `, newer than ${version}: use that version of ${name} here; to go back all the same, set downgrade (deploy_node: --set allow_downgrade=true)`;
-  return sh`old=$(had profile)
-case $old in */*-${name}-[0-9]*) old=\${old##*-${name}-} ;; *) old= ;; esac
-case $old in '' | *[!0-9.]*) ;; *)
-  a=$old. b=${version}.
-  while [ -n "$a$b" ]; do
-    x=\${a%%.*} y=\${b%%.*} a=\${a#*.} b=\${b#*.}
-    [ "\${x:-0}" -le "\${y:-0}" ] || refuse NIX_DOWNGRADE ${has}"$old"${hint}
-    [ "\${x:-0}" -ge "\${y:-0}" ] || break
-  done
-esac`;
-}
-
 /**
  * ```yaml
  * nix.profile:
  *   profile: /nix/var/nix/profiles/kcore
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * A newer version of the same name is not replaced unless `downgrade` allows it. The path becomes the profile's newest
- * generation; the older ones stay, and `generation` or `backFrom` go back to one. A node gets only the paths that its
- * store lacks, and those whose files are damaged there. The fact `generation` is the number of the present one.
+ * The path becomes the profile's newest generation; older generations stay, and `generation` or `backFrom` goes back to one
+ * of them. A newer version of the same name is not replaced unless `downgrade` allows it. The bastion sends only paths that
+ * the node's store lacks, or has with damaged files. The fact `generation` is the number of the present generation.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
@@ -174,8 +152,8 @@ ${factGeneration(profile)}`,
 }
 
 /**
- * Offers the bastion's paths, and asks for those that are missing or damaged in the node's store. A valid path has all
- * its dependencies there.
+ * Offers the bastion's paths, and asks for the paths that are missing or damaged in the node's store. The store has all
+ * dependencies of a valid path.
  */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
   // The label in views is the path's name, without the hash.
@@ -245,7 +223,7 @@ mend() {
   gzip -dc "$1" | tail -c +9 | head -c "$size" >"$cache/nar/1"
   echo "StoreDir: /nix/store" >"$cache/nix-cache-info"
   printf '%s\n' "StorePath: $2" "URL: nar/1" "Compression: none" "NarHash: $hash" "NarSize: $size" "References: \${needs# }" >"$cache/\${digest%%-*}.narinfo"
-  nix-store --repair-path "$2" --option substitute true --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/said" || { cat "$K_TMP/said" >&2 && return 1; }
+  nix-store --repair-path "$2" --option substitute true --option substituters "file://$cache" --option require-sigs false 2>"$K_TMP/output" || { cat "$K_TMP/output" >&2 && return 1; }
   rm -rf "$cache"
 }
 cd "$K_RUN/blobs" || exit 1

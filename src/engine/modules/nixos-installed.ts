@@ -4,9 +4,9 @@ import { defineModule } from "../step/define.ts";
 import { deviceGuid, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
-import { functions } from "../step/fragments/os-debian.ts";
+import { liveFunctions } from "../step/fragments/os-debian.ts";
 import { bootDiskFirst, judgeNixos, putFlake, runInstaller, settleNixos } from "../step/fragments/os-nixos.ts";
-import { done, finishTarget, mountTarget, target } from "../step/fragments/os-target.ts";
+import { finishedLabel, finishTarget, mountTarget, targetFolder } from "../step/fragments/os-target.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 const InFlake = z
@@ -63,8 +63,8 @@ const args = z.strictObject({
  * ```
  * NixOS on a machine's own disk, by nixos-install of a live system such as the NixOS installer. The flake is copied to
  * /etc/nixos of the new system, and the live system's host keys to its /etc/ssh. A killed installation continues with the
- * paths in the new store. After a reboot it begins again, since a power cut may have damaged them. A machine that runs
- * from this disk is in order, even if its system has changed since.
+ * paths in the new store; after a reboot the installation begins anew, since a power cut may have damaged these paths. A
+ * machine that runs from this disk is in order, even if its system has changed since.
  */
 export const nixosInstalled = defineModule({
   name: "nixos.installed",
@@ -82,20 +82,20 @@ export const nixosInstalled = defineModule({
   ],
   step: ({ disk, root, esp, flake: { name, files }, user, nixpkgs, offline }, context) => {
     const find = findRoot({ disk, partition: root }, context);
-    const place = { is: "disk", name: diskName(disk).value } as const;
+    const resource = { is: "disk", name: diskName(disk).value } as const;
     const espGuid = deviceGuid(context, { disk, partition: esp });
     return {
-      effects: { writes: [place, { is: "tree", path: target }], reads: [place, { is: "system" }] },
+      effects: { writes: [resource, { is: "tree", path: targetFolder }], reads: [resource, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
-if [ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]; then fact system installed; else fact system absent; fi`,
-      guard: sh`${functions}
+if [ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${finishedLabel} ]; then fact system installed; else fact system absent; fi`,
+      guard: sh`${liveFunctions}
 ${judgeNixos(user)}`,
       apply: sh`${find}
 esp_name=$(partition_of ${espGuid})
 [ -n "$esp_name" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${esp} on the disk`}
 esp=$(device_of "$esp_name")
-${functions}
+${liveFunctions}
 ${judgeNixos(user)}
 ${putFlake}
 ${shLines(files.map((file) => sh`put_flake ${file.path} ${fileBlob(file)}`))}

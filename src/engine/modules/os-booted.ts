@@ -12,8 +12,8 @@ import { sh, type Sh } from "../step/sh.ts";
  *   disk: { serial: S3Z8NB0K }
  * ```
  * After os.installed: the machine leaves its live system and boots from its own disk, where the run continues. A second
- * step with `boot: false` must check from where the machine has booted: the firmware may have started the live system
- * again.
+ * step with `boot: false` then checks that the machine has booted from this disk: the firmware may have started the live
+ * system again.
  */
 export const osBooted = defineModule({
   name: "os.booted",

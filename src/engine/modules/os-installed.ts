@@ -5,9 +5,9 @@ import { deviceGuid, DiskId, diskName, filesystemUuid, mappingName, PartitionNam
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
-import { bootLoader, functions, judgeLive, settle } from "../step/fragments/os-debian.ts";
-import { done, finishTarget, mountTarget, target } from "../step/fragments/os-target.ts";
-import { containerOf, judgeUnlock, settleUnlock, unfinished } from "../step/fragments/os-unlock.ts";
+import { bootLoader, judgeLive, liveFunctions, settleDebian } from "../step/fragments/os-debian.ts";
+import { finishedLabel, finishTarget, mountTarget, targetFolder } from "../step/fragments/os-target.ts";
+import { containerUuid, judgeUnlock, settleUnlock, unfinishedLabel } from "../step/fragments/os-unlock.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Image = z
@@ -55,11 +55,11 @@ const args = z.strictObject({
  *   hostname: n1
  * ```
  * Debian on a machine's own disk, from a live system that runs on the machine. The image is unpacked into an empty
- * partition; the boot loader for BIOS and UEFI is written last. Host keys, authorized keys, addresses, name servers and
- * package sources are those of the live system, so that clients recognize the machine. A machine that runs
- * from this disk is in order, even if its system has changed since. With `encrypted` root is in the container that
- * luks.root made. Then the initrd lets the system's users in by their SSH keys, at port 2222 and for one command, which
- * asks for the container's passphrase.
+ * partition; the boot loader for BIOS and UEFI is written last. The new system gets the live system's host keys, authorized
+ * keys, addresses, name servers and package sources, so that clients recognize the machine. A machine that runs from this
+ * disk is in order, even if its system has changed since. With `encrypted` root is in the container that luks.root made.
+ * Then the initrd lets the system's users in by their SSH keys, at port 2222 and for one command, which asks for the
+ * container's passphrase.
  */
 export const osInstalled = defineModule({
   name: "os.installed",
@@ -79,30 +79,30 @@ export const osInstalled = defineModule({
   step: ({ disk, root, esp, boot, encrypted, image, hostname, user, authorizedKeys, kernelParameters }, context) => {
     const find = findRoot({ disk, partition: root }, context);
     const { value } = diskName(disk);
-    const place = { is: "disk", name: value } as const;
+    const resource = { is: "disk", name: value } as const;
     const blob = fileBlob(image);
     const access = { user, authorizedKeys };
-    const container = containerOf({ disk, partition: root }, context);
+    const container = containerUuid({ disk, partition: root }, context);
     const findOther = (partition: string) =>
       sh`other=$(partition_of ${deviceGuid(context, { disk, partition })})
 [ -n "$other" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${partition} on the disk`}
 other=$(device_of "$other")`;
     // Without the unfinished label the container has a system, which cannot be inspected without the container's key.
     const isInstalled = encrypted
-      ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinished}"`}`
-      : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]`;
+      ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinishedLabel}"`}`
+      : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${finishedLabel} ]`;
     return {
-      effects: { writes: [place, { is: "tree", path: target }], reads: [place, { is: "system" }] },
+      effects: { writes: [resource, { is: "tree", path: targetFolder }], reads: [resource, { is: "system" }] },
       want: { system: "installed" },
       probe: sh`${find}
 if ${isInstalled}; then fact system installed; else fact system "\${running:+runs, }absent"; fi`,
-      guard: sh`${functions}
+      guard: sh`${liveFunctions}
 ${judgeLive(access)}
 ${encrypted ? judgeUnlock(access) : sh``}`,
       apply: sh`${find}
 ${
   encrypted
-    ? sh`${insideOf(container)}
+    ? sh`${findOpenedContainer(container)}
 # For luks.root a boot loader means that the container has a system: an earlier one is removed. The partition table stays.
 dd if=/dev/zero of="$disk" bs=440 count=1 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
 mkfs.ext4 -q -F -U ${filesystemUuid(container)} "$device" || exit 1
@@ -112,7 +112,7 @@ boot=$other`
 }
 ${findOther(esp)}
 esp=$other
-${functions}
+${liveFunctions}
 ${judgeLive(access)}
 ${encrypted ? judgeUnlock(access) : sh``}
 ${mountTarget}
@@ -123,15 +123,15 @@ if [ -n "$boot" ]; then
   mkdir "$t/boot" && mount -t ext4 -o noatime "$boot" "$t/boot" && empty "$t/boot" || exit 1
 fi
 note ${`unpacking ${Math.ceil(image.size / 1e6)} MB`}
-${unpack(blob, image.size)} |
+${unpackImage(blob, image.size)} |
   tar -C "$t" --numeric-owner --xattrs --xattrs-include='*' -xpf - && [ ! -e "$K_TMP/broken" ] || exit 1
 mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
-${settle({ hostname, ...access })}
+${settleDebian({ hostname, ...access })}
 ${encrypted ? settleUnlock(container, access) : sh``}
 sync
 ${bootLoader(kernelParameters, encrypted)}
 ${finishTarget}
-${encrypted ? finish(container) : sh``}`,
+${encrypted ? finishContainer(container) : sh``}`,
       tools: [
         { command: "mount", package: "mount" },
         { command: "e2label", package: "e2fsprogs" },
@@ -144,8 +144,8 @@ ${encrypted ? finish(container) : sh``}`,
   },
 });
 
-/** Unpacks the blob to stdout while notes report the progress; the file `broken` is made for a damaged blob. */
-export function unpack(blob: Blob, size: number): Sh {
+/** Unpacks the blob of `size` bytes to stdout, notes the progress, and makes the file $K_TMP/broken for a damaged blob. */
+export function unpackImage(blob: Blob, size: number): Sh {
   return sh`{
   gzip -dc <${blob} &
   unpacker=$!
@@ -156,22 +156,25 @@ export function unpack(blob: Blob, size: number): Sh {
 }`;
 }
 
-/** Sets `container`, and `device` to the opened container. If the machine runs from it, only labels it as finished and ends. */
-function insideOf(uuid: string): Sh {
+/**
+ * Sets `container` to the device, and `device` to the opened container, or refuses. If the machine runs from the container,
+ * labels it as finished and ends the step.
+ */
+function findOpenedContainer(uuid: string): Sh {
   const mapping = mappingName(uuid);
   return sh`container=$device
 if [ -n "$running" ]; then
-  cryptsetup config --label ${done} "$container" && rm -f /.kcore-unfinished && sync || exit 1
+  cryptsetup config --label ${finishedLabel} "$container" && rm -f /.kcore-unfinished && sync || exit 1
   exit 0
 fi
 device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
 # The container holds an unfinished system, or nothing.
-[ "$(blkid -p -o value -s LABEL "$container")" = ${unfinished} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
+[ "$(blkid -p -o value -s LABEL "$container")" = ${unfinishedLabel} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
 [ -s ${`${luksFolder}/${uuid}.recovery`} ] ||
   refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so no operator could unlock it: luks.escrowed gives it one`}`;
 }
 
 /** Labels the container as finished, so that no live system makes it again, and removes its keys from the live system. */
-function finish(uuid: string): Sh {
-  return sh`cryptsetup config --label ${done} "$container" && sync && rm -f ${luksFolder}/${uuid}.*`;
+function finishContainer(uuid: string): Sh {
+  return sh`cryptsetup config --label ${finishedLabel} "$container" && sync && rm -f ${luksFolder}/${uuid}.*`;
 }

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { DiskId, diskName, partitionGuid, PartitionName } from "../step/disk-names.ts";
 import { UserName } from "../step/fields.ts";
-import { findDisk, isRoot } from "../step/fragments/disk.ts";
-import { lookAtLive } from "../step/fragments/os-nixos.ts";
+import { findDisk, readRunning } from "../step/fragments/disk.ts";
+import { reportLive } from "../step/fragments/os-nixos.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -13,7 +13,7 @@ import { sh } from "../step/sh.ts";
  * Reports as facts the parts of a live system that a NixOS configuration has to take over. `network` has a
  * systemd.network(5) file for each card, `device` a stable name of the disk, `hardware` the output of
  * nixos-generate-config. Further facts are `hostKeys`, `rootKeys`, `userKeys`, `consoles` and `release`. If the machine
- * runs from this disk already, they are replaced by `running: yes`. The module changes nothing.
+ * runs from this disk already, the fact `running` is yes, and all these facts are missing. The module changes nothing.
  */
 export const osLive = defineModule({
   name: "os.live",
@@ -31,13 +31,13 @@ export const osLive = defineModule({
     probe: sh`${findDisk(disk)}
 running= name=$(partition_of ${partitionGuid(context, { disk, partition: root })})
 if [ -n "$name" ]; then
-  ${isRoot}
+  ${readRunning}
 fi
 if [ -n "$running" ]; then
   fact running yes
 else
   fact running no
-  ${lookAtLive(user)}
+  ${reportLive(user)}
 fi
 fact live told`,
     timeout: 300,

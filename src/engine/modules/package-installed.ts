@@ -23,9 +23,10 @@ const PackageName = z
  * ```yaml
  * package.installed: { names: [gdisk, xfsprogs], updateCache: true }
  * ```
- * For a single package: `name: gdisk`. All names go through the package manager in one transaction: apt, apk or dnf, whichever the node has. Configuration files
- * that were changed on the node are kept, and nothing asks questions. The step waits for another program's lock and never removes it. An
- * interruption of dpkg outside kcore is refused (F-20). Names must be real packages, not virtual ones.
+ * For a single package: `name: gdisk`. The node's package manager (apt, apk or dnf) changes all packages in one
+ * transaction. Configuration files that were changed on the node are kept, and nothing asks questions. The step waits for
+ * another program's lock and never removes it (requirement F-20). A dpkg that was interrupted outside kcore is refused.
+ * Names must be real packages, not virtual ones.
  */
 export const packageInstalled = defineModule({
   name: "package.installed",
@@ -60,14 +61,14 @@ export const packageInstalled = defineModule({
     })
     .refine(({ name, names }) => (name === undefined) !== (names === undefined), "needs name, or names")
     .refine(
-      (args) => args.state === "present" || namesOf(args).every((name) => !/[=/]/.test(name)),
+      (args) => args.state === "present" || packageNames(args).every((name) => !/[=/]/.test(name)),
       "a version, a release or a file goes only with state: present",
     ),
   refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: (args) => {
-    const names = [...new Set(namesOf(args))].map(splitVersion);
+    const names = [...new Set(packageNames(args))].map(splitVersion);
     const packages: Packages = { ...args, names };
-    const good = ({ version }: Pinned) =>
+    const good = ({ version }: PackageSpec) =>
       args.state === "absent" ? "absent" : args.state === "latest" ? "latest" : (version ?? "installed");
     return {
       brings: true,
@@ -89,7 +90,7 @@ export const packageInstalled = defineModule({
   },
 });
 
-function namesOf({
+function packageNames({
   name,
   names = [],
 }: {
@@ -99,20 +100,20 @@ function namesOf({
   return name === undefined ? names : [name];
 }
 
-interface Pinned {
+interface PackageSpec {
   readonly name: string;
   readonly version?: string;
   readonly release?: string;
 }
 
-function splitVersion(text: string): Pinned {
+function splitVersion(text: string): PackageSpec {
   const [, name = text, sign, rest = ""] = /^([^/=]+)([/=])(.+)$/.exec(text) ?? [];
   if (sign === undefined) return { name };
   return sign === "=" ? { name, version: rest } : { name, release: rest };
 }
 
 /** Reports a fact for each package: `absent`, `latest`, `installed`, or its version; `cut off` if dpkg was interrupted in a step of kcore's. */
-function factVersions(manager: PackageManager, { state }: Packages, names: readonly Pinned[]): Sh {
+function factVersions(manager: PackageManager, { state }: Packages, names: readonly PackageSpec[]): Sh {
   const each = shLines(
     names.map(({ name, version }) => {
       const good = state === "latest" ? "latest" : "installed";

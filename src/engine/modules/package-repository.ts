@@ -3,11 +3,11 @@ import { KcoreError } from "#errors/problem.ts";
 import { blobOf, type Blob } from "../step/blob.ts";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
-import { probeFile, putFile, wantFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { lockedApt } from "../step/fragments/packages.ts";
 import { fingerprintsOf } from "../step/openpgp.ts";
-import type { Resource } from "../step/effects.ts";
+import type { NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Word = z.string().regex(/^[!-~]+$/, "must be one word");
@@ -108,26 +108,26 @@ export const packageRepository = defineModule({
     const ring = `/etc/apt/keyrings/${name}.asc`;
     const key = signingKey(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
-    const { places, ...texts } = ofFiles(paths);
-    const rests: readonly Resource[] =
-      given.keyring === undefined ? places : [...places, { is: "place", path: given.keyring }];
+    const { resources, ...texts } = fileStepParts(paths);
+    const reads: readonly NodeResource[] =
+      given.keyring === undefined ? resources : [...resources, { is: "existing", path: given.keyring }];
     const common = {
       effects: {
-        writes: [...places, { is: "packages", known: true }],
-        reads: [...rests, { is: "program", name: "apt-get" }],
+        writes: [...resources, { is: "packages", known: true }],
+        reads: [...reads, { is: "program", name: "apt-get" }],
       },
       keep: texts.keep,
       timeout: 900 + given.lockTimeout,
       stall: 300 + given.lockTimeout,
     } as const;
-    const look = sh`have apt-get || refuse TOOL_MISSING "apt-get is not on this node: package.repository is for apt alone; elsewhere file.managed writes the package manager's own file"
+    const readState = sh`have apt-get || refuse TOOL_MISSING "apt-get is not on this node: package.repository is for apt alone; elsewhere file.managed writes the package manager's own file"
 ${probeFile({ fact: "source", path: file })}
 ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
     if (state === "absent")
       return {
         ...common,
         want: { source: "absent", key: "absent" },
-        probe: look,
+        probe: readState,
         guard: texts.guard,
         apply: sh`remove_path ${file} 0 || exit 1
 [ ! -d /etc/apt/keyrings ] || remove_path ${ring} 0`,
@@ -136,8 +136,8 @@ ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
     return {
       ...common,
       want: { ...wantFile({ fact: "source", blob: blobOf(text) }), ...(key && wantFile({ fact: "key", blob: key })) },
-      probe: look,
-      guard: sh`${texts.guard}${goesWithOthers(file, text)}`,
+      probe: readState,
+      guard: sh`${texts.guard}${refuseConflict(file, text)}`,
       foresee: texts.foresee,
       apply: sh`${key === undefined ? sh`` : putKey(key, ring)}
 ${fetchLists(given, text)}
@@ -148,7 +148,10 @@ ${putFile({ path: file, blob: blobOf(text) })}`,
   },
 });
 
-/** The key's armoured block with one final line break; undefined if the step gives none. @throws KcoreError REPOSITORY_KEY_INVALID */
+/**
+ * The key's armoured block with one final line break; undefined if the step gives no key.
+ * @throws KcoreError REPOSITORY_KEY_INVALID
+ */
 function signingKey({ name, key, source, fingerprint }: Args, { readFile }: StepContext): Blob | undefined {
   const bytes = source === undefined ? undefined : readFile(source).bytes;
   const given = source === undefined ? key : Buffer.from(bytes ?? "").toString("utf8");
@@ -190,20 +193,20 @@ function listText(
 }
 
 /** Refuses a conflict with other sources: apt reads no source at all while two of them give one repository different keys. */
-function goesWithOthers(file: string, text: string): Sh {
+function refuseConflict(file: string, text: string): Sh {
   const own = file.slice(file.lastIndexOf("/") + 1);
   return sh`rm -rf "$K_TMP/parts" && mkdir "$K_TMP/parts" || exit 1
 for part in /etc/apt/sources.list.d/*; do
   [ "$part" = ${file} ] || [ ! -f "$part" ] || ln -s "$part" "$K_TMP/parts/" || exit 1
 done
 printf %s ${text} >"$K_TMP/parts/"${own} || exit 1
-said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/null) ||
-  refuse REPOSITORY_UNUSABLE "apt does not read this repository beside the node's other sources$K_NL$said"`;
+output=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/null) ||
+  refuse REPOSITORY_UNUSABLE "apt does not read this repository beside the node's other sources$K_NL$output"`;
 }
 
 /**
  * Writes the key before the lists are fetched, since apt's own user must read it. Defines `back`, which restores the old
- * key if the fetch fails.
+ * key.
  */
 function putKey(key: Blob, ring: string): Sh {
   return sh`rm -f "$K_TMP/key"
@@ -213,8 +216,8 @@ back() { if [ -f "$K_TMP/key" ]; then put_file "$K_TMP/key" ${ring} - - -; else 
 }
 
 /**
- * Fetches the lists of this repository alone, or refuses. `Error-Mode=any` makes temporary failures errors, too
- * (apt-get(8), update).
+ * Fetches only the lists of this repository; if that fails, calls `back` and refuses. `Error-Mode=any` makes temporary
+ * failures errors, too (apt-get(8), update).
  */
 function fetchLists({ key, source, lockTimeout }: Args, text: string): Sh {
   return sh`${key === undefined && source === undefined ? sh`back() { :; }` : sh``}
@@ -223,11 +226,11 @@ mkdir -p "$K_TMP/none" && printf %s ${text} >"$K_TMP/new.sources" || exit 1
 # A lock that is not obtained in time ends only the subshell, with 99.
 : >"$K_TMP/when" && touch -r /var/lib/apt/lists "$K_TMP/when" || exit 1
 # Without a signed list of files apt tries each compression of a file: the last line about a file counts.
-got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/said"; }
+got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/output"; }
 (locked apt-get -q update -o Dir::Etc::sourcelist="$K_TMP/new.sources" -o Dir::Etc::sourceparts="$K_TMP/none" \
-  -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/said" 2>"$K_TMP/errors"
+  -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/output" 2>"$K_TMP/errors"
 status=$?
-cat "$K_TMP/said"
+cat "$K_TMP/output"
 # The other lists keep their age, which kernel.updated and package.upgraded read.
 touch -r "$K_TMP/when" /var/lib/apt/lists
 if [ "$status" = 0 ] && got && ! grep -q '^E:\|Failed to fetch' "$K_TMP/errors"; then :; else

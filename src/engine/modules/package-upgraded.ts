@@ -11,10 +11,10 @@ const PackageName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9.+_-]{0,199}$/, "mus
  * ```yaml
  * package.upgraded: { except: [postgresql-15], listsMaxAge: 1h }
  * ```
- * All packages at their newest version, from lists that are no older than `listsMaxAge`, by apt, apk or dnf. Packages
- * in `except` stay as they are, and so do those that an administrator holds. A step that would remove packages is
- * refused, and names them, unless `removals` is set. Configuration files that were changed on the node are kept. A new
- * kernel runs after a boot, for which reboot.ifRequired is the step.
+ * apt, apk or dnf brings all packages to their newest version, from lists that are no older than `listsMaxAge`. Packages
+ * in `except`, and packages that an administrator holds, stay as they are. If apt or apk would remove packages, the step
+ * is refused and names them, unless `removals` is set. Configuration files that were changed on the node are kept. A new
+ * kernel runs after the next boot: see `reboot.ifRequired`.
  */
 export const packageUpgraded = defineModule({
   name: "package.upgraded",
@@ -36,7 +36,7 @@ export const packageUpgraded = defineModule({
     .refine(({ mode, removals }) => !removals || mode === "full", "removals is for mode: full"),
   refusals: ["PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "PACKAGE_NEEDED", "TOOL_MISSING"],
   step: ({ listsMaxAge, ...upgrade }) => {
-    // Prints at most 20 lines, separated by commas, and the number of the others.
+    // Prints the first 20 lines, separated by commas, and the number of further lines.
     const tell = sh`tell() {
   printf '%s\n' "$1" | sed -e '20q' | tr '\n' ',' | sed -e 's/,$//' -e 's/,/, /g'
   count=$(printf '%s\n' "$1" | wc -l)
@@ -53,9 +53,9 @@ export const packageUpgraded = defineModule({
         (upgrader) => sh`${tell}
 ${probeLists(listsMaxAge)}
 if ${upgrader.isCutOff}; then fact packages "cut off"; exit 0; fi
-${upgrader.look(upgrade)}
+${upgrader.plan(upgrade)}
 if [ -z "$newer" ]; then fact packages newest; else fact packages "$(printf '%s\n' "$newer" | wc -l | tr -d ' ') to come: $(tell "$newer")"; fi
-[ -z "$kept" ] || fact "kept back" "$kept"
+[ -z "$kept_back" ] || fact "kept back" "$kept_back"
 [ -z "$gone" ] || fact "would go" "$(tell "$gone")"`,
       ),
       guard: withUpgrader((upgrader) => upgrader.guard),
@@ -64,13 +64,13 @@ if [ -z "$newer" ]; then fact packages newest; else fact packages "$(printf '%s\
 ${may}
 lists=$(had lists)
 if [ "$lists" = fresh ]; then
-  ${upgrader.look(upgrade)}
+  ${upgrader.plan(upgrade)}
   may
 ${
-  upgrader.lookAhead === undefined
+  upgrader.planWithNewLists === undefined
     ? sh``
     : sh`else
-  ${upgrader.lookAhead(upgrade)}
+  ${upgrader.planWithNewLists(upgrade)}
   note "with lists of now: $(if [ -n "$newer" ]; then tell "$newer"; else echo nothing to come; fi)"
   may`
 }

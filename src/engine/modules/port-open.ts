@@ -10,8 +10,8 @@ const HostName = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "mus
  * ```yaml
  * port.open: { port: 9090 }
  * ```
- * For the node's own loopback the kernel's socket tables are read, which needs no program. For other hosts the node
- * connects by the first of nc and bash that it has. The check is repeated for a minute unless the step has `retry`.
+ * For the node's own loopback the step reads the kernel's socket tables. For other hosts the node connects by nc, or by
+ * bash if it has no nc. The check is repeated for a minute unless the step has `retry`.
  */
 export const portOpen = defineModule({
   name: "port.open",
@@ -24,12 +24,12 @@ export const portOpen = defineModule({
   }),
   refusals: ["TOOL_MISSING"],
   step: ({ port, host, state }) => {
-    const here = ["127.0.0.1", "::1", "localhost"].includes(host);
+    const isLoopback = ["127.0.0.1", "::1", "localhost"].includes(host);
     const name = hostPort(host, port);
     return {
       effects: { writes: [], reads: [{ is: "system" }] },
       want: { [name]: state },
-      probe: here
+      probe: isLoopback
         ? sh`${listening(port, { loopback: true })}
 if [ -n "$sockets" ]; then fact ${name} open; else fact ${name} closed; fi`
         : sh`${tcpFunction}

@@ -8,8 +8,8 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * reboot.done: { ifFile: /run/reboot-required }
  * ```
- * In order if the node has booted since the run began, or, with `ifFile`, if that file is absent. So a run boots a node
- * at most once, with any number of such steps. The bastion waits for the new boot and continues with the next step.
+ * The step is in order if the node has booted since the run began, or, with `ifFile`, if that file is absent. So a run with
+ * any number of such steps boots a node at most once. The bastion waits for the new boot and continues with the next step.
  */
 export const rebootDone = defineModule({
   name: "reboot.done",

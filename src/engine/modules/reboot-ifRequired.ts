@@ -8,11 +8,11 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * reboot.ifRequired: {}
  * ```
- * Boots a node whose running system is older than the installed one. Reasons are Debian's reboot-required file and dnf's
- * needs-restarting(1). Others are a running kernel that is not the newest in /boot, that was replaced there, or that lost
- * its modules. On NixOS it is another kernel or initrd than the booted one. The fact `reboot` has the reasons; without one
- * nothing changes. If a reason is left after the boot, for example because the boot loader starts the old kernel, the
- * step fails.
+ * Boots a node if the running system is older than the installed one. Reasons are Debian's reboot-required file and dnf's
+ * needs-restarting(1). A running kernel that is not the newest in /boot, was replaced there, or lost its modules is a
+ * reason, too. On NixOS the reason is another kernel, initrd or set of kernel modules than the booted one. The fact `reboot` has the
+ * reasons; without a reason nothing changes. If a reason is left after the boot, for example because the boot loader
+ * starts the old kernel, the step fails.
  */
 export const rebootIfRequired = defineModule({
   name: "reboot.ifRequired",

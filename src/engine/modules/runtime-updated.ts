@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
 import { AbsolutePath, Duration, Sha256 } from "../step/fields.ts";
-import { giveOrders, readUpdates, type Updates } from "../step/fragments/updater.ts";
+import { giveOrders, readUpdaterJournal, type UpdateOnNode } from "../step/fragments/updater.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Word = z
@@ -63,9 +63,9 @@ type Args = z.output<typeof args>;
  *   owner: bastion-20261121
  *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * Gives an order to the node's own updater, which carries it out and rolls back by itself if anything fails. It refuses
- * owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
- * `held` gives: use a new connection for it (`reconnect` of a stage). If the updater is about to boot the node,
+ * Gives an order to the node's own updater, which carries the order out, and rolls back by itself after a failure. The
+ * updater refuses owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is
+ * missing, which `held` gives over a new connection (`reconnect` of a stage). If the updater is about to boot the node,
  * `activated`, `held` and `rolled_back` end before the boot. Then a step `booted` waits for the boot, and a repetition of
  * the first step reports the result. A node that runs the target already gets no order.
  */
@@ -77,7 +77,7 @@ export const runtimeUpdated = defineModule({
   refusals: ["UPDATER_MISSING", "UPDATER_SILENT", "UPDATE_FAILED", "UPDATE_GATE_FAILED", "UPDATE_REFUSED"],
   step: (given, { stateDir }) => {
     const { profile, system } = given;
-    const updates: Updates = {
+    const updates: UpdateOnNode = {
       ...given,
       epoch: given.signed?.epoch ?? 0,
       folder: `${stateDir}/updates`,
@@ -96,8 +96,8 @@ function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
 }
 
-/** Each order writes another path, so that in a dry run an order does not make the next ones' verdicts unknown. */
-function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
+/** Each order writes a path of its own, so that in a dry run an order does not make the verdicts of later orders unknown. */
+function effectsOf(given: Args, { folder }: UpdateOnNode): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
   const runtime = { is: "tree", path: isSystem(given) ? system : profile } as const;
@@ -107,16 +107,16 @@ function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"
 
 type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
 
-function stepParts(given: Args, updates: Updates): StepParts {
+function stepParts(given: Args, updates: UpdateOnNode): StepParts {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
-  // A node that is about to boot for this order counts as running the target: without the boot it cannot go further.
-  const probeWith = (more: Sh): Sh => sh`${readUpdates(updates)}
+  // A node that is about to boot for this order counts as running the target: the step can do nothing before the boot.
+  const probeWith = (more: Sh): Sh => sh`${readUpdaterJournal(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
 fact runtime "$runtime"
 ${more}`;
-  const applyWith = (more: Sh): Sh => sh`${readUpdates(updates)}
+  const applyWith = (more: Sh): Sh => sh`${readUpdaterJournal(updates)}
 ${giveOrders(updates, blobOf(given.signed?.order ?? ""))}
 ${more}`;
   switch (to) {
@@ -135,7 +135,7 @@ if [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
         want: { fenced: "yes" },
         probe: probeWith(sh`fact owner "\${f_owner:-nobody}"
 if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} ]; then fact fenced yes; else fact fenced no; fi`),
-        guard: sh`${readUpdates(updates)}
+        guard: sh`${readUpdaterJournal(updates)}
 read_updates
 [ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
@@ -151,7 +151,7 @@ read_updates
 esac`),
         ...deliver(given, folder),
         apply: applyWith(sh`${given.bundle ? putBundle(given.bundle, folder) : sh`:`}
-order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`),
+order prepare && await prepared ${limit} && rm -f ${bundleFile(given, folder)}`),
       };
     case "activated":
       return {
@@ -198,27 +198,28 @@ fact back "$back"`),
   }
 }
 
-/** Asks for the bundle, unless the store has a sound copy of the path, or the updater's folder the bundle. */
+/** Asks for the bundle, unless the store has an undamaged copy of the path, or the updater's folder has the bundle. */
 function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));
-  const place = bundlePlace({ bundle }, folder);
+  const file = bundleFile({ bundle }, folder);
   return {
     offers: [blob],
     asks: sh`nix-store --check-validity ${target} 2>/dev/null && nix-store --verify-path ${target} >/dev/null 2>&1 && exit 0
-[ -f ${place} ] && [ "$(sha256sum <${place})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
+[ -f ${file} ] && [ "$(sha256sum <${file})" = ${`${bundle.sha256}  -`} ] || echo ${`${blobName(blob)} ${blob.size} bundle`}`,
   };
 }
 
+/** Puts the received bundle into the updater's folder. */
 function putBundle(bundle: NonNullable<Args["bundle"]>, folder: string): Sh {
-  const place = bundlePlace({ bundle }, folder);
+  const file = bundleFile({ bundle }, folder);
   return sh`umask 077
 mkdir -p ${`${folder}/bundles`} || exit 1
 while read -r name size what; do
-  ln -f "$K_RUN/blobs/$name" ${place} 2>/dev/null || cp "$K_RUN/blobs/$name" ${place} || exit 1
+  ln -f "$K_RUN/blobs/$name" ${file} 2>/dev/null || cp "$K_RUN/blobs/$name" ${file} || exit 1
 done <"$k_portion_file"`;
 }
 
-function bundlePlace({ bundle }: Pick<Args, "bundle">, folder: string): string {
+function bundleFile({ bundle }: Pick<Args, "bundle">, folder: string): string {
   return `${folder}/bundles/${bundle?.sha256 ?? "none"}`;
 }

@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { type Blob, hidden } from "../step/blob.ts";
+import { type Blob, asSensitive } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Text } from "../step/fields.ts";
+import { AbsolutePath, TextOrSecret } from "../step/fields.ts";
 import {
-  Changed,
-  Check,
+  ChangedArgument,
+  CheckArgument,
   isConsistentCheck,
   Revert,
   stepOfProcess,
   SuccessCodes,
   Visible,
-  wholeCheck,
+  checkMessage,
 } from "../step/fragments/process.ts";
 import type { Secret } from "../step/secret.ts";
 import { sh } from "../step/sh.ts";
@@ -26,8 +26,8 @@ import { shellOf, shellText } from "../step/shell-text.ts";
  *   args: [world]
  * ```
  * The script runs from a file that only the step's user can read and that is removed at the end; no argv contains its
- * text. With `runAs` give it as `text`. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
- * `changed` defines when it changed something; a `check` only reads (docs/states.md, Commands).
+ * text. With `runAs` give the script as `text`. The script always runs, unless the step has `creates`, `unless`,
+ * `onChanges` or `onlyIf`. `changed` defines which run is a change; a `check` only reads (docs/states.md, Commands).
  */
 export const scriptRun = defineModule({
   name: "script.run",
@@ -36,7 +36,7 @@ export const scriptRun = defineModule({
   args: z
     .strictObject({
       // Only a shell's text is checked as sh: other interpreters have other quoting.
-      text: shellText(Text, ({ interpreter }) => shellAmong(interpreter))
+      text: shellText(TextOrSecret, ({ interpreter }) => shellAmong(interpreter))
         .optional()
         .describe("The script itself."),
       source: z.string().optional().describe("A file of the project that is the script."),
@@ -47,13 +47,13 @@ export const scriptRun = defineModule({
         .describe("The program that runs it, with its own options."),
       args: z.array(Visible).default([]).describe("The script's arguments."),
       cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: Text.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
+      stdin: TextOrSecret.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
       successCodes: SuccessCodes,
-      changed: Changed,
-      check: Check,
+      changed: ChangedArgument,
+      check: CheckArgument,
       revert: Revert,
     })
-    .refine(isConsistentCheck, wholeCheck)
+    .refine(isConsistentCheck, checkMessage)
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
@@ -65,8 +65,8 @@ export const scriptRun = defineModule({
         message: `${source} has CR LF at its lines' ends, and a shell takes the CR for part of a word`,
         hint: `sed -i 's/\\r$//' ${source}`,
       });
-    const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
-    // A text is no blob, which the user of runAs cannot read; printf is a builtin, so no argv contains the text.
+    const bytes = blob !== undefined && context.sensitive === true ? asSensitive(blob) : blob;
+    // The user of runAs cannot read blobs, so a text is not sent as a blob; printf is a builtin, so no argv contains the text.
     const before = sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
 ${
   bytes === undefined

@@ -6,17 +6,22 @@ import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { rawSh, sh } from "../step/sh.ts";
 
 /**
- * Units whose restart would end sessions, or break systemd and other clients: only a boot renews them (needrestart
- * excludes the same ones).
+ * Units that only a boot renews: their restart would end sessions, or break systemd and other clients (needrestart excludes
+ * the same units).
  */
-const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
+const neverRestarted = [
+  "dbus.service",
+  "dbus-broker.service",
+  "systemd-logind.service",
+  "systemd-user-sessions.service",
+];
 
 /**
  * ```yaml
  * service.current: { except: [postgresql.service] }
  * ```
  * After an update, services continue with the programs and libraries that they were started with. Such services are
- * restarted one by one; systemd re-executes itself, which ends no service. dbus, logind and those in `except` are only
+ * restarted one by one; systemd re-executes itself, which ends no service. dbus, logind and services in `except` are only
  * reported: reboot.ifRequired with `services: true` boots for them.
  */
 export const serviceCurrent = defineModule({
@@ -28,19 +33,19 @@ export const serviceCurrent = defineModule({
   }),
   refusals: ["SERVICE_FAILED"],
   step: ({ except }) => {
-    const look = sh`${staleUnits}
-kept= stale=
+    const readState = sh`${staleUnits}
+excepted= stale=
 for unit in $(stale_units); do
-  case " "${[...never, ...except].join(" ")}" " in *" $unit "*) kept="$kept $unit" ;; *) stale="$stale $unit" ;; esac
+  case " "${[...neverRestarted, ...except].join(" ")}" " in *" $unit "*) excepted="$excepted $unit" ;; *) stale="$stale $unit" ;; esac
 done`;
     return {
       effects: { writes: [{ is: "service", name: "*" }], reads: [{ is: "packages" }, { is: "system" }] },
       want: { replaced: "none" },
-      probe: sh`${look}
-kept=\${kept# } stale=\${stale# }
-fact left "\${kept:-none}"
+      probe: sh`${readState}
+excepted=\${excepted# } stale=\${stale# }
+fact left "\${excepted:-none}"
 fact replaced "\${stale:-none}"`,
-      apply: sh`${look}
+      apply: sh`${readState}
 for unit in $stale; do
   if [ "$unit" = init ]; then systemctl daemon-reexec || exit 1; continue; fi
   note "restarting $unit"

@@ -5,13 +5,13 @@ import {
   awaitProgram,
   comesFrom,
   foreseeStart,
-  isUp,
+  refuseUnlessUp,
   orRefuse,
   refuseStatic,
   reloadIfNeeded,
-  staysUp,
+  refuseUnlessStable,
   systemctl,
-  tellProgram,
+  reportProgram,
   unitProperties,
 } from "../step/fragments/systemd.ts";
 import { sh } from "../step/sh.ts";
@@ -20,10 +20,10 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * service.running: { name: kcore-controller, verifyFor: 5s }
  * ```
- * Starts the unit if it is not active, and enables it if it is not enabled. With `restartOn` or `onChanges` it is
- * restarted after a change by the steps that it watches; with `onChange: reload` it is reloaded if the unit supports that. A masked unit is
- * refused unless `unmask`. `runsFrom` is for a unit that starts its program through a link, such as a Nix profile: a
- * process that still runs from elsewhere is restarted.
+ * Starts the unit if it is not active, and enables it if it is not enabled. With `restartOn` or `onChanges` the unit is
+ * restarted after a change by a watched step; with `onChange: reload` it is reloaded instead if the unit supports that. A
+ * masked unit is refused unless `unmask` is set. `runsFrom` is for a unit that starts its program through a link, such as a
+ * Nix profile: a unit that still runs a program from another folder is restarted.
  */
 export const serviceRunning = defineModule({
   name: "service.running",
@@ -55,10 +55,10 @@ case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
 case $ActiveState in reloading | refreshing) ActiveState=active ;; esac
 # An alias belongs to an enabled unit; a generated unit is enabled at every boot by its generator.
 case $UnitFileState in alias | generated) UnitFileState=enabled ;; '') UnitFileState=absent ;; esac
-${isUp(name)}
+${refuseUnlessUp(name)}
 fact active "$ActiveState"
 fact enabled "$UnitFileState"
-${runsFrom === undefined ? sh`` : tellProgram(runsFrom)}`,
+${runsFrom === undefined ? sh`` : reportProgram(runsFrom)}`,
     guard: unmask
       ? sh`:`
       : sh`case $(systemctl show -p UnitFileState -- ${name}) in
@@ -78,14 +78,14 @@ esac`
 if ! systemctl -q is-active -- ${name}; then
   systemctl -q reset-failed -- ${name} 2>/dev/null
   systemctl start -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not start`)}
-  ${staysUp(name, verifyFor)}
+  ${refuseUnlessStable(name, verifyFor)}
   : >"$K_TMP/started"${
     runsFrom === undefined
       ? sh``
       : sh`
 elif ! { ${comesFrom(name, runsFrom)}; }; then
   systemctl restart -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not restart`)}
-  ${staysUp(name, verifyFor)}
+  ${refuseUnlessStable(name, verifyFor)}
   : >"$K_TMP/started"`
   }
 fi${
@@ -99,7 +99,7 @@ ${awaitProgram(name, runsFrom)}`
     react: sh`[ ! -e "$K_TMP/started" ] || exit 0
 ${reloadIfNeeded(name)}
 systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not ${onChange}`)}
-${staysUp(name, verifyFor)}
+${refuseUnlessStable(name, verifyFor)}
 : >"$K_TMP/restarted"`,
     tools: [systemctl],
     timeout: 180 + verifyFor,

@@ -21,8 +21,8 @@ const folder = "/etc/sudoers.d";
  * ```
  * A file of its own in /etc/sudoers.d, 0440. Before it is written, visudo(8) checks the text alone, and together with
  * /etc/sudoers and all other files. A text that would break sudo is refused, and the old file stays. A command without
- * arguments may be called with any (sudoers(5)). A change after which this run's user could not use sudo is refused,
- * unless the step is on trial (`risk: connectivity`); that check ignores whether sudo would ask for a password.
+ * arguments allows all arguments (sudoers(5)). A change after which this run's user could not use sudo is refused,
+ * unless the step is on trial (`risk: connectivity`). This check ignores whether sudo would ask for a password.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -69,7 +69,7 @@ export const sudoersManaged = defineModule({
   refusals: ["FILE_INVALID", "FILE_IN_THE_WAY", "SUDO_LOCKS_OUT", ...absentRefusals],
   step: ({ name, state, ...given }, context) => {
     const path = `${folder}/${name}`;
-    const guarded = (step: FileStep, blob?: Blob): FileStep => ({
+    const withLockoutGuard = (step: FileStep, blob?: Blob): FileStep => ({
       ...step,
       data: undefined,
       guard:
@@ -78,10 +78,10 @@ export const sudoersManaged = defineModule({
           : sh`${step.guard}
 ${refuseSudoLockout(name, blob)}`,
     });
-    if (state === "absent") return guarded(stepOfData({ kind: "absent", path, recurse: false }));
+    if (state === "absent") return withLockoutGuard(stepOfData({ kind: "absent", path, recurse: false }));
     const content = given.content ?? ruleText(given);
-    const step = stepOfCheckedFile({ path, content, mode: "0440" }, checked(name, content), context);
-    return { ...guarded(step, blobOf(content)), tools: [{ command: "visudo", package: "sudo" }] };
+    const step = stepOfCheckedFile({ path, content, mode: "0440" }, refuseInvalid(name, content), context);
+    return { ...withLockoutGuard(step, blobOf(content)), tools: [{ command: "visudo", package: "sudo" }] };
   },
 });
 
@@ -93,23 +93,24 @@ interface Rule {
   readonly noPassword?: boolean | undefined;
 }
 
-/** The rule's text (sudoers(5)): in a command `,`, `:`, `=`, `#`, `"` and the back slash are escaped; wildcards (`*`) stay. */
+/** The file's text (sudoers(5)): in a command `,`, `:`, `=`, `#`, `"` and the back slash are escaped; wildcards (`*`) stay. */
 function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = false }: Rule): string {
   const list = commands.map((one) => one.replaceAll(/[,:=\\#"]/g, String.raw`\$&`)).join(", ");
   return `# Managed by kcore.\n${user ?? `%${group}`} ALL=(${runAs.join(", ")}) ${noPassword ? "NOPASSWD: " : ""}${list}\n`;
 }
 
 /**
- * Checks the new file by itself, and then together with all other files in a copy: two files may contradict each other.
+ * Refuses a text that visudo does not accept, first by itself, then in a copy of the folder: two files may contradict each
+ * other.
  */
-function checked(name: string, content: string): Sh {
+function refuseInvalid(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
 rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1
-said=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$said"
+output=$(visudo -cf "$new/d/"${name} 2>&1) || refuse FILE_INVALID "sudo does not accept the text$K_NL$output"
 grep -Eq '^[@#]includedir[[:blank:]]+/etc/sudoers\.d/?[[:blank:]]*$' /etc/sudoers ||
   refuse FILE_INVALID "/etc/sudoers does not read /etc/sudoers.d: it has no @includedir for that"
 for file in /etc/sudoers.d/*; do [ "$file" = ${`${folder}/${name}`} ] || [ ! -f "$file" ] || cp -p "$file" "$new/d/" || exit 1; done
 sed "s|^\([@#]includedir[[:blank:]]\{1,\}\)/etc/sudoers\.d/*[[:blank:]]*$|\1$new/d|" /etc/sudoers >"$new/all" || exit 1
-said=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$said"
+output=$(visudo -cf "$new/all" 2>&1) || refuse FILE_INVALID "sudo does not accept the text together with what it reads besides$K_NL$output"
 rm -rf "$new"`;
 }

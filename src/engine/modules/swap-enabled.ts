@@ -1,8 +1,15 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { deviceFields, deviceFrom, deviceGuid, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
+import {
+  deviceFields,
+  deviceFrom,
+  deviceGuid,
+  deviceName,
+  oneDeviceMessage,
+  type DeviceOf,
+} from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type DeviceFormat } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh } from "../step/sh.ts";
@@ -18,13 +25,13 @@ const args = z
       .default(-1)
       .describe("Its priority; -1: behind those that were there before it."),
   })
-  .refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
+  .refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 
 /**
  * ```yaml
  * swap.enabled: { disk: { serial: S3Z8NB0K }, partition: swap }
  * ```
- * A swap area that is in use, now and at every boot (fstab). Its UUID is derived from that of the partition, array or
+ * A swap area that is in use, now and at every boot (fstab). Its UUID is derived from the UUID of the partition, array or
  * LUKS container, or from the names of volume group and logical volume. Other contents are refused unless the disk,
  * `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
@@ -41,7 +48,7 @@ export const swapEnabled = defineModule({
     const guid = deviceGuid(context, device);
     const uuid = uuidOf(guid, "swap");
     const name = deviceName(device);
-    const format: Format = {
+    const format: DeviceFormat = {
       find: findDevice(device, context),
       guid,
       type: "swap",
@@ -73,13 +80,13 @@ if [ "$active" != ${inUse} ]; then
   swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device" || exit 1
 fi`,
     });
-    const place = { is: "disk", name } as const;
+    const resource = { is: "disk", name } as const;
     return {
       ...steps,
       brings: true,
       effects: {
-        writes: [place, { is: "path", path: fstab }],
-        reads: [place, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
+        writes: [resource, { is: "path", path: fstab }],
+        reads: [resource, { is: "path", path: fstab }, { is: "program", name: "mkswap" }],
       },
       want: { type: "swap", uuid, fstab: line, active: inUse },
       tools: [...steps.tools, { command: "swapon", package: "mount" }],

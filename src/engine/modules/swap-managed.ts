@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { defineModule, type Step } from "../step/define.ts";
-import { AbsolutePath, Size } from "../step/fields.ts";
+import { AbsolutePath, ByteSize } from "../step/fields.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
-import { commentSwapLines, fitsIntoMemory, lookAtAllSwap } from "../step/fragments/swap-off.ts";
-import { lookAtSwapFile, makeSwapFile, roomForSwapFile } from "../step/fragments/swap-file.ts";
+import { commentSwapLines, fitsIntoMemory, readAllSwap } from "../step/fragments/swap-off.ts";
+import { readSwapFile, makeSwapFile, roomForSwapFile } from "../step/fragments/swap-file.ts";
 import { sh } from "../step/sh.ts";
 
 const fstab = "/etc/fstab";
@@ -16,7 +16,7 @@ const args = z
     path: AbsolutePath.refine((path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path), "must hold no blanks")
       .optional()
       .describe("The swap file; /swapfile unless told otherwise."),
-    size: Size.refine((size) => size >= 2 ** 20 && size % 2 ** 20 === 0, "must be whole mebibytes, such as 2GiB")
+    size: ByteSize.refine((size) => size >= 2 ** 20 && size % 2 ** 20 === 0, "must be whole mebibytes, such as 2GiB")
       .optional()
       .describe("The swap file's size."),
     priority: z
@@ -36,9 +36,9 @@ const args = z
  * ```yaml
  * swap.managed: { state: "off" }
  * ```
- * `off` suits a kubelet: no swap is in use, lines of fstab become comments, and swap units of systemd's generators or
- * unit files are masked. A service that makes swap at boot is named and refused. `on` keeps a swap file; swap on a partition, logical
- * volume or array is `swap.enabled`. If the file's path has anything else, the step is refused.
+ * `off` suits a kubelet: no swap is in use, fstab's lines for swap become comments, and swap units of systemd's generators
+ * or unit files are masked. If a service makes swap at boot, the step names it and is refused. `on` keeps a swap file, and
+ * is refused if the path has anything else; swap on a partition, logical volume or array is `swap.enabled`.
  */
 export const swapManaged = defineModule({
   name: "swap.managed",
@@ -61,17 +61,17 @@ const off: Step = {
     ],
   },
   want: { now: "none", atBoot: "none" },
-  probe: sh`${lookAtAllSwap}
+  probe: sh`${readAllSwap}
 at_boot=$lines$units$makers
 [ -n "$areas" ] || areas=none
 [ -n "$at_boot" ] || at_boot=none
 fact now "\${areas% }"
 fact atBoot "\${at_boot% }"`,
-  guard: sh`${lookAtAllSwap}
+  guard: sh`${readAllSwap}
 [ -z "$lines" ] || not_nixos ${fstab}
 [ -z "$makers" ] || refuse SWAP_ELSEWHERE "\${makers% } makes swap at every boot: service.stopped for it, or remove its package"
 ${fitsIntoMemory}`,
-  apply: sh`${lookAtAllSwap}
+  apply: sh`${readAllSwap}
 ${commentSwapLines}
 if ${underSystemd}; then
   systemctl daemon-reload || exit 1
@@ -101,7 +101,7 @@ function fileInUse(path: string, size: number, priority: number): Step {
       ],
     },
     want: { file: `swap of ${size} bytes`, mode: "600 0:0", fstab: line, active: inUse },
-    probe: sh`${lookAtSwapFile(path)}
+    probe: sh`${readSwapFile(path)}
 fact file "$file"
 [ -z "$mode" ] || fact mode "$mode"
 active=no
@@ -112,7 +112,7 @@ done </proc/swaps
 fact active "$active"
 ${readFstab(fstab, { source: path })}
 fact fstab "$fstab"`,
-    guard: sh`${lookAtSwapFile(path)}
+    guard: sh`${readSwapFile(path)}
 case $file in
   absent | swap*) ;;
   *) refuse FILE_IN_THE_WAY ${`${path} holds something that is no swap area: move it away`} ;;
@@ -121,11 +121,11 @@ ${readFstab(fstab, { source: path })}
 [ "$fstab" = ${line} ] || not_nixos ${fstab}
 case $file in ${`swap of ${size} bytes`} | absent) ;; *) ${fitsIntoMemory} ;; esac`,
     foresee: sh`foresee_place ${path} 8 0 root root
-${lookAtSwapFile(path)}
+${readSwapFile(path)}
 if [ "$file" != ${`swap of ${size} bytes`} ] && [ -d ${path.slice(0, path.lastIndexOf("/")) || "/"} ]; then
   ${roomForSwapFile(path, size)}
 fi`,
-    apply: sh`${lookAtSwapFile(path)}
+    apply: sh`${readSwapFile(path)}
 ${makeSwapFile(path, size)}
 [ "$mode" = "600 0:0" ] || own_file ${path} 0600 root 0 || exit 1
 active=$(had active)

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
-import { lookAtSysctls, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
+import { sysctlFunction, sysctlName, sysctlPath, type Sysctl } from "../step/fragments/sysctl.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
@@ -54,8 +54,8 @@ const args = z
  *   values: { net.ipv4.ip_forward: 1, vm.overcommit_memory: 1 }
  * ```
  * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or
- * its values now and at boot if they differ. A file that is read later and sets a key otherwise is named and not
- * changed.
+ * its values now and at boot if they differ. If a file that is read later sets a key to another value, the step names the
+ * file and is refused.
  */
 export const sysctlSet = defineModule({
   name: "sysctl.set",
@@ -65,11 +65,11 @@ export const sysctlSet = defineModule({
   refusals: ["SYSCTL_OVERRIDDEN", "SYSCTL_REFUSED", ...fileRefusals],
   step: ({ name = "", value, values = { [name]: value ?? "" }, file: given, state }) => {
     const file = given ?? `/etc/sysctl.d/60-kcore-${sysctlName(sysctlPath(name)).replaceAll("/", "-")}.conf`;
-    const { places, ...texts } = ofFiles([file]);
+    const { resources, ...texts } = fileStepParts([file]);
     if (state === "absent")
       return {
         ...texts,
-        effects: { writes: places, reads: places },
+        effects: { writes: resources, reads: resources },
         want: { file: "absent" },
         probe: sh`kind_of ${file}
 fact file "$kind"`,
@@ -79,29 +79,33 @@ fact file "$kind"`,
     const wanted = Object.entries(values).map(([key, of]): Sysctl => ({ key, path: sysctlPath(key), value: of }));
     const text = `# made by kcore\n${wanted.map((one) => `${sysctlName(one.path)} = ${one.value}\n`).join("")}`;
     const own: ConfigFile = { fact: "file", path: file, blob: blobOf(text) };
-    const look = lookAtSysctls(file, wanted);
+    const listSysctls = sysctlFunction(file, wanted);
     return {
       ...texts,
       effects: {
-        writes: [...places, { is: "parents", path: file }, ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`))],
+        writes: [
+          ...resources,
+          { is: "parents", path: file },
+          ...pathsOf(wanted.map(({ path }) => `/proc/sys/${path}`)),
+        ],
         reads: [
           ...pathsOf([file, "/etc/sysctl.conf"]),
-          ...wanted.map(({ path }) => ({ is: "place", path: `/proc/sys/${path}` }) as const),
+          ...wanted.map(({ path }) => ({ is: "existing", path: `/proc/sys/${path}` }) as const),
         ],
       },
       want: { ...Object.fromEntries(wanted.map((one) => [one.key, one.value])), ...wantFile(own) },
-      probe: sh`${look}
-found=$(look facts) || exit 1
+      probe: sh`${listSysctls}
+found=$(list_sysctls facts) || exit 1
 while IFS=$(printf '\t') read -r key now; do fact "$key" "$now"; done <<END_OF_FACTS
 $found
 END_OF_FACTS
 ${probeFile(own)}`,
-      guard: guard(file, look),
+      guard: guard(file, listSysctls),
       keep: sh`${texts.keep}${shLines(wanted.map(keepLive))}`,
       apply: sh`set_key() {
   [ "$(now "$1")" != "$2" ] || return 0
-  said=$({ printf '%s\n' "$2" >"/proc/sys/$1"; } 2>&1)
-  [ "$(now "$1")" = "$2" ] || refuse SYSCTL_REFUSED "the kernel does not take $2 for $1: it has $(now "$1")$K_NL$said"
+  output=$({ printf '%s\n' "$2" >"/proc/sys/$1"; } 2>&1)
+  [ "$(now "$1")" = "$2" ] || refuse SYSCTL_REFUSED "the kernel does not take $2 for $1: it has $(now "$1")$K_NL$output"
 }
 now() { set -f && set -- $(cat "/proc/sys/$1" 2>/dev/null) && echo "$*"; }
 ${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}${putFile(own)}`,
@@ -112,10 +116,10 @@ ${shLines(wanted.map((one) => sh`set_key ${one.path} ${one.value}`))}${putFile(o
   },
 });
 
-function guard(file: string, look: Sh): Sh {
+function guard(file: string, listSysctls: Sh): Sh {
   return sh`guard_file ${file}
-${look}
-gaps=$(look gaps) || exit 1
+${listSysctls}
+gaps=$(list_sysctls gaps) || exit 1
 while IFS=$(printf '\t') read -r key path other at_boot; do
   case $other in /*) refuse SYSCTL_OVERRIDDEN "$other sets $key to $at_boot at boot, after "${file}": take that out, or give a file whose name comes later" ;; esac
   case $path in '' | -) continue ;; esac

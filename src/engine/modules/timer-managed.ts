@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
 import { requireUser } from "../step/fragments/accounts.ts";
-import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
+import { probeFile, putFile, wantFile, type ConfigFile, fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
 import { serviceText, timerText } from "../step/fragments/timer.ts";
@@ -97,11 +97,11 @@ export const timerManaged = defineModule({
     const timer = fileOf("timer", text);
     const own = fileOf("service", serviceText({ ...given, name }));
     const files = service === undefined && state === "present" ? [timer, own] : [timer];
-    const { places, keep } = ofFiles([timer.path, own.path]);
-    const { guard, foresee } = ofFiles(files.map(({ path }) => path));
+    const { resources, keep } = fileStepParts([timer.path, own.path]);
+    const { guard, foresee } = fileStepParts(files.map(({ path }) => path));
     const effects: Effects = {
-      writes: [...places, { is: "service", name: unit }],
-      reads: [...places, { is: "service", name: unit }],
+      writes: [...resources, { is: "service", name: unit }],
+      reads: [...resources, { is: "service", name: unit }],
     };
     const common = {
       effects,
@@ -110,7 +110,7 @@ export const timerManaged = defineModule({
 ${keep}`,
       timeout: 120,
     } as const;
-    const look = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
+    const readState = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
     // The first line shows whether the service is kcore's.
     const ours = sh`owner=
 [ ! -f ${own.path} ] || IFS= read -r owner <${own.path} || :
@@ -119,7 +119,7 @@ if [ "$owner" = "# Managed by kcore." ]; then owner=ours; elif [ -e ${own.path} 
       return {
         ...common,
         want: { timer: "absent", service: "not ours", enabled: "absent", active: "inactive" },
-        probe: sh`${look}
+        probe: sh`${readState}
 ${probeFile(timer)}
 ${ours}
 if [ "$owner" = ours ]; then fact service ours; else fact service "not ours"; fi
@@ -136,8 +136,8 @@ systemctl daemon-reload || exit 1
 # systemd remembers the failure of a removed unit until it is reset.
 [ "$(had active)" != failed ] || systemctl reset-failed -- ${unit} || :`,
       };
-    const wanted: Facts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
-    const verified = sh`mkdir -p "$K_TMP/verify" || exit 1
+    const wanted: StepFacts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
+    const verifyUnits = sh`mkdir -p "$K_TMP/verify" || exit 1
 ${shLines(files.map(({ fact, blob }) => sh`cat <${blob} >"$K_TMP/verify/"${`${name}.${fact}`} || exit 1`))}
 ${shLines(
   files.map(
@@ -148,7 +148,7 @@ ${verifyUnit(`${name}.${fact}`)}`,
     return requireUser(given.user ?? "root", {
       ...common,
       want: { ...wanted, reload: "no", enabled: "enabled", active: "active" },
-      probe: sh`${look}
+      probe: sh`${readState}
 ${shLines(files.map(probeFile))}
 fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"
@@ -162,8 +162,8 @@ if [ "$owner" != ours ]; then
 fi`
           : sh`:`
       }`,
-      foresee: sh`${foresee}${verified}`,
-      apply: sh`${verified}
+      foresee: sh`${foresee}${verifyUnits}`,
+      apply: sh`${verifyUnits}
 ${shLines(files.map(putFile))}
 systemctl daemon-reload && systemctl enable -- ${unit} || exit 1
 # A running timer uses its old text until it is restarted.

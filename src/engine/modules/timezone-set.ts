@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
-import { ofFiles } from "../step/fragments/config-file.ts";
+import { fileStepParts } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { sh } from "../step/sh.ts";
 
@@ -29,9 +29,9 @@ export const timezoneSet = defineModule({
   step: ({ zone }) => {
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
-    const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
-    // The zone's name without the folder, since systemd makes the link relative.
-    const look = sh`kind_of /etc/localtime
+    const { resources, keep } = fileStepParts(["/etc/localtime", "/etc/timezone"]);
+    // The zone's name is compared without the folder, since systemd makes the link relative.
+    const readState = sh`kind_of /etc/localtime
 linked=$kind
 if [ "$kind" = symlink ]; then
   linked=$(readlink /etc/localtime) && linked=\${linked#*/zoneinfo/}
@@ -43,9 +43,9 @@ if [ -e /etc/timezone ] || [ -e /etc/debian_version ]; then
   { read -r named </etc/timezone; } 2>/dev/null
 fi`;
     return {
-      effects: { writes: places, reads: [...places, { is: "place", path: target }] },
+      effects: { writes: resources, reads: [...resources, { is: "existing", path: target }] },
       want: { zone },
-      probe: sh`${look}
+      probe: sh`${readState}
 case $named in
   '' | "$linked") fact zone "$linked" ;;
   *) fact zone "$linked (/etc/localtime), $named (/etc/timezone)" ;;
@@ -61,7 +61,7 @@ if [ ! -f ${target} ] && ! unsure; then
 fi`,
       keep,
       foresee: sh`foresee_place /etc/localtime - 0 - -`,
-      apply: sh`${look}
+      apply: sh`${readState}
 [ "$linked" = ${zone} ] || put_link ${target} /etc/localtime || exit 1
 if [ -n "$named" ] && [ "$named" != ${zone} ]; then put_file ${blobOf(`${zone}\n`)} /etc/timezone 0644 root root; fi`,
       quiet: true,

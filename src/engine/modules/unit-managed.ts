@@ -4,7 +4,7 @@ import { defineModule } from "../step/define.ts";
 import { UnitName } from "../step/fields.ts";
 import { probeFileAt, wantOwnership } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
-import type { Effects, Resource } from "../step/effects.ts";
+import type { Effects, NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const args = z
@@ -43,9 +43,8 @@ const ownership = { mode: "0644", owner: "root", group: "root" };
  *     [Install]
  *     WantedBy=multi-user.target
  * ```
- * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. Nothing
- * is started or restarted: `service.running` with `restartOn` does that. Programs named in the unit may still be
- * missing.
+ * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. The step
+ * starts and restarts nothing: use `service.running` with `restartOn`. Programs named in the unit may still be missing.
  */
 export const unitManaged = defineModule({
   name: "unit.managed",
@@ -58,12 +57,12 @@ export const unitManaged = defineModule({
     const folder = "/etc/systemd/system";
     const path =
       dropin === undefined ? `${folder}/${name}` : `${folder}/${name}.d/${dropin.replace(/\.conf$/, "")}.conf`;
-    const look = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
+    const readState = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
 fact reload "$NeedDaemonReload"
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;
-    const atBootToo: readonly Resource[] = enabled === undefined ? [] : [{ is: "service", name }];
+    const atBootToo: readonly NodeResource[] = enabled === undefined ? [] : [{ is: "service", name }];
     const effects: Effects = {
       writes: [
         { is: "path", path },
@@ -85,7 +84,7 @@ keep_path ${path}`,
       return {
         ...common,
         want: { kind: "absent", reload: "no" },
-        probe: sh`${look}
+        probe: sh`${readState}
 kind_of ${path}
 fact kind "$kind"`,
         apply: sh`${dropin === undefined ? sh`[ ! -e ${path} ] || systemctl disable -- ${name} || exit 1` : sh``}
@@ -96,7 +95,7 @@ remove_path ${path} 0 && systemctl daemon-reload`,
     return {
       ...common,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
-      probe: sh`${look}
+      probe: sh`${readState}
 kind_of ${path}
 # A unit of a NixOS configuration is a link to an immutable file: only its content is compared.
 if [ "$kind" = symlink ]; then
@@ -112,7 +111,7 @@ if [ "$kind" = nixos ]; then
   exit 0
 fi
 ${probeFileAt(path, ownership)}`,
-      apply: sh`${verify ? verification(name, dropin, blob) : sh``}
+      apply: sh`${verify ? refuseInvalid(name, dropin, blob) : sh``}
 parent_of ${path} 1
 put_file ${blob} ${path} 0644 root root && systemctl daemon-reload || exit 1
 ${setBoot}`,
@@ -122,15 +121,15 @@ ${setBoot}`,
   },
 });
 
-/** Checks the new text by systemd-analyze; a drop-in together with its unit. */
-function verification(name: string, dropin: string | undefined, blob: Blob): Sh {
-  const place =
+/** Refuses a text that systemd-analyze does not accept; a drop-in is checked together with its unit. */
+function refuseInvalid(name: string, dropin: string | undefined, blob: Blob): Sh {
+  const prepare =
     dropin === undefined
       ? sh`cat <${blob} >"$unit" || exit 1`
       : sh`base=$(systemctl show -p FragmentPath -- ${name}) && base=\${base#*=}
 if [ -f "$base" ]; then cat <"$base" >"$unit"; else printf '[Service]\nExecStart=/bin/true\n' >"$unit"; fi
 mkdir -p "$unit.d" && cat <${blob} >"$unit.d/new.conf" || exit 1`;
   return sh`mkdir -p "$K_TMP/verify" && unit=$K_TMP/verify/${name} || exit 1
-${place}
+${prepare}
 ${verifyUnit(name)}`;
 }

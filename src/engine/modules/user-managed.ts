@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { defineModule, type Facts } from "../step/define.ts";
+import { defineModule, type StepFacts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
 import { foreseePassword, PasswordHash, probePassword, setPassword, wantPassword } from "../step/fragments/password.ts";
-import { ownersOf, type Effects, type Resource } from "../step/effects.ts";
+import { ownersOf, type Effects, type NodeResource } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line break");
@@ -35,7 +35,7 @@ type Args = z.output<typeof args>;
  * ```yaml
  * user.managed: { name: kcore, system: true, shell: /usr/sbin/nologin, home: /var/lib/kcore, groups: [adm] }
  * ```
- * Manages users of /etc/passwd, not those of a directory service. Uses useradd, usermod and userdel. With only BusyBox's
+ * Manages users of /etc/passwd, not users of a directory service. Uses useradd, usermod and userdel. With only BusyBox's
  * adduser, deluser and addgroup users are made and removed, and memberships added; a step that needs another change fails.
  */
 export const userManaged = defineModule({
@@ -55,8 +55,8 @@ export const userManaged = defineModule({
 
 function effectsOf({ name, uid, state, group, groups = [], home, createHome, removeHome }: Args): Effects {
   const account = { name, renumbers: uid !== undefined, goes: state === "absent" };
-  const folder: Resource[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
-  const owned: Resource[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
+  const folder: NodeResource[] = createHome || removeHome ? [{ is: "tree", path: home ?? `/home/${name}` }] : [];
+  const owned: NodeResource[] = group === undefined ? [{ is: "group", name }] : ownersOf({ group });
   return {
     writes: [
       { is: "user", ...account },
@@ -67,7 +67,7 @@ function effectsOf({ name, uid, state, group, groups = [], home, createHome, rem
   };
 }
 
-function wantOf({ state, uid, group, groups, append, shell, home, comment, password, lock }: Args): Facts {
+function wantOf({ state, uid, group, groups, append, shell, home, comment, password, lock }: Args): StepFacts {
   if (state === "absent") return { state };
   return {
     state,
@@ -92,7 +92,7 @@ IFS=: read -r _ _ uid gid comment home shell <<END
 $line
 END
 fact uid "$uid"; fact home "$home"; fact shell "$shell"; fact comment "$comment"
-# Groups: the primary one by its number, the others by their lists of members, sorted.
+# The primary group is found by its number, the others by their lists of members; the others are sorted.
 primary=$gid
 groups=$(while IFS=: read -r group _ gid members; do
   case ,$members, in *${`,${name},`}*) ${append ? sh`case ${wanted} in *" $group "*) echo "$group" ;; esac` : sh`echo "$group"`} ;; esac

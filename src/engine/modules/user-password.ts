@@ -15,9 +15,9 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * user.password: { name: ops, lock: true }
  * ```
- * The password of an existing user, by its hash (crypt(5)), which comes as a secret: `password: "{{params.hash}}"` with
- * a parameter of type `secret`. `openssl passwd -6` or `mkpasswd -m yescrypt` make one. A locked user stays locked
- * unless `lock: false`. If sudo asks for that password, kcore needs the new one for its next connection: give the step
+ * The password of an existing user, by its hash (crypt(5)), which must be a secret: `password: "{{params.hash}}"` with a
+ * parameter of type `secret`. `openssl passwd -6` or `mkpasswd -m yescrypt` makes a hash. A locked user stays locked unless
+ * `lock: false`. If sudo asks for this password, kcore needs the new password for its next connection: give the step
  * `risk: connectivity`.
  */
 export const userPassword = defineModule({

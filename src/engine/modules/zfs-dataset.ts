@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { AbsolutePath, Size } from "../step/fields.ts";
-import { loadZfs, zfsThere } from "../step/fragments/zfs.ts";
-import { DatasetName, ofEncryption, PoolName, Properties } from "../step/zfs-names.ts";
+import { AbsolutePath, ByteSize } from "../step/fields.ts";
+import { loadZfs, requireZfs } from "../step/fragments/zfs.ts";
+import { DatasetName, encryptionProperties, PoolName, Properties } from "../step/zfs-names.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const MiB = 1024 ** 2;
 
 /** Properties that can be set only when the dataset is made (zfsprops(7)). */
-const lasting = ["casesensitivity", "normalization", "utf8only", "volblocksize"];
+const fixedProperties = ["casesensitivity", "normalization", "utf8only", "volblocksize"];
 
 const args = z
   .strictObject({
@@ -18,10 +18,10 @@ const args = z
       .union([z.literal("none"), AbsolutePath])
       .optional()
       .describe("Where it is mounted, now and at every boot; none: nowhere (default: the inherited one)."),
-    size: Size.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
+    size: ByteSize.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
       .optional()
       .describe("Makes it a volume, /dev/zvol/POOL/NAME, at least of this size, instead of a filesystem."),
-    properties: Properties([...ofEncryption, "mountpoint", "volsize"])
+    properties: Properties([...encryptionProperties, "mountpoint", "volsize"])
       .default({})
       .describe("Its properties, such as compression, recordsize or quota (zfsprops(7))."),
   })
@@ -32,7 +32,7 @@ type Args = z.output<typeof args>;
  * ```yaml
  * zfs.dataset: { pool: tank0, name: images, mountpoint: /var/lib/kcore/volumes, properties: { compression: zstd } }
  * ```
- * A volume is grown when it is smaller than wanted, never shrunk; no dataset is destroyed.
+ * A volume that is smaller than wanted grows; none ever shrinks, and no dataset is destroyed.
  */
 export const zfsDataset = defineModule({
   name: "zfs.dataset",
@@ -55,13 +55,13 @@ export const zfsDataset = defineModule({
     const path = mountpoint === "none" ? undefined : mountpoint;
     const isMounted = path !== undefined && (properties["canmount"] ?? "on") === "on";
     const wanted = Object.entries({ ...(mountpoint === undefined ? {} : { mountpoint }), ...properties });
-    const changed = wanted.filter(([key]) => !lasting.includes(key));
+    const changed = wanted.filter(([key]) => !fixedProperties.includes(key));
     const options = wanted.flatMap(([key, value]) => ["-o", `${key}=${value}`]);
-    const place = { is: "disk", name: `zfs/${dataset}` } as const;
+    const resource = { is: "disk", name: `zfs/${dataset}` } as const;
     return {
       effects: {
-        writes: [place, ...(path === undefined ? [] : [{ is: "tree", path } as const])],
-        reads: [place, { is: "disk", name: `zfs/${pool}` }, { is: "program", name: "zfs" }],
+        writes: [resource, ...(path === undefined ? [] : [{ is: "tree", path } as const])],
+        reads: [resource, { is: "disk", name: `zfs/${pool}` }, { is: "program", name: "zfs" }],
       },
       want: {
         type: size === undefined ? "filesystem" : "volume",
@@ -101,8 +101,8 @@ sync`,
 });
 
 /**
- * Sets `type` (empty: no such dataset), and for a volume `have` (bytes) and `size`, the wanted or the present one;
- * defines `property`.
+ * Sets `type` (empty: no such dataset), `have` (a volume's bytes, else 0) and `size` in MiB: the wanted size if `have` is
+ * the wanted size rounded up to whole blocks, else the present size. Defines `property NAME`, which prints a value.
  */
 function readDataset({ pool, name, size }: Args): Sh {
   return sh`all=$(zfs get -H -p -o property,value all ${`${pool}/${name}`} 2>/dev/null)
@@ -124,9 +124,9 @@ function refuseUnfit(given: Args): Sh {
   const { pool, name, mountpoint = "none", size, properties } = given;
   const dataset = `${pool}/${name}`;
   const type = size === undefined ? "filesystem" : "volume";
-  const fixed = Object.entries(properties).filter(([key]) => lasting.includes(key));
+  const fixed = Object.entries(properties).filter(([key]) => fixedProperties.includes(key));
   const needsRoom = size !== undefined && properties["refreservation"] !== "0";
-  return sh`${zfsThere}
+  return sh`${requireZfs}
 ${readDataset(given)}
 [ -n "$(zpool list -H -o name ${pool} 2>/dev/null)" ] || refuse ZFS_POOL_MISSING ${`there is no pool ${pool}, or it is not imported`}"$K_NL$(zpool list 2>&1)"
 case $type in

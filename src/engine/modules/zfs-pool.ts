@@ -7,8 +7,8 @@ import { diskTools, eachPartition } from "../step/fragments/disk.ts";
 import { wipeGranted } from "../step/fragments/granted.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { judgePool } from "../step/fragments/zfs-members.ts";
-import { loadZfs, lookAtPool } from "../step/fragments/zfs.ts";
-import { hostId, ofEncryption, PoolName, poolGuid, poolMark, Properties } from "../step/zfs-names.ts";
+import { loadZfs, poolFunctions } from "../step/fragments/zfs.ts";
+import { hostId, encryptionProperties, PoolName, poolGuid, poolMark, Properties } from "../step/zfs-names.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 /** The kinds of vdevs and the fewest members of each (zpoolconcepts(7)). */
@@ -42,7 +42,7 @@ const args = z
       .union([z.literal("none"), AbsolutePath])
       .default("none")
       .describe("Where its root dataset is mounted; none: only the datasets in it are."),
-    rootProperties: Properties([...ofEncryption, "mountpoint"])
+    rootProperties: Properties([...encryptionProperties, "mountpoint"])
       .default({})
       .describe("Properties of its root dataset, which others inherit, such as compression (zfsprops(7))."),
   })
@@ -61,8 +61,9 @@ function widthOf({ layout, width, disks }: Shape): number {
   return layout === "stripe" ? 1 : (width ?? (layout === "mirror" ? 2 : disks.length));
 }
 
-/** Units that import and mount pools at boot; `moreUnits` exist only on some systems. */
+/** Units that import and mount pools at boot, on every system. */
 const units = "zfs.target zfs-import.target zfs-import-cache.service zfs-mount.service".split(" ");
+/** Units for the same that only some systems have. */
 const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.service".split(" ");
 
 /**
@@ -74,12 +75,12 @@ const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.se
  *   partition: zfs
  *   rootProperties: { compression: lz4 }
  * ```
- * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made it. Every
- * member's label has the comment, so it is read without an import. No command gets `-f`, so ZFS makes its own check after
- * kcore's. Members must be blank or granted by the name of their disk (requirement F-18), and in a mirror or raidz of one
- * size. Disks that are added to the list become members if the layout has room: a stripe takes any, other layouts take
- * whole vdevs, and a new disk replaces a missing member. No member is removed, and no vdev changes its shape. ZFS's
- * programs and its kernel module must be installed.
+ * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made the pool. Every
+ * member's label has the comment, so kcore reads it without an import. No command gets `-f`, so ZFS makes its own check
+ * after kcore's. Members must be blank or granted by the name of their disk (requirement F-18), and of one size in a mirror
+ * or raidz. Disks that are added to the list become members if the layout has room: a stripe takes any number, other
+ * layouts take whole vdevs, and a new disk replaces a missing member. No member is removed, and no vdev changes its shape.
+ * ZFS's programs and its kernel module must be installed.
  */
 export const zfsPool = defineModule({
   name: "zfs.pool",
@@ -110,23 +111,23 @@ export const zfsPool = defineModule({
     const properties = Object.entries(given.properties);
     const rootProperties = Object.entries({ mountpoint, ...given.rootProperties });
     const order = encrypted ? orderOf(given, context) : undefined;
-    const places = [`zfs/${name}`, ...disks.map((disk) => diskName(disk).value)].map(
-      (place) => ({ is: "disk", name: place }) as const,
+    const resources = [`zfs/${name}`, ...disks.map((disk) => diskName(disk).value)].map(
+      (disk) => ({ is: "disk", name: disk }) as const,
     );
-    const look = sh`${lookAtPool({ name, mark, making: `${guid}.making` })}
-look_at_boot() {
+    const readState = sh`${poolFunctions({ name, mark, making: `${guid}.making` })}
+read_boot() {
   boot=
   grep -q -F -e ${mark} /etc/zfs/zpool.cache 2>/dev/null || boot=' cache'
   for unit in ${units}; do [ "$(systemctl is-enabled "$unit" 2>/dev/null)" = enabled ] || boot="$boot $unit"; done
   for unit in ${moreUnits}; do [ "$(systemctl is-enabled "$unit" 2>/dev/null)" != disabled ] || boot="$boot $unit"; done
   ${order ? sh`[ "$(cat ${order.path} 2>/dev/null)" = ${order.text} ] || boot="$boot order"` : sh``}
 }`;
-    const judge = sh`${look}
+    const judge = sh`${readState}
 ${judgePool({ name, mark, ashift, members, layout: given.layout, width: widthOf(given), shape: shapeOf(given) }, context)}`;
     return {
       effects: {
-        writes: [...places, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
-        reads: [...places, { is: "program", name: "zpool" }],
+        writes: [...resources, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
+        reads: [...resources, { is: "program", name: "zpool" }],
       },
       want: {
         pool: "imported",
@@ -136,13 +137,13 @@ ${judgePool({ name, mark, ashift, members, layout: given.layout, width: widthOf(
         "host id": "kept",
         boot: "imported",
       },
-      probe: sh`${look}
-look_at_pool
+      probe: sh`${readState}
+read_pool
 if [ -s /etc/hostid ]; then fact 'host id' kept; else fact 'host id' none; fi
 ${eachPartition(
   members,
   context,
-  sh`look_at_member
+  sh`read_member
   fact "member $2" "$member"`,
 )}
 if [ -n "$pool" ] && [ "$pool_mark" != ${mark} ]; then
@@ -157,11 +158,11 @@ else
 fi
 ${shLines(properties.map(([key]) => sh`fact ${`property ${key}`} "$(zpool get -H -p -o value ${key} ${name} 2>/dev/null)"`))}
 ${shLines(rootProperties.map(([key]) => sh`fact ${`root ${key}`} "$(zfs get -H -p -o value ${key} ${name} 2>/dev/null)"`))}
-look_at_boot
+read_boot
 fact boot "\${boot:-imported}"`,
       guard: sh`${judge}
 judge
-look_at_boot
+read_boot
 [ -z "$boot" ] || not_nixos /etc/systemd/system`,
       apply: sh`${judge}
 ${loadZfs}
@@ -193,7 +194,7 @@ for mark in $used; do set -- "$@" "$K_STATE/fresh/$mark"; done
 ${unmark(sh`"$@"`)}
 ${shLines(properties.map(([key, value]) => sh`[ "$(zpool get -H -p -o value ${key} ${name})" = ${value} ] || zpool set ${`${key}=${value}`} ${name} || exit 1`))}
 ${shLines(rootProperties.map(([key, value]) => sh`[ "$(zfs get -H -p -o value ${key} ${name})" = ${value} ] || zfs set ${`${key}=${value}`} ${name} || exit 1`))}
-look_at_boot
+read_boot
 case $boot in *' cache'*) zpool set cachefile= ${name} || exit 1 ;; esac
 ${
   order
@@ -215,12 +216,12 @@ function memberFact(disk: DiskId): string {
   return `member ${diskName(disk).value}`;
 }
 
-/** The value of `member` that `look_at_member` sets for a member in order. */
+/** The value of `member` for a member in order; see `read_member` in zfs.ts. */
 function shapeOf(given: Shape): string {
   return given.layout === "stripe" ? "stripe" : `${given.layout} of ${widthOf(given)}`;
 }
 
-/** A drop-in by which the import waits for the containers: they have nofail, so no target does. */
+/** A drop-in that makes the import wait for the containers: no target waits for them, because crypttab has `nofail`. */
 function orderOf(
   { name, disks, partition }: Args,
   context: StepContext,

@@ -7,7 +7,7 @@ import { referencesOf } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { StateUse } from "#engine/states/expand-steps.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
-import { whileOpening } from "#engine/step/sealed.ts";
+import { whileOpening } from "#engine/step/encrypted-value.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";

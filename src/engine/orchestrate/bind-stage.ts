@@ -1,4 +1,4 @@
-import { needOpen } from "#engine/step/sealed.ts";
+import { requireOpen } from "#engine/step/encrypted-value.ts";
 import { z } from "zod";
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
@@ -244,7 +244,7 @@ async function bindRun(
       refuseUntrusted(args, action.bastionNames ?? [], late);
       const known = scopeWith(scope, withOtherNodes(late));
       const value = evaluate(args, known);
-      needOpen(value);
+      requireOpen(value);
       for (const text of texts) refuseSyntax(text, known);
       return validateValue(value, args, action.args);
     },

@@ -1,6 +1,6 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { whileOpening } from "#engine/step/sealed.ts";
+import { whileOpening } from "#engine/step/encrypted-value.ts";
 import { secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";

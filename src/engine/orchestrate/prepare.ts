@@ -2,7 +2,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { machineKey } from "#engine/roster/check.ts";
-import { whileOpening } from "#engine/step/sealed.ts";
+import { whileOpening } from "#engine/step/encrypted-value.ts";
 import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";

@@ -1,9 +1,9 @@
-import { SealedValue } from "#engine/step/sealed.ts";
+import { UnopenedValue } from "#engine/step/encrypted-value.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 
 /** A thrown error as the one problem that an event can hold; further problems become its detail. */
 export function problemOf(error: unknown): Problem {
-  if (error instanceof SealedValue) return error.asProblem();
+  if (error instanceof UnopenedValue) return error.asProblem();
   if (!(error instanceof KcoreError))
     return {
       code: "INTERNAL",
@@ -20,5 +20,5 @@ export function problemOf(error: unknown): Problem {
 
 /** Whether a thrown error is a bug of kcore, not a problem that an operator can act on. */
 export function isBug(error: unknown): boolean {
-  return !(error instanceof KcoreError || error instanceof SealedValue);
+  return !(error instanceof KcoreError || error instanceof UnopenedValue);
 }

@@ -2,7 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
-import { whileOpening } from "#engine/step/sealed.ts";
+import { whileOpening } from "#engine/step/encrypted-value.ts";
 import { secret } from "#engine/step/secret.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { challengeOf, type Action, type ActionContext, type ActionResult } from "./action.ts";

@@ -5,7 +5,13 @@ import { evaluate } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { ShellSource } from "#engine/expressions/shell-values.ts";
 import { blobOf, type Blob } from "#engine/step/blob.ts";
-import { defineModule, type Facts, type ModuleDefinition, type Step, type StepContext } from "#engine/step/define.ts";
+import {
+  defineModule,
+  type StepFacts,
+  type ModuleDefinition,
+  type Step,
+  type StepContext,
+} from "#engine/step/define.ts";
 import { Duration, AbsolutePath, UnitName, UserName } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { Sh } from "#engine/step/sh.ts";
@@ -15,7 +21,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { readArguments } from "./arguments.ts";
 import { shellTemplate, type ShellTemplate } from "./shell-template.ts";
-import type { Resource } from "#engine/step/effects.ts";
+import type { NodeResource } from "#engine/step/effects.ts";
 
 /** A module that a project defines in YAML. */
 export interface OwnModule {
@@ -46,15 +52,15 @@ const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"
 
 /** One resource of a node in a module's `changes` or `restsOn`. */
 const ResourceSchema = z.union([
-  z.strictObject({ path: AbsolutePath }).transform(({ path }): Resource => ({ is: "path", path })),
-  z.strictObject({ tree: AbsolutePath }).transform(({ tree }): Resource => ({ is: "tree", path: tree })),
-  z.strictObject({ service: UnitName }).transform(({ service }): Resource => ({ is: "service", name: service })),
-  z.strictObject({ user: UserName }).transform(({ user }): Resource => ({ is: "user", name: user })),
-  z.strictObject({ group: UserName }).transform(({ group }): Resource => ({ is: "group", name: group })),
-  z.strictObject({ packages: z.literal(true) }).transform((): Resource => ({ is: "packages" })),
+  z.strictObject({ path: AbsolutePath }).transform(({ path }): NodeResource => ({ is: "path", path })),
+  z.strictObject({ tree: AbsolutePath }).transform(({ tree }): NodeResource => ({ is: "tree", path: tree })),
+  z.strictObject({ service: UnitName }).transform(({ service }): NodeResource => ({ is: "service", name: service })),
+  z.strictObject({ user: UserName }).transform(({ user }): NodeResource => ({ is: "user", name: user })),
+  z.strictObject({ group: UserName }).transform(({ group }): NodeResource => ({ is: "group", name: group })),
+  z.strictObject({ packages: z.literal(true) }).transform((): NodeResource => ({ is: "packages" })),
   z
     .strictObject({ program: z.string().min(1) })
-    .transform(({ program }): Resource => ({ is: "program", name: program })),
+    .transform(({ program }): NodeResource => ({ is: "program", name: program })),
 ]);
 
 /** The resources of a node that a module may change, and those that its probe depends on, for dry runs. */
@@ -173,7 +179,7 @@ function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: Step
 }
 
 /** The wanted facts; null leaves a fact out. @throws KcoreError for a secret, since facts are shown */
-function factsOf(node: SourceNode, scope: Scope): Facts {
+function factsOf(node: SourceNode, scope: Scope): StepFacts {
   const facts = Object.entries(evaluate(node, scope) as Readonly<Record<string, unknown>>);
   return Object.fromEntries(
     facts.flatMap(([name, value]) => {

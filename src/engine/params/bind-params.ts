@@ -1,6 +1,6 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { isSealed, sealed, whileOpening } from "#engine/step/sealed.ts";
+import { isEncrypted, encryptedValue, whileOpening } from "#engine/step/encrypted-value.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { SecretReference } from "./secret-reference.ts";
 import { evaluate, hasExpressions } from "#engine/expressions/evaluate.ts";
@@ -98,11 +98,11 @@ async function bindOne(
 
 function bindText(declaration: ParamDeclaration, text: string, options: BindOptions): unknown {
   if (declaration.type !== "secret") return coerceText(declaration, text);
-  return isSealed(text) ? sealed(text) : readSecret(referenceOfLiteral(text), undefined, options);
+  return isEncrypted(text) ? encryptedValue(text) : readSecret(referenceOfLiteral(text), undefined, options);
 }
 
 function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope, options: BindOptions): unknown {
-  if (declaration.type === "secret" && !hasExpressions(node) && !(node.kind === "scalar" && isSealed(node.value)))
+  if (declaration.type === "secret" && !hasExpressions(node) && !(node.kind === "scalar" && isEncrypted(node.value)))
     return node.kind === "scalar" && node.value === null
       ? null
       : readSecret(referenceOfLiteral(plainOf(node)), node.at, options);
@@ -128,7 +128,7 @@ function secretOfText(value: string, node: SourceNode, scope: Scope, options: Bi
   const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars", "shell"].includes(name));
   // A sealed value counts only where a file holds it and its place was checked, never in a composed text.
   if (fromRoster && node.kind === "scalar" && value.startsWith("command:")) refuseSyntax(node, scope);
-  if (fromRoster && !isSealed(value)) return readSecret(referenceOfLiteral(value), node.at, options);
+  if (fromRoster && !isEncrypted(value)) return readSecret(referenceOfLiteral(value), node.at, options);
   return new Secret(value);
 }
 

@@ -1,5 +1,5 @@
 import { Secret } from "#engine/step/secret.ts";
-import { Duration, Size } from "#engine/step/fields.ts";
+import { Duration, ByteSize } from "#engine/step/fields.ts";
 import type { SecretReference } from "./secret-reference.ts";
 import { Fault } from "#engine/expressions/fault.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
@@ -54,7 +54,7 @@ function ofType(type: ParamType, value: unknown): unknown {
     case "map":
       return isMapValue(value) ? value : refuse("a map", value);
     case "size":
-      return Size.safeParse(value).data ?? refuse("a size such as 10GiB", value);
+      return ByteSize.safeParse(value).data ?? refuse("a size such as 10GiB", value);
     case "duration":
       return Duration.safeParse(value).data ?? refuse("a duration such as 30s or 5m", value);
     case "target":

@@ -1,9 +1,9 @@
-import { isSealed } from "#engine/step/sealed.ts";
+import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
 
 /**
  * A reference to a secret, read when needed and never stored: `env:NAME`, `file:PATH`, `command:CMD`, or a value sealed with
- * age (`age:BASE64`, engine/step/sealed.ts).
+ * age (`age:BASE64`, engine/step/encrypted-value.ts).
  */
 export type SecretReference =
   { readonly env: string } | { readonly file: string } | { readonly command: string } | { readonly age: string };
@@ -15,7 +15,7 @@ const KINDS = ["env", "file", "command"] as const;
  * so that a secret itself never passes for a reference.
  */
 export function parseReference(value: unknown): SecretReference | undefined {
-  if (isSealed(value)) return { age: value };
+  if (isEncrypted(value)) return { age: value };
   if (typeof value === "string") {
     const [, kind = "", rest = ""] = /^(env|file|command):\s*(\S[^\0]*)$/.exec(value) ?? [];
     return make(kind, rest);

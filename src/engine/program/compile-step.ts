@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Facts, Step, StepData } from "#engine/step/define.ts";
+import type { StepFacts, Step, StepData } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { quote } from "#base/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
@@ -218,7 +218,7 @@ export function toolWords({ step: { tools = [] }, runAs, environment }: PlannedS
 }
 
 /** The wanted facts, one `NAME=VALUE` a line, as the step's shell compares them. */
-function wantLines(want: Facts): string {
+function wantLines(want: StepFacts): string {
   return Object.entries(want)
     .map(([name, value]) => `${name}=${escapeLine(value)}`)
     .join("\n");

@@ -1,5 +1,5 @@
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { afterBoth, survives, type Effects, type Survival, type Resource } from "#engine/step/effects.ts";
+import { afterBoth, survives, type Effects, type Survival, type NodeResource } from "#engine/step/effects.ts";
 import { foldersAbove } from "./batch.ts";
 import { stepKey } from "./compile-step.ts";
 
@@ -9,14 +9,14 @@ const unknownEffects: Effects = { writes: [{ is: "command", text: "" }], reads: 
 /** The effects of a step and of its keys `creates`, `unless`, `onlyIf` and `runAs`. */
 function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effects {
   const { writes, reads } = step.effects ?? unknownEffects;
-  const made: readonly Resource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
+  const made: readonly NodeResource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];
   const asked = [unless, onlyIf].filter((text) => text !== undefined);
   return {
     writes: [...writes, ...made],
     reads: [
       ...reads,
       ...made,
-      ...asked.map((text): Resource => ({ is: "command", text })),
+      ...asked.map((text): NodeResource => ({ is: "command", text })),
       ...(runAs === undefined ? [] : [{ is: "owner", name: runAs } as const]),
     ],
   };
@@ -36,7 +36,7 @@ export interface Dependencies {
 
 interface EarlierChange {
   readonly key: string;
-  readonly change: Resource;
+  readonly change: NodeResource;
 }
 
 /**
@@ -89,7 +89,7 @@ export class DryRunDependencies {
     for (const folder of foldersAbove(change.path)) addTo(this.#beneath, folder, earlier);
   }
 
-  #near(resource: Resource): readonly EarlierChange[] {
+  #near(resource: NodeResource): readonly EarlierChange[] {
     if (resource.is === "command" || resource.is === "program") return this.#all;
     if (!("path" in resource)) return this.#others;
     const { path } = resource;
@@ -103,12 +103,12 @@ export class DryRunDependencies {
 }
 
 /** Whether a change makes the folder that a path lies in, if it is not there. */
-function makesFolderOf(change: Resource, path: string): boolean {
+function makesFolderOf(change: NodeResource, path: string): boolean {
   if (change.is === "folder") return change.path === folderOf(path);
   return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
 }
 
-function makesAccount(change: Resource, resource: Resource): change is Extract<Resource, { is: "user" | "group" }> {
+function makesAccount(change: NodeResource, resource: NodeResource): change is Extract<NodeResource, { is: "user" | "group" }> {
   const isAccount = change.is === "user" || change.is === "group";
   return isAccount && !change.goes && (resource.is === "owner" || resource.is === "ownerGroup");
 }

@@ -120,7 +120,7 @@ s_save() {
   areas_of "$s_name" "$s_size" >"$K_TMP/areas" && pieces_of "$s_size" <"$K_TMP/areas" >"$K_TMP/pieces" && [ -s "$K_TMP/pieces" ] || return 1
   s_count=0
   while read -r s_offset s_length; do
-    read_piece "$s_dev" "$s_offset" "$s_length" >"$K_TMP/raw" && [ "$(stat -c %s "$K_TMP/raw")" = "$s_length" ] || { s_why="$s_dev cannot be read at byte $s_offset: $(tail -n 1 "$K_TMP/said")" && return 1; }
+    read_piece "$s_dev" "$s_offset" "$s_length" >"$K_TMP/raw" && [ "$(stat -c %s "$K_TMP/raw")" = "$s_length" ] || { s_why="$s_dev cannot be read at byte $s_offset: $(tail -n 1 "$K_TMP/dd")" && return 1; }
     s_sum=$(sha256sum <"$K_TMP/raw") && gzip -1 -c "$K_TMP/raw" >"$K_TMP/gz" || { s_why="no room in $K_TMP" && return 1; }
     s_packed=$(stat -c %s "$K_TMP/gz")
     s_say "piece $s_number $s_offset $s_length ${s_sum%% *} $s_packed"

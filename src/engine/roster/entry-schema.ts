@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { diskFields, isOneDisk, namesOneDisk } from "#engine/step/disk-names.ts";
+import { diskFields, isOneDisk, oneDiskMessage } from "#engine/step/disk-names.ts";
 import { Address, EntryName, HostKey, LoginName, NodeId, Port, Reference, Role, StateDir } from "./entry-fields.ts";
 
 const Labels = z.record(
@@ -34,7 +34,7 @@ const Disk = z
       .enum(["volumes", "os", "ignore"])
       .describe("The purpose: volumes, the operating system, or nothing of kcore's."),
   })
-  .refine(isOneDisk, namesOneDisk)
+  .refine(isOneDisk, oneDiskMessage)
   .meta({ examples: [{ serial: "S3Z8NB0K", use: "volumes" }] });
 
 const Sudo = z.union([

@@ -4,7 +4,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
 import { MASK } from "#engine/step/secret.ts";
-import type { Facts } from "#engine/step/define.ts";
+import type { StepFacts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { refusalHint } from "./problems.ts";
@@ -83,7 +83,7 @@ function hintOf(errors: string): { readonly hint?: string } {
 }
 
 /** The wanted facts that the node does not have. */
-export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: Facts }): Change[] {
+export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: StepFacts }): Change[] {
   if (!plan) return [];
   const mask = (value: string): string => (isHidden(plan) ? MASK : cleanText(value));
   return Object.entries(plan.step.want)

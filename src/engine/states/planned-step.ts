@@ -1,5 +1,5 @@
 import type { SourcePosition } from "#errors/problem.ts";
-import type { Facts, Retry, Step } from "#engine/step/define.ts";
+import type { StepFacts, Retry, Step } from "#engine/step/define.ts";
 import type { ManagedRemnant } from "./remnants.ts";
 
 /** The values that a registered step gives to later steps: `steps.NAME` in expressions. */
@@ -9,7 +9,7 @@ export interface Registered {
   /** At most 64 KiB, UTF-8 with invalid bytes replaced, without the final line break. */
   readonly stdout: string;
   /** The facts found last (after apply, if it was applied). */
-  readonly facts: Facts;
+  readonly facts: StepFacts;
 }
 
 /** One step of one node, rendered: all that the program compiler and the views need. */

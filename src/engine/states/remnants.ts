@@ -1,5 +1,5 @@
 import type { Step } from "#engine/step/define.ts";
-import type { PublicKey } from "#engine/step/fragments/public-keys.ts";
+import type { SshPublicKey } from "#engine/step/fragments/public-keys.ts";
 
 /** A thing that remains on a node after its step was removed from the state. */
 export interface ManagedRemnant {
@@ -98,6 +98,6 @@ function namesIn(args: Readonly<Record<string, unknown>>, naming: string): Reado
 
 function nameIn(value: unknown): string | undefined {
   if (typeof value === "string") return value;
-  const { type, base64 } = (value ?? {}) as Partial<PublicKey>;
+  const { type, base64 } = (value ?? {}) as Partial<SshPublicKey>;
   return base64 === undefined ? undefined : `${type} ${base64}`;
 }

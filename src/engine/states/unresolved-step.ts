@@ -2,7 +2,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import type { z } from "zod";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
-import { needOpen, SealedValue } from "#engine/step/sealed.ts";
+import { requireOpen, UnopenedValue } from "#engine/step/encrypted-value.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { lateNeeds } from "#engine/params/bind-params.ts";
@@ -93,7 +93,7 @@ function orUnknown({ id, title }: StepParts, work: () => RenderedStep): Rendered
   try {
     return work();
   } catch (error) {
-    if (error instanceof SealedValue) throw new KcoreError(error.asProblem(), { cause: error });
+    if (error instanceof UnopenedValue) throw new KcoreError(error.asProblem(), { cause: error });
     if (!(error instanceof UnknownValue)) throw error;
     return { kind: "unknown", id, title, after: error.unknown.after };
   }
@@ -182,7 +182,7 @@ function refuseTrial(
 
 function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { readonly value: unknown } {
   const value = evaluate(node, scope) ?? {};
-  needOpen(value);
+  requireOpen(value);
   const problems = new Problems();
   for (const { scalar } of shellSources(module.args, node, value as Readonly<Record<string, unknown>>))
     problems.attempt(() => refuseSyntax(scalar, scope));
@@ -242,7 +242,7 @@ function needsOf(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): Pick<N
   return { facts: all.some(({ facts }) => facts), steps: [...new Set(all.flatMap(({ steps }) => steps))] };
 }
 
-/** Requires that sealed values are open now: none can be opened when the step is rendered during the run. @throws SealedValue */
+/** Requires that sealed values are open now: none can be opened when the step is rendered during the run. @throws UnopenedValue */
 function openLateSecrets(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): void {
   for (const { node, scope } of parts.conditions) openReferred(referencesOf(node), scopeOf(scope));
   openReferred(mergeReferences([referencesOf(parts.source.node), ...templateReferences(parts)]), scopeOf(parts.scope));

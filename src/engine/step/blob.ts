@@ -8,7 +8,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 export interface FetchRequest {
   /** Aborted when the node no longer waits. */
   readonly signal: AbortSignal;
-  /** Called with the progress while a fetch runs; `total` if the server reports it. */
+  /** Called with the bytes fetched so far while a fetch runs; `total` if the server reports the size. */
   readonly onProgress: (progress: { readonly got: number; readonly total?: number }) => void;
 }
 
@@ -17,22 +17,22 @@ export interface FetchRequest {
  * `${blob}` becomes the quoted path of the bytes on the node.
  */
 export class Blob {
-  /** Lower-case hex SHA-256 of the bytes; the blob's name on the node unless it is sensitive. */
+  /** Lower-case hex SHA-256 of the bytes; the blob's name on the node begins with it, unless the blob is sensitive. */
   readonly sha256: string;
-  /** Bytes; 0 for a blob with `fetch` whose size is not known yet. */
+  /** In bytes; 0 for a blob with `fetch`, whose size is not known yet. */
   readonly size: number;
   /** Sensitive bytes get a random name on the node, so that not even their hash is seen. */
   readonly sensitive: boolean;
-  /** Reads the bytes; called only if the node asks for them. */
+  /** Reads the bytes; called only if the node asks for the blob. */
   readonly read: () => Promise<Uint8Array>;
   /**
-   * For a content that the bastion may not have yet: fetches it, and resolves with the blob to send. A rejection is the
-   * refusal of the step.
+   * For a content that the bastion may not have yet: fetches the content, and resolves with the blob to send. If it
+   * rejects, the step is refused.
    */
   readonly fetch: ((request: FetchRequest) => Promise<Blob>) | undefined;
   /** The bytes, when they are in memory already. */
   readonly bytes: Uint8Array | undefined;
-  /** The name that views show while it travels; none for a sensitive blob. */
+  /** The name that views show while the blob is sent; none for a sensitive blob. */
   readonly label: string | undefined;
   /** The form that the node gets: the bytes, or a text of sh that assigns them to `b_text`. */
   readonly form: "bytes" | "assignment";
@@ -52,7 +52,7 @@ export class Blob {
   }
 }
 
-/** A blob of bytes (or UTF-8 text) that are in memory already. */
+/** A blob of bytes in memory; a text becomes its UTF-8 bytes. */
 export function blobOf(content: string | Uint8Array, { sensitive = false }: { sensitive?: boolean } = {}): Blob {
   const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
   const sha256 = createHash("sha256").update(bytes).digest("hex");
@@ -61,7 +61,7 @@ export function blobOf(content: string | Uint8Array, { sensitive = false }: { se
 
 /** The name on the node of a blob that is not sensitive. */
 export function blobName({ sha256 }: Blob): string {
-  // The `.b` sets it apart from the same content in another form, for the batch lane.
+  // The `.b` distinguishes the bytes from the same content in the form `assignment`.
   return `${sha256}.b`;
 }
 
@@ -79,11 +79,10 @@ export function fileBlob(
 const makers = new Map<string, () => Promise<void>>();
 
 /**
- * Registers `make` for a file of a cache. It runs when a node asks for the file and the file is missing or has another
- * hash. The registry is a global of the run's process, since an action can pass only plain values to a step, and no
- * function.
+ * Registers `make` for a file of a cache: `make` runs when a node asks for the file and the file is missing or has another
+ * hash. The registry is a global of the run's process, since an action can pass only plain values to a step.
  */
-export function remadeBy(file: string, make: () => Promise<void>): void {
+export function registerMaker(file: string, make: () => Promise<void>): void {
   makers.set(file, make);
 }
 
@@ -119,8 +118,8 @@ async function readOnce(file: string, sha256: string): Promise<Uint8Array> {
   return found.bytes;
 }
 
-/** Bytes that are read and hashed between two turns of the event loop. */
-const piece = 4 << 20;
+/** The bytes that are read and hashed at once, before the event loop gets its turn. */
+const chunkSize = 4 << 20;
 
 async function readHashed(file: string): Promise<{ readonly bytes: Uint8Array; readonly sha256: string }> {
   const handle = await open(file);
@@ -129,7 +128,7 @@ async function readHashed(file: string): Promise<{ readonly bytes: Uint8Array; r
     const hash = createHash("sha256");
     let length = 0;
     while (length < bytes.length) {
-      const { bytesRead } = await handle.read(bytes, length, Math.min(piece, bytes.length - length), length);
+      const { bytesRead } = await handle.read(bytes, length, Math.min(chunkSize, bytes.length - length), length);
       if (bytesRead === 0) break;
       hash.update(bytes.subarray(length, (length += bytesRead)));
     }
@@ -145,6 +144,6 @@ export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Bl
 }
 
 /** The same bytes as a sensitive blob. */
-export function hidden({ sha256, size, read }: Blob): Blob {
+export function asSensitive({ sha256, size, read }: Blob): Blob {
   return new Blob({ sha256, size, read, sensitive: true });
 }

@@ -9,24 +9,23 @@ import type { Sh } from "./sh.ts";
  * Named values that a step requires (want) or finds (have). A name is one line of printable text without `=`; a value
  * is any text without NUL. If want and have are equal, the step is in order.
  */
-export type Facts = Readonly<Record<string, string>>;
+export type StepFacts = Readonly<Record<string, string>>;
 
 /** Mode, owner and group as a module's arguments give them; an absent one is not managed. */
-export interface Ownership {
+export interface FileOwnership {
   readonly mode?: string | undefined;
   readonly owner?: string | undefined;
   readonly group?: string | undefined;
 }
 
 /**
- * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show whether all such steps of a
- * segment are in order, without their probes. One shell applies the others, batch by batch (program/batch.sh), unless a
- * step uses a key that this shell lacks. Its texts for a shell of its own are made from the same data
- * (fragments/files.ts).
+ * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show which of a segment's data steps
+ * are in order, without their probes. One shell applies the others, batch by batch (program/batch.sh), except steps with a
+ * key that this shell does not support. The texts of such a step are made from the same data (fragments/files.ts).
  */
 export type StepData =
-  | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & Ownership)
-  | ({ readonly kind: "file"; readonly path: string; readonly blob: Blob; readonly makeDirs: boolean } & Ownership)
+  | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & FileOwnership)
+  | ({ readonly kind: "file"; readonly path: string; readonly blob: Blob; readonly makeDirs: boolean } & FileOwnership)
   | {
       readonly kind: "symlink";
       readonly path: string;
@@ -49,25 +48,25 @@ export interface Tool {
  */
 export interface Step {
   /** The facts that must hold. Empty only together with `always`. */
-  readonly want: Facts;
+  readonly want: StepFacts;
   /**
-   * Prints facts with `fact NAME VALUE`. Absence is a value, no error: it fails only if it cannot read the state.
+   * Prints facts with `fact NAME VALUE`. Absence is a value, no error: the probe fails only if it cannot read the state.
    */
   readonly probe: Sh;
   /** Makes the facts hold. Absent: the step is an assertion, or under `retry` a wait. */
   readonly apply?: Sh;
   /**
-   * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply needs. It prints
-   * them, a line each: name (blobName), size in bytes, and words for apply. Only those are sent. Apply runs once for
-   * each portion of them: `$k_portion_file` is a file with the portion's lines, `$k_more` is not empty if others follow, and
-   * the blobs are in `"$K_RUN"/blobs`.
+   * Runs once before apply, never in dry runs: prints a line for each of `offers` that apply needs, and changes nothing.
+   * The line has the blob's name (blobName), its size in bytes (0: unknown), and words for apply. Only these blobs are
+   * sent. Apply runs once for each portion of them: `$k_portion_file` is a file with the portion's lines, `$k_more` is not
+   * empty if another portion follows, and the blobs are in `"$K_RUN"/blobs`.
    */
   readonly asks?: Sh;
   /** The blobs that `asks` may name; not sensitive. */
   readonly offers?: readonly Blob[];
   /** The meaning of `want`, `probe`, `guard` and `apply`, as data. */
   readonly data?: StepData | undefined;
-  /** The resources that the step may write, and those that its probe and its apply depend on, for dry runs. Absent: anything. */
+  /** For dry runs: the resources that the step may write, and that its probe and apply depend on. Absent: any resource. */
   readonly effects?: Effects;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
@@ -85,8 +84,8 @@ export interface Step {
   /** The text that `show` will print once the step is in order. */
   readonly shown?: string;
   /**
-   * A missing one fails the step (TOOL_MISSING). They are looked up at the step's turn and, if no earlier step may
-   * install them, before anything is applied.
+   * A missing tool fails the step (TOOL_MISSING). Tools are looked up at the step's turn and, if no earlier step may
+   * install them, before any step is applied.
    */
   readonly tools?: readonly Tool[];
   /** The step may install programs that a later step needs. */
@@ -101,7 +100,7 @@ export interface Step {
   readonly ends?: "boot";
   /** The step's facts and output are never shown or recorded. */
   readonly sensitive?: boolean;
-  /** Prints a few lines at most, so that its output needs no reader of its own: saves processes on the node. */
+  /** The step prints a few lines at most, so its output needs no reader of its own, which saves processes on the node. */
   readonly quiet?: true;
   /** Seconds that probe and apply may take together; 60 by default. The step key `timeout` takes precedence. */
   readonly timeout?: number;
@@ -110,11 +109,12 @@ export interface Step {
    * bytes, even slowly. `timeout` is then the hard limit.
    */
   readonly stall?: number;
-  /** For an assertion or wait: further attempts. The step key `retry` takes precedence. */
+  /** For an assertion or wait: the attempts until its facts hold. The step key `retry` takes precedence. */
   readonly retry?: Retry;
 }
 
 export interface Retry {
+  /** All attempts, the first one included. */
   readonly attempts: number;
   /** Seconds between two attempts. */
   readonly interval: number;
@@ -124,7 +124,7 @@ export interface Retry {
 export interface StepContext {
   /** The roster's name of the node. */
   readonly node: string;
-  /** The node's UUID in the roster; modules derive from it the ids of all that they make on disks. */
+  /** The node's UUID in the roster: modules derive the ids of tables, filesystems and volumes from it. */
   readonly nodeId?: string;
   /** kcore's own folder on the node (`stateDir` of the roster). */
   readonly stateDir: string;
@@ -134,27 +134,27 @@ export interface StepContext {
   readonly runAs?: string;
   /** True when the step has the key `risk`: the node reverts a change that locks the operator out. */
   readonly onTrial?: boolean;
-  /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
+  /** A file of the project, or a shipped file, as a blob, for `source:` arguments; the path is relative to the project. */
   readonly readFile: (path: string) => Blob;
-  /** A content that the bastion fetches when a node asks for it, as a blob to be offered (`offers`): see {@link remoteBlob}. */
+  /** A blob for `offers`, whose content the bastion fetches when a node asks for the blob: see {@link remoteBlob}. */
   readonly remote: (content: RemoteContent) => Blob;
-  /** Renders a template under `templates/` with the step's scope; `vars` are added as names of their own. */
+  /** The text of a template under `templates/`, rendered with the step's scope and with `vars` as further names. */
   readonly renderTemplate: (name: string, vars?: Readonly<Record<string, unknown>>) => string;
 }
 
 export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   /** As written in states: `service.running`. */
   readonly name: string;
-  /** One sentence: the kind of resource that the module manages. */
+  /** One sentence about the resource that the module manages. */
   readonly summary: string;
-  /** Other names for `kcore modules --search`: those of Ansible, Salt and pyinfra, and of the program that it uses. */
+  /** Other names for `kcore modules --search`: of Ansible, Salt and pyinfra, and of the programs that the module uses. */
   readonly alsoKnownAs?: readonly string[];
   /**
-   * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has
-   * `.meta({ examples })` that show each of its fields. Fields that a shell reads are `shellText` or `shellWords` (shell-text.ts).
+   * A `z.strictObject`; every field, also of a map in it, has a `.describe()` in one short sentence. A map in it has
+   * `.meta({ examples })` that show each of its fields. Fields that a shell reads are `shellText` or `shellWords`.
    */
   readonly args: Schema;
-  /** Codes with which its texts may call `refuse`, including those of step.sh and of fragments. */
+  /** The codes with which the step's texts may call `refuse`, also in fragments and in functions of step.sh. */
   readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */
   readonly step: (args: z.output<Schema>, context: StepContext) => Step;

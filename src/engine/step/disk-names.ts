@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { StepContext } from "./define.ts";
-import { Size } from "./fields.ts";
+import { ByteSize } from "./fields.ts";
 import { uuidOf } from "./uuid.ts";
 
 const Label = z
@@ -20,13 +20,13 @@ export const diskFields = {
   byId: LinkName.optional().describe("The name of its link in /dev/disk/by-id."),
   busPath: LinkName.optional().describe("Where it is plugged in: the name of its link in /dev/disk/by-path."),
   model: Label.optional().describe("Its model, as `lsblk -o MODEL` shows it; alone or with size."),
-  size: Size.optional().describe("Its size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
+  size: ByteSize.optional().describe("Its size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
 };
 
 type DiskFields = { readonly [Key in keyof typeof diskFields]?: z.output<(typeof diskFields)[Key]> };
 
-/** The message for arguments that are not {@link isOneDisk}. */
-export const namesOneDisk =
+/** The message for arguments that fail {@link isOneDisk}. */
+export const oneDiskMessage =
   "a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both";
 
 /** Whether these fields name a disk in exactly one way. */
@@ -36,8 +36,8 @@ export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskField
 }
 
 /**
- * A whole disk, identified by its own ids, its place, or its model and size, because names such as `/dev/sdb` change
- * from boot to boot. Exactly one disk of the node must match.
+ * A whole disk, identified by its own ids, by the place where it is plugged in, or by model and size: names such as
+ * `/dev/sdb` change from boot to boot. Exactly one disk of the node must match.
  */
 export const DiskId = z
   .strictObject(
@@ -52,7 +52,7 @@ export const DiskId = z
           : undefined,
     },
   )
-  .refine(isOneDisk, namesOneDisk)
+  .refine(isOneDisk, oneDiskMessage)
   .meta({
     examples: [
       { serial: "S3Z8NB0K", use: "volumes" },
@@ -66,7 +66,7 @@ export type DiskId = z.output<typeof DiskId>;
 
 type DiskKind = "serial" | "wwn" | "byId" | "busPath" | "model" | "size" | "size and model";
 
-/** The disk's name: its kind, and its value; `size and model` has the size in bytes first. */
+/** The kind and the value of the disk's name; the value of `size and model` begins with the size in bytes. */
 export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields): { kind: DiskKind; value: string } {
   if (serial !== undefined) return { kind: "serial", value: serial };
   if (wwn !== undefined) return { kind: "wwn", value: wwn };
@@ -78,7 +78,7 @@ export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields
     : { kind: "size and model", value: `${size} ${model}` };
 }
 
-/** One spelling for naa.5000c500…, 0x5000C500… and wwn-0x5000c500…, as `plain_wwn` in disk-functions.ts. */
+/** The WWN in one spelling: naa.5000c500…, 0x5000C500… and wwn-0x5000c500… are the same, as in `plain_wwn` (disk-functions.ts). */
 export function plainWwn(wwn: string): string {
   return wwn
     .toLowerCase()
@@ -89,7 +89,7 @@ export function plainWwn(wwn: string): string {
 /** A partition's name in the GPT; ASCII, so that no tool shows it escaped. */
 export const PartitionName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,35}$/, "must be a partition's name");
 
-/** A partition that `disk.partitioned` made: the disk and the partition's name. */
+/** The disk and the name of a partition that `disk.partitioned` made. */
 export const PartitionOf = z
   .strictObject({
     disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
@@ -98,7 +98,7 @@ export const PartitionOf = z
   .meta({ examples: [{ disk: { serial: "S3Z8NB0K" }, partition: "data" }] });
 export type PartitionOf = z.output<typeof PartitionOf>;
 
-/** The name of a volume group, and of a logical volume (lvm(8), Valid names): no option, no path, no reserved name. */
+/** The name of a volume group or logical volume (lvm(8), Valid names): no option, no path, no reserved name. */
 export const VolumeName = z
   .string()
   .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,63}$/, "must be a name of letters, digits, “_”, “.”, “+” and “-”")
@@ -106,7 +106,7 @@ export const VolumeName = z
     message: "is a name that LVM keeps for itself",
   });
 
-/** The name of an md array below /dev/md/ (md(4), ARRAY NAMES: 32 bytes with the host's). */
+/** The name of an md array below /dev/md/; md(4), ARRAY NAMES, allows 32 bytes with the host's name. */
 export const ArrayName = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_-]{0,26}$/, "must be a name of letters, digits, “_” and “-”, at most 27");
@@ -141,7 +141,7 @@ export const deviceFields = {
 };
 
 /** The message for arguments that name no device, or several. */
-export const namesOneDevice = "needs disk and partition, vg and lv, or array";
+export const oneDeviceMessage = "needs disk and partition, vg and lv, or array";
 
 /** A device of {@link deviceFields} as one argument. */
 export const Device = z
@@ -156,7 +156,7 @@ export const Device = z
   .transform((given, context): DeviceOf => {
     const device = deviceFrom(given);
     if (device) return device;
-    context.addIssue({ code: "custom", message: namesOneDevice });
+    context.addIssue({ code: "custom", message: oneDeviceMessage });
     return z.NEVER;
   });
 
@@ -192,8 +192,8 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
 }
 
 /**
- * The id of a device that kcore made: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. LVM
- * chooses a logical volume's UUID itself, so its id is derived from its names.
+ * The id of a device that kcore made: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. A logical
+ * volume's id is derived from its names, since LVM itself chooses the volume's UUID.
  */
 export function deviceGuid(node: Node, device: DeviceOf): string {
   const guid = carrierGuid(node, device);
@@ -216,29 +216,29 @@ export function mappingName(uuid: string): string {
   return `luks-${uuid}`;
 }
 
-/** A device's name in a dry run's conditions, and in a grant. */
+/** A device's name in a dry run's conditions and in a grant; for a partition, the value of its disk's name. */
 export function deviceName(device: DeviceOf): string {
   if ("vg" in device) return `${device.vg}/${device.lv}`;
   return "array" in device ? `md/${device.array}` : diskName(device.disk).value;
 }
 
-/** The UUID of a filesystem that kcore makes on the device with this PARTUUID or other identity. */
+/** The UUID of a filesystem that kcore makes on the device with this guid. */
 export function filesystemUuid(guid: string): string {
   return uuidOf(guid.toLowerCase(), "filesystem");
 }
 
-/** The UUID of a physical volume that kcore makes on the partition with this PARTUUID, as LVM writes them: 6-4-4-4-4-4-6. */
-export function physicalVolumeUuid(partuuid: string): string {
-  const hex = uuidOf(partuuid.toLowerCase(), "physical volume").replaceAll("-", "");
+/** The UUID of a physical volume that kcore makes on the device with this guid, as LVM writes UUIDs: 6-4-4-4-4-4-6. */
+export function physicalVolumeUuid(guid: string): string {
+  const hex = uuidOf(guid.toLowerCase(), "physical volume").replaceAll("-", "");
   return hex.replace(/^(.{6})(.{4})(.{4})(.{4})(.{4})(.{4})(.{6})$/, "$1-$2-$3-$4-$5-$6-$7");
 }
 
-/** The filesystem's UUID as tools show it: vfat has only the 32 bits of its volume id. */
+/** The filesystem's UUID as tools show it: a vfat filesystem has only a volume id of 32 bits. */
 export function shownUuid(uuid: string, fstype: string): string {
   return fstype === "vfat" ? `${uuid.slice(0, 4)}-${uuid.slice(4, 8)}`.toUpperCase() : uuid;
 }
 
-// The node's id is a part: a disk that kcore partitioned on another node is foreign here, so its data is safe.
+// The seed has the node's id: a disk that kcore partitioned on another node is foreign here, so its data is safe.
 function seed({ node, nodeId }: Node, disk: DiskId): string[] {
   const { kind, value } = diskName(disk);
   return [nodeId ?? node, kind, value];

@@ -45,12 +45,12 @@ function translate(pattern: string): string | undefined {
   return made;
 }
 
-interface Piece {
+interface RegexPiece {
   readonly made: string;
   readonly length: number;
 }
 
-function plain(rest: string): Piece | undefined {
+function plain(rest: string): RegexPiece | undefined {
   if (rest.startsWith("\\"))
     return rest.length > 1 && plainBehindSlash.includes(rest.charAt(1))
       ? { made: rest.slice(0, 2), length: 2 }
@@ -62,7 +62,7 @@ function plain(rest: string): Piece | undefined {
 }
 
 /** In brackets a back slash is literal, and so is a `]` at the start. */
-function bracket(rest: string): Piece | undefined {
+function bracket(rest: string): RegexPiece | undefined {
   const [whole, not = "", inner = ""] = /^\[(\^?)(\]?(?:\[:[a-z]+:\]|[^\]])*)\]/.exec(rest) ?? [];
   if (whole === undefined || /\[[.=]/.test(inner)) return undefined;
   let isKnown = true;

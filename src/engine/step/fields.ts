@@ -21,7 +21,7 @@ export const AbsolutePath = z
     },
   );
 
-/** A file mode as text of three or four octal digits ("0640"); numbers are refused because YAML drops the leading 0. */
+/** A file mode as text of three or four octal digits ("0640"); a number is refused, since YAML drops its leading 0. */
 export const FileMode = z.string().regex(/^0?[0-7]{3}$|^[1-7][0-7]{3}$/, 'must be octal in quotes, such as "0640"');
 
 /** The mode's number: "0640" gives 0o640. */
@@ -29,7 +29,7 @@ export function modeNumber(mode: string): number {
   return Number.parseInt(mode, 8);
 }
 
-/** Whether a user or group is given by its number. */
+/** Whether the text is the number of a user or group, not a name. */
 export function isAccountId(name: string | undefined): boolean {
   return name !== undefined && /^\d+$/.test(name);
 }
@@ -61,10 +61,10 @@ export const HttpUrl = z
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 hex digits");
 
 /** A text that may be a {@link Secret}, as the roster's `secrets` are. */
-export const Text = z.union([z.string(), z.instanceof(Secret)]);
+export const TextOrSecret = z.union([z.string(), z.instanceof(Secret)]);
 
 /** A size in bytes: a number, or text with a unit: `512M`, `10GiB`, `1T` (powers of 1024). */
-export const Size = z.union([
+export const ByteSize = z.union([
   z.number().int().nonnegative(),
   z
     .string()

@@ -25,7 +25,10 @@ interface Packet {
   readonly body: Buffer;
 }
 
-/** RFC 9580, 4.2, without partial body lengths, which only data packets may have. */
+/**
+ * The packets (RFC 9580, 4.2); undefined for malformed bytes, and for partial body lengths, which only data packets may
+ * have.
+ */
 function packetsOf(bytes: Buffer): readonly Packet[] | undefined {
   const packets: Packet[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -56,7 +59,7 @@ function oldLength(bytes: Buffer, at: number, header: number): Length | undefine
   return width > 4 || at + width > bytes.length ? undefined : { from: at + width, size: bytes.readUIntBE(at, width) };
 }
 
-/** RFC 9580, 5.5.4; empty for key versions other than 4 and 6. */
+/** The fingerprint of a key packet's body (RFC 9580, 5.5.4); empty for key versions other than 4 and 6. */
 function fingerprintOf(key: Buffer): string {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(key.length);

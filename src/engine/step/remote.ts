@@ -17,7 +17,7 @@ export interface RemoteContent {
 
 /**
  * Fetches a content to the bastion, unless the bastion has it, and resolves with the file.
- * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS
+ * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS; the reason of the request's signal
  */
 export type Fetch = (
   content: RemoteContent,
@@ -25,23 +25,23 @@ export type Fetch = (
 ) => Promise<{ readonly file: string; readonly sha256: string; readonly size: number }>;
 
 /**
- * The name of the file that a node gets instead of a content that could not be fetched: a line with the code, then the
- * text.
+ * The name of the file that a node gets instead of a content that could not be fetched: the error's code in the first
+ * line, then its text.
  */
 export function refusalName(name: string): string {
   return `${name}.refused`;
 }
 
-/** A blob of a content that is fetched when the first node asks for it. */
+/** A blob of a content that the bastion fetches when the first node asks for the blob. */
 export function remoteBlob(content: RemoteContent, fetch: Fetch): Blob {
   const { sha256, label } = content;
-  const here = async (request: FetchRequest): Promise<Blob> => fileBlob(await fetch(content, request), label);
+  const fetchBlob = async (request: FetchRequest): Promise<Blob> => fileBlob(await fetch(content, request), label);
   return new Blob({
     sha256,
     size: 0,
     sensitive: false,
     label,
-    fetch: here,
-    read: async () => (await here({ signal: new AbortController().signal, onProgress: () => undefined })).read(),
+    fetch: fetchBlob,
+    read: async () => (await fetchBlob({ signal: new AbortController().signal, onProgress: () => undefined })).read(),
   });
 }

@@ -6,23 +6,22 @@ export const MASK = "***";
 const values = new Set<string>();
 
 /**
- * The values of all secrets that this process ever made. The sink masks them in everything that leaves the process
- * (S-7). Grows only.
+ * The values of all secrets that this process ever made. Views, records and logs mask them (S-7). The set only grows.
  */
 export function knownSecrets(): ReadonlySet<string> {
   return values;
 }
 
 /**
- * A value that must never be shown. Every conversion to text gives `***`. Only `reveal()` gives the value, and only
- * code that sends it to the node over the channel may call that.
+ * A value that must never be shown. Every conversion to text gives `***`; only `reveal()` gives the value, and its callers
+ * keep the value out of views, records and logs.
  */
 export class Secret {
   readonly #value: string;
 
   constructor(value: string) {
     this.#value = value;
-    // The empty text of a sealed value that is not open would mask everything.
+    // An encrypted value that is not open has an empty text, which would match everywhere.
     if (value !== "") values.add(value);
   }
 

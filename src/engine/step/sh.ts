@@ -4,9 +4,10 @@ import { MASK, Secret } from "./secret.ts";
 
 /** The values for `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is inserted unchanged. */
 export type ShValue = ShWord | Sh | readonly ShWord[];
+/** A value that becomes one quoted word. */
 export type ShWord = string | number | Secret | Blob;
 
-/** Fills the holes of a text when a program is compiled; both functions give quoted sh words. */
+/** Fills the holes of a text when a program is compiled; `secret` and `blob` return quoted sh words. */
 export interface ShNames {
   readonly secret: (value: Secret) => string;
   readonly blob: (blob: Blob) => string;
@@ -15,8 +16,8 @@ export interface ShNames {
 }
 
 /**
- * A piece of POSIX sh text with typed holes. Secrets and blobs are kept apart: the text names them, their bytes travel
- * separately, so neither argv, nor the text, nor a log ever holds one.
+ * A piece of POSIX sh text with typed holes. The text only names secrets and blobs, and their bytes are sent apart, so no
+ * argv, text or log ever holds them.
  */
 export class Sh {
   readonly parts: readonly ShPart[];
@@ -63,7 +64,7 @@ export class Sh {
 /** A literal piece, or the value of a hole. */
 type ShPart = string | Word | Secret | Blob;
 
-/** A value, quoted. */
+/** A quoted value. */
 class Word {
   readonly quoted: string;
 
@@ -76,39 +77,39 @@ function asItIs(quoted: string): string {
   return quoted;
 }
 
-/** The texts of a template between its holes, made once for each place in the sources. */
-const typed = new WeakMap<TemplateStringsArray, readonly string[]>();
+/** The texts of each template between its holes, computed once for each template in the sources. */
+const templateTexts = new WeakMap<TemplateStringsArray, readonly string[]>();
 
 /** Builds sh text from a template: every value is quoted, so no value can become syntax. No other function joins text and values. */
 export function sh(strings: TemplateStringsArray, ...values: readonly ShValue[]): Sh {
-  const texts = typed.get(strings) ?? strings.raw.map(asTyped);
-  typed.set(strings, texts);
+  const texts = templateTexts.get(strings) ?? strings.raw.map(asTyped);
+  templateTexts.set(strings, texts);
   const parts: ShPart[] = [];
   for (const [index, text] of texts.entries()) {
     parts.push(text);
-    if (index < values.length) parts.push(...place(values[index] as ShValue));
+    if (index < values.length) parts.push(...partsOf(values[index] as ShValue));
   }
   return new Sh(parts);
 }
 
-/** The text as typed, back slashes too, except `\${` and a back quote, which a template cannot hold bare. */
+/** The text as typed, with its back slashes, but `\${` as `${` and an escaped back quote without its back slash. */
 function asTyped(text: string): string {
   return text.replaceAll("\\${", "${").replaceAll("\\`", "`");
 }
 
-/** Text that is sh already: a constant of this repository or the code of an operator's module, never a value. */
+/** An unquoted text of sh: a constant of this repository or the code of an operator's module, never a value. */
 export function rawSh(text: string): Sh {
   return new Sh([text]);
 }
 
-/** Several texts one after the other, each on lines of its own. */
+/** Several texts one after the other, each ended by a line break. */
 export function shLines(texts: Iterable<Sh>): Sh {
   return new Sh([...texts].flatMap((text) => [...text.parts, "\n"]));
 }
 
-function place(value: ShValue): ShPart[] {
+function partsOf(value: ShValue): ShPart[] {
   if (value instanceof Sh) return [...value.parts];
   if (value instanceof Secret || value instanceof Blob) return [value];
   if (typeof value === "string" || typeof value === "number") return [new Word(quote(String(value)))];
-  return value.flatMap((word, index) => (index === 0 ? place(word) : [" ", ...place(word)]));
+  return value.flatMap((word, index) => (index === 0 ? partsOf(word) : [" ", ...partsOf(word)]));
 }

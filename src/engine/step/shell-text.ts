@@ -3,11 +3,11 @@ import { z } from "zod";
 /** How a shell reads an argument: as one text, or as one of a program's words (`sh -c TEXT`). */
 export interface ShellRead {
   readonly as: "text" | "words";
-  /** The shell's name; undefined if no shell reads this text beside these arguments. */
+  /** The name of the shell that reads this text; undefined if no shell does with these arguments. */
   readonly shell: (args: Readonly<Record<string, unknown>>, text: string) => string | undefined;
 }
 
-/** The schemas of arguments that a shell reads: kcore checks the expressions in them, and `kcore check` parses them. */
+/** The schemas of arguments that a shell reads: kcore checks the expressions in these arguments, and `kcore check` parses them. */
 export const shellReads = z.registry<ShellRead>();
 
 /**
@@ -29,14 +29,14 @@ export function shellWords<Schema extends z.ZodType>(schema: Schema): Schema {
   return declared(schema, { as: "words", shell: () => "sh" });
 }
 
-/** Registers a copy: other fields may share the given schema. */
+/** A registered copy of the schema, since other fields may share the given one. */
 function declared<Schema extends z.ZodType>(schema: Schema, read: ShellRead): Schema {
   const own = schema.clone();
   shellReads.add(own, read);
   return own;
 }
 
-/** The index of a shell's text among a command's words: after the `-c` of `[/usr/bin/env, bash, -ce, TEXT]` or `[su, -c, TEXT]`. */
+/** The index of TEXT among words such as `[/usr/bin/env, bash, -ce, TEXT]` or `[su, -c, TEXT]`; undefined if there is none. */
 export function textAmong(words: readonly unknown[]): number | undefined {
   const shell = words.findIndex((word) => shellOf(word) !== undefined);
   if (shell === -1) return undefined;
@@ -45,7 +45,7 @@ export function textAmong(words: readonly unknown[]): number | undefined {
   return option === -1 ? undefined : operandBehind(words, option);
 }
 
-/** The index of a script file among a command's words: after the shell of `[bash, -e, FILE]`. */
+/** The index of FILE among words such as `[bash, -e, FILE]`; undefined if no shell is among them. */
 export function scriptAmong(words: readonly unknown[]): number | undefined {
   const shell = words.findIndex((word) => plainText(word).endsWith("sh") && shellOf(word) !== undefined);
   return shell === -1 ? undefined : operandBehind(words, shell);
@@ -60,13 +60,13 @@ function operandBehind(words: readonly unknown[], behind: number): number | unde
   return found === -1 ? undefined : found;
 }
 
-/** The name of the shell that a word calls, in any folder. */
+/** The name of the shell that a word calls, in any folder; `sh` for su and runuser. Undefined for other words. */
 export function shellOf(word: unknown): string | undefined {
   const [, name] = /(?:^|\/)((?:a|ba|da|k|mk|z)?sh|su|runuser)$/.exec(plainText(word)) ?? [];
   return name === "su" || name === "runuser" ? "sh" : name;
 }
 
-/** YAML can put a map among a command's words (`[echo, foo: bar]`), which String() cannot read. */
+/** The word if it is a text, else empty: YAML can put a map among a command's words (`[echo, foo: bar]`). */
 function plainText(word: unknown): string {
   return typeof word === "string" ? word : "";
 }

@@ -21,8 +21,8 @@ done <${file}`;
 }
 
 /**
- * Adds a check of the user who will run the step's job: without that user the step is refused. In a dry run an earlier
- * step may make the user.
+ * The step with a check before its probe: without the user who will run the step's job, the step is refused. In a dry
+ * run an earlier step may make the user.
  */
 export function requireUser(user: string, step: Step): Step {
   const owners = ownersOf({ owner: user });
@@ -32,7 +32,7 @@ export function requireUser(user: string, step: Step): Step {
   return withProbe(step, probe, owners);
 }
 
-/** For a dry run: no other entry of passwd(5) or group(5) has the number. */
+/** For a dry run: fails if another entry of passwd(5) or group(5) has the number. */
 export function numberIsFree(file: string, name: string, id: number): Sh {
   return sh`while IFS=: read -r other _ number _; do
   [ "$number" != ${id} ] || [ "$other" = ${name} ] || { echo ${`${id} is the number of`}" $other" >&2; exit 1; }

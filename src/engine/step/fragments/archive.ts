@@ -2,16 +2,16 @@ import type { Blob } from "../blob.ts";
 import type { Tool } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 
-export const formats = ["tar.gz", "tar.xz", "tar.zst", "tar", "zip"] as const;
-export type Format = (typeof formats)[number];
+export const archiveFormats = ["tar.gz", "tar.xz", "tar.zst", "tar", "zip"] as const;
+export type ArchiveFormat = (typeof archiveFormats)[number];
 
 /** The format that a file's name implies. */
-export function formatOf(name: string): Format | undefined {
-  return formats.find((format) => name.replace(/\.t([gx]z|zst)$/, ".tar.$1").endsWith(`.${format}`));
+export function archiveFormatOf(name: string): ArchiveFormat | undefined {
+  return archiveFormats.find((format) => name.replace(/\.t([gx]z|zst)$/, ".tar.$1").endsWith(`.${format}`));
 }
 
 /** The tools that a node needs to unpack this format. */
-export function toolsOf(format: Format): readonly Tool[] {
+export function archiveTools(format: ArchiveFormat): readonly Tool[] {
   const unpackers = {
     "tar.gz": { command: "gzip", package: "gzip" },
     "tar.xz": { command: "xz", package: "xz-utils" },
@@ -22,14 +22,15 @@ export function toolsOf(format: Format): readonly Tool[] {
   return format === "zip" ? [unpackers.zip] : format === "tar" ? [tar] : [unpackers[format], tar];
 }
 
-function unpack(format: Exclude<Format, "zip">, from: Blob | Sh): Sh {
+/** Prints the archive's tar to stdout, and makes the file $K_TMP/cut if the unpacking program fails. */
+function unpack(format: Exclude<ArchiveFormat, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
-  // A pipe's status is that of its last program, and tar may accept a truncated archive.
+  // A pipe has the status of its last program, and tar may accept a truncated archive.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 
-/** Pipes the unpacked bytes to tar; cat reads the rest, so that the unpacking program sees no closed pipe. */
-function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
+/** Pipes the unpacked bytes to `tar`; cat reads the bytes after the archive's end, so that no program sees a closed pipe. */
+function tarOver(format: Exclude<ArchiveFormat, "zip">, from: Blob | Sh, tar: Sh): Sh {
   return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
 }
 
@@ -37,7 +38,7 @@ function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
  * Prints two lists that correspond line by line: names, and lines that begin with type and mode as ls -l prints them.
  * Error messages go to $K_TMP/err.
  */
-function list(format: Format, from: Blob | Sh): Sh {
+function listEntries(format: ArchiveFormat, from: Blob | Sh): Sh {
   return format === "zip"
     ? sh`unzip -Z1 ${from} >"$K_TMP/names" 2>"$K_TMP/err" && unzip -Z -s ${from} | sed -e '1,2d' -e '$d' >"$K_TMP/lines"`
     : sh`rm -f "$K_TMP/cut" "$K_TMP/err" && ${tarOver(format, from, sh`tar -tf - >"$K_TMP/names" 2>>"$K_TMP/err"`)} &&
@@ -45,12 +46,12 @@ function list(format: Format, from: Blob | Sh): Sh {
 }
 
 /**
- * Refuses entries that would leave the target folder, independently of the unpacking program (requirement S-21).
+ * Sets `bad` to the entries that would leave the target folder, independently of the unpacking program (S-21).
  * BusyBox's tar lists names without a leading / or .., and reports that as an error message. A hard link's line ends in
- * its target; a file whose name looks like that is refused, too.
+ * its target; a file with such a name counts as a hard link.
  */
-const judge = sh`bad=$(awk '
-  function tell(why) { if (told++ < 20) print it ": " why }
+const findUnsafe = sh`bad=$(awk '
+  function tell(why) { if (shown++ < 20) print it ": " why }
   NR == FNR { names[FNR] = $0; count = FNR; next }
   {
     kind = substr($0, 1, 1)
@@ -75,7 +76,7 @@ const judge = sh`bad=$(awk '
 case $(cat "$K_TMP/err") in *[Rr]emoving\ leading*) bad="names that lead out of the folder$K_NL$bad" ;; esac`;
 
 interface Unpacking {
-  readonly format: Format;
+  readonly format: ArchiveFormat;
   readonly from: Blob | Sh;
   /** The archive's name in errors. */
   readonly name: string;
@@ -83,19 +84,20 @@ interface Unpacking {
 }
 
 /**
- * Unpacks the archive in the current folder, which must be private. Sets `tree` to the folder below `strip` levels, and
- * enters it. All entries belong to root, and others cannot write to them.
+ * Unpacks the archive in the current folder, which must be private, or refuses with ARCHIVE_INVALID, ARCHIVE_UNSAFE or
+ * TOOL_MISSING. Sets `tree` to the folder below `strip` levels, and enters it. All entries belong to root, and others
+ * cannot write to them.
  */
 export function unpackHere({ format, from, name, strip }: Unpacking): Sh {
   const tree =
     format === "zip"
       ? sh`unzip -qq ${from} -d ./t </dev/null 2>"$K_TMP/err"`
       : sh`${tarOver(format, from, sh`(cd ./t && tar -x -o -f -) 2>>"$K_TMP/err"`)} && [ ! -e "$K_TMP/cut" ]`;
-  return sh`${list(format, from)} || {
+  return sh`${listEntries(format, from)} || {
 ${format === "zip" ? sh`! grep -q BusyBox "$K_TMP/err" || refuse TOOL_MISSING "zip needs the unzip of Info-ZIP (package unzip): BusyBox's does not tell what an archive holds"` : sh``}
   refuse ARCHIVE_INVALID ${`${name} cannot be read as ${format}`}"$K_NL$(cat "$K_TMP/err")"
 }
-${judge}
+${findUnsafe}
 [ -z "$bad" ] || refuse ARCHIVE_UNSAFE ${`${name} is not unpacked: it holds entries that would leave its folder, or are more than files`}"$K_NL$bad"
 mkdir -m 755 ./t && ${tree} || refuse ARCHIVE_INVALID ${`${name} cannot be unpacked`}"$K_NL$(cat "$K_TMP/err")"
 tree=./t level=0

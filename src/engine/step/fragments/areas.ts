@@ -1,9 +1,9 @@
 import { sh } from "../sh.ts";
 
 /**
- * Lists the places where a disk and its partitions keep tables, headers, labels, superblocks and other metadata. Grants
- * cover these bytes, and kcore saves them before a wipe. Follows `diskFunctions`; a_head is the length of a device's
- * beginning that belongs to its areas.
+ * Functions that find the areas of a disk and its partitions: tables, headers, labels, superblocks and other metadata.
+ * Grants cover these bytes, and kcore saves them before a wipe. For texts after `diskFunctions`. `a_head` and `a_tail`
+ * are the bytes at a device's beginning and end that belong to its areas.
  */
 export const areaFunctions = sh`
 a_mib=1048576
@@ -62,11 +62,11 @@ pieces_of() {
     end > to { to = end }
     END { tell() }'
 }
-# read_piece DEVICE OFFSET LENGTH
+# read_piece DEVICE OFFSET LENGTH: prints these bytes.
 read_piece() {
   a_bs=$a_mib
   while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done
-  dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/said"
+  dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/dd"
 }
 # uncached NAME: flushes the caches of a disk and of its partitions, each of which has its own.
 uncached() { for a_name in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_name")" 2>/dev/null; done; }

@@ -2,7 +2,7 @@ import { rawSh } from "../sh.ts";
 
 /**
  * Reads sshd's file of keys (sshd(8), AUTHORIZED_KEYS FILE FORMAT) on stdin, and the wanted keys from "$tmp/keys". Each
- * line there has, between tabs, base64, fingerprint and the wanted line, and a fourth field if any comment is accepted.
+ * line of "$tmp/keys" has fields separated by tabs: base64, fingerprint, the wanted line, and `any` if any comment will do.
  */
 const common = `
   BEGIN {
@@ -31,23 +31,23 @@ const common = `
     sub(/[ \\t]+$/, "", comment)
     return 1
   }
-  function told(with_comment) { return (options == "" ? "" : options " ") type (with_comment && comment != "" ? " " comment : "") }`;
+  function described(with_comment) { return (options == "" ? "" : options " ") type (with_comment && comment != "" ? " " comment : "") }`;
 
 /**
- * Prints a line for each wanted key: its fingerprint, and options, type and comment of its present line, or absent. The
- * last line is `others` with the other keys.
+ * Prints a line for each wanted key: its fingerprint, and its present options, type and comment, or `absent`. The last
+ * line is `others` with the options, types and comments of the other keys, or `none`.
  */
 export const findKeys = rawSh(`'${common}
   parse($0) {
-    if (key in whole) { before = key in at ? at[key] " + " : ""; at[key] = before told(any[key] == "") }
-    else others = others (others == "" ? "" : ", ") told(1)
+    if (key in whole) { before = key in at ? at[key] " + " : ""; at[key] = before described(any[key] == "") }
+    else others = others (others == "" ? "" : ", ") described(1)
   }
   END {
     for (i = 1; i <= count; i++) print print_as[order[i]], (order[i] in at ? at[order[i]] : "absent")
     print "others", (others == "" ? "none" : others)
   }'`);
 
-/** Prints the new file: the keys are `wanted` present or absent; `exclusive` removes all other keys. */
+/** Prints the new file: `wanted` is present or absent, for all wanted keys; `exclusive` removes all other keys. */
 export const editKeys = rawSh(`'${common}
   !parse($0) { print; next }
   key in whole {

@@ -1,7 +1,7 @@
 import type { Step } from "../define.ts";
 import { sh } from "../sh.ts";
 
-/** Reboots the node from a detached process, a second later, so that the run's journal records the step before. */
+/** Reboots the node from a detached process, a second later: until then the run's journal can record the step. */
 export const bootAnew: Pick<Step, "apply" | "ends"> = {
   apply: sh`if [ -d /run/systemd/system ]; then set -- systemctl reboot; else set -- reboot; fi
 have "$1" || refuse TOOL_MISSING "there is no program to reboot with"
@@ -11,9 +11,9 @@ setsid sh -c 'sleep 1; exec "$@"' reboot "$@" </dev/null >/dev/null 2>&1 3>&- 5>
 };
 
 /**
- * The function `why_boot`: prints a line for each reason to boot. It reads Debian's file (reboot-required with its
- * packages), dnf's needs-restarting(1), and NixOS's booted-system. It compares the running kernel with those in /boot: a
- * newer one, a replaced file of the same name, missing modules. A container has no kernel of its own.
+ * The function `why_boot`: prints a line for each reason to boot. It reads Debian's reboot-required, dnf's
+ * needs-restarting(1) and NixOS's booted-system. A newer kernel in /boot, a replaced file of the running kernel, or its
+ * missing modules are reasons, too. A container has no kernel of its own.
  */
 export const whyBoot = sh`why_boot() {
   for file in /run/reboot-required /var/run/reboot-required; do

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AbsolutePath, Duration, Size, UnitName } from "../fields.ts";
+import { AbsolutePath, Duration, ByteSize, UnitName } from "../fields.ts";
 
 const Words = z.union([z.string().transform((word) => [word]), z.array(z.string()).min(1)]);
 const UnitNames = z.union([UnitName.transform((name) => [name]), z.array(UnitName).min(1)]);
@@ -17,12 +17,12 @@ const Time = z.union([
 /** The first 16 hex digits of the SHA-256 of a root certificate's base64, without line breaks. */
 const RootPrint = z.string().regex(/^[0-9a-f]{16}$/, "must be 16 hexadecimal digits");
 
-const Endpoint = z
+const TcpEndpoint = z
   .object({ host: Host.describe("A host name or an address."), port: Port.describe("The TCP port.") })
   .meta({ examples: [{ host: "192.0.2.1", port: 9090 }] });
 
 /** One check of fact.assert: exactly one of these keys, and optionally `when`. */
-export const Check = z
+export const AssertCheck = z
   .strictObject({
     os: z
       .strictObject({
@@ -33,11 +33,11 @@ export const Check = z
       .meta({ examples: [{ id: ["debian", "ubuntu"] }, { id: "debian", version: "12" }] }),
     arch: Words.describe("Architecture as uname -m says; amd64 and arm64 are understood."),
     cpus: z.number().int().positive().describe("At least so many processors."),
-    memory: Size.describe("At least so much memory, as the kernel counts it."),
+    memory: ByteSize.describe("At least so much memory, as the kernel counts it."),
     freeSpace: z
       .strictObject({
         path: AbsolutePath.describe("A path on the file system in question; it need not be there yet."),
-        min: Size.describe("So much must be free."),
+        min: ByteSize.describe("So much must be free."),
       })
       .describe("At least so much space free where path is.")
       .meta({ examples: [{ path: "/var/lib", min: "10G" }] }),
@@ -76,7 +76,7 @@ export const Check = z
       .describe("There is a route to an address, or to each of a list.")
       .meta({ examples: [{ to: "192.0.2.1" }] }),
     tcp: z
-      .union([Endpoint.transform((endpoint) => [endpoint]), z.array(Endpoint)])
+      .union([TcpEndpoint.transform((endpoint) => [endpoint]), z.array(TcpEndpoint)])
       .describe("The node can connect to a TCP port, or to each of a list."),
     root: z.literal(true).describe("Steps run as root, by login or sudo."),
     kernelMin: Version.describe("Kernel at least of this version."),
@@ -131,4 +131,4 @@ export const Check = z
       { memberOf: { cluster: "lab", root: "9f2c4e1b77d3a0c5" } },
     ],
   });
-export type Check = z.output<typeof Check>;
+export type AssertCheck = z.output<typeof AssertCheck>;

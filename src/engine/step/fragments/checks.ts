@@ -1,11 +1,11 @@
 import { hostPort } from "../host-port.ts";
 import { sh, type Sh } from "../sh.ts";
-import type { Check } from "./check-fields.ts";
+import type { AssertCheck } from "./check-fields.ts";
 import { saysSynchronized } from "./clock.ts";
 import { wholeDisks } from "./disk-functions.ts";
 import { listening, socketOwner, tcpFunction } from "./ports.ts";
 
-/** One check as a fact and its sh. */
+/** A check: the name of its fact, and its text of sh. */
 export interface NamedCheck {
   /** The name of the fact. */
   readonly name: string;
@@ -14,11 +14,13 @@ export interface NamedCheck {
 }
 
 type Makers = {
-  readonly [Kind in Exclude<keyof Check, "when">]-?: (value: NonNullable<Check[Kind]>) => NamedCheck | NamedCheck[];
+  readonly [Kind in Exclude<keyof AssertCheck, "when">]-?: (
+    value: NonNullable<AssertCheck[Kind]>,
+  ) => NamedCheck | NamedCheck[];
 };
 
 /** The facts and the sh of one entry: none where `when` is false, several for a list. */
-export function checksOf({ when = true, ...check }: Check): readonly NamedCheck[] {
+export function checksOf({ when = true, ...check }: AssertCheck): readonly NamedCheck[] {
   const [kind, value] = Object.entries(check)[0] ?? ["root", true];
   // The schema ties the value's type to its key; TypeScript cannot follow that through the table.
   return when ? [(makers[kind as keyof Makers] as (value: unknown) => NamedCheck | NamedCheck[])(value)].flat() : [];
@@ -113,7 +115,7 @@ fi`,
   route: ({ to: addresses }) =>
     addresses.map((to) => ({
       name: `route to ${to}`,
-      test: sh`if have ip; then said=$(ip route get ${to} 2>&1) || problem "$said"
+      test: sh`if have ip; then output=$(ip route get ${to} 2>&1) || problem "$output"
 else grep -q '^[^[:blank:]]*[[:blank:]]00000000[[:blank:]]' /proc/net/route || problem "no default route (ip is not there to look closer)"; fi`,
     })),
   tcp: (endpoints) =>

@@ -10,10 +10,11 @@ export const saysSynchronized = {
 const daemons = "chrony chronyd systemd-timesyncd ntp ntpd ntpsec openntpd".split(" ").map((name) => `${name}.service`);
 
 /**
- * Sets `service` to chrony or timesyncd; for `auto` to chrony if it is installed. Sets its `unit` (empty: not
- * installed), `active` and `enabled`, and `others`: other time services that run.
+ * Sets `service` to the wanted service; for `auto` to chrony if it is installed, else to timesyncd. Sets `unit` to the
+ * service's unit (empty: not installed), `active` and `enabled` to the unit's state, and `others` to other time services
+ * that run.
  */
-export function lookAtTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
+export function readTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
   return sh`service=${wanted === "chrony" ? "chrony" : "timesyncd"} unit= active=absent enabled=absent others=
 found=$(systemctl show -p Id,LoadState,ActiveState,UnitFileState -- ${daemons}) || exit 1
 each_unit() {

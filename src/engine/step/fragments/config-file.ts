@@ -1,9 +1,9 @@
 import type { Blob } from "../blob.ts";
-import type { Facts } from "../define.ts";
+import type { StepFacts } from "../define.ts";
 import { pathsOf } from "../effects.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** A file of root with mode 0644, as one part of a step; the names of its facts begin with `fact`. */
+/** A file of root with mode 0644 that a step writes; the names of its facts begin with `fact`. */
 export interface ConfigFile {
   readonly fact: string;
   readonly path: string;
@@ -11,12 +11,13 @@ export interface ConfigFile {
 }
 
 /** The facts that {@link probeFile} reports for the wanted file. */
-export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "blob">): Facts {
+export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "blob">): StepFacts {
   return { [fact]: `sha256:${sha256}`, [`${fact} mode`]: "0644", [`${fact} owner`]: "root:root" };
 }
 
 /**
- * Reports the file's facts; for anything but a file only its kind, or `absent`. Sets `kind` to the hash, or to that kind.
+ * Reports the facts of {@link wantFile}; for a path without a file only the fact `fact`, which is then the path's kind, such
+ * as `absent`. Sets `kind` to the value of that fact.
  */
 export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh {
   return sh`kind_of ${path}
@@ -40,9 +41,9 @@ export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
  * The parts of a step that writes files of root and makes their folders: guard, `keep` for trials, `foresee` for dry
  * runs, and resources.
  */
-export function ofFiles(paths: readonly string[]) {
+export function fileStepParts(paths: readonly string[]) {
   return {
-    places: pathsOf(paths),
+    resources: pathsOf(paths),
     guard: shLines(paths.map((path) => sh`guard_file ${path}`)),
     keep: shLines(paths.map((path) => sh`keep_path ${path}`)),
     foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 1 root root`)),

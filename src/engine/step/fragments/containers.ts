@@ -1,6 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
-export interface Image {
+/** A container image, and the runtime that holds it. */
+export interface ContainerImage {
   /** The image's name with its registry, and a tag or a digest. */
   readonly name: string;
   readonly runtime: "auto" | "podman" | "docker" | "k3s" | "ctr";
@@ -10,10 +11,10 @@ export interface Image {
 
 /**
  * Sets `runtime`, and defines functions for the image (podman-image(1), docker-image(1), ctr(8)).
- * `answers`: whether the runtime responds. `digests` prints the image's digests, a line each, or fails if it is absent.
- * `pull`, `load FILE` and `remove` change it.
+ * `answers`: whether the runtime responds. `digests` prints the image's digests, a line each, or fails if the image is
+ * absent. `pull` and `load FILE` add the image, `remove` removes it.
  */
-export function withRuntime({ name, runtime, namespace, socket }: Image): Sh {
+export function withRuntime({ name, runtime, namespace, socket }: ContainerImage): Sh {
   return sh`runtime=${runtime}
 if [ "$runtime" = auto ]; then
   for runtime in podman docker k3s ctr none; do ! have "$runtime" || break; done

@@ -1,4 +1,4 @@
-import { blobOf, hidden, type Blob } from "../blob.ts";
+import { blobOf, asSensitive, type Blob } from "../blob.ts";
 import type { StepContext } from "../define.ts";
 import { Secret } from "../secret.ts";
 
@@ -12,7 +12,7 @@ export interface ContentArgs {
   readonly sensitive: boolean;
 }
 
-/** The wanted bytes, and their text where a diff may show it. */
+/** The wanted bytes; `text` is set if a diff may show it: not sensitive, without NUL, at most 64 KiB. */
 export function contentOf(
   given: ContentArgs,
   context: StepContext,
@@ -23,16 +23,16 @@ export function contentOf(
     [given.content, given.base64].some((value) => value instanceof Secret);
   if (given.source !== undefined) {
     const blob = context.readFile(given.source);
-    return { blob: sensitive ? hidden(blob) : blob, sensitive };
+    return { blob: sensitive ? asSensitive(blob) : blob, sensitive };
   }
-  const bytes = bytesOf(given, context);
+  const bytes = givenBytes(given, context);
   const blob = blobOf(bytes, { sensitive });
   const isText = bytes.length <= 65_536 && !bytes.includes(0);
   return sensitive || !isText ? { blob, sensitive } : { blob, sensitive, text: bytes.toString("utf8") };
 }
 
-/** The bytes of a content that is given by `content`, `template` or `base64`. */
-export function bytesOf({ content, template, vars, base64 }: ContentArgs, context: StepContext): Buffer {
+/** The bytes of the arguments `content`, `template` or `base64`. */
+export function givenBytes({ content, template, vars, base64 }: ContentArgs, context: StepContext): Buffer {
   if (template !== undefined) return Buffer.from(context.renderTemplate(template, vars));
   if (base64 !== undefined) return Buffer.from(reveal(base64), "base64");
   return Buffer.from(reveal(content ?? ""));

@@ -21,11 +21,11 @@ interface Field {
   readonly name: string;
   readonly first: number;
   readonly last: number;
-  /** Names of its values; the first one means `first`. */
+  /** The names of the values, from `first` on. */
   readonly words?: readonly string[];
 }
 
-/** crontab(5). */
+/** The five fields of a time in crontab(5). */
 const fields: readonly Field[] = [
   { name: "minute", first: 0, last: 59 },
   { name: "hour", first: 0, last: 23 },
@@ -46,16 +46,16 @@ export const Schedule = z
   .string()
   .transform((text) => text.trim().replaceAll(/[ \t]+/g, " "))
   .superRefine((text, context) => {
-    const problem = problemOf(text);
+    const problem = scheduleProblem(text);
     if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
   });
 
-function problemOf(text: string): string | undefined {
+function scheduleProblem(text: string): string | undefined {
   if (text.startsWith("@")) return nicknames.includes(text) ? undefined : `must be one of ${nicknames.join(", ")}`;
   const given = text.split(" ");
   if (given.length !== fields.length)
     return `must have five fields (minute hour day month weekday) or be such as @daily`;
-  const wrong = fields.findIndex((field, index) => !takes(field, given[index] ?? ""));
+  const wrong = fields.findIndex((field, index) => !isFieldValue(field, given[index] ?? ""));
   const field = fields[wrong];
   return (
     field && `the ${field.name} “${given[wrong]}” is none: ${field.first}-${field.last}, *, a-b, */n, or a list of them`
@@ -63,7 +63,7 @@ function problemOf(text: string): string | undefined {
 }
 
 /** Whether the text is valid for the field. A name must be alone: not every cron accepts ranges or lists of names. */
-function takes({ first, last, words = [] }: Field, text: string): boolean {
+function isFieldValue({ first, last, words = [] }: Field, text: string): boolean {
   if (words.includes(text.toLowerCase())) return true;
   return text.split(",").every((part) => {
     const [, all, from = "", to = from, step] = /^(?:(\*)|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/.exec(part) ?? [];

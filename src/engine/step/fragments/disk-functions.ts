@@ -12,14 +12,14 @@ export const wholeDisks: Sh = sh`whole_disks() {
 }`;
 
 /**
- * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs)
- * to the one whole disk with this value, or refuses. Others print users and contents of a device.
+ * sh functions for the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
+ * the only whole disk with this value, or refuses. Other functions print the users and the contents of a device.
  */
 export const diskFunctions: Sh = sh`
 # device_of NAME: the device of a name in sysfs, where an exclamation mark stands for a slash.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
 ${wholeDisks}
-# The ids of the disks: NAME serial VALUE, NAME wwn VALUE. lsblk knows those that udev read; sysfs answers without udev.
+# disk_ids: prints the ids of the disks, as NAME serial VALUE and NAME wwn VALUE. lsblk has the ids that udev read; sysfs needs no udev.
 # WWNs get one spelling for naa.5000c500.., eui.0025.., 0x5000C500..
 disk_ids() {
   {
@@ -41,7 +41,7 @@ disk_ids() {
   done | sort -u
 }
 plain_wwn() { printf '%s\n' "$1" | tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
-# Read once for all find_disk of a text.
+# The output of disk_ids, which is read once for all calls of find_disk in a text.
 known_ids=
 # about_disk NAME: one line that describes the disk.
 about_disk() {
@@ -63,7 +63,7 @@ models_of() {
   { read -r model <"/sys/block/$1/device/model"; } 2>/dev/null && echo "$model"
   lsblk -dno MODEL "$(device_of "$1")" 2>/dev/null | sed -e 's/  *$//'
 }
-# is_like NAME SIZE MODEL: whether a disk has this size, to 2 %, and this model; either may be empty. A loop device without an id never does.
+# is_like NAME SIZE MODEL: whether a disk has this size, to 2 %, and this model; either may be empty. A loop device without an id never matches.
 is_like() {
   case $1 in loop*) printf '%s\n' "$known_ids" | grep -q "^$1 " || return 1 ;; esac
   [ -z "$2" ] || awk -v wanted="$2" '{ apart = $1 * 512 - wanted; exit !(apart * apart * 2500 <= wanted * wanted) }' "/sys/block/$1/size" || return 1
@@ -103,7 +103,7 @@ find_disk() {
 partitions_of() {
   for path in "/sys/class/block/$1/$1"*; do [ ! -e "$path/partition" ] || echo "\${path##*/}"; done
 }
-# The users of a device, one line each. The mount table is read by number and by name: btrfs and ZFS show no number.
+# users_of NAME: the users of a device, one line each. The mount table is read by number and by name: btrfs and ZFS show no number.
 users_of() {
   dev=$(device_of "$1") numbers=$(cat "/sys/class/block/$1/dev")
   [ "$(cat "/sys/class/block/$1/ro")" = 0 ] || echo "$dev is read-only"
@@ -138,24 +138,24 @@ users_of() {
 refused_open() {
   wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
 }
-# refused_disk DEVICE: refused_open for a disk with partitions. Its close makes udev re-read the table, and for a moment the partitions are gone.
+# refused_disk DEVICE: refused_open for a disk with partitions. Closing the disk makes udev re-read the table, and for a moment the partitions are gone.
 refused_disk() {
   refused_open "$1"
   ! have udevadm || udevadm settle --timeout=10 || :
 }
-# Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
+# signatures_of DEVICE: prints every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
 signatures_of() {
   wipefs -p "$1" | sed -e '/^#/d' | while IFS=, read -r offset uuid label type; do
     echo "$1 holds $type at byte $offset\${label:+, label $label}\${uuid:+, $uuid}"
   done
 }
-# bytes_at DEVICE BLOCK COUNT PLACE: prints a line if these blocks (4 KiB), called PLACE, are not all zero or unreadable.
+# bytes_at DEVICE BLOCK COUNT PLACE: prints a line if these blocks (4 KiB), called PLACE, cannot be read or are not all zero.
 bytes_at() {
   dd if="$1" bs=4096 skip="$2" count="$3" of="$K_TMP/bytes" 2>"$K_TMP/dd" || { echo "$1 cannot be read: $(tail -n 1 "$K_TMP/dd")" && return; }
   [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] ||
     echo "$1 holds bytes of unknown meaning in the $4 ($(sha256sum <"$K_TMP/bytes" | head -c 12))"
 }
-# contents_of NAME: the contents of a device. Bytes without a signature count, too: encrypted or raw data.
+# contents_of NAME: prints the contents of a device; nothing if it is blank. Bytes without a signature count, too: encrypted or raw data.
 contents_of() {
   dev=$(device_of "$1") found=$(signatures_of "$(device_of "$1")")
   if [ -n "$found" ]; then

@@ -42,7 +42,10 @@ export const deviceRefusals: readonly ErrorCode[] = [
   "VOLUME_NOT_FOUND",
 ];
 
-/** Sets `device` (/dev/…), `name` (its name in sysfs), and for a disk's partition `disk` and `disk_name`, else empty; or refuses. */
+/**
+ * Sets `device` (/dev/…) and `name` (its name in sysfs), or refuses. Sets `disk` and `disk_name` to the disk of an
+ * unencrypted partition; for every other device both are empty.
+ */
 export function findDevice(source: DeviceOf, context: StepContext): Sh {
   const guid = deviceGuid(context, source);
   const shown = deviceName(source);
@@ -62,17 +65,17 @@ export function findDevice(source: DeviceOf, context: StepContext): Sh {
       sh`refuse ARRAY_NOT_FOUND ${`there is no array ${source.array} of kcore's, or it does not run`}"$K_NL$(cat /proc/mdstat 2>&1)"`,
     );
   return sh`${findDisk(source.disk)}
-${findIn(guid)}`;
+${findOnDisk(guid)}`;
 }
 
-/** {@link findDevice} for the partition of a root filesystem, then {@link isRoot}. */
+/** {@link findDevice} for the partition of a root filesystem, then {@link readRunning}. */
 export function findRoot(source: PartitionOf, context: StepContext): Sh {
   return sh`${findDevice(source, context)}
-${isRoot}`;
+${readRunning}`;
 }
 
-/** Sets `running`, not empty if the node runs from the device `name`, or from the opened container on it. */
-export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
+/** Sets `running`: not empty if the device `name`, or the opened container on it, has the node's root filesystem. */
+export const readRunning = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
   grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
 /** {@link findDevice} for a device of device-mapper or md, by udev's link to it. */
@@ -96,8 +99,8 @@ export function arrayLink(guid: string): string {
 }
 
 /**
- * `diskFunctions`, and `body` once for each of these partitions, or the opened LUKS containers on them. Sets `disk`, `disk_name`, `device`,
- * `name`, and `part`: the PARTUUID or the container's UUID.
+ * `diskFunctions`, and `body` once for each of these partitions, or of the opened LUKS containers on them. Before each `body`
+ * it sets `disk`, `disk_name`, `device`, `name`, and `part`: the partition's PARTUUID or the container's UUID.
  */
 export function eachPartition(
   parts: readonly (PartitionOf & { readonly encrypted?: boolean })[],
@@ -130,10 +133,11 @@ ${shLines(
 /** {@link findDevice} for a partition that kcore did not make. */
 export function findForeignPartition(partuuid: string): Sh {
   return sh`${findPartition(partuuid)}
-${findIn(partuuid)}`;
+${findOnDisk(partuuid)}`;
 }
 
-function findIn(partuuid: string): Sh {
+/** Sets `device` and `name` to the partition with this PARTUUID on the disk `disk`, or refuses. */
+function findOnDisk(partuuid: string): Sh {
   return sh`name=$(partition_of ${partuuid})
 [ -n "$name" ] || ! unsure || exit 1
 [ -n "$name" ] || refuse PARTITION_NOT_FOUND "$disk has no partition with PARTUUID "${partuuid}

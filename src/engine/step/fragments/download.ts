@@ -5,7 +5,7 @@ import { sh, shLines, type Sh } from "../sh.ts";
 /** A file that the node downloads itself. */
 export type Download = Omit<RemoteContent, "label">;
 
-/** The programs that the node needs for it, as messages name them. */
+/** The programs of which the node needs one for the download, as messages name them. */
 function needs({ url, headers, caFile }: Download): string {
   return url instanceof Secret || Object.keys(headers).length > 0
     ? "curl"
@@ -15,8 +15,8 @@ function needs({ url, headers, caFile }: Download): string {
 }
 
 /**
- * sh condition: the node has a wget that can make the request. BusyBox's wget checks no certificate, but the hash decides
- * whether the content is accepted.
+ * sh condition: the node has a wget that can make the request. BusyBox's wget will do, although it checks no certificate:
+ * the hash decides whether the content is accepted.
  */
 function canWget(download: Download): Sh {
   const need = needs(download);
@@ -75,16 +75,16 @@ function escaped(text: string): string {
 }
 
 /**
- * Downloads to `$part` and checks the hash, or refuses. An interrupted download continues from its part in the state
- * folder, since the hash proves the result. Apply must begin with it: its refusals call `nothing_done`.
+ * Sets `part` to a file with the downloaded content, or refuses. An interrupted download continues from its part in the
+ * state folder, since the hash proves the result. Apply may change nothing before: the refusals call `nothing_done`.
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;
-  const wanted = sh`sum=$(sha256sum <"$part" 2>/dev/null) && [ "\${sum%% *}" = ${sha256} ]`;
+  const hasWantedHash = sh`sum=$(sha256sum <"$part" 2>/dev/null) && [ "\${sum%% *}" = ${sha256} ]`;
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 ${withProxy(download)}
 parts=$K_STATE/downloads
-# A step with runAs cannot write there.
+# A step with runAs cannot write to the state folder.
 [ -z "$k_as" ] || parts=$K_TMP
 [ -d "$parts" ] || mkdir -m 700 "$parts" || exit 1
 find "$parts" -type f -mtime +7 -exec rm -f {} +
@@ -98,10 +98,10 @@ fetch() {
 umask 077
 came=0
 while :; do
-  [ ! -e "$part" ] || { ! { ${wanted}; } || break; came=$(stat -c %s "$part"); }
+  [ ! -e "$part" ] || { ! { ${hasWantedHash}; } || break; came=$(stat -c %s "$part"); }
   fetch
   status=$?
-  if [ "$status" = 0 ] && ${wanted}; then break; fi
+  if [ "$status" = 0 ] && ${hasWantedHash}; then break; fi
   # The earlier part may be of another content, or the server may know no ranges.
   if [ "$came" != 0 ] && case $status in 0 | 8 | 22 | 33) ;; *) grep -q ' 416' "$K_TMP/err" ;; esac; then
     note "starting anew: what came before does not fit"
@@ -116,7 +116,7 @@ while :; do
 done`;
 }
 
-/** The headers go to the URL's own server, never to the target of a redirection. */
+/** Downloads by curl with headers, which go to the URL's own server, never to the target of a redirection. */
 function curlWithHeaders(download: Download): Sh {
   return sh`to=$(${curlInput(download)} | curl -q -sS --globoff -K - --proto '=http,https' --connect-timeout 60 -r 0-0 ${curlOptions(download)} -o /dev/null -w '%{redirect_url}' 2>"$K_TMP/err") || return
     case $to in

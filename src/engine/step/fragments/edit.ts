@@ -1,10 +1,10 @@
 import { z } from "zod";
-import type { Ownership } from "../define.ts";
+import type { FileOwnership } from "../define.ts";
 import { FileMode, UserName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
 import { fileRefusals } from "./files.ts";
-import { keepingBackup, Validate, validation } from "./replaced.ts";
+import { keepingBackup, Validate, validation } from "./file-validation.ts";
 
 /** A POSIX extended regular expression for one line, as `grep -E` on the node reads it. */
 export const Ere = z
@@ -34,17 +34,18 @@ export const placeFields = {
 } as const;
 
 /** The place of new text, as {@link placeFields} give it. */
-export interface Place {
+export interface InsertPlace {
   readonly insertAfter?: string | undefined;
   readonly insertBefore?: string | undefined;
 }
 
-/** Whether at most one place is given. */
-export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
+/** Whether the arguments give at most one place. */
+export function hasAtMostOnePlace({ insertAfter, insertBefore }: InsertPlace): boolean {
   return insertAfter === undefined || insertBefore === undefined;
 }
 
-export interface Edit extends Ownership {
+/** A file to edit; mode, owner and group are for a file that the step makes. */
+export interface Edit extends FileOwnership {
   readonly path: string;
   readonly create: boolean;
   readonly makeDirs: boolean;
@@ -56,15 +57,15 @@ export interface Edit extends Ownership {
 export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals] as const;
 
 /**
- * Copies the lines of a file to "$K_TMP/lines"; nothing if it is absent. `kind` = the result of kind_of, or binary for a
- * file with NULs. `crlf` = 1 if all lines end with CR LF: the copy has no CRs, so that patterns and lines match as in
- * other files.
+ * Copies the lines of a file to "$K_TMP/lines", which is empty if there is no such file. Sets `kind` to the result of
+ * kind_of, or to binary for a file with NULs. Sets `crlf` to 1 if all lines end with CR LF: then the copy has no CRs, so
+ * that patterns and lines match as in other files.
  */
 export function readLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
 crlf=
 : >"$K_TMP/lines" || exit 1
-${typeof path === "string" && !path.startsWith("/etc/") ? sh`` : ofNixos(path)}
+${typeof path === "string" && !path.startsWith("/etc/") ? sh`` : readNixosTarget(path)}
 if [ "$kind" = file ] && [ ! -L ${path} ]; then
   open_file ${path} || exit 1
   tr -d '\000' <&9 >"$K_TMP/lines" && sizes=$(stat -L -c %s /proc/self/fd/9 "$K_TMP/lines" 9<&9) || exit 1
@@ -76,8 +77,8 @@ if [ "$kind" = file ] && [ ! -L ${path} ]; then
 fi`;
 }
 
-/** NixOS links files of its configuration to the read-only store: the target's text is compared, and the guard refuses changes. */
-function ofNixos(path: string | Sh): Sh {
+/** NixOS links files of its configuration to its read-only store: the probe reads the target, the guard refuses changes. */
+function readNixosTarget(path: string | Sh): Sh {
   return sh`if [ "$kind" = symlink ]; then
   case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
 fi`;
@@ -95,8 +96,8 @@ esac`;
 }
 
 /**
- * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay, and CR LF if all lines
- * had it. The last line gets a line end if it has none.
+ * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay. If all lines ended with CR
+ * LF, the new ones do, too; a last line without a line end gets one.
  */
 export function putLines(edit: Edit, filter: Sh): Sh {
   const { path, makeDirs, mode, owner, group, backup, validate } = edit;
@@ -125,8 +126,8 @@ export const splice = sh`tmp=$K_TMP before=$before awk '
     !(NR in drop)
     END { if (!done) put() }' <"$K_TMP/lines"`;
 
-/** Sets `before` for {@link splice} to the place of new text. */
-export function findPlace({ insertAfter, insertBefore }: Place): Sh {
+/** Sets `before` for {@link splice}: the line number before which new text goes; empty for the end. */
+export function findPlace({ insertAfter, insertBefore }: InsertPlace): Sh {
   if (insertBefore === "BOF") return sh`before=1`;
   const pattern = insertBefore ?? (insertAfter === "EOF" ? undefined : insertAfter);
   if (pattern === undefined) return sh`before=`;

@@ -1,7 +1,7 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Facts, Ownership, Step, StepData } from "../define.ts";
+import type { StepFacts, FileOwnership, Step, StepData } from "../define.ts";
 import { isAccountId, modeNumber } from "../fields.ts";
-import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
+import { folderOf, ownersOf, type Effects, type NodeResource } from "../effects.ts";
 import { secret } from "../secret.ts";
 import { sh, type Sh } from "../sh.ts";
 
@@ -16,16 +16,16 @@ export const absentRefusals = [
   "NIXOS_MANAGED",
 ] as const;
 
-/** The facts `mode`, as four octal digits, `owner` and `group` of the given ones. */
-export function wantOwnership({ mode, owner, group }: Ownership): Facts {
+/** The wanted facts `mode` (four octal digits), `owner` and `group`; an absent argument has no fact. */
+export function wantOwnership({ mode, owner, group }: FileOwnership): StepFacts {
   return {
     ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),
     ...omitUndefined({ owner, group }),
   };
 }
 
-/** Facts `mode`, `owner`, `group` of a path that exists; an id is printed where the argument was an id. */
-export function probeOwnership(path: string, { owner, group }: Ownership): Sh {
+/** Reports the facts `mode`, `owner` and `group` of an existing path; a number where the argument is a number. */
+export function probeOwnership(path: string, { owner, group }: FileOwnership): Sh {
   const format = `%a ${isAccountId(owner) ? "%u" : "%U"} ${isAccountId(group) ? "%g" : "%G"}`;
   return sh`stat=$(stat -c ${format} -- ${path}) || exit 1
 set -- $stat
@@ -39,8 +39,8 @@ function probeKind(path: string): Sh {
 fact kind "$kind"`;
 }
 
-/** Reports the facts of a path: `kind`, and for a file `content`, from `$sum`, and those of {@link probeOwnership}. */
-export function probeFileAt(path: string, ownership: Ownership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
+/** Reports the fact `kind` of a path; for a file also the fact of `content`, made from `$sum`, and {@link probeOwnership}. */
+export function probeFileAt(path: string, ownership: FileOwnership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
   return sh`${probeKind(path)}
 [ "$kind" = file ] || exit 0
 sum=$(sha256sum <${path}) || exit 1
@@ -49,7 +49,7 @@ ${content}
 ${probeOwnership(path, ownership)}`;
 }
 
-/** A step of {@link stepOfData}, or one that a module derives from it. */
+/** A step of {@link stepOfData}, or a step that a module derives from it. */
 export type FileStep = Step & Required<Pick<Step, "effects" | "guard" | "foresee" | "apply">>;
 
 /**
@@ -116,14 +116,14 @@ put_file ${data.blob} ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.gr
   }
 }
 
-/** Compares `$sum`. The hash itself is sent as a secret: it would let a reader test guesses of the secret bytes. */
+/** Reports whether `$sum` is this hash, which is sent as a secret: a reader could test guesses of the bytes with it. */
 export function compareSecret(fact: string, sha256: string): Sh {
   return sh`if [ "$sum" = ${secret(sha256)} ]; then fact ${fact} "as wanted"; else fact ${fact} different; fi`;
 }
 
 function effectsOfData(data: StepData): Effects {
   const { path } = data;
-  const above: readonly Resource[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
+  const above: readonly NodeResource[] = "makeDirs" in data && data.makeDirs ? [{ is: "parents", path }] : [];
   switch (data.kind) {
     case "absent":
       return {
@@ -142,12 +142,13 @@ function effectsOfData(data: StepData): Effects {
   }
 }
 
-/** The place of a file, and the owner and group that it gets. */
-interface FilePlace extends Pick<Ownership, "owner" | "group"> {
+/** A file's path, owner and group. */
+interface FilePlace extends Pick<FileOwnership, "owner" | "group"> {
   readonly path: string;
   readonly makeDirs: boolean;
 }
 
+/** The effects of a step that writes this file. */
 export function effectsOfFile({ path, makeDirs, owner, group }: FilePlace): Effects {
   return {
     writes: [{ is: "path", path }, ...(makeDirs ? [{ is: "parents", path } as const] : [])],
@@ -155,15 +156,16 @@ export function effectsOfFile({ path, makeDirs, owner, group }: FilePlace): Effe
   };
 }
 
-/** In a dry run, after the guard: fails if the file could not be written there. */
+/** In a dry run, after the guard: fails if the file could not be written. */
 export function foreseeFile({ path, makeDirs, owner, group }: FilePlace): Sh {
   return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
 }
 
 /**
- * The step with more resources to read, and a text before its probe. It has no data, which cannot express that text.
+ * The step with further resources to read, and a text before its probe. The new step has no data, which cannot express
+ * that text.
  */
-export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
+export function withProbe(step: Step, probe: Sh, reads: readonly NodeResource[]): Step {
   const { effects } = step;
   return {
     ...step,

@@ -2,17 +2,18 @@ import type { ErrorCode } from "#errors/codes.ts";
 import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { deviceRefusals, diskTools } from "./disk.ts";
-import { isGranted, wipeGranted } from "./granted.ts";
+import { grantFunctions, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
 /** A format that kcore makes on a whole device: a filesystem, a physical volume, a swap area, a LUKS container. */
-export interface Format {
-  /** Sets `disk_name`, `device` and `name`, or refuses: `findDevice`. */
+export interface DeviceFormat {
+  /** Sets `disk_name`, `device` and `name`, or refuses, as `findDevice` does. */
   readonly find: Sh;
-  /** The device's id, which names its mark file. An empty mark: the device is unused. A grant in the mark: its wipe has begun. */
+  /** The device's id, and the name of its mark file: an empty mark means an unused device, a grant in it a begun wipe. */
   readonly guid: string;
-  /** Type and UUID in blkid's form; the UUID proves later that kcore made it. */
+  /** The type as blkid prints it. */
   readonly type: string;
+  /** The UUID as blkid prints it; it proves later that kcore made the format. */
   readonly uuid: string;
   /** The wanted contents, for the refusal. */
   readonly wanted: string;
@@ -32,14 +33,14 @@ export const formatRefusals: readonly ErrorCode[] = [
 ];
 
 /** Further texts of a step that manages a format. */
-interface More {
-  /** Reads more state, after the device's own. */
+interface FormatExtras {
+  /** Runs after the device is read, in probe, guard and apply. */
   readonly read?: Sh;
-  /** Reports facts of that state. */
+  /** Reports facts of the state that `read` has read. */
   readonly facts?: Sh;
   /** Further refusals. */
   readonly judge?: Sh;
-  /** Runs in apply after the format is in order; `todo` is not empty if it was made now. */
+  /** Runs in apply when the format is in order; `todo` is not empty if this step has made the format. */
   readonly after?: Sh;
 }
 
@@ -47,29 +48,29 @@ const nothing = sh`:`;
 
 /** The texts of a step that manages a format on its device. */
 export function stepOfFormat(
-  format: Format,
-  { read = nothing, facts = nothing, judge = nothing, after = nothing }: More = {},
+  format: DeviceFormat,
+  { read = nothing, facts = nothing, judge = nothing, after = nothing }: FormatExtras = {},
 ): Required<Pick<Step, "probe" | "guard" | "apply" | "tools">> {
-  const judged = sh`${lookAt(format)}
+  const readAndJudge = sh`${readDevice(format)}
 ${read}
 ${judgeFormat(format)}
 ${judge}`;
   return {
-    probe: sh`${lookAt(format)}
+    probe: sh`${readDevice(format)}
 ${read}
 ${factsOfFormat}
 ${facts}`,
-    guard: judged,
-    apply: sh`${judged}
+    guard: readAndJudge,
+    apply: sh`${readAndJudge}
 ${makeFormat(format)}
 ${after}
-${settle}`,
+${awaitUdev}`,
     tools: diskTools,
   };
 }
 
 /** Finds and reads the device, past every cache: sets `type`, `uuid`, `label` and `mark`. */
-function lookAt({ find, guid }: Format): Sh {
+function readDevice({ find, guid }: DeviceFormat): Sh {
   return sh`${find}
 mark=$K_STATE/fresh/${guid}
 type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
@@ -79,16 +80,16 @@ label=$(blkid -p -o value -s LABEL "$device" 2>/dev/null)`;
 
 /** The facts `device`, `type` and `uuid`. */
 const factsOfFormat = sh`fact device "$device"
-# A mark exists: the device is new, or a run died while it made the format.
+# With a mark the device is new, or a run died while it made the format.
 if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
 fact uuid "\${uuid:-none}"`;
 
 /**
- * Sets `todo` to nothing for a device in order, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE,
- * DISK_NOT_SAVED or TOOL_MISSING (requirement F-18). Follows `lookAt`.
+ * Sets `todo`: empty for a device in order, else make or wipe. Refuses with FILESYSTEM_DIFFERS, DISK_IN_USE,
+ * DISK_NOT_SAVED or TOOL_MISSING (requirement F-18). Follows `readDevice`.
  */
-function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
-  return sh`${isGranted}
+function judgeFormat({ type, uuid, wanted, grant, tool }: DeviceFormat): Sh {
+  return sh`${grantFunctions}
 todo=
 if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make
@@ -111,7 +112,7 @@ fi`;
 }
 
 /** Carries out `todo` of `judgeFormat`, directly after it in the same shell, since names of devices can change. */
-function makeFormat({ prepare = nothing, make }: Format): Sh {
+function makeFormat({ prepare = nothing, make }: DeviceFormat): Sh {
   return sh`${wipeGranted}
 # A refused wipe must leave no mark: with a mark, the next wipe would need no grant.
 begin() {
@@ -127,4 +128,4 @@ fi`;
 }
 
 /** Waits for udev's links by uuid and label, which mounts use. */
-const settle = sh`! have udevadm || udevadm settle --timeout=10 || :`;
+const awaitUdev = sh`! have udevadm || udevadm settle --timeout=10 || :`;

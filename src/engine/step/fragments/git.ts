@@ -19,8 +19,8 @@ export function isCommit(ref: string): boolean {
 }
 
 /**
- * Makes git ask no questions, accept no unknown host key, and read secrets from files of the step alone
- * (git-credential-store(1), ssh_config(5)). Defines `failed TEXT`.
+ * Makes git ask no questions, accept no unknown host key, and read secrets only from the step's own files
+ * (git-credential-store(1), ssh_config(5)). Defines `failed TEXT`, which refuses.
  */
 export function withRemote({ url, username = "git", password, key, knownHosts }: Remote): Sh {
   const host = /^(https?):\/\/([^/]+)/.exec(url);
@@ -49,7 +49,7 @@ umask 022
 failed() { refuse GIT_FAILED "$1: "${url}"$K_NL$(cat "$K_TMP/err")"; }`;
 }
 
-/** Sets `new` to the ref's commit at the remote, and `full` to the ref's whole name; a branch wins over a tag. */
+/** Sets `new` to the ref's commit at the remote, and `full` to its whole name (empty for a commit); a branch wins over a tag. */
 export function askRemote({ url, ref }: Remote): Sh {
   if (isCommit(ref)) return sh`new=${ref} full=`;
   const names = /^(HEAD$|refs\/)/.test(ref) ? [ref] : [`refs/tags/${ref}`, `refs/heads/${ref}`];
@@ -67,7 +67,7 @@ done
 [ -n "$new" ] || { ! unsure || exit 1; : >"$K_TMP/err"; failed ${`there is no branch or tag ${ref}`}; }`;
 }
 
-/** In the repository: fetches `$new`. If the server refuses a commit by its hash, all branches and tags are fetched. */
+/** In the repository: fetches `$new`. If the server refuses to send a commit by its hash, all branches and tags are fetched. */
 export function fetchNew({ depth }: Remote): Sh {
   const shallow = depth === undefined ? sh`` : sh`--depth ${depth}`;
   return sh`case $full in
@@ -81,7 +81,7 @@ git cat-file -e "$new^{commit}" 2>/dev/null || git fetch -q --no-tags ${shallow}
 git cat-file -e "$new^{commit}" 2>>"$K_TMP/err" || failed "there is no commit $new"`;
 }
 
-/** In the repository: sets `changed` to at most 10 files that differ from the checkout, and the newest commit that no remote has. */
+/** In the repository: sets `changed` to the newest commit that no remote has, and to at most 10 files that differ from HEAD. */
 export const localChanges = sh`changed=$(git status --porcelain --untracked-files=no --ignore-submodules=none 2>"$K_TMP/err" | sed 10q)
 [ ! -s "$K_TMP/err" ] || failed "cannot be looked at"
 own=$(git rev-list -n 1 HEAD --not --remotes --tags --glob=refs/kcore 2>/dev/null)

@@ -1,13 +1,13 @@
 import { sh } from "../sh.ts";
-import { alone } from "./alone.ts";
+import { exclusiveOpen } from "./exclusive-open.ts";
 import { areaFunctions } from "./areas.ts";
 
 /**
- * `granted GRANT...`: true if the operator gave one of these grants, NAME:FINGERPRINT of the contents. It refuses a
- * given grant whose disk could not be saved on the bastion before (ADR 0012): K_UNSAVED has such a grant, and on the
- * next line the reason.
+ * `granted GRANT...`: true if the operator gave one of these grants, NAME:FINGERPRINT of the contents. It refuses the
+ * grant of a disk that could not be saved on the bastion before (ADR 0012): K_UNSAVED has such a grant, and on the next
+ * line the reason.
  */
-export const granted = sh`granted() {
+export const grantedFunction = sh`granted() {
   for k_grant in "$@"; do
     case $K_NL$K_GRANTED$K_NL in *"$K_NL$k_grant$K_NL"*) [ -z "$k_grant" ] || return 0 ;; esac
   done
@@ -23,7 +23,7 @@ export const granted = sh`granted() {
 }`;
 
 /** `is_granted` and `refuse_users`, for texts after `diskFunctions`. */
-export const isGranted = sh`${granted}
+export const grantFunctions = sh`${grantedFunction}
 ${areaFunctions}
 # refuse_users NAME: refuses if $device, called NAME in sysfs, is in use: no grant covers that.
 refuse_users() {
@@ -55,10 +55,10 @@ is_granted() {
 }`;
 
 /**
- * `wipe_granted NAME JUDGED [COMMAND]`, after `isGranted`: opens a device exclusively and erases its signatures, if it
+ * `wipe_granted NAME JUDGED [COMMAND]`, after `grantFunctions`: opens a device exclusively and erases its signatures, if it
  * still has the judged contents. COMMAND runs after the last check, directly before the wipe.
  */
-export const wipeGranted = sh`${alone}
+export const wipeGranted = sh`${exclusiveOpen}
 wipe_granted() {
   device=$(device_of "$1")
   note "wiping $device, as granted"

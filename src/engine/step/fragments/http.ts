@@ -1,11 +1,12 @@
 import { sh, type Sh } from "../sh.ts";
 
+/** How the node makes the request; the files are on the node. */
 export interface HttpRequest {
   readonly insecure: boolean;
   readonly caFile?: string | undefined;
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** Seconds. */
+  /** Seconds that the request may take. */
   readonly limit: number;
 }
 

@@ -1,10 +1,10 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** Files that name modules to load at boot: modules-load.d(5), and those of Debian's kmod and Alpine's init. */
+/** Files that name modules to load at boot: of modules-load.d(5), of Debian's kmod and of Alpine's init. */
 const loadFiles = sh`/etc/modules /etc/modules-load.d/*.conf /run/modules-load.d/*.conf /usr/lib/modules-load.d/*.conf`;
 const probeFiles = sh`/etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf`;
 
-/** A regular expression for the name, in which - and _ are equal, as for the kernel and kmod. */
+/** A regular expression for the name; - and _ match each other, as the kernel and kmod treat them. */
 function eitherWay(name: string): string {
   return name.replaceAll(/[-_]/g, "[-_]");
 }
@@ -15,10 +15,10 @@ export function kernelName(name: string): string {
 }
 
 /**
- * Sets `now`: loaded, built-in or absent. `users`: the use count, and the modules that use this one. `loaders` and
- * `blacklisters`: the files that load it at boot and that blacklist it (modprobe.d(5)), a line each.
+ * Sets `now` to loaded, built-in or absent, and `users` to the use count and the modules that use this module. Sets
+ * `loaders` to the files that load the module at boot, `blacklisters` to the files that blacklist it (modprobe.d(5)).
  */
-export function lookAtModule(name: string): Sh {
+export function readModule(name: string): Sh {
   return sh`now=absent users=0
 release=$(uname -r)
 # A container may have only /proc/modules, which is its host's.
@@ -35,9 +35,9 @@ blacklisters=$(grep -lEs ${`^[[:blank:]]*blacklist[[:blank:]]+${eitherWay(name)}
 }
 
 /**
- * Sets `conflicts` to the files of modprobe.d(5) but `own` that give one of these parameters another value, with that
- * value. Sets `doubles` to those that give the same value. modprobe passes all of them to the kernel, and the order of
- * the files' names decides which one counts.
+ * Sets `conflicts` to the files of modprobe.d(5), except `own`, that give a parameter another value, and to these values.
+ * Sets `doubles` to the files that give the same value. modprobe passes all values to the kernel; the order of the
+ * files' names decides which value counts.
  */
 export function optionsElsewhere(name: string, own: string, options: Readonly<Record<string, string>>): Sh {
   const line = `^[[:blank:]]*options[[:blank:]]+${eitherWay(name)}[[:blank:]]`;
@@ -63,10 +63,8 @@ $(grep -HEs ${line} ${probeFiles})
 END_OF_OPTIONS`;
 }
 
-/**
- * Adds to `users` the network interfaces whose driver, or whose kind (bond, vlan, bridge …), is the module's.
- */
-export function linksOf(name: string): Sh {
+/** Adds to `users` the network interfaces that have the module as driver, or are of its kind (bond, vlan, bridge …). */
+export function addLinkUsers(name: string): Sh {
   const kinds = { bonding: "bond", "8021q": "vlan" };
   const kind = new Map(Object.entries(kinds)).get(kernelName(name)) ?? kernelName(name);
   return sh`for link in /sys/class/net/*; do
@@ -75,14 +73,14 @@ export function linksOf(name: string): Sh {
 done`;
 }
 
-/** sh condition, after {@link lookAtModule}: the module's file exists for the running kernel. */
+/** sh condition, after {@link readModule}: the module's file exists for the running kernel. */
 export function hasModule(name: string): Sh {
   return sh`grep -Eqs ${`^([^:]*/)?${eitherWay(name)}\\.ko[^/:]*:`} "/lib/modules/$release/modules.dep"`;
 }
 
 /**
- * Sets `value` to a parameter's value in the running kernel; to `wanted` if both mean the same, or if the kernel does not
- * show the value.
+ * Sets `value` to a parameter's value in the running kernel; to `wanted` if the two values mean the same, or if the
+ * kernel does not show the parameter.
  */
 export function runningParameter(name: string, key: string, wanted: string): Sh {
   const shown = /^(1|[yt]|on)/i.test(wanted) ? "Y" : /^(0|[nf]|off)/i.test(wanted) ? "N" : wanted;

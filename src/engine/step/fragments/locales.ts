@@ -8,10 +8,10 @@ function listedAs(locale: string): string {
 }
 
 /**
- * Sets `file` to the file of the system's settings (locale.conf(5) on Debian 13 and others). Sets `there` and `missing`
- * to the generated and the other needed locales, and `supported` to the file that lists all possible ones.
+ * Sets `file` to the file of the system's settings (locale.conf(5) on Debian 13 and others), and `supported` to the file
+ * that lists all possible locales. Sets `there` to the needed locales that are generated, `missing` to the others.
  */
-export function lookAtLocales(needed: readonly string[]): Sh {
+export function readLocales(needed: readonly string[]): Sh {
   const pairs = needed.map((locale) => `${listedAs(locale)}=${locale}`);
   return sh`file=/etc/default/locale supported=/usr/share/i18n/SUPPORTED
 if [ -L "$file" ] || [ ! -e /etc/debian_version ]; then file=/etc/locale.conf; fi

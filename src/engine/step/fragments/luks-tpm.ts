@@ -13,8 +13,9 @@ export function pcrList(pcrs: readonly number[]): string {
 }
 
 /**
- * Reads the systemd-cryptenroll(1) token of the container on `$device`. `tpm` = `absent`, the number of tokens if there
- * are several, or the token's PCRs and whether it opens the container. `opens` = yes or no.
+ * Reads the systemd-cryptenroll(1) tokens of the container on `$device`. Sets `opens` to yes if the TPM opens the
+ * container, else to no. Sets `tpm` to `absent`, to the number of tokens if there are several, or to a single token's PCRs and
+ * `opens`.
  */
 export const readTpm: Sh = sh`opens=no tpm=absent
 json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' \n\t')
@@ -25,13 +26,13 @@ if [ "$tokens" -gt 0 ]; then
   [ "$tokens" -eq 1 ] || tpm="$tokens tokens"
 fi`;
 
-/** The fact `tpm` of a container that opens by these PCRs. */
+/** The value of `tpm` for a container that the TPM opens with these PCRs. */
 export function tpmFact(pcrs: string): string {
   return `PCR ${pcrs}, opens: yes`;
 }
 
 /** Refuses with TPM_MISSING or TOOL_MISSING if the node cannot enroll a TPM. */
-export const needsTpm: Sh = sh`[ -c /dev/tpmrm0 ] ||
+export const requireTpm: Sh = sh`[ -c /dev/tpmrm0 ] ||
   refuse TPM_MISSING 'this machine has no TPM 2.0 that its kernel knows (/dev/tpmrm0); it may be switched off in the firmware'
 have systemd-cryptenroll ||
   refuse TOOL_MISSING 'systemd-cryptenroll is not on this node; package systemd-cryptsetup has it, in Debian 12 systemd itself'
@@ -42,7 +43,7 @@ systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
  * Binds the container on `$device`, which the key file opens, to the TPM. An earlier binding is removed first: for equal
  * PCRs of another TPM systemd-cryptenroll would do nothing.
  */
-export function enroll(keyFile: string, pcrs: string): Sh {
+export function bindTpm(keyFile: string, pcrs: string): Sh {
   return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1
 systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
 }
@@ -55,7 +56,7 @@ export function addByTpm(keyFile: string): Sh {
 /**
  * Removes the key file's key from the container on `$device`, and then the file, once the TPM has opened the container.
  */
-export function dropKey(keyFile: string): Sh {
+export function dropKeyFile(keyFile: string): Sh {
   return sh`if [ -e ${keyFile} ]; then
   ${tpmOpens} || { echo "the TPM does not open $device, so its key file stays" >&2; exit 1; }
   if ${keyFits(keyFile)}; then
@@ -69,7 +70,7 @@ fi`;
  * Removes kcore's TPM binding from the container on `$device`, and then the mark, once the key file has opened the
  * container.
  */
-export function release(keyFile: string, mark: string): Sh {
+export function unbindTpm(keyFile: string, mark: string): Sh {
   return sh`if [ -e ${mark} ]; then
   ${keyFits(keyFile)} || { echo "the key file does not open $device, so its TPM stays" >&2; exit 1; }
   systemd-cryptenroll --wipe-slot=tpm2 "$device" && rm -f ${mark} && sync || exit 1

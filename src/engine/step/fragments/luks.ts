@@ -18,7 +18,8 @@ export function tpmMarkOf(uuid: string): string {
 }
 
 /**
- * A file of two words: the recipient of the container's recovery key, and the sealed key as in the fact (luks.escrowed).
+ * A file of two words: the SHA-256 of the public key that the container's recovery key is sealed for, and the container's
+ * word of the fact `sealed` (luks.escrowed).
  */
 export function recoveryFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.recovery`;
@@ -30,8 +31,8 @@ export function recoveryFileOf(uuid: string): string {
  */
 export function keyFits(keyFile: string | Sh): Sh {
   return sh`{
-  case $(cryptsetup --help 2>/dev/null) in *--disable-external-tokens*) alone=--disable-external-tokens ;; *) alone= ;; esac
-  [ -f ${keyFile} ] && cryptsetup open --test-passphrase -q $alone --key-file ${keyFile} "$device" </dev/null 2>/dev/null
+  case $(cryptsetup --help 2>/dev/null) in *--disable-external-tokens*) option=--disable-external-tokens ;; *) option= ;; esac
+  [ -f ${keyFile} ] && cryptsetup open --test-passphrase -q $option --key-file ${keyFile} "$device" </dev/null 2>/dev/null
 }`;
 }
 
@@ -46,14 +47,14 @@ fi
 chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 }
 
-/** The means that open a container at boot. */
-export type Unlock = "keyFile" | "tpm2";
+/** The means to open a container at boot: a key file on the node, or the machine's TPM. */
+export type LuksUnlock = "keyFile" | "tpm2";
 
 /**
- * The container's line in crypttab(5). Boot continues without the container, whose filesystems have `nofail`, too. If
- * the TPM does not open it, its unit fails without a question (`headless`).
+ * The container's line in crypttab(5). With `nofail` boot continues without the container. If the TPM does not open the
+ * container, its unit fails without a question (`headless`).
  */
-export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: Unlock }): string {
+export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: LuksUnlock }): string {
   const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;
   return `${mappingName(uuid)} UUID=${uuid} ${key}luks,nofail${discard ? ",discard" : ""}`;
 }

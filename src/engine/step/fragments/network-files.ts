@@ -1,5 +1,5 @@
 /** The wanted state of one interface, independent of the program that configures it. */
-export interface Interface {
+export interface WantedInterface {
   readonly name: string;
   readonly addresses: readonly string[];
   readonly dhcp: "none" | "ipv4" | "ipv6" | "both";
@@ -13,7 +13,8 @@ export interface Interface {
   readonly bridge?: { readonly ports: readonly string[]; readonly stp: boolean } | undefined;
 }
 
-export interface ConfigFile {
+/** A configuration file of one of these programs. */
+export interface NetworkFile {
   readonly path: string;
   readonly mode: string;
   readonly text: string;
@@ -24,12 +25,12 @@ export function isIpv6(address: string): boolean {
 }
 
 /** The interfaces that belong to a bond or a bridge. */
-export function membersOf({ bond, bridge }: Interface): readonly string[] {
+export function interfaceMembers({ bond, bridge }: WantedInterface): readonly string[] {
   return bond?.members ?? bridge?.ports ?? [];
 }
 
 /** The kind of an interface that kcore makes, as a fact; undefined for a network card. */
-export function kindOf({ vlan, bond, bridge }: Interface): string | undefined {
+export function interfaceKind({ vlan, bond, bridge }: WantedInterface): string | undefined {
   if (vlan) return `vlan ${vlan.id} on ${vlan.link}`;
   if (bond) return `bond ${bond.mode}`;
   return bridge && `bridge, STP ${bridge.stp ? "yes" : "no"}`;
@@ -41,10 +42,10 @@ export function netdevPath(name: string): string {
 }
 
 /**
- * systemd.network(5), systemd.netdev(5). A VLAN is named in a drop-in of its link's file, whose name only the node
- * knows.
+ * The files of systemd.network(5) and systemd.netdev(5), without the drop-in that adds a VLAN to the file of its link: only
+ * the node knows that file's name.
  */
-export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
+export function networkdFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const kind = vlan ? "vlan" : bond ? "bond" : "bridge";
   const netdev = section("NetDev", [
@@ -82,7 +83,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
       ]),
     ),
   ];
-  const file = (of: string, end: string, text: string): ConfigFile => ({
+  const file = (of: string, end: string, text: string): NetworkFile => ({
     path: `/etc/systemd/network/10-kcore-${of}.${end}`,
     mode: "0644",
     text,
@@ -90,7 +91,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
   return [
     ...((vlan ?? bond ?? bridge) ? [{ path: netdevPath(name), mode: "0644", text: netdev + own }] : []),
     file(name, "network", network.join("")),
-    ...membersOf(wanted).map((member) =>
+    ...interfaceMembers(wanted).map((member) =>
       file(
         member,
         "network",
@@ -109,8 +110,8 @@ export function networkdVlan(name: string): string {
   return section("Network", [["VLAN", name]]);
 }
 
-/** interfaces(5). VLANs, bonds and bridges are made by ip-link(8), so that no package of hooks is needed. */
-export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
+/** The file of interfaces(5). VLANs, bonds and bridges are made by ip-link(8), so that no package of hooks is needed. */
+export function ifupdownFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const make = vlan
     ? [`ip link add link ${vlan.link} name ${name} type vlan id ${vlan.id}`]
@@ -122,7 +123,7 @@ export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
   const options = [
     ...make.map((command) => `pre-up ip link show dev ${name} >/dev/null 2>&1 || ${command}`),
     // A bond takes no member that is up.
-    ...membersOf(wanted).flatMap((member) => [
+    ...interfaceMembers(wanted).flatMap((member) => [
       ...(bond ? [`pre-up ip link set ${member} down`] : []),
       `pre-up ip link set ${member} master ${name}`,
       `pre-up ip link set ${member} up`,
@@ -152,10 +153,10 @@ export function ifupdownFiles(wanted: Interface): readonly ConfigFile[] {
   return [{ path: `/etc/network/interfaces.d/kcore-${name}`, mode: "0644", text: `auto ${name}\n${text}` }];
 }
 
-/** nm-settings-keyfile(5). */
-export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
+/** The files of nm-settings-keyfile(5). */
+export function networkManagerFiles(wanted: WantedInterface): readonly NetworkFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
-  const file = (of: string, text: string): ConfigFile => ({
+  const file = (of: string, text: string): NetworkFile => ({
     path: `/etc/NetworkManager/system-connections/kcore-${of}.nmconnection`,
     // NetworkManager ignores files that other users can read.
     mode: "0600",
@@ -207,7 +208,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   const link = mtu === undefined ? "" : section("ethernet", [["mtu", mtu]]);
   return [
     file(name, connection(name, type) + link + own + family(false) + family(true)),
-    ...membersOf(wanted).map((member) =>
+    ...interfaceMembers(wanted).map((member) =>
       file(
         member,
         connection(member, "ethernet", [
@@ -220,7 +221,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
 }
 
 /** The paths of kcore's files for the interface and its members, of every backend; without a VLAN's drop-in. */
-export function allFiles(wanted: Interface): readonly string[] {
+export function allFiles(wanted: WantedInterface): readonly string[] {
   return [networkdFiles, ifupdownFiles, networkManagerFiles].flatMap((files) => files(wanted).map(({ path }) => path));
 }
 

@@ -2,14 +2,14 @@ import { blobOf } from "../blob.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 import {
   ifupdownFiles,
-  kindOf,
-  membersOf,
+  interfaceKind,
+  interfaceMembers,
   netdevPath,
   networkdFiles,
   networkdVlan,
   networkManagerFiles,
-  type ConfigFile,
-  type Interface,
+  type NetworkFile,
+  type WantedInterface,
 } from "./network-files.ts";
 
 /** The programs that configure networks on a node; auto: the one that the node uses. */
@@ -41,8 +41,8 @@ case $backend in *' '*) refuse NETWORK_UNMANAGED "several programs configure net
 }
 
 /** Declares `each_file COMMAND`, which runs COMMAND PATH MODE CONTENT for each file of the backend. */
-export function declareFiles(wanted: Interface): Sh {
-  const call = ({ path, mode, text }: ConfigFile): Sh => sh`"$1" ${path} ${mode} ${blobOf(text)} || return 1`;
+export function declareFiles(wanted: WantedInterface): Sh {
+  const call = ({ path, mode, text }: NetworkFile): Sh => sh`"$1" ${path} ${mode} ${blobOf(text)} || return 1`;
   const { name, vlan } = wanted;
   const atLink = vlan
     ? sh`link_file=$(networkctl status ${vlan.link} 2>/dev/null | sed -n 's/^ *Network File: *//p')
@@ -68,9 +68,9 @@ esac
 }
 
 /** Refuses if another file takes precedence over a file of the backend, for the interface or a member. */
-export function refuseOthers(wanted: Interface): Sh {
+export function refuseOthers(wanted: WantedInterface): Sh {
   const { name, vlan } = wanted;
-  return sh`for one in ${[name, ...membersOf(wanted)]}; do
+  return sh`for one in ${[name, ...interfaceMembers(wanted)]}; do
   other=
   case $backend in
     networkd)
@@ -119,10 +119,10 @@ esac`;
 }
 
 /**
- * Sets `kind` to the kind of the kernel's interface of this name, in the form of {@link kindOf}; empty for a network
- * card.
+ * Sets `kind` to the kind of the node's interface of this name, in the form of {@link interfaceKind}; empty if the wanted
+ * interface is a network card.
  */
-export function readKind({ name, vlan, bond, bridge }: Interface): Sh {
+export function readKind({ name, vlan, bond, bridge }: WantedInterface): Sh {
   if (vlan)
     return sh`kind="$(ip -d -o link show dev ${name} 2>/dev/null | sed -n 's/^[0-9]*: [^@]*@\([^:]*\): .* vlan protocol 802.1Q id \([0-9]*\) .*/vlan \2 on \1/p')"
 kind=\${kind:-none}`;
@@ -139,10 +139,10 @@ kind="bridge, STP $stp"`;
 }
 
 /** Changes the files by `change`, and applies them to the running network. */
-export function followFiles(wanted: Interface, change: Sh): Sh {
+export function applyFiles(wanted: WantedInterface, change: Sh): Sh {
   const { name, vlan } = wanted;
-  const members = membersOf(wanted);
-  const kind = kindOf(wanted);
+  const members = interfaceMembers(wanted);
+  const kind = interfaceKind(wanted);
   const again = [...(vlan ? [vlan.link] : []), ...members];
   return sh`anew=
 ${kind === undefined ? sh`` : decideRecreate(wanted, kind)}
@@ -165,8 +165,8 @@ case $backend in
 esac`;
 }
 
-/** Sets `anew` if the existing interface, or its netdev file, is not as wanted, so that it must be deleted and made again. */
-function decideRecreate(wanted: Interface, kind: string): Sh {
+/** Sets `anew` if the existing interface or its netdev file differs, so that the interface must be deleted and made again. */
+function decideRecreate(wanted: WantedInterface, kind: string): Sh {
   const [netdev] = networkdFiles(wanted);
   return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then
   ${readKind(wanted)}
@@ -187,10 +187,10 @@ ip link delete ${name} && while [ -e "/run/systemd/netif/links/$index" ] && [ "$
 }
 
 /** Sets `undo` to the command that restores the running network after a revert has restored the files. */
-export function undoCommand(wanted: Interface): Sh {
+export function undoCommand(wanted: WantedInterface): Sh {
   const { name, vlan } = wanted;
-  const isMade = kindOf(wanted) !== undefined;
-  const others = [...(vlan ? [vlan.link] : []), ...membersOf(wanted)].join(" ");
+  const isMade = interfaceKind(wanted) !== undefined;
+  const others = [...(vlan ? [vlan.link] : []), ...interfaceMembers(wanted)].join(" ");
   const drop = isMade ? dropLink(name).masked : `ip addr flush dev ${name}`;
   return sh`case $backend in
   networkd) undo=${`${isMade ? `${drop}; systemctl restart systemd-networkd` : "networkctl reload"}; for one in ${others} ${name}; do networkctl reconfigure $one; done`} ;;

@@ -8,9 +8,9 @@ function unpackerOf(name: string): { command: string; package: string } | undefi
 }
 
 /**
- * Replaces upstream's install-multi-user and install-systemd-multi-user for a release tarball (store/ and
- * .reginfo), without channels, questions and edits of shell start files. It can be repeated after an interruption at
- * any point.
+ * Installs Nix from a release tarball (store/ and .reginfo), as upstream's install-multi-user and
+ * install-systemd-multi-user do, without channels, questions and edits of shell start files. After an interruption at any
+ * point the text can run again.
  */
 export function installNixTarball({ name, blob, buildUsers }: { name: string; blob: Blob; buildUsers: number }): Sh {
   const unpacker = unpackerOf(name);

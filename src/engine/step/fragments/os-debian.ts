@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses a machine that would not be reachable after a boot from its own disk. */
-export function judgeLive({ user, authorizedKeys }: Access): Sh {
+/** Refuses a machine that kcore cannot install Debian on, or that would not be reachable after a boot from its own disk. */
+export function judgeLive({ user, authorizedKeys }: LoginAccess): Sh {
   return sh`${judgeMachine("Debian")}
 case $(tar --version 2>/dev/null) in *GNU*) ;; *) refuse TOOL_MISSING 'GNU tar is not on this node; package tar has it' ;; esac
 ${judgeAccess(user, authorizedKeys)}`;
@@ -43,7 +43,7 @@ const keysOf = sh`keys_of() {
  * systemd.network(5) file that keeps the card's addresses, routes and name servers. Cards are matched by their hardware
  * addresses: names differ between systems.
  */
-export const functions = sh`${keysOf}
+export const liveFunctions = sh`${keysOf}
 way_out() {
   for card in /sys/class/net/*; do
     card=\${card##*/}
@@ -74,10 +74,10 @@ network_of() {
 }`;
 
 /**
- * Writes this machine's names, keys, network and package sources to the new system. That is mounted at `$t` from
- * `$device`, `$boot` (if not empty) and `$esp`.
+ * Writes this machine's names, keys, network and package sources to the new system, which is mounted at `$t`. `$device`,
+ * `$boot` (if not empty) and `$esp` are its partitions.
  */
-export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {
+export function settleDebian({ hostname, user, authorizedKeys }: LoginAccess & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
 printf 'UUID=%s / ext4 rw,noatime 0 1\nUUID=%s /boot/efi vfat umask=0077,nofail 0 2\n' \
   "$(blkid -p -o value -s UUID "$device")" "$(blkid -p -o value -s UUID "$esp")" >"$t/etc/fstab" || exit 1
@@ -109,15 +109,15 @@ if [ -n "$(same '' VERSION_CODENAME)" ] && [ "$(same '' VERSION_CODENAME)" = "$(
 fi`;
 }
 
-/** The user and the keys that may log in. */
-export interface Access {
+/** The user who may log in, and the keys for that user and root. */
+export interface LoginAccess {
   readonly user: string;
   readonly authorizedKeys: readonly string[];
 }
 
 /**
- * Makes the initrd, if root is encrypted, and installs the boot loader for UEFI and BIOS. The first sector is written last: after a power cut before that, the disk does not boot by BIOS.
- * The live system's console= parameters stay.
+ * Makes the initrd, if root is encrypted, and installs the boot loader for UEFI and BIOS. The first sector is written last, so
+ * that the disk boots by BIOS only with a whole system. The kernel gets `parameters` and the live system's console= ones.
  */
 export function bootLoader(parameters: readonly string[], isEncrypted: boolean): Sh {
   return sh`note "its boot loader"

@@ -1,5 +1,5 @@
 import { sh, type Sh } from "../sh.ts";
-import { functions, judgeAccess, judgeMachine } from "./os-debian.ts";
+import { liveFunctions, judgeAccess, judgeMachine } from "./os-debian.ts";
 
 /** Refuses a live system that cannot install NixOS, or whose machine could not be reached afterwards. */
 export function judgeNixos(user: string): Sh {
@@ -10,9 +10,9 @@ done
 ${judgeAccess(user)}`;
 }
 
-/** Reports facts about the live system; needs `disk`. */
-export function lookAtLive(user: string): Sh {
-  return sh`${functions}
+/** Reports facts about the live system (os.live), or refuses; needs `disk`. */
+export function reportLive(user: string): Sh {
+  return sh`${liveFunctions}
 ${judgeNixos(user)}
 device=$disk
 for link in /dev/disk/by-id/*; do
@@ -81,8 +81,8 @@ export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
 }
 
 /**
- * Adds a UEFI boot entry for the disk, before that of the present medium: NixOS's GRUB adds none. Needs `disk` and
- * `esp_name`.
+ * Adds a UEFI boot entry for the disk, before the entry of the present medium, since NixOS's GRUB adds no entry. Needs
+ * `disk` and `esp_name`; `guid` is the PARTUUID of the EFI system partition.
  */
 export function bootDiskFirst(guid: string): Sh {
   return sh`if [ -d /sys/firmware/efi/efivars ] && have efibootmgr && ! efibootmgr -v 2>/dev/null | grep -qi ${guid}; then

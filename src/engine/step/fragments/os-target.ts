@@ -1,10 +1,10 @@
 import { rawSh, sh } from "../sh.ts";
 
 /** The mount point of the new system while it is made. */
-export const target = "/run/kcore-target";
+export const targetFolder = "/run/kcore-target";
 
 /** The root filesystem's label once the system is complete. */
-export const done = "kcore-system";
+export const finishedLabel = "kcore-system";
 
 /**
  * Mounts the root filesystem, `device`, at the target, `t`, until `leave_target` or the shell's end. The filesystem must
@@ -13,7 +13,7 @@ export const done = "kcore-system";
  */
 export const mountTarget = sh`# A killed step may have left filesystems mounted there.
 leave_target() {
-  while grep -q ${rawSh(`" ${target}"`)} /proc/self/mountinfo; do umount -R ${target} 2>/dev/null || umount -lR ${target} || return 1; done
+  while grep -q ${rawSh(`" ${targetFolder}"`)} /proc/self/mountinfo; do umount -R ${targetFolder} 2>/dev/null || umount -lR ${targetFolder} || return 1; done
 }
 # A power cut during an earlier installation may have damaged the filesystem.
 check_filesystem() {
@@ -21,7 +21,7 @@ check_filesystem() {
   [ $? -le 1 ] || refuse OS_FOUND "the filesystem on $1 is damaged$K_NL$(cat "$K_TMP/fsck")"
 }
 empty() { find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .kcore-unfinished -exec rm -rf --one-file-system {} +; }
-t=${target}
+t=${targetFolder}
 leave_target && check_filesystem "$device" || exit 1
 mkdir -p "$t" && mount -t ext4 -o noatime "$device" "$t" || exit 1
 trap leave_target EXIT
@@ -32,4 +32,4 @@ fi`;
 
 /** Marks the system as finished, and unmounts it. */
 export const finishTarget = sh`rm -f "$t/.kcore-unfinished" && sync
-leave_target && e2label "$device" ${done} && sync || exit 1`;
+leave_target && e2label "$device" ${finishedLabel} && sync || exit 1`;

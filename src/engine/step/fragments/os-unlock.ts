@@ -2,26 +2,26 @@ import { luksUuid, mappingName, partitionGuid, type PartitionOf } from "../disk-
 import type { StepContext } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { luksFolder } from "./luks.ts";
-import { keyLines, type Access } from "./os-debian.ts";
+import { keyLines, type LoginAccess } from "./os-debian.ts";
 
 /** The label of a container's header until it holds a bootable system. */
-export const unfinished = "kcore-unfinished";
+export const unfinishedLabel = "kcore-unfinished";
 
 /** The initrd's port differs from the system's, because its host key does. */
 export const unlockPort = 2222;
 
-/** The initrd's own host key, in OpenSSH's form. */
-export function hostKeyOf(uuid: string): string {
+/** The path of the initrd's own host key, in OpenSSH's form. */
+export function initrdHostKey(uuid: string): string {
   return `${luksFolder}/${uuid}.ssh`;
 }
 
 /** The UUID of the container on this partition. */
-export function containerOf(source: PartitionOf, context: StepContext): string {
+export function containerUuid(source: PartitionOf, context: StepContext): string {
   return luksUuid(partitionGuid(context, source));
 }
 
 /** Refuses a machine that no operator could unlock remotely. Follows `judgeLive`. */
-export function judgeUnlock(access: Access): Sh {
+export function judgeUnlock(access: LoginAccess): Sh {
   return sh`${unlockFunctions}
 initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
   refuse LIVE_UNSUITED 'no operator could unlock the installed system: none of the authorized keys stands without options of its own'
@@ -59,7 +59,7 @@ initrd_network() {
 }`;
 
 /** Configures the new system, mounted at `$t`, to open its own container, and to be unlocked remotely. */
-export function settleUnlock(uuid: string, { user, authorizedKeys }: Access): Sh {
+export function settleUnlock(uuid: string, { user, authorizedKeys }: LoginAccess): Sh {
   const mapping = mappingName(uuid);
   return sh`note "the means to unlock it"
 for part in share/initramfs-tools/hooks/cryptroot share/initramfs-tools/hooks/dropbear bin/dropbearconvert; do
@@ -71,7 +71,7 @@ echo ${`${mapping} UUID=${uuid} none luks,initramfs`} >"$t/etc/crypttab"
 mkdir -p "$t"${luksFolder} && chmod 0755 "$t/etc/kcore" && chmod 0700 "$t"${luksFolder} && cp -p ${luksFolder}/${uuid}.* "$t"${luksFolder}/ || exit 1
 initrd=$t/etc/dropbear/initramfs
 rm -f "$initrd"/dropbear_*_host_key
-chroot "$t" dropbearconvert openssh dropbear ${hostKeyOf(uuid)} /etc/dropbear/initramfs/dropbear_ed25519_host_key >"$K_TMP/convert" 2>&1 ||
+chroot "$t" dropbearconvert openssh dropbear ${initrdHostKey(uuid)} /etc/dropbear/initramfs/dropbear_ed25519_host_key >"$K_TMP/convert" 2>&1 ||
   { cat "$K_TMP/convert" >&2 && exit 1; }
 chmod 600 "$initrd/dropbear_ed25519_host_key"
 initrd_keys ${user} ${keyLines(authorizedKeys)} >"$initrd/authorized_keys" && chmod 600 "$initrd/authorized_keys" || exit 1

@@ -2,22 +2,23 @@ import { sh, shLines, type Sh } from "../sh.ts";
 
 /** The wanted packages, and how to change them. */
 export interface Packages {
-  /** Names, or sh that expands to names on the node. */
+  /** The packages; a `name` of type Sh expands to names on the node. */
   readonly names: readonly { readonly name: string | Sh; readonly version?: string; readonly release?: string }[];
   readonly state: "present" | "latest" | "absent";
   readonly updateCache: boolean;
   readonly recommends: boolean;
   readonly purge: boolean;
-  /** Seconds. */
+  /** Seconds to wait for the package manager's lock. */
   readonly lockTimeout: number;
 }
 
-/** The operations of one package manager, for modules. */
+/** The operations of one package manager, as texts of sh. */
 export interface PackageManager {
   /** Prints the installed version of a package, or nothing. */
   readonly installed: (name: string | Sh) => Sh;
   /** Prints the available version if it is newer than `$version`, the installed one; else nothing. */
   readonly newer: (name: string | Sh) => Sh;
+  /** Refuses an interrupted dpkg, and a removal of packages that others need. */
   readonly guard: (packages: Packages) => Sh;
   /** In dry runs: fails if the package manager's own simulation fails. */
   readonly foresee: (packages: Packages) => Sh;
@@ -25,12 +26,12 @@ export interface PackageManager {
 }
 
 /**
- * Sets `due` to the packages to change, and `kept` to those in order, each with its version: for apt-get and dnf,
- * `install` of a bare name means its newest version. Names that the node computes are always due.
+ * Sets `due` to the packages to change, since apt-get and dnf would upgrade every package that they are given. Sets `in_order`
+ * to the packages in order, each with its version. Names that the node computes are always due.
  */
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
-    sh`due= kept=`,
+    sh`due= in_order=`,
     ...names.map(({ name, version, release }) => {
       if (typeof name !== "string") return sh`due="$due "${name}`;
       const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`! ${isVersion(version)}`;
@@ -40,7 +41,7 @@ function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, 
         latest: sh`${isMissing} || { newer=$(${manager.newer(name)}) && [ -n "$newer" ]; }`,
       }[state];
       return sh`version=$(${manager.installed(name)})
-if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${name.startsWith("/") ? sh`` : sh`else kept="$kept "${name}"=$version"; `}fi`;
+if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${name.startsWith("/") ? sh`` : sh`else in_order="$in_order "${name}"=$version"; `}fi`;
     }),
   ]);
 }
@@ -94,22 +95,22 @@ function aptWords(packages: Packages): Sh {
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
   // Installed packages are named with their versions, so that neither they nor their dependencies give way to the new
   // ones.
-  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $kept`}`;
+  return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $in_order`}`;
 }
 
 /**
- * A mark that exists while a step of kcore's runs dpkg. If it is left, by a power cut for example, kcore finishes dpkg's
- * work; an interruption of another origin is refused (F-20).
+ * A mark that exists while a step of kcore's runs dpkg. If a power cut, for example, leaves the mark, the next step
+ * finishes dpkg's work; without the mark an interrupted dpkg is refused (PACKAGE_INTERRUPTED).
  */
-const begun = sh`"$K_STATE/fresh/dpkg"`;
+const dpkgMark = sh`"$K_STATE/fresh/dpkg"`;
 
 /**
  * sh condition: a step of kcore's was interrupted while dpkg worked. Files of a package may exist, while the package or
  * its triggers are not configured.
  */
-export const isCutOff = sh`[ -e ${begun} ]`;
+export const isCutOff = sh`[ -e ${dpkgMark} ]`;
 
-/** Defines `locked` for commands that take apt's or dpkg's locks. */
+/** Defines `locked COMMAND...` for commands that take apt's or dpkg's locks; see {@link withLock}. */
 export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
   return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
 }
@@ -121,7 +122,7 @@ ${lockedApt(limit)}
 if ${isCutOff}; then
   note "finishing what dpkg was doing when a step of kcore's was cut off"
   locked dpkg --force-confdef --force-confold --configure -a || exit 1
-  rm -f ${begun}
+  rm -f ${dpkgMark}
 fi`;
 }
 
@@ -130,7 +131,7 @@ fi`;
  * {@link finishDpkg}.
  */
 export function runApt(words: Sh): Sh {
-  return sh`mark=${begun}
+  return sh`mark=${dpkgMark}
 mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
 locked apt-get -q -y -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ${words}
 status=$?
@@ -139,12 +140,12 @@ rm -f "$mark"
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"`;
 }
 
-/** A file whose time of change is that of the last fetch of lists, by a step with `listsMaxAge`. */
-export const listsFetched = sh`"$K_STATE/lists-updated"`;
+/** A file that each fetch of lists by a step with `listsMaxAge` touches: its time of change is the time of the last fetch. */
+export const listsStamp = sh`"$K_STATE/lists-updated"`;
 
 /** Reports the fact `lists`: `old` if the package lists were fetched more than `maxAge` seconds ago, else `fresh`. */
 export function probeLists(maxAge: number): Sh {
-  return sh`case $(find ${listsFetched} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
+  return sh`case $(find ${listsStamp} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
 }
 
 // apt-get(8), dpkg(1). Numbered files in updates/ are normal while dpkg runs; later they mean that it was interrupted.

@@ -14,6 +14,7 @@ export const PasswordHash = z
     "is no hash of crypt(5): make one with `openssl passwd -6` or `mkpasswd -m yescrypt`; `lock` locks it",
   );
 
+/** A user's wanted hash and lock; an absent value is not managed. */
 export interface Password {
   readonly name: string;
   readonly password?: Secret | undefined;
@@ -47,8 +48,7 @@ export function foreseePassword({ password, lock }: Omit<Password, "name">): Sh 
 }
 
 /**
- * Sets the hash, and locks or unlocks the user, in one command if both are given. Without `lock` a locked user stays
- * locked.
+ * Sets the hash, and locks or unlocks the user; one command does both. Without `lock` a locked user stays locked.
  */
 export function setPassword({ name, password, lock }: Password): Sh {
   if (password !== undefined)

@@ -6,9 +6,9 @@ export function hexPort(port: number): string {
 }
 
 /**
- * Sets `sockets` to the inodes of the sockets that listen on a TCP port of this node (proc(5), state 0A = LISTEN). With
- * `loopback` only those that accept connections to 127.0.0.1 or ::1. grep selects the lines, since a shell reads byte by
- * byte, which takes seconds for thousands of connections.
+ * Sets `sockets` to the inodes of the sockets that listen on a TCP port of this node (proc(5), state 0A = LISTEN); with
+ * `loopback` only of sockets that accept connections to 127.0.0.1 or ::1. grep selects the lines, since a shell reads byte
+ * by byte, which takes seconds for thousands of connections.
  */
 export function listening(port: number, { loopback = false }: { loopback?: boolean } = {}): Sh {
   const local = loopback
@@ -22,9 +22,9 @@ export function listening(port: number, { loopback = false }: { loopback?: boole
 }
 
 /**
- * Sets `owner` (the program), `pid` and `unit` to the holder of the sockets of {@link listening}; empty if it cannot be
- * found (not root, another namespace). Each candidate is checked twice: a process that is about to execute a program has
- * its parent's sockets for a moment.
+ * Sets `owner` (the program), `pid` and `unit` of a process that has one of the sockets of {@link listening}; empty if
+ * none is found (not root, another namespace). Each candidate is checked twice: a process that is about to execute a
+ * program has its parent's sockets for a moment.
  */
 export const socketOwner: Sh = sh`owner= unit= pid=
 for candidate in $(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets " '

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { Step } from "../define.ts";
 import { Secret } from "../secret.ts";
-import type { Resource } from "../effects.ts";
+import type { NodeResource } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** The message for a secret in a place that others can read. */
+/** The message for a secret in an argument that others can read; undefined for other values. */
 export const refuseSecret = ({ input }: { readonly input?: unknown }): string | undefined =>
   input instanceof Secret
     ? "must not be secret: command lines and environments can be read by others; give it by stdin"
@@ -24,7 +24,7 @@ export const SuccessCodes = z
 const Expression = z.string().regex(/^[^\0\n]+$/, "must be one line of a POSIX extended regular expression");
 
 /** The argument `changed` of modules that run a command. */
-export const Changed = z
+export const ChangedArgument = z
   .union(
     [
       z.enum(["always", "never"]),
@@ -48,24 +48,24 @@ export const Changed = z
   .describe("When having run counts as a change: `always`, `never`, `{ whenOutput: REGEX }`, `{ whenCode: [CODE] }`.");
 
 /** The argument `check` of modules that run a command. */
-export const Check = z
+export const CheckArgument = z
   .boolean()
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
-/** Whether a `check` has no argument that describes a change; a refinement of a module's arguments. */
+/** Whether the arguments are no `check`, or have no argument that describes a change; a refinement of a module's arguments. */
 export function isConsistentCheck(given: {
   readonly check: boolean;
-  readonly changed: Changed;
+  readonly changed: ChangedArgument;
   readonly revert?: string | undefined;
 }): boolean {
   const { check, changed, revert } = given;
   return !check || (revert === undefined && (changed === "always" || changed === "never"));
 }
-/** The message for arguments that are not {@link isConsistentCheck}. */
-export const wholeCheck = "a check changes nothing: without revert, whenOutput and whenCode";
+/** The message for arguments that fail {@link isConsistentCheck}. */
+export const checkMessage = "a check changes nothing: without revert, whenOutput and whenCode";
 
-type Changed = z.output<typeof Changed>;
+type ChangedArgument = z.output<typeof ChangedArgument>;
 
 export const Revert = shellText(Visible.min(1))
   .optional()
@@ -75,7 +75,7 @@ interface Process {
   readonly cwd?: string | undefined;
   readonly stdin?: string | Secret | undefined;
   readonly successCodes: readonly number[];
-  readonly changed: Changed;
+  readonly changed: ChangedArgument;
 }
 
 /**
@@ -88,20 +88,20 @@ export function stepOfProcess(
   { text, before = sh``, ...needs }: Needs & { readonly text: string; readonly before?: Sh },
 ): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "effects" | "tells" | "always" | "want"> {
   const { check, revert, changed } = given;
-  const made = { is: "command", text } as const;
+  const commandResource = { is: "command", text } as const;
   if (check)
     return {
-      effects: { writes: [], reads: [made, ...needsOf(needs)] },
+      effects: { writes: [], reads: [commandResource, ...needsOf(needs)] },
       want: { check: "holds" },
       probe: sh`${before}
-${running(command, given)}
+${runCommand(command, given)}
 fact code "$status"
 case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fact check "ended with exit code $status" ;; esac`,
     };
   const tells = changed !== "always";
   return {
     brings: true,
-    effects: { writes: changed === "never" ? [] : [made], reads: needsOf(needs) },
+    effects: { writes: changed === "never" ? [] : [commandResource], reads: needsOf(needs) },
     foresee: foreseeNeeds(needs),
     ...(typeof changed === "object" && "whenOutput" in changed ? { guard: guardExpression(changed.whenOutput) } : {}),
     want: {},
@@ -110,15 +110,15 @@ case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fac
     ...(revert === undefined ? {} : { keep: sh`on_revert ${revert}` }),
     probe: sh`:`,
     apply: sh`${before}
-${withProcess(command, given)}`,
+${runAndReport(command, given)}`,
   };
 }
 
 /**
- * Runs a command in its folder, with its input; sets `status`. The texts of modules run in the C locale (LC_ALL); an
+ * Runs a command in its folder, with its input, and sets `status`. Modules' texts run in the C locale (LC_ALL); an
  * operator's command gets the locale of LANG instead, which supports UTF-8.
  */
-function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
+function runCommand(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
 unset LC_ALL
 ${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${command}${into}
@@ -131,11 +131,11 @@ function wordsOf(codes: readonly number[]): string {
 }
 
 /** Runs a command, reports its exit code and whether it changed anything, and exits with 0 if the code means success. */
-function withProcess(command: Sh, given: Process): Sh {
+function runAndReport(command: Sh, given: Process): Sh {
   const { changed } = given;
   const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
   const successCodes = [...given.successCodes, ...byCode];
-  return sh`${typeof changed === "object" && "whenOutput" in changed ? readingOutput(command, given, changed.whenOutput) : running(command, given)}
+  return sh`${typeof changed === "object" && "whenOutput" in changed ? runReadingOutput(command, given, changed.whenOutput) : runCommand(command, given)}
 ${changed === "never" ? sh`same=" same"` : byCode.length > 0 ? sh`case ${wordsOf(byCode)} in *" $status "*) same= ;; *) same=" same" ;; esac` : sh``}
 printf 'C %s\n' "$status\${same-}" >&3
 case ${wordsOf(successCodes)} in *" $status "*) exit 0 ;; esac
@@ -144,17 +144,18 @@ exit 1`;
 }
 
 /**
- * The output goes to a file: a daemon that the command leaves behind could keep a pipe open, and the step would wait.
+ * Runs the command, and sets `same` unless a line of its output matches the expression. The output goes to a file: a daemon
+ * that the command leaves behind could keep a pipe open, and the step would wait.
  */
-function readingOutput(command: Sh, given: Process, expression: string): Sh {
+function runReadingOutput(command: Sh, given: Process, expression: string): Sh {
   return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
-${running(command, given, sh` >"$K_TMP/printed"`)}
+${runCommand(command, given, sh` >"$K_TMP/printed"`)}
 cat "$K_TMP/printed"
 if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi`;
 }
 
 /**
- * Checks the expression before the command runs: grep exits with 2 for an invalid one, BusyBox's only if it reads a line.
+ * Fails for an invalid expression, before the command runs: grep exits with 2, BusyBox's grep only if it reads a line.
  */
 function guardExpression(expression: string): Sh {
   return sh`echo | grep -Eq -e ${expression}
@@ -168,15 +169,15 @@ interface Needs {
 }
 
 /** The resources without which a command cannot begin. */
-export function needsOf({ cwd, program }: Needs): Resource[] {
+export function needsOf({ cwd, program }: Needs): NodeResource[] {
   return [
-    ...(cwd === undefined ? [] : [{ is: "place", path: cwd } as const]),
+    ...(cwd === undefined ? [] : [{ is: "existing", path: cwd } as const]),
     ...(program === undefined ? [] : [{ is: "program", name: program } as const]),
-    ...(program?.startsWith("/") ? [{ is: "place", path: program } as const] : []),
+    ...(program?.startsWith("/") ? [{ is: "existing", path: program } as const] : []),
   ];
 }
 
-/** For a dry run: fails if the command could not start. A program by a relative path is not checked: it depends on the folder. */
+/** For a dry run: fails if the folder or the program is missing. A program with a relative path is not checked. */
 export function foreseeNeeds({ cwd, program }: Needs): Sh {
   const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { shellText } from "../shell-text.ts";
 
 /** A public key of OpenSSH, from a line of a .pub file. */
-export interface PublicKey {
+export interface SshPublicKey {
   readonly type: string;
   readonly base64: string;
   readonly comment: string;
@@ -14,9 +14,9 @@ export interface PublicKey {
 const types = /^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)$/;
 
 /** A line `TYPE BASE64 COMMENT`; the bytes must be a key of that type (RFC 4253, 6.6: they begin with its name). */
-export const PublicKeyLine = z.string().transform((text, context): PublicKey => {
+export const PublicKeyLine = z.string().transform((text, context): SshPublicKey => {
   const [, type = "", base64 = "", comment = ""] = /^(\S+)[ \t]+(\S+)(?:[ \t]+(.*))?$/.exec(text.trim()) ?? [];
-  const problem = problemOf(text, type, base64);
+  const problem = keyLineProblem(text, type, base64);
   if (problem !== undefined) {
     context.addIssue({ code: "custom", message: problem });
     return z.NEVER;
@@ -30,7 +30,7 @@ export const PublicKeyLine = z.string().transform((text, context): PublicKey => 
   };
 });
 
-function problemOf(text: string, type: string, base64: string): string | undefined {
+function keyLineProblem(text: string, type: string, base64: string): string | undefined {
   if (text.includes("PRIVATE KEY")) return "is a private key: give the line of the .pub file";
   if (/[\0\r\n]/.test(text.trim())) return "must be one line";
   if (/-cert-v0[01]@/.test(type))
@@ -43,7 +43,7 @@ function problemOf(text: string, type: string, base64: string): string | undefin
   return isWhole && endsWithin(bytes) ? undefined : `is cut off or broken: its bytes are no ${type} key`;
 }
 
-/** Whether the key's bytes are two or more whole strings (RFC 4251, 5). */
+/** Whether the key's bytes are a sequence of two or more complete strings (RFC 4251, 5). */
 function endsWithin(bytes: Buffer): boolean {
   let at = 0;
   let fields = 0;
@@ -54,11 +54,12 @@ function endsWithin(bytes: Buffer): boolean {
   return at === bytes.length && fields >= 2;
 }
 
-/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: the options without a value, and those with one. */
+/** The options without a value (sshd(8), AUTHORIZED_KEYS FILE FORMAT). */
 const bare =
   "agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-touch-required no-user-rc no-x11-forwarding port-forwarding pty restrict user-rc verify-required x11-forwarding".split(
     " ",
   );
+/** The options with a value. */
 const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
 
 /** An option of a key. sshd ignores a key with an unknown option, so such an option is refused. */

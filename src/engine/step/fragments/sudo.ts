@@ -4,7 +4,7 @@ import { sh, type Sh } from "../sh.ts";
 /**
  * Refuses if this run's login user, who became root by sudo (SUDO_USER, sudo(8)), could run no root shell after the
  * change. The change is the new file of /etc/sudoers.d, or its removal. sudo itself checks a copy that is mounted over
- * the folder, for this process alone. That check does not find out whether sudo would ask for a password.
+ * the folder, for this process alone. This check ignores whether sudo would ask for a password.
  */
 export function refuseSudoLockout(name: string, blob: Blob | undefined): Sh {
   return sh`if [ -n "\${SUDO_USER-}" ] && have sudo && unshare -m true 2>/dev/null && sudo -n -l -U "$SUDO_USER" /bin/sh >/dev/null 2>&1; then

@@ -4,7 +4,7 @@ import { sh, type Sh } from "../sh.ts";
  * Sets `file`: `swap of N bytes` for a file with a swap signature, else the result of kind_of. Sets `mode` to a file's
  * mode and owner, else empty.
  */
-export function lookAtSwapFile(path: string): Sh {
+export function readSwapFile(path: string): Sh {
   return sh`mode=
 kind_of ${path}
 file=$kind
@@ -17,7 +17,7 @@ if [ "$kind" = file ]; then
 fi`;
 }
 
-/** Fails if the free space is less than the file's size; an existing file's space does not count as free. */
+/** Fails unless more space is free than the file's size; an existing file's space does not count as free. */
 export function roomForSwapFile(path: string, size: number): Sh {
   return sh`free=$(df -Pk ${path.slice(0, path.lastIndexOf("/")) || "/"} | { read -r line && read -r a b c free rest && echo "$free"; })
   [ "$free" -gt ${size / 1024} ] || { echo ${`${path} needs ${size / 2 ** 20} MiB, and `}"$((free / 1024)) MiB are free" >&2; exit 1; }`;
@@ -26,8 +26,8 @@ export function roomForSwapFile(path: string, size: number): Sh {
 /**
  * Makes the file if `file` is not as wanted, first under another name, so that the path always has a whole swap area.
  * The kernel refuses a file with holes: ext4 and xfs allocate the space at once, on other filesystems it is written.
- * An old swap file stays in use until swapon has accepted the new one, and is used again if the rename fails. Sets
- * `made`.
+ * An old swap file stays in use until swapon has accepted the new one, and is used again if the rename fails. Sets `made`
+ * to 1 if the file was made, else to nothing.
  */
 export function makeSwapFile(path: string, size: number): Sh {
   const next = `${path}.kcore`;

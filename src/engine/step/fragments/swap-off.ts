@@ -5,11 +5,11 @@ import { underSystemd } from "./mount-unit.ts";
 const services = ["zramswap.service", "zram-config.service", "dphys-swapfile.service"];
 
 /**
- * Sets lists, separated by blanks. `areas`: swap in use (proc_swaps(5)). `lines`: sources of fstab's lines that enable
- * swap at boot. `units`: swap units that swap.target starts and that are not from fstab (from generators for GPT and
- * zram, or unit files). `makers`: enabled services that make swap.
+ * Sets four lists, separated by blanks. `areas`: the swap in use (proc_swaps(5)). `lines`: the sources of fstab's lines
+ * that enable swap at boot. `units`: the swap units of swap.target that come from generators for GPT and zram or from unit
+ * files, not from fstab. `makers`: the enabled services that make swap.
  */
-export const lookAtAllSwap: Sh = sh`areas= lines= units= makers=
+export const readAllSwap: Sh = sh`areas= lines= units= makers=
 while read -r path kind rest; do
   case $path in /*) areas="$areas$path " ;; esac
 done </proc/swaps

@@ -24,16 +24,16 @@ export function sysctlName(path: string): string {
 }
 
 /**
- * The function `look WHAT`. A key's present value comes from /proc/sys. Its value at boot comes from all files, in the
+ * The function `list_sysctls WHAT`. A key's present value comes from /proc/sys. Its value at boot comes from all files, in the
  * order of systemd-sysctl(8) and `sysctl --system`. /etc/sysctl.conf comes last without systemd; with systemd it counts
  * only through a link in sysctl.d.
- * `look` prints lines of fields, separated by tabs. For `facts`: the key, and its value or “VALUE now, VALUE at boot”.
+ * `list_sysctls` prints lines of fields, separated by tabs. For `facts`: the key, and its value or “VALUE now, VALUE at boot”.
  * For `gaps`, as if `file` were in order already, keys that differ: the key, its path if the present value differs (else
  * -), and the later file that overrides it, with the value there (else -).
  */
-export function lookAtSysctls(file: string, wanted: readonly Sysctl[]): Sh {
+export function sysctlFunction(file: string, wanted: readonly Sysctl[]): Sh {
   const lines = wanted.map(({ key, path, value }) => `${key}\t${path}\t${value}`);
-  return sh`look() {
+  return sh`list_sysctls() {
   for folder in 1/etc 2/run 3/usr/local/lib 4/usr/lib 5/lib; do
     for found in "\${folder#?}"/sysctl.d/*.conf; do
       [ ! -e "$found" ] || printf '%s\t%s\n' "\${found##*/}" "$folder"

@@ -21,7 +21,7 @@ export function reloadIfNeeded(unit: string): Sh {
   return sh`case $(systemctl show -p NeedDaemonReload -- ${unit}) in *=yes) systemctl daemon-reload || exit 1 ;; esac`;
 }
 
-/** Follows a command on its line: if the command failed, refuses with the unit's state and the end of its log. */
+/** `|| refuse …`, to follow a command on its line: refuses with the unit's state and the end of its log. */
 export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
   return sh`|| refuse ${code} ${message}"$K_NL$(systemctl --no-pager --full -n 20 status -- ${unit} 2>&1)"`;
 }
@@ -30,7 +30,7 @@ export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UN
  * In a probe: refuses if this step has just started or restarted the unit and it is not active. A start that systemd
  * reports as done may have failed: the program exited at once, or a condition did not hold.
  */
-export function isUp(unit: string): Sh {
+export function refuseUnlessUp(unit: string): Sh {
   return sh`if [ "$ActiveState" != active ] && { [ -e "$K_TMP/started" ] || [ -e "$K_TMP/restarted" ]; }; then
   # A further attempt starts it again.
   rm -f "$K_TMP/started" "$K_TMP/restarted"
@@ -43,17 +43,17 @@ export function isUp(unit: string): Sh {
 fi`;
 }
 
-/** Refuses unless the unit stays up for some seconds without a restart. */
-export function staysUp(unit: string, seconds: number): Sh {
+/** Refuses unless the unit stays up for `seconds` without a restart. */
+export function refuseUnlessStable(unit: string, seconds: number): Sh {
   if (seconds === 0) return sh`:`;
-  return sh`left=${Math.ceil(seconds)} first=
+  return sh`remaining=${Math.ceil(seconds)} first=
 while :; do
   now=$(systemctl show -p ActiveState,NRestarts,InvocationID -- ${unit} | sort | tr '\n' ' ')
   : "\${first:=$now}"
   case $now in ActiveState=active*) [ "$now" = "$first" ] ;; *) false ;; esac ${orRefuse(unit, "SERVICE_UNSTABLE", `${unit} started but did not stay up for ${seconds} s`)}
-  [ "$left" -gt 0 ] || break
+  [ "$remaining" -gt 0 ] || break
   sleep 1
-  left=$((left - 1))
+  remaining=$((remaining - 1))
 done`;
 }
 
@@ -61,7 +61,7 @@ done`;
  * Reports the fact `program` by `$MainPID`: the folder if the unit's main process runs a program below it, else that
  * program.
  */
-export function tellProgram(folder: string): Sh {
+export function reportProgram(folder: string): Sh {
   return sh`program=$(readlink "/proc/$MainPID/exe" 2>/dev/null)
 case $program in ${folder}/*) program=${folder} ;; esac
 fact program "\${program:-none}"`;
@@ -72,12 +72,12 @@ export function comesFrom(unit: string, folder: string): Sh {
   return sh`pid=$(systemctl show -p MainPID -- ${unit}) && case $(readlink "/proc/\${pid#*=}/exe" 2>/dev/null) in ${folder}/*) ;; *) false ;; esac`;
 }
 
-/** Waits at most 10 s for the unit's program: systemd calls a unit started before its start script has executed the program. */
+/** Waits at most 10 s for the unit's program: systemd reports a start before a start script has executed the program. */
 export function awaitProgram(unit: string, folder: string): Sh {
-  return sh`left=10
-while [ "$left" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
+  return sh`remaining=10
+while [ "$remaining" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
   sleep 1
-  left=$((left - 1))
+  remaining=$((remaining - 1))
 done`;
 }
 
@@ -98,7 +98,7 @@ ${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)}
  */
 export function verifyUnit(name: string): Sh {
   return sh`if have systemd-analyze; then
-  said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
-  [ -z "$said" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$said"
+  output=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')
+  [ -z "$output" ] || refuse UNIT_INVALID ${`systemd does not accept the text of ${name}`}"$K_NL$output"
 fi`;
 }

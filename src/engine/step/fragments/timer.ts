@@ -36,7 +36,7 @@ interface Service {
   readonly description?: string | undefined;
 }
 
-/** systemd.service(5). */
+/** The text of the service that runs the timer's command (systemd.service(5)). */
 export function serviceText({ name, command = [], user, environment, description = name }: Service): string {
   const argv = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
   return unitText({

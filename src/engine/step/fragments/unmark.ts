@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
 /**
- * Removes mark files of a device, given as words. The device's contents are flushed before the removal, and the removal
+ * Removes the mark files that the words `marks` name. The device's contents are flushed before the removal, and the removal
  * before the step ends: a mark that reappeared after a power cut would let the next run overwrite the device.
  */
 export function unmark(marks: Sh): Sh {

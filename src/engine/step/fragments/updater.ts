@@ -1,8 +1,8 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** The updater of a node, and the update and owner for which it gets orders. */
-export interface Updates {
+/** A cluster update on one node: the folder of the node's updater, and the owner that gives the updater orders. */
+export interface UpdateOnNode {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
   /** Where the running version is read: the profile of kcore's runtime, or a link to a NixOS system. */
@@ -24,28 +24,28 @@ export interface Updates {
  * Of the updater's report it sets `r_state`, `r_seq`, `waits` and `ours`, which is empty if the report is about another
  * update or owner. `previous`: the node can roll back from this update. `boots`: the updater is about to boot the node
  * for this owner's order. `ordered`: the last step that the bastion ordered, if this owner ordered it.
- * `runtime`: the running version, a store path or the flake of a NixOS system. Outside this owner's own activation a
- * running target counts only if the next boot keeps it, unless `tried`: else `runtime` is the next boot's version. It is
- * `under way` while any activation or rollback to the target is being carried out.
+ * `runtime`: the running version, a store path or the flake of a NixOS system. Outside this owner's own activation, and
+ * without `tried`, a target that the next boot would not keep does not count: then `runtime` is the next boot's version.
+ * `runtime` is `under way` while the target runs and the updater still carries out an activation or a rollback.
  */
-export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
-  return sh`# pick KEY TEXT: k = the first value of KEY in a JSON text, a string without escapes or a number.
+export function readUpdaterJournal({ folder, runs, update, owner, target, tried }: UpdateOnNode): Sh {
+  return sh`# pick KEY TEXT: value = the first value of KEY in a JSON text, a string without escapes or a number.
 pick() {
-  k=
+  value=
   case $2 in *"\"$1\":"*) ;; *) return 1 ;; esac
-  k=\${2#*"\"$1\":"}
-  case $k in '"'*) k=\${k#'"'} && k=\${k%%'"'*} ;; *) k=\${k%%[,\}]*} ;; esac
+  value=\${2#*"\"$1\":"}
+  case $value in '"'*) value=\${value#'"'} && value=\${value%%'"'*} ;; *) value=\${value%%[,\}]*} ;; esac
 }
 fence_in() {
-  f=
-  case $1 in *'"fence":{'*) f=\${1#*'"fence":{'} && f=\${f%%\}*} ;; *) return 1 ;; esac
+  fence=
+  case $1 in *'"fence":{'*) fence=\${1#*'"fence":{'} && fence=\${fence%%\}*} ;; *) return 1 ;; esac
 }
 take_fence() {
-  pick name "$f" && f_name=$k
-  pick epoch "$f" && f_epoch=$k
-  pick owner "$f" && f_owner=$k
-  pick generation "$f" && f_generation=$k
-  pick seq "$f" && f_seq=$k
+  pick name "$fence" && f_name=$value
+  pick epoch "$fence" && f_epoch=$value
+  pick owner "$fence" && f_owner=$value
+  pick generation "$fence" && f_generation=$value
+  pick seq "$fence" && f_seq=$value
 }
 read_updates() {
   busy= f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered= boots=
@@ -54,19 +54,19 @@ read_updates() {
   journal=\${whole%%'"report":{'*} report=
   case $whole in *'"report":{'*) report=\${whole#*'"report":{'} && report=\${report%%',"brings":"'*} ;; esac
   if fence_in "$report"; then
-    pick seq "$f" && r_seq=$k
-    pick name "$f" && [ "$k" = ${update} ] && pick owner "$f" && [ "$k" = ${owner} ] && ours=1
-    pick state "\${report#*'"fence":{'}" && r_state=$k
+    pick seq "$fence" && r_seq=$value
+    pick name "$fence" && [ "$value" = ${update} ] && pick owner "$fence" && [ "$value" = ${owner} ] && ours=1
+    pick state "\${report#*'"fence":{'}" && r_state=$value
     case $report in *'"waitsFor":"bastion"'*) waits=1 ;; esac
     case $report in *'"previous":{'*) previous=1 ;; esac
   fi
   # The updater reports an accepted order only later: its fence counts from the journal.
   if fence_in "$journal"; then take_fence; fi
-  k=$(cat ${folder}/ordered 2>/dev/null)
-  case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
+  value=$(cat ${folder}/ordered 2>/dev/null)
+  case $value in ${owner}" "*) ordered=\${value#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
   # boots counts only in the boot in which it was written, by the updater's name of a boot (src/updater/node-ports.ts).
-  read -r boot </proc/sys/kernel/random/boot_id && read -r k </proc/1/stat
-  set -- \${k##*) }
+  read -r boot </proc/sys/kernel/random/boot_id && read -r value </proc/1/stat
+  set -- \${value##*) }
   # In a container, updater and runner may see different boot_ids.
   [ ! -e /run/systemd/container ] || boot=
   # A preparation that has not begun does not make the updater busy.
@@ -80,7 +80,7 @@ read_updates() {
     1:activate:activating | 1:activate:rebooting) ;;
     *)
       if [ "$runtime" = ${target} ]; then
-        ${tried ? sh`:` : sh`runtime=$kept`}
+        ${tried ? sh`:` : sh`runtime=$next_boot`}
         case $whole in *'"doing":{"step":"activate"'* | *'"doing":{"step":"roll_back"'*) runtime="under way" ;; esac
       fi
       ;;
@@ -90,20 +90,20 @@ read_updates() {
 
 const runtimeOf = (
   profile: string,
-): Sh => sh`k=$(readlink ${profile}) && kept=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$k") || kept=none
+): Sh => sh`value=$(readlink ${profile}) && next_boot=$(readlink ${`${profile.replace(/\/[^/]*$/, "")}/`}"$value") || next_boot=none
   runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
-  [ -n "$runtime" ] || runtime=$kept`;
+  [ -n "$runtime" ] || runtime=$next_boot`;
 
 /**
  * Names a NixOS system by the flake that it was built of, from the updater's systems.json (src/updater/nixos-systems.ts);
- * the last entry counts. Sets `kept` for the next boot's system and `runtime` for that of the link.
+ * the last entry counts. Sets `next_boot` to the next boot's system, and `runtime` to the system of the link.
  */
 const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
-  for k in /nix/var/nix/profiles/system ${link}; do
-    kept=$runtime runtime=none
-    [ ! -e "$k" ] || runtime=$(readlink -f "$k")
-    k='{"path":"'$runtime'","id":"'
-    case $known in *"$k"*) runtime=\${known##*"$k"} && runtime=\${runtime%%'"'*} ;; esac
+  for system in /nix/var/nix/profiles/system ${link}; do
+    next_boot=$runtime runtime=none
+    [ ! -e "$system" ] || runtime=$(readlink -f "$system")
+    entry='{"path":"'$runtime'","id":"'
+    case $known in *"$entry"*) runtime=\${known##*"$entry"} && runtime=\${runtime%%'"'*} ;; esac
   done`;
 
 /** The function `tell_failure`: refuses with the failure in the report. */
@@ -120,10 +120,10 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
 
 /**
  * The functions `order STEP` and `await STATE SECONDS`; both refuse a failure that the updater reports. `order` gives
- * the updater an order with the fields that the bastion signed. `await` waits for the report about it, or until the
- * updater is about to boot the node.
+ * the updater an order with the fields that the bastion signed. `await` waits for the updater's report about the order, or
+ * until the updater is about to boot the node.
  */
-export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Blob): Sh {
+export function giveOrders({ folder, update, owner, epoch }: UpdateOnNode, signed: Blob): Sh {
   return sh`${tellFailure(folder)}
 order() {
   read_updates
@@ -132,8 +132,8 @@ order() {
   if [ "$f_name" != ${update} ]; then
     # The node's last order is of another update: the last one of this update is in the journal's list of past orders.
     f_generation=1 f_seq=0
-    f=\${journal#*'"past":['} && f=\${f%%]*}
-    case $f in *'{"name":"'${update}'",'*) f=\${f#*'{"name":"'${update}'",'} && f=\${f%%\}*} && take_fence ;; esac
+    fence=\${journal#*'"past":['} && fence=\${fence%%]*}
+    case $fence in *'{"name":"'${update}'",'*) fence=\${fence#*'{"name":"'${update}'",'} && fence=\${fence%%\}*} && take_fence ;; esac
   fi
   f_name=${update} f_owner=${owner} f_epoch=${epoch}
   seq=$((f_seq + 1))
@@ -147,7 +147,7 @@ order() {
     } >${folder}/inbox.new && mv -f ${folder}/inbox.new ${folder}/inbox.json
 }
 await() {
-  waited=0 told=
+  waited=0 noted=
   while :; do
     read_updates
     if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
@@ -161,8 +161,8 @@ await() {
         activated:activated:* | rolled_back:rolled_back:*) return 0 ;;
       esac
       [ -z "$boots" ] || return 0
-      [ "$r_state" = "$told" ] || note "the updater says: $r_state"
-      told=$r_state
+      [ "$r_state" = "$noted" ] || note "the updater says: $r_state"
+      noted=$r_state
     elif [ -e ${folder}/inbox.json ]; then
       [ "$waited" -lt 60 ] || refuse UPDATER_SILENT "the updater of this node does not take its order: systemctl status kcore-updater.path kcore-updater"
     elif [ "$waited" -ge 10 ] && [ "$f_name $f_owner" != ${`${update} ${owner}`} ]; then

@@ -1,5 +1,5 @@
 import { sh, type Sh } from "../sh.ts";
-import { apt, byManager, finishDpkg, isCutOff, listsFetched, runApt } from "./packages.ts";
+import { apt, byManager, finishDpkg, isCutOff, listsStamp, runApt } from "./packages.ts";
 
 /** The arguments of package.upgraded for a package manager. */
 export interface Upgrade {
@@ -7,8 +7,9 @@ export interface Upgrade {
   readonly except: readonly string[];
   /** `full` may also remove packages; `safe` keeps back upgrades that need this. */
   readonly mode: "safe" | "full";
+  /** Whether an upgrade may remove packages. */
   readonly removals: boolean;
-  /** Seconds. */
+  /** Seconds to wait for the package manager's lock. */
   readonly lockTimeout: number;
 }
 
@@ -16,13 +17,13 @@ export interface Upgrade {
 export interface Upgrader {
   /**
    * Sets three lists without changing anything. `newer`: a line for each package with a new version, with both versions
-   * where they are known. `kept`: names of packages kept back. `gone`: names of packages that would be removed.
+   * where they are known. `kept_back`: names of packages kept back. `gone`: names of packages that would be removed.
    */
-  readonly look: (upgrade: Upgrade) => Sh;
-  /** In dry runs with old lists: `look` with newly fetched lists, apart from the node's. Absent: the package manager cannot do that. */
-  readonly lookAhead?: (upgrade: Upgrade) => Sh;
+  readonly plan: (upgrade: Upgrade) => Sh;
+  /** In dry runs with old lists: `plan` with new lists, which do not replace the node's. Absent: the package manager cannot do it. */
+  readonly planWithNewLists?: (upgrade: Upgrade) => Sh;
   readonly guard: Sh;
-  /** Fetches lists when `$lists` is old, looks, calls `may`, and upgrades. */
+  /** Fetches lists if `$lists` is not `fresh`, upgrades, and for apt and apk first calls the function `may`, which can refuse. */
   readonly apply: (upgrade: Upgrade) => Sh;
   /** sh condition: an upgrade of kcore's was interrupted. */
   readonly isCutOff: Sh;
@@ -47,12 +48,12 @@ apt-get -s -o Debug::NoLocking=true ${options} ${aptWords(upgrade)} >"$K_TMP/pla
 newer=$(sed -n 's/^Inst \([^ ]*\) \[\([^]]*\)\] (\([^ ]*\).*/\1 \2: \3/p' "$K_TMP/plan")
 gone=$(sed -n 's/^Remv \([^ ]*\) .*/\1/p' "$K_TMP/plan")
 # The names are in indented lines below their heading.
-kept=$(sed -n '/ have been kept back:$/,/^[^ ]/s/^  *//p' "$K_TMP/plan")
-kept=$(echo $kept)`;
+kept_back=$(sed -n '/ have been kept back:$/,/^[^ ]/s/^  *//p' "$K_TMP/plan")
+kept_back=$(echo $kept_back)`;
 }
 
 /** Options for apt's lists and caches in the step's own folder. */
-const aside = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
+const inOwnFolder = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
 
 const aptUpgrader: Upgrader = {
   isCutOff,
@@ -64,12 +65,12 @@ const aptUpgrader: Upgrader = {
     purge: false,
     lockTimeout: 0,
   }),
-  look: (upgrade) => simulate(upgrade),
-  lookAhead: (upgrade) => sh`mkdir -p "$K_TMP/lists/partial" "$K_TMP/cache" || exit 1
-apt-get -q -o Debug::NoLocking=true ${aside} update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
-${simulate(upgrade, aside)}`,
+  plan: (upgrade) => simulate(upgrade),
+  planWithNewLists: (upgrade) => sh`mkdir -p "$K_TMP/lists/partial" "$K_TMP/cache" || exit 1
+apt-get -q -o Debug::NoLocking=true ${inOwnFolder} update >/dev/null 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
+${simulate(upgrade, inOwnFolder)}`,
   apply: (upgrade) => sh`${finishDpkg(upgrade)}
-[ "$lists" = fresh ] || { locked apt-get -q update && : >${listsFetched}; } || exit 1
+[ "$lists" = fresh ] || { locked apt-get -q update && : >${listsStamp}; } || exit 1
 ${simulate(upgrade)}
 may
 ${runApt(aptWords(upgrade))}
@@ -80,28 +81,28 @@ exit $status`,
 const apkUpgrader: Upgrader = {
   isCutOff: sh`false`,
   guard: sh`:`,
-  look: ({
+  plan: ({
     except,
   }) => sh`${except.length === 0 ? sh`` : sh`refuse TOOL_MISSING "apk upgrades all packages or none: except is for apt and dnf"`}
 apk upgrade --simulate >"$K_TMP/plan" 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
 newer=$(sed -n 's/^([0-9/]*) Upgrading \([^ ]*\) (\([^ ]*\) -> \([^ ]*\))$/\1 \2: \3/p' "$K_TMP/plan")
 gone=$(sed -n 's/^([0-9/]*) Purging \([^ ]*\) .*/\1/p' "$K_TMP/plan")
-kept=`,
-  apply: (upgrade) => sh`[ "$lists" = fresh ] || { apk update && : >${listsFetched}; } || exit 1
-${apkUpgrader.look(upgrade)}
+kept_back=`,
+  apply: (upgrade) => sh`[ "$lists" = fresh ] || { apk update && : >${listsStamp}; } || exit 1
+${apkUpgrader.plan(upgrade)}
 may
 apk upgrade --wait ${Math.floor(upgrade.lockTimeout)}`,
 };
 
-// dnf(8). It removes only packages that a new one obsoletes.
+// dnf(8). It removes only packages that a new package obsoletes.
 const dnfUpgrader: Upgrader = {
   isCutOff: sh`false`,
   guard: sh`:`,
-  look: (upgrade) => sh`dnf -q -C ${dnfWords(upgrade)} check-update >"$K_TMP/plan" 2>"$K_TMP/err"
+  plan: (upgrade) => sh`dnf -q -C ${dnfWords(upgrade)} check-update >"$K_TMP/plan" 2>"$K_TMP/err"
 case $? in 0 | 100) ;; *) cat "$K_TMP/err" >&2 && exit 1 ;; esac
 newer=$(sed -n -e '/^Obsoleting/q' -e 's/^\([^ ]*\)\.[^ .]*  *\([^ ]*\)  *[^ ]*$/\1: \2/p' "$K_TMP/plan")
-gone= kept=`,
-  apply: (upgrade) => sh`[ "$lists" = fresh ] || { dnf -q makecache --refresh && : >${listsFetched}; } || exit 1
+gone= kept_back=`,
+  apply: (upgrade) => sh`[ "$lists" = fresh ] || { dnf -q makecache --refresh && : >${listsStamp}; } || exit 1
 dnf -y ${dnfWords(upgrade)} upgrade`,
 };
 

@@ -1,18 +1,18 @@
 import type { StepContext } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
 import { eachPartition } from "./disk.ts";
-import { isGranted } from "./granted.ts";
-import { zfsThere } from "./zfs.ts";
+import { grantFunctions } from "./granted.ts";
+import { requireZfs } from "./zfs.ts";
 
 /** The wanted state of a pool. */
-interface Wanted {
+interface WantedPool {
   readonly name: string;
   /** The comment of a pool that kcore made. */
   readonly mark: string;
   readonly layout: string;
   /** The number of consecutive members that make one vdev. */
   readonly width: number;
-  /** The value of `member` that `look_at_member` sets for a member in order. */
+  /** The value of `member` for a member in order; see `read_member` in zfs.ts. */
   readonly shape: string;
   readonly ashift: number;
   readonly members: Parameters<typeof eachPartition>[0];
@@ -23,7 +23,7 @@ interface Wanted {
  * sets `import` to a pool that must be imported, after which `judge` runs again. The file `todo` gets the changes of an
  * existing pool.
  */
-export function judgePool({ name, mark, layout, width, shape, ashift, members }: Wanted, context: StepContext): Sh {
+export function judgePool({ name, mark, layout, width, shape, ashift, members }: WantedPool, context: StepContext): Sh {
   const isEncrypted = members.some(({ encrypted = false }) => encrypted);
   const kind = layout === "stripe" ? [] : [layout];
   const sector = ["-o", `ashift=${ashift}`];
@@ -32,7 +32,7 @@ export function judgePool({ name, mark, layout, width, shape, ashift, members }:
     layout === "mirror"
       ? sh`{ [ "$kind" = mirror ] && [ "$count" -le ${width} ]; } || [ "$kind" = stripe ]`
       : sh`[ "$member" = ${shape} ] || [ "$member:$kind:$count" = ${`out:${layout}:${width}`} ]`;
-  return sh`${isGranted}
+  return sh`${grantFunctions}
 judge_new() {
   used="$used $part"
   refuse_users "$name"
@@ -79,8 +79,8 @@ judge_vdev() {
   new= place= claimed=
 }
 judge() {
-  ${zfsThere}
-  look_at_pool
+  ${requireZfs}
+  read_pool
   : >"$K_TMP/todo"
   if [ -n "$pool" ]; then
     [ "$pool_mark" = ${mark} ] || refuse ZFS_POOL_TAKEN ${`there is a pool ${name} already that kcore did not make`}"$K_NL$(zpool status ${name})"
@@ -93,7 +93,7 @@ judge() {
   ${eachPartition(
     members,
     context,
-    sh`look_at_member
+    sh`read_member
   case $member in
     'not imported') ;;
     faulted) refuse ZFS_POOL_DIFFERS "$device is in the pool, and faulted: zpool clear takes it in again, or another disk its place" ;;

@@ -1,13 +1,13 @@
 import { sh, type Sh } from "../sh.ts";
 
 /** Refuses if ZFS's programs or its kernel module are missing; loads nothing, so that a dry run can use it. */
-export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
+export const requireZfs = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
 have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
 
 /** Loads the module, or refuses with modprobe's message. */
-export const loadZfs = sh`[ -d /sys/module/zfs ] || said=$(modprobe zfs 2>&1) ||
-  refuse ZFS_MODULE_MISSING "the kernel $(uname -r) does not take the module zfs$K_NL$said"`;
+export const loadZfs = sh`[ -d /sys/module/zfs ] || output=$(modprobe zfs 2>&1) ||
+  refuse ZFS_MODULE_MISSING "the kernel $(uname -r) does not take the module zfs$K_NL$output"`;
 
 /**
  * `read_vdevs POOL` prints a line for each member of a pool: its GUID and state; its top-level vdev's GUID, kind and
@@ -41,15 +41,15 @@ const readVdevs = sh`read_vdevs() {
 }`;
 
 /**
- * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`.
- * `look_at_member` sets `member` for `device`: the shape of its vdev, `not imported` (then `import` is the pool's GUID),
+ * `read_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`.
+ * `read_member` sets `member` for `device`: the shape of its vdev, `not imported` (then `import` is the pool's GUID),
  * `out` (in the pool, but not online), `faulted`, `unfinished`, or `none`. For a member of the pool it also sets `leaf`,
  * its own GUID, and `top`, `kind` and `count` of its vdev.
  */
-export function lookAtPool({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
+export function poolFunctions({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
   return sh`${readVdevs}
 making=$K_STATE/fresh/${making}
-look_at_pool() {
+read_pool() {
   pool= health= pool_mark= vdevs= import=
   set -- $(zpool list -H -p -o guid,health ${name} 2>/dev/null)
   [ $# = 2 ] || return 0
@@ -57,7 +57,7 @@ look_at_pool() {
   [ "$pool_mark" != ${mark} ] || vdevs=$(read_vdevs ${name})
 }
 # For a member that is online, ZFS's answer counts: libblkid may see old contents.
-look_at_member() {
+read_member() {
   member=none
   set -- $(printf '%s\n' "$vdevs" | device=$device awk '$6 == ENVIRON["device"]')
   if [ $# != 6 ] || [ "$2" != ONLINE ]; then

@@ -10,7 +10,7 @@ import { savingText } from "#engine/program/without-runner.ts";
 import { SaveReader } from "#engine/session/save-frames.ts";
 import type { Step } from "#engine/step/define.ts";
 import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
-import { granted, isGranted } from "#engine/step/fragments/granted.ts";
+import { grantedFunction, grantFunctions } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
@@ -46,7 +46,7 @@ describe("a node that was granted something, on this machine (F-18, ADR 0012)", 
   const wipe = (): Step => ({
     want: { wiped: "yes" },
     probe: sh`[ ! -e ${join(folder, "wiped")} ] && fact wiped no || fact wiped yes`,
-    guard: sh`${granted}
+    guard: sh`${grantedFunction}
 granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     apply: sh`: >${join(folder, "wiped")}`,
   });
@@ -191,7 +191,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
       it(`is granted by its serial number, and by its place where it has none, on ${shell}`, async () => {
         const wanted = async (ids: string): Promise<string | undefined> => {
           const probe = sh`${diskFunctions}
-${isGranted}
+${grantFunctions}
 disk_ids() { echo ${ids}; }
 device= disk=
 is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;

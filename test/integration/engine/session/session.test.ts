@@ -32,7 +32,7 @@ import type { Step } from "#engine/step/define.ts";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
 import type { PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { stepOfData } from "#engine/step/fragments/files.ts";
-import { granted } from "#engine/step/fragments/granted.ts";
+import { grantedFunction } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
@@ -294,7 +294,7 @@ describe("a node's session, on this machine", () => {
     const drafts = [
       draftOf("disk", {
         want: { one: "yes", odd: "yes" },
-        probe: sh`${granted}
+        probe: sh`${grantedFunction}
 granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       }),
     ];

@@ -4,7 +4,7 @@ import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
-import { alone } from "#engine/step/fragments/alone.ts";
+import { exclusiveOpen } from "#engine/step/fragments/exclusive-open.ts";
 import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { sh } from "#engine/step/sh.ts";
 import { useLoopDisk } from "#support/loop-disk.ts";
@@ -17,7 +17,7 @@ describe("a disk that is held alone", () => {
 
   const facts = async (shell: string, device: string): Promise<Readonly<Record<string, string>>> => {
     const probe = sh`${diskFunctions}
-${alone}
+${exclusiveOpen}
 hold ${device} || :
 fact unheld "\${unheld:-nothing}"
 wipefs -a -n ${device} >/dev/null 2>&1; fact other "$?"

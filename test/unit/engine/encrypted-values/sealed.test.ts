@@ -9,7 +9,7 @@ import { checkPlaces, placeOf } from "#engine/encrypted-values/places.ts";
 import { readRecipients, requireRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
-import { isSealed } from "#engine/step/sealed.ts";
+import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { inProject } from "#support/in-project.ts";
@@ -53,7 +53,7 @@ describe("a sealed value", () => {
 
   it("is one line that says for which place and for whom, and nothing of what it is", async () => {
     expect(text).to.match(/^age:[A-Za-z0-9+/]+=*$/);
-    expect(isSealed(text)).to.equal(true);
+    expect(isEncrypted(text)).to.equal(true);
     expect(headerOf(text)).to.deep.equal({ place: PLACE, fingerprints: [alice.recipient.fingerprint] });
     expect(Buffer.from(text.slice(4), "base64").toString("latin1")).not.to.contain("hunter2");
     expect(await sealFor("hunter2-hunter2", [alice.recipient], PLACE)).not.to.equal(text);

@@ -4,10 +4,11 @@ import {
   ifupdownFiles,
   networkdFiles,
   networkManagerFiles,
-  type Interface,
+  type WantedInterface,
 } from "#engine/step/fragments/network-files.ts";
 
-const given = (args: object): Interface => networkInterface.args.parse({ name: "eth1", ...args }) as Interface;
+const given = (args: object): WantedInterface =>
+  networkInterface.args.parse({ name: "eth1", ...args }) as WantedInterface;
 describe("network.interface", () => {
   it("says it to each program in its own words", () => {
     const vlan = given({ name: "eth1.10", vlan: { link: "eth1", id: 10 }, addresses: ["192.0.2.10/24"], mtu: 1400 });

@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { unpack } from "#engine/modules/os-installed.ts";
+import { unpackImage } from "#engine/modules/os-installed.ts";
 import { fileBlob } from "#engine/step/blob.ts";
-import { functions } from "#engine/step/fragments/os-debian.ts";
+import { liveFunctions } from "#engine/step/fragments/os-debian.ts";
 import { unlockFunctions } from "#engine/step/fragments/os-unlock.ts";
 import { shellsOf } from "#support/shells.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
@@ -18,13 +18,13 @@ for (const shell of shellsOf(import.meta.filename))
       for (const [name, body] of Object.entries(programs))
         writeFileSync(at(name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
       const [command = "", ...args] = shell.split(" ");
-      const all = `PATH=${at()}:$PATH cards=lo\n${functions.masked}\n${unlockFunctions.masked}\n${text}`;
+      const all = `PATH=${at()}:$PATH cards=lo\n${liveFunctions.masked}\n${unlockFunctions.masked}\n${text}`;
       return execFileSync(command, [...args, "-c", all], { stdio: ["ignore", "pipe", "ignore"] });
     };
 
     it("M6: tells how far it has unpacked, and of damage", () => {
       const blob = fileBlob({ file: at("image.gz"), sha256: "0".repeat(64), size: 0 });
-      const text = unpack(blob, 5_000_000).render({ secret: String, blob: () => `'${at("image.gz")}'` });
+      const text = unpackImage(blob, 5_000_000).render({ secret: String, blob: () => `'${at("image.gz")}'` });
       const unpacked = (bytes: Buffer, rate: string): Buffer => {
         writeFileSync(at("image.gz"), bytes);
         // `sleep` does nothing, so that the first note comes at once; the notes end with the unpacking.

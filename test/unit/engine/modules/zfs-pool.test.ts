@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { lookAtPool } from "#engine/step/fragments/zfs.ts";
+import { poolFunctions } from "#engine/step/fragments/zfs.ts";
 import { poolGuid, poolMark } from "#engine/step/zfs-names.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
@@ -37,8 +37,8 @@ describe("zfs.pool", () => {
     it(`tells the members of a pool with what they are in, on ${shell}`, async () => {
       const step: Step = {
         want: { vdevs: "" },
-        probe: sh`${lookAtPool({ name: "tank0", mark, making: "x" })}
-look_at_pool
+        probe: sh`${poolFunctions({ name: "tank0", mark, making: "x" })}
+read_pool
 fact vdevs "$vdevs"
 fact health "$health"`,
       };

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "nod
 import { blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
-import { granted } from "#engine/step/fragments/granted.ts";
+import { grantedFunction } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
@@ -69,7 +69,7 @@ echo "more:$k_more" >>${at("got")}
         expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
         const guarded = {
           ...step,
-          guard: sh`${granted}
+          guard: sh`${grantedFunction}
 granted S1 || refuse DISK_HAS_DATA "disk S1 holds data
 an ext4 file system"`,
         };

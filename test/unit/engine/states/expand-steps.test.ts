@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { defineModule } from "#engine/step/define.ts";
-import { Text } from "#engine/step/fields.ts";
+import { TextOrSecret } from "#engine/step/fields.ts";
 import { sh } from "#engine/step/sh.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { LateScope, PlannedStep, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
@@ -13,7 +13,7 @@ const note = defineModule({
   name: "test.note",
   summary: "Keeps nothing in order.",
   args: z.strictObject({
-    text: Text.optional(),
+    text: TextOrSecret.optional(),
     number: z.int().optional(),
     template: z.string().optional(),
     vars: z.record(z.string(), z.unknown()).optional(),

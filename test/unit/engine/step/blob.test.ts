@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
-import { blobOf, fileBlob, remadeBy } from "#engine/step/blob.ts";
+import { blobOf, fileBlob, registerMaker } from "#engine/step/blob.ts";
 import { problemsOf } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
@@ -37,7 +37,7 @@ describe("the bytes of a file, as a blob", () => {
       const { file, read } = damaged(content);
       spoil(file);
       let made = 0;
-      remadeBy(file, async () => {
+      registerMaker(file, async () => {
         made += 1;
         await Promise.resolve(writeFileSync(file, content));
       });
@@ -49,7 +49,7 @@ describe("the bytes of a file, as a blob", () => {
   it("are refused when what was made anew is no better, or has another name now", async () => {
     const { file, read } = damaged("cannot be made again");
     for (const make of [() => writeFileSync(file, "something else"), () => rmSync(file)]) {
-      remadeBy(file, () => Promise.resolve(make()));
+      registerMaker(file, () => Promise.resolve(make()));
       expect((await problemsOf(read))[0]?.code).to.equal("FILE_UNREADABLE");
     }
   });

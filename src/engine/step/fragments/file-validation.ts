@@ -11,14 +11,15 @@ export const Validate = shellText(
   .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
 
 /**
- * Runs the command on the new file, which has its final name in a private folder, because some validators check names.
+ * Refuses a new file that the command does not accept. The command gets the file under its final name, in a private
+ * folder, because some validators check names.
  */
 export function validation(path: string, command: ShellText | undefined, made: Blob | Sh): Sh {
   if (command === undefined) return sh``;
   const name = path.slice(path.lastIndexOf("/") + 1);
   return sh`mkdir -p "$K_TMP/new" && cat <${made} >"$K_TMP/new/"${name} || exit 1
-said=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
-  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$said"`;
+output=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2>&1 </dev/null) ||
+  refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$output"`;
 }
 
 /** Keeps a copy of the file before it is replaced, and reports its name. */
