@@ -17,11 +17,11 @@ export interface ShowTrailsFlags extends TrailFlags {
   readonly origin?: string;
 }
 
-type TrailEntry = TrailEntry & { readonly trail: string };
+type NamedEntry = TrailEntry & { readonly trail: string };
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-const columns: readonly Column<TrailEntry>[] = [
+const columns: readonly Column<NamedEntry>[] = [
   { title: "TIME", cell: ({ at }) => new Date(at).toISOString().replace(/\.\d+Z$/, "Z") },
   { title: "TRAIL", cell: ({ trail }) => trail },
   { title: "ENTRY", cell: ({ n }) => String(n), wide: true },
@@ -57,7 +57,7 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
     printResult(last, output, drawn);
     return;
   }
-  const shown: TrailEntry[] = [];
+  const shown: NamedEntry[] = [];
   for (const trail of await findTrails(flags)) {
     for (const entry of await entriesOf(trail, begin, limit)) shown.push({ ...entry, trail: trail.name });
   }

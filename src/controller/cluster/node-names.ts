@@ -66,7 +66,7 @@ export function watchNodeNames(records: Records) {
       for (const entry of order.withPrefix("")) {
         const id = entry.slice(entry.lastIndexOf("/") + 1);
         const node = nodes.get(id);
-        if (node && isPlaced(place)) yield { id, admission: node.admission };
+        if (node && isCurrent(entry)) yield { id, admission: node.admission };
       }
     },
     /** The ids of the nodes with this name, in upper or lower case; the node that registered first keeps the name and comes first. */
