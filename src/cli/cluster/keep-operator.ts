@@ -14,7 +14,10 @@ type ContextCertificates = Pick<Context, "folder" | "cert" | "ca">;
 type OperatorContext = ContextCertificates & Pick<Context, "controllers" | "key">;
 
 /** The certificates on this machine that expire soon: the operator's, the sub-CA's, the root's. */
-export async function endingsHere({ folder, cert, ca }: ContextCertificates, now: number): Promise<readonly ExpiryWarning[]> {
+export async function endingsHere(
+  { folder, cert, ca }: ContextCertificates,
+  now: number,
+): Promise<readonly ExpiryWarning[]> {
   // A context without the CA has no sub-CA here.
   const subCa = await readText(join(folder, "sub-ca.crt")).catch(() => undefined);
   const texts = [

@@ -108,7 +108,10 @@ function makesFolderOf(change: NodeResource, path: string): boolean {
   return change.is === "parents" && change.path.startsWith(`${folderOf(path)}/`);
 }
 
-function makesAccount(change: NodeResource, resource: NodeResource): change is Extract<NodeResource, { is: "user" | "group" }> {
+function makesAccount(
+  change: NodeResource,
+  resource: NodeResource,
+): change is Extract<NodeResource, { is: "user" | "group" }> {
   const isAccount = change.is === "user" || change.is === "group";
   return isAccount && !change.goes && (resource.is === "owner" || resource.is === "ownerGroup");
 }
