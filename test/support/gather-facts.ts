@@ -24,7 +24,7 @@ export interface GatheredLines {
 
 /** The lines that facts.sh prints in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
 export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredLines {
-  const [library = ""] = shippedText("step").split("# ---- the engine");
+  const library = shippedText("step-functions");
   const text = [library, "k_key=facts k_unsure=", factsText()].join("\n");
   const flat: Record<string, string> = {};
   let processes = Number.NaN;

@@ -100,7 +100,7 @@ export class HostileHome {
     writeFileSync(join(this.root, "batch.sh"), shippedText("batch"));
     writeFileSync(
       this.#library,
-      `${shippedText("step")}\n${shippedText("files")}\nK_TMP='${this.root}/tmp' K_RUN='${this.root}' K_STATE='${this.root}' k_nonce=N k_key=step k_unique=1-1\n`,
+      `${shippedText("step-functions")}\n${shippedText("step")}\n${shippedText("files")}\nK_TMP='${this.root}/tmp' K_RUN='${this.root}' K_STATE='${this.root}' k_nonce=N k_key=step k_unique=1-1\n`,
     );
     this.#own = new Set([...readdirSync(this.root), "aside", "attached", "batch", "current"]);
   }

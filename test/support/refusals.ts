@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { Step } from "#engine/step/define.ts";
 
-/** The functions of step.sh and files.sh, by name. */
+/** The functions of step-functions.sh, step.sh and files.sh, by name. */
 const functions = new Map(
-  ["step", "files"].flatMap((name) => {
+  ["step-functions", "step", "files"].flatMap((name) => {
     const text = readFileSync(new URL(`../../src/engine/program/${name}.sh`, import.meta.url), "utf8");
     return [...text.matchAll(/^(\w+)\(\) \{\n([^]*?)^\}/gm)].map(
       ([, called = "", body = ""]) => [called, body] as const,

@@ -15,8 +15,14 @@ export interface KeptFacts {
   readonly facts: NodeFacts;
 }
 
-/** `facts`: the node's last reported facts. `managed`: the resources that runs manage on it. */
-type Kind = "facts" | "managed";
+/** `facts`: the node's last reported facts. `managed`: the resources that runs manage on it. `looks`: see looks.ts in orchestrate. */
+type Kind = "facts" | "managed" | "looks";
+
+const contents: Readonly<Record<Kind, string>> = {
+  facts: "the facts",
+  managed: "the list of managed things",
+  looks: "the looks",
+};
 
 function fileOf(project: string, kind: Kind, node: string): string {
   return join(project, ".kcore", kind, `${encodeURIComponent(node)}.json`);
@@ -36,8 +42,7 @@ export function keepNodeFile(
     makeFolderSync(dirname(file));
     replaceFileSync(file, `${JSON.stringify({ version: 1, ...kept })}\n`);
   } catch (error) {
-    const what = kind === "facts" ? "the facts" : "the list of managed things";
-    process.stderr.write(`${what} of ${kept.node} could not be kept: ${(error as Error).message}\n`);
+    process.stderr.write(`${contents[kind]} of ${kept.node} could not be kept: ${(error as Error).message}\n`);
   }
 }
 

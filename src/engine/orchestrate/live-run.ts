@@ -115,6 +115,7 @@ export class LiveRun {
         dryRun: request.dryRun,
         grants: grantsOf(name, request.grants),
         tables: deps.tables,
+        ...(deps.looks && { looks: deps.looks(entry) }),
         emit,
         sudoPassword: (again) => this.secrets.sudoPassword(entry, again),
         recorded,

@@ -1,5 +1,5 @@
 import type { Emit, Question, RunEvent } from "#engine/events/event.ts";
-import type { OpenSession } from "#engine/session/session.ts";
+import type { LookMemory, OpenSession } from "#engine/session/session.ts";
 import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
@@ -104,6 +104,8 @@ export interface RunDependencies {
   readonly facts?: TargetFacts;
   /** The record of things that earlier runs manage on the nodes; absent: there is no record. */
   readonly managed?: ManagedThings;
+  /** Each node's looks that found its steps in order; absent: no look is sent. */
+  readonly looks?: (node: NodeEntry) => LookMemory;
   /** Events of the run's record so far, when it is resumed. */
   readonly earlier: readonly RunEvent[];
   /** The number of files that the run's process may have open; absent: no limit. */

@@ -5,6 +5,15 @@ import { shippedText } from "./texts.ts";
 /** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */
 export const entryCommand = `exec /bin/sh -c 'IFS= read -r k; eval "$k"'`;
 
+/**
+ * First line for a shell in which texts of steps run: replaces the shell by one with the environment of steps (follower.sh, k_launch), which
+ * reads the next line.
+ */
+export function stepEnvironment({ nonce, login }: RunVariables): string {
+  const user = login === "root" ? "" : ` SUDO_USER=${quote(login)}`;
+  return `${unlessAstray(nonce)}k=~root;exec env -i "HOME=$k" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb${user} /bin/sh -c 'IFS= read -r k; eval "$k"'\n`;
+}
+
 /** The variables of a run that the shells on the node get. */
 export interface RunVariables {
   readonly nonce: string;
@@ -66,10 +75,11 @@ export function sudoPasswordLine(nonce: string): string {
  */
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [
-    ...assignments(run),
+    ...runAssignments(run),
     `k_login=${quote(run.login)}`,
     `k_offset=${offset}`,
     `k_seen=${quote(seen)}`,
+    shippedText("state-folder"),
     shippedText("follower"),
   ].join("\n");
   return wholeText(run, text);
@@ -89,7 +99,7 @@ export function wholeText(run: Pick<RunVariables, "nonce">, text: string): strin
  */
 export function runnerCommand(run: RunVariables, { segment, changed, hasBooted = false, text }: RunnerParts): string {
   const whole = [
-    ...assignments(run),
+    ...runAssignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
     // Steps get an empty id of the run's boot, which no present boot id equals.
@@ -98,9 +108,10 @@ export function runnerCommand(run: RunVariables, { segment, changed, hasBooted =
     `K_RUN=$K_STATE/runs/$K_RUNID`,
     // The line goes to the steps' shells, where an operator's words must stay quoted, too.
     `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}${unsavedLines(run)}`)}`,
-    `K_LIB=${quote(shippedText("step"))}`,
+    `K_LIB=${quote(`${shippedText("step-functions")}\n${shippedText("step")}`)}`,
     `k_given() {\n:\n${text}\n}`,
     shippedText("lock"),
+    shippedText("evidence"),
     shippedText("runner"),
     "",
   ].join("\n");
@@ -134,7 +145,8 @@ function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): s
   return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;
 }
 
-function assignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {
+/** The run's values, as assignments. */
+export function runAssignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {
   return [
     `k_nonce=${nonce}`,
     `K_STATE=${quote(stateDir)}`,

@@ -93,16 +93,11 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChang
     if (name === undefined) secrets.set(secret, (name = `kS_${secrets.size + 1}`));
     return `"$${name}"`;
   };
-  const values = new Map<string, string>();
-  const wordOf = (quoted: string): string => {
-    let name = values.get(quoted);
-    if (name === undefined) values.set(quoted, (name = `kv_${values.size + 1}`));
-    return `"$${name}"`;
-  };
+  const words = new WordNames();
   const blobPath = (blob: Blob): string =>
-    `"$K_RUN"/blobs/${plan.runAs === undefined ? wordOf(blobNameOf(blob)) : blobNameOf(blob)}`;
+    `"$K_RUN"/blobs/${plan.runAs === undefined ? words.nameOf(blobNameOf(blob)) : blobNameOf(blob)}`;
   // A step that runs as another user gets the text alone, so its values stand in the text.
-  const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: wordOf }) };
+  const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: words.nameOf }) };
   const render = (text: Sh | undefined): string => (text === undefined ? "" : text.render(holes));
 
   const guardText = earlierChanges ? dryRunGuard(step) : step.guard;
@@ -128,7 +123,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChang
       k_tools: toolWords(plan).join(" "),
     }),
     assign({ k_env: exportLines(plan.environment), kt_onlyif: plan.onlyIf ?? "", kt_unless: plan.unless ?? "" }),
-    ...[...values].map(([quoted, name]) => `${name}=${quoted}`),
+    ...words.assignments(),
     ...(earlierChanges
       ? [assign({ k_folder_made: earlierChanges.isFolderMade ? "1" : "", k_made: earlierChanges.made.join(" ") })]
       : []),
@@ -153,14 +148,14 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChang
   const more = step.asks ? "offered-blobs" : step.tells ? "reported-change" : undefined;
   const skeleton = more ? `${shippedText(more)}\n${texts}` : texts;
   const text = lines.filter((line) => line !== "").join("\n");
-  return { key: stepKey(plan.id), text, skeleton, early, late, blobs, evidence: evidenceAlone(plan), owes };
+  return { key: stepKey(plan.id), text, skeleton, early, late, blobs, evidence: evidenceOf(plan), owes };
 }
 
 /**
  * The lines that export the step's own variables before each of its texts. The step's PATH comes before the runner's, which kcore's texts
  * need.
  */
-function exportLines(environment: PlannedStep["environment"] = {}): string {
+export function exportLines(environment: PlannedStep["environment"] = {}): string {
   return Object.entries(environment)
     .map(([name, value]) => `export ${name}=${quote(value)}${name === "PATH" ? ':"$PATH"' : ""}`)
     .join("\n");
@@ -218,7 +213,7 @@ export function toolWords({ step: { tools = [] }, runAs, environment }: PlannedS
 }
 
 /** The wanted facts, one `NAME=VALUE` a line, as the step's shell compares them. */
-function wantLines(want: StepFacts): string {
+export function wantLines(want: StepFacts): string {
   return Object.entries(want)
     .map(([name, value]) => `${name}=${escapeLine(value)}`)
     .join("\n");
@@ -233,10 +228,10 @@ function assign(values: Readonly<Record<string, string | number>>): string {
 }
 
 /**
- * The evidence words of a step with a shell of its own: those of its data. The key `creates` decides alone, so its evidence is that the
- * path exists (type `e`).
+ * The words of the evidence when the step is in order; empty: no evidence can prove it. The key `creates` decides alone, so its evidence is
+ * that the path exists (type `e`).
  */
-function evidenceAlone(plan: PlannedStep): string {
+export function evidenceOf(plan: PlannedStep): string {
   const { creates } = plan;
   if (creates === undefined) {
     const data = provableData(plan);
@@ -244,4 +239,20 @@ function evidenceAlone(plan: PlannedStep): string {
   }
   const decidedInSh = plan.unless !== undefined || plan.onlyIf !== undefined || plan.runAs !== undefined;
   return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? "" : `e 0 - 0 - ${creates}`;
+}
+
+/** Variables for the quoted values in a step's texts, so that steps of one module with arguments of one shape have equal texts. */
+export class WordNames {
+  readonly #names = new Map<string, string>();
+
+  /** The variable of the value, as a word of sh. */
+  readonly nameOf = (quoted: string): string => {
+    let name = this.#names.get(quoted);
+    if (name === undefined) this.#names.set(quoted, (name = `kv_${this.#names.size + 1}`));
+    return `"$${name}"`;
+  };
+
+  assignments(): string[] {
+    return [...this.#names].map(([quoted, name]) => `${name}=${quoted}`);
+  }
 }

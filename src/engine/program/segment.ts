@@ -40,7 +40,7 @@ export interface SegmentOptions {
 }
 
 /** Matches a function of files.sh or foresee.sh in a step's text. */
-const usesFiles = new RegExp(
+export const usesFiles = new RegExp(
   String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
 
@@ -183,7 +183,7 @@ function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, num
 }
 
 /** The line that says whether the evidence needs names of owners (`k_names`), and targets of links (`k_links`). */
-function evidenceFlags(steps: readonly SegmentStep[]): string[] {
+export function evidenceFlags(steps: readonly Pick<SegmentStep, "plan">[]): string[] {
   const data = steps.flatMap(({ plan }) => provableData(plan) ?? []);
   const hasOwner = data.some((one) => "owner" in one && (one.owner ?? one.group) !== undefined);
   const hasLink = data.some(({ kind }) => kind === "symlink");

@@ -1,100 +1,11 @@
-# The library of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). The runner pipes library, variables and texts
-# of the step into `setsid sh`: none of them is ever in argv or in the environment. Texts of modules may call the first
-# part; the second part, from k_text on, is the engine's.
+# The program of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). Follows step-functions.sh. The runner pipes
+# both, and the variables and texts of the step, into `setsid sh`: none of them is ever in argv or in the environment.
 #
 # Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_key (key of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
 
-K_NL='
-'
 k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets= k_env=
 kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
-
-# mksh has no printf of its own. Every user can read a program's arguments, and the kernel limits their length.
-if [ -n "${KSH_VERSION-}" ]; then
-  printf() {
-    case $1 in *%[!s]* | *\\*\\*) command printf "$@" && return 0 || return 1 ;; esac
-    k_fmt=$1
-    shift
-    while :; do
-      k_pr=${k_fmt%\\n} k_pf= k_pn=-rn
-      [ "$k_pr" = "$k_fmt" ] || k_pn=-r
-      while case $k_pr in *%s*) ;; *) false ;; esac do
-        k_pf=$k_pf${k_pr%%%s*}${1-} k_pr=${k_pr#*%s}
-        [ $# = 0 ] || shift
-      done
-      print "$k_pn" -- "$k_pf$k_pr" || return 1
-      [ $# -gt 0 ] || return 0
-    done
-  }
-fi
-
-# k_esc VALUE: k_escaped = VALUE on one line (back slash and line break escaped), the form in which facts travel.
-k_esc() {
-  k_escaped=$1
-  case $k_escaped in *\\* | *"$K_NL"*) ;; *) return 0 ;; esac
-  k_rest=$k_escaped k_escaped=
-  while :; do
-    case $k_rest in
-      *\\* | *"$K_NL"*)
-        k_head=${k_rest%%\\*}
-        case $k_head in
-          *"$K_NL"*) k_head=${k_head%%"$K_NL"*} k_escaped=$k_escaped$k_head'\n' k_rest=${k_rest#*"$K_NL"} ;;
-          *) k_escaped=$k_escaped$k_head'\\' k_rest=${k_rest#*\\} ;;
-        esac
-        ;;
-      *) k_escaped=$k_escaped$k_rest && return 0 ;;
-    esac
-  done
-}
-
-# fact NAME VALUE: reports one found fact.
-fact() {
-  k_esc "$2"
-  # A fact lost to a full disk would look like a difference, so the step fails.
-  printf 'F %s=%s\n' "$1" "$k_escaped" >&3 || exit 98
-}
-
-# refuse CODE TEXT: ends this text; the step fails with problem CODE. The first line of TEXT is its message.
-refuse() {
-  k_esc "$2"
-  printf 'R %s %s\n' "$1" "$k_escaped" >&3
-  exit 99
-}
-
-# note TEXT: reports one line of progress.
-note() {
-  k_esc "$1"
-  # A step that runs as another user has no journal: its notes are output.
-  { printf '%s note %s %s\n' "$k_nonce" "$k_key" "$k_escaped" >&5; } 2>/dev/null || printf '%s\n' "$1"
-}
-
-# wiping GRANT: reports that the granted wipe begins here, unless GRANT is empty; GRANT is its fingerprint, or the whole
-# grant.
-wiping() {
-  [ -z "$1" ] || printf '%s wiping %s %s\n' "$k_nonce" "$k_key" "$1" >&5
-}
-
-# had NAME: prints the fact's value from before apply; fails if the probe did not report the fact.
-had() {
-  case $k_have in
-    *"$K_NL$1="*) k_value=${k_have#*"$K_NL$1="} && printf '%s\n' "${k_value%%"$K_NL"*}" ;;
-    *) return 1 ;;
-  esac
-}
-
-# have CMD: true if CMD can be run.
-have() {
-  command -v "$1" >/dev/null 2>&1
-}
-
-# unsure: true in a dry run after a step that would change: that step may make the missing thing. A probe then ends with
-# exit 1 instead of refusing, and the step is unknown.
-unsure() {
-  [ -n "$k_unsure" ]
-}
-
-# ---- the engine's part -------------------------------------------------------------------------------------------
 
 # k_text NAME: runs the text kt_NAME in a subshell; its facts and refusal go to $k_found, its exit status is returned.
 k_text() {
@@ -124,15 +35,6 @@ k_read() {
       'R '*) printf '%s refused %s %s\n' "$k_nonce" "$k_key" "${k_line#R }" >&5 && return 99 ;;
     esac
   done <"$k_found"
-}
-
-# k_equal: true if every line of k_want is in k_facts.
-k_equal() {
-  k_rest=$k_want
-  while [ -n "$k_rest" ]; do
-    case $k_facts in *"$K_NL${k_rest%%"$K_NL"*}$K_NL"*) ;; *) return 1 ;; esac
-    case $k_rest in *"$K_NL"*) k_rest=${k_rest#*"$K_NL"} ;; *) k_rest= ;; esac
-  done
 }
 
 # k_inspect TYPE: probes; 0 = in order, 1 = differs, 2 = cannot tell, 99 = refused.

@@ -2,8 +2,12 @@ import { readFileSync } from "node:fs";
 
 const files = {
   follower: new URL("./follower.sh", import.meta.url),
+  "state-folder": new URL("./state-folder.sh", import.meta.url),
+  look: new URL("./look.sh", import.meta.url),
+  evidence: new URL("./evidence.sh", import.meta.url),
   runner: new URL("./runner.sh", import.meta.url),
   "runner-on-demand": new URL("./runner-on-demand.sh", import.meta.url),
+  "step-functions": new URL("./step-functions.sh", import.meta.url),
   step: new URL("./step.sh", import.meta.url),
   files: new URL("./files.sh", import.meta.url),
   "offered-blobs": new URL("./offered-blobs.sh", import.meta.url),
@@ -36,7 +40,7 @@ export function shippedText(name: keyof typeof files): string {
   return text;
 }
 
-/** The program that gathers a node's facts; it follows step.sh. */
+/** The program that gathers a node's facts; it follows step-functions.sh. */
 export function factsText(): string {
   return `${shippedText("disks")}\n${shippedText("facts")}`;
 }

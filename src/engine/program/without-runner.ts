@@ -53,7 +53,7 @@ function requestLines(request: RunnerlessRequest): readonly string[] {
     case "ping":
       return [];
     case "facts":
-      return [shippedText("step"), `k_facts ${quote(factsText())}`];
+      return [shippedText("step-functions"), `k_facts ${quote(factsText())}`];
     case "exec":
       return [`k_exec ${quote(request.text)}`];
     case "unlock":

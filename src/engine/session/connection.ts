@@ -93,7 +93,7 @@ export function connectionTransition(
       if (phase.at === "cancelling") return go(state, { ...phase, next: event });
       return phase.at === "none" ? connect(state, event) : stay(state);
     case "reached":
-      if (phase.at !== "connecting") return stay(state);
+      if (phase.at !== "connecting") return stay({ ...state, reachedAt: context.now });
       return go({ ...state, unanswered: state.unanswered + 1, reachedAt: context.now }, { ...phase, at: "starting" });
     case "opened":
       if (phase.at === "cancelling") return cancelled(state, phase, { do: "disconnect" });

@@ -42,6 +42,8 @@ export interface FollowerOptions {
 export interface FollowerChannel {
   /** Sends commands; resolves once they were given to the connection. A lost connection shows in `closed` alone. */
   send(text: string | Uint8Array): Promise<void>;
+  /** Gives another text to the shell, which waits for one; its frames begin anew, at this offset of the journal. */
+  begin(text: string, offset: number): void;
   /** Bytes that the node has taken, counted from an arbitrary start. */
   bytesTaken(): number;
   /** Resolves when the channel is gone, with its output outside of frames; never rejects. */
@@ -243,6 +245,11 @@ function openFrames(
     exit: channel.exit,
     endInput: () => channel.end(),
     send,
+    begin: (text, at) => {
+      seen.clear();
+      reader.offset = at;
+      void send(text);
+    },
     bytesTaken: () => channel.bytesTaken(),
     closed,
     end: () => {

@@ -4,6 +4,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { dropUnusedSaves, verifyGrants, type VerifiedGrants } from "./save-granted-tables.ts";
 import { consoleEnd } from "./console-log.ts";
+import { NodeLooks } from "./node-looks.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import { closesBlobRequest, eventOfFrame } from "./runner-frames.ts";
 import { SegmentWriter } from "./segment-writer.ts";
@@ -39,6 +40,7 @@ class Session implements NodeSession {
   readonly #replay = new ReplayBuffer();
   readonly #writer: SegmentWriter;
   readonly #transport: SessionTransport;
+  readonly #looks: NodeLooks;
   readonly #stopping = new AbortController();
   readonly #timers = new Timers((event) => this.#send(event));
   readonly #events: SessionEvent[] = [];
@@ -55,7 +57,6 @@ class Session implements NodeSession {
   #isGivenUp = false;
   /** Cost of the effects of the present frame, in characters of the node's budget. */
   #cost = 0;
-
   constructor(options: SessionOptions) {
     const emit = (event: RunEventBody): void => this.#emit(event, options.emit);
     const session = (this.#options = { ...options, emit });
@@ -74,6 +75,7 @@ class Session implements NodeSession {
       settled: () => this.#report.events.emitted,
       onBug: (error) => this.#call?.reject(error),
     });
+    this.#looks = new NodeLooks(session, run, this.#transport);
   }
 
   /** While a new connection is to confirm a change, each reason against the connection is emitted once, not for each attempt. */
@@ -89,7 +91,7 @@ class Session implements NodeSession {
   }
 
   get exchanges(): number {
-    return this.#state.runner.exchanges;
+    return this.#looks.count + this.#state.runner.exchanges;
   }
 
   host(): Host | undefined {
@@ -114,11 +116,26 @@ class Session implements NodeSession {
       this.#report.add(key, draft, stage);
       this.#replayFrames(key);
     }
+    const inOrder = await this.#looks.look(steps, this.#state, this.#context());
+    if (inOrder) {
+      this.#report.events.open();
+      inOrder.report(this.#report);
+      this.#report.events.release();
+      for (const event of inOrder.events) this.#send(event);
+      return this.#result(work, { nodeFailure: undefined, failed: undefined });
+    }
     await this.#grant();
     const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.events.release());
+    const result = await this.#result(work, end);
+    if (result.outcome === "done") this.#looks.remember(steps, this.#report);
+    return result;
+  }
+
+  async #result(work: readonly StageWork[], end: Pick<Returned, "nodeFailure" | "failed">): Promise<WorkResult> {
     await this.#report.events.emitted;
     const { registered, isStopped } = this.#state.queue;
-    const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.remnantsOf(key)]));
+    const ids = work.flatMap(({ drafts }) => drafts.map(({ id }) => id));
+    const leaves = new Map(ids.map((id) => [id, this.#report.remnantsOf(stepKey(id))]));
     return { ...workResult(work, { ...end, ...this.#context(), registered, isStopped }), leaves };
   }
 
@@ -225,7 +242,8 @@ class Session implements NodeSession {
       case "clear-timer":
         return this.#timers.clear(effect.timer);
       case "write-segment":
-        return this.#writer.write(effect);
+        this.#looks.note(effect.batch);
+        return this.#writer.write({ ...effect, exchange: this.#looks.count + effect.exchange });
       case "report-segment":
         return this.#writer.written && this.#options.emit(this.#writer.written.event);
       case "transmit":

@@ -94,6 +94,10 @@ export function queueTransition(state: Queue, event: QueueEvent, context: Transi
       const drafts = new Map([...state.drafts, ...event.steps.map(({ key, draft }) => [key, draft] as const)]);
       return begin({ ...state, drafts }, { rest: event.steps, failed: undefined, isLast: event.isLast }, context);
     }
+    case "looked": {
+      const drafts = event.steps.map(({ key, draft }) => [key, draft] as const);
+      return go({ ...state, drafts: new Map([...state.drafts, ...drafts]), registered: event.registered }, phase);
+    }
     case "rest":
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : toRunner(event));
     case "finish":

@@ -1,5 +1,4 @@
 import { shellUnusable } from "#engine/transport/host-problems.ts";
-import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
 import { within } from "#base/wait.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
@@ -11,7 +10,8 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { outputAfter } from "#engine/transport/openssh-frame.ts";
 import { connectFollower, isHostGone } from "./connect-follower.ts";
-import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
+import { endGroup } from "./end-group.ts";
+import type { FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachableCodes } from "./problems.ts";
 import {
@@ -225,17 +225,8 @@ class RunnerlessSession implements NodeSession {
 
   /** Ends the command's process group over a second channel: the first one's stdin belongs to the command. */
   async #endGroup(pid: string, command: FollowerChannel): Promise<void> {
-    const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
-    try {
-      const text = runnerlessText(run, { kind: "end", pid });
-      const { sudoPassword } = this.#options;
-      const nothing = { onFrame: () => undefined, onLimit: () => undefined };
-      const channel = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
-      await channel.closed;
-      await within(100, command.exit);
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-    }
+    await endGroup(this.#options, this.#host as Host, pid);
+    await within(100, command.exit);
     command.end();
   }
 

@@ -89,6 +89,12 @@ export type RunnerEvent =
 
 export type QueueEvent =
   | { readonly type: "perform"; readonly steps: readonly QueuedStep[]; readonly isLast: boolean }
+  /** A look has shown these steps in order. */
+  | {
+      readonly type: "looked";
+      readonly steps: readonly QueuedStep[];
+      readonly registered: ReadonlyMap<string, Registered | undefined>;
+    }
   | { readonly type: "rest" }
   | { readonly type: "finish"; readonly outcome: NodeOutcome }
   | { readonly type: "stop" }

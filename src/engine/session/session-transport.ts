@@ -7,6 +7,7 @@ import type { FollowerChannel } from "./follower-channel.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { connectFollower, isHostGone } from "./connect-follower.ts";
+import { endGroup } from "./end-group.ts";
 import type { ConnectionEvent } from "./session-events.ts";
 import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
@@ -48,6 +49,9 @@ export class SessionTransport {
   #answers: Promise<void> = Promise.resolve();
   /** Connections that are being made or closed. */
   #change: Promise<void> = Promise.resolve();
+  /** The shell of a look: it waits for its next text, over a connection that the session has not asked for yet. */
+  #shell: Promise<FollowerChannel> | undefined;
+  #receive: (frame: Frame, offset: number) => void = () => undefined;
 
   constructor(options: SessionTransportOptions) {
     this.#options = options;
@@ -60,6 +64,57 @@ export class SessionTransport {
   /** Resolves when no connection is being made or closed any more. */
   async settled(): Promise<void> {
     for (let seen; seen !== this.#change;) await (seen = this.#change);
+  }
+
+  /**
+   * Lets a shell on the node look at its steps, without a runner; connects if necessary. Resolves with the look's frames, or with undefined if
+   * the connection or the shell has ended without a verdict. Probes that take more than `limit` milliseconds are ended, with the shell. The next {@link connect}
+   * continues with the same shell.
+   */
+  async look(text: string, limit: number): Promise<readonly Frame[] | undefined> {
+    const { stopping } = this.#options;
+    const { promise: answer, resolve } = Promise.withResolvers<readonly Frame[] | undefined>();
+    const frames: Frame[] = [];
+    let late: NodeJS.Timeout | undefined;
+    this.#receive = (frame) => {
+      frames.push(frame);
+      if (frame.type === "probing") late = setTimeout(() => void this.#endGroup(frame.rest).then(end), limit);
+      if (frame.type === "look") resolve(frames);
+    };
+    if (this.#shell) void this.#shell.then((channel) => channel.begin(text, this.#offset));
+    else this.#shell = this.#open({ attempt: 1, mayStop: true }, text);
+    const shell = this.#shell;
+    void this.#ended(shell).then(() => resolve(undefined));
+    const end = (): void =>
+      void shell.then(
+        (channel) => channel.end(),
+        () => undefined,
+      );
+    stopping.addEventListener("abort", end, { once: true });
+    return answer.finally(() => {
+      clearTimeout(late);
+      stopping.removeEventListener("abort", end);
+    });
+  }
+
+  /** Resolves when the shell of a look has ended, and its connection is closed. */
+  async #ended(shell: Promise<FollowerChannel>): Promise<void> {
+    const output = await shell.then(
+      (channel) => channel.closed,
+      () => undefined,
+    );
+    if (this.#shell !== shell) return;
+    // If no connection could be made, `connect` tells why.
+    if (output === undefined) return;
+    this.#shell = undefined;
+    const host = this.#host;
+    this.#host = undefined;
+    await host?.close();
+  }
+
+  /** Ends the processes of a look whose probes take too long. */
+  async #endGroup(pid: string): Promise<void> {
+    if (this.#host) await endGroup(this.#options.session, this.#host, pid);
   }
 
   /** Makes a connection once the previous one is closed. `mayStop`: a stop of the session ends the attempt. */
@@ -162,40 +217,35 @@ export class SessionTransport {
 
   #disconnect(): void {
     this.#progress?.stop();
-    const follower = this.#follower;
     const host = this.#host;
-    this.#follower = this.#host = undefined;
-    follower?.end();
+    this.#follower?.end();
+    void this.#shell?.then(
+      (channel) => channel.end(),
+      () => undefined,
+    );
+    this.#follower = this.#shell = this.#host = undefined;
     const { feed, node } = this.#options.session;
     feed?.leave(node.name);
     if (host && !feed?.takeOver(host)) this.#change = this.#change.then(() => host.close());
   }
 
   async #connect(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
-    const { session, run, stopping, seen, onEvent, onFrame, onLimit, settled, onBug } = this.#options;
+    const { run, seen, onEvent, onFrame, onBug } = this.#options;
     const { flight, ...attempt } = how;
-    const offset = this.#offset;
+    // The flight follows the text of the follower without waiting for the hello.
+    const text = followerText(run, { offset: this.#offset, seen: seen() }) + flight;
+    const shell = this.#shell;
+    this.#shell = undefined;
+    this.#receive = (frame, offset) => {
+      this.#offset = offset;
+      onFrame(frame, offset);
+    };
     try {
-      const follower: FollowerChannel = await connectFollower({
-        ...attempt,
-        session,
-        run,
-        stopping,
-        offset,
-        // The flight follows the text of the follower without waiting for the hello.
-        text: followerText(run, { offset, seen: seen() }) + flight,
-        sudoPassword: session.sudoPassword,
-        onHost: (host) => {
-          this.#host = host;
-          onEvent({ type: "reached" });
-        },
-        onFrame: (frame, offset) => {
-          this.#offset = offset;
-          onFrame(frame, offset);
-        },
-        onLimit,
-        settled,
-      });
+      const follower = await (shell ?? this.#open(attempt, text));
+      if (shell) {
+        onEvent({ type: "reached" });
+        follower.begin(text, this.#offset);
+      }
       this.#follower = follower;
       onEvent({ type: "opened" });
       void follower.closed.then((output) => this.#lost(follower, output));
@@ -205,6 +255,26 @@ export class SessionTransport {
       const problem = error instanceof KcoreError ? (error.problems[0] as Problem) : ownBug(error);
       onEvent({ type: "refused", problem });
     }
+  }
+
+  #open(attempt: { readonly attempt: number; readonly mayStop: boolean }, text: string): Promise<FollowerChannel> {
+    const { session, run, stopping, onEvent, onLimit, settled } = this.#options;
+    return connectFollower({
+      ...attempt,
+      session,
+      run,
+      stopping,
+      offset: this.#offset,
+      text,
+      sudoPassword: session.sudoPassword,
+      onHost: (host) => {
+        this.#host = host;
+        onEvent({ type: "reached" });
+      },
+      onFrame: (frame, offset) => this.#receive(frame, offset),
+      onLimit,
+      settled,
+    });
   }
 
   #lost(follower: FollowerChannel, output: string): void {

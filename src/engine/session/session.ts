@@ -25,6 +25,12 @@ export interface WorkResult {
   readonly leaves?: ReadonlyMap<string, readonly ManagedRemnant[] | undefined>;
 }
 
+/** The hashes of the looks (engine/program/look.ts) whose steps were all in order on a node when its last run with them ended. */
+export interface LookMemory {
+  has(hash: string): boolean;
+  add(hashes: readonly string[]): void;
+}
+
 /** The inputs of a session with one node. */
 export interface SessionOptions {
   readonly node: NodeEntry;
@@ -63,6 +69,8 @@ export interface SessionOptions {
   readonly feed?: BlobFeed;
   /** Milliseconds before each attempt to reconnect, varied at random; default: half a minute in all. */
   readonly retryDelays?: readonly number[];
+  /** The looks that found the node in order; without it no look is sent. */
+  readonly looks?: LookMemory;
   /** Limits how many sessions connect at once; resolves with the function that releases the slot. */
   readonly connectSlot: () => Promise<() => void>;
 }

@@ -51,7 +51,7 @@ describe("what a change on trial keeps", () => {
       const step = (keep: string, change = ":", id = "r1"): string => {
         const found = at("found");
         const lines = [
-          shippedText("step"),
+          shippedText("step-functions"),
           `${library}\neval "$K_FILES"`,
           `K_STATE=${quote(at("state"))} K_RUN=$K_STATE/runs/${id} k_nonce=n k_key=s`,
           `(trial_open 3600 && ${keep} && { ${change}; }) 3>${quote(found)} 5>/dev/null`,
