@@ -301,16 +301,23 @@ guard_absent() {
   [ -z "$k_entries" ] || refuse FILE_NOT_EMPTY "$1 is a folder that is not empty (recurse: true removes it)"
 }
 
-# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing. The copy is made with O_EXCL and
-# 0600 in a folder of its own beside DEST. It gets owner and mode, is flushed, and is renamed over DEST; then the folder
-# is flushed. "-" keeps DEST's owner, group or mode (root, root and 0644 for a new file; in a sticky folder only for a
-# file of ours).
+# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing. put_file makes the copy with O_EXCL
+# and 0600 in a folder aside, flushes it, gives it owner and mode, renames it over DEST, and flushes DEST's folder. "-"
+# keeps DEST's owner, group or mode; a new file gets root, root and 0644. In a sticky folder, where any user can make
+# DEST, a file of users other than us and OWNER counts as new.
 put_file() {
   (
     k_attributes "$2" 8
+    k_present=$k_own
     [ "$4" = - ] || k_own=$4
     k_enter "$2" "$k_own"
-    case $4:$k_own:$k_sticky in -:0: | -:root:*) ;; -:*:1) k_default_attributes ;; esac
+    case $k_sticky:$k_present in
+      :* | 1:"$(id -u)" | 1:"$4" | 1:"$(id -u -- "$4" 2>/dev/null)") ;;
+      *)
+        k_default_attributes
+        [ "$4" = - ] || k_own=$4
+        ;;
+    esac
     [ "$3" = - ] || k_mode=$3
     [ "$5" = - ] || k_grp=$5
     k_aside
