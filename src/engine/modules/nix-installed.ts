@@ -43,7 +43,10 @@ const args = z
       .array(
         z
           .string()
-          .regex(/^[^\s#:]+:[A-Za-z0-9+/]{43}=$/, "must be a public key NAME:KEY, as nix key convert-secret-to-public prints it"),
+          .regex(
+            /^[^\s#:]+:[A-Za-z0-9+/]{43}=$/,
+            "must be a public key NAME:KEY, as nix key convert-secret-to-public prints it",
+          ),
       )
       .optional()
       .describe("Public keys: Nix trusts a fetched path that one of them signed."),
