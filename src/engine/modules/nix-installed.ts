@@ -49,7 +49,7 @@ const args = z
           ),
       )
       .optional()
-      .describe("Public keys: Nix trusts a fetched path that one of them signed."),
+      .describe("Public keys by whose signatures Nix trusts fetched paths."),
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})

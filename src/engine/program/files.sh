@@ -3,7 +3,7 @@
 
 # ---- folders that another user can change (requirement S-6) ------------------------------------------------------------------
 #
-# In such a folder its owner can put another file under any name at any moment. So root enters the folder and asks the
+# The owner of such a folder can put another file under any name at any moment. So root enters the folder and asks the
 # kernel for the folder's path (k_enter, k_below). Root writes and changes only in a subfolder of root's own, 0700
 # (k_aside). On the owner's names root only links, renames and unlinks, which follow nothing. k_enter, k_below and k_aside
 # change the working folder: call them in a subshell. k_as = the user of a step with runAs, empty for root.
@@ -302,9 +302,9 @@ guard_absent() {
   [ -z "$k_entries" ] || refuse FILE_NOT_EMPTY "$1 is a folder that is not empty (recurse: true removes it)"
 }
 
-# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing. put_file makes the copy with O_EXCL
-# and 0600 in a folder aside, flushes it, gives it owner and mode, renames it over DEST, and flushes DEST's folder. "-"
-# keeps DEST's owner, group or mode; a new file gets root, root and 0644. In a sticky folder, where any user can make
+# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing. The copy is made with O_EXCL and
+# 0600 in a folder aside. put_file flushes the copy, gives it owner and mode, renames it over DEST, and flushes the folder.
+# "-" keeps DEST's owner, group or mode; a new file gets root, root and 0644. In a sticky folder, where any user can make
 # DEST, a file of users other than us and OWNER counts as new.
 put_file() {
   (
