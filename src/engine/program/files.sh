@@ -3,7 +3,7 @@
 
 # ---- folders that another user can change (requirement S-6) ------------------------------------------------------------------
 #
-# The owner of such a folder can put another file under any name at any moment. So root enters the folder and asks the
+# The owner of such a folder can swap any file in it at any moment. So root enters the folder and asks the
 # kernel for the folder's path (k_enter, k_below). Root writes and changes only in a subfolder of root's own, 0700
 # (k_aside). On the owner's names root only links, renames and unlinks, which follow nothing. k_enter, k_below and k_aside
 # change the working folder: call them in a subshell. k_as = the user of a step with runAs, empty for root.
