@@ -28,7 +28,7 @@ function natural(text: string): string {
 export const nodesSection: Section<FleetNode> = {
   name: "nodes",
   title: "nodes",
-  none: "no nodes yet: kcore orchestrate deploy_node NODE",
+  emptyText: "no nodes yet: kcore orchestrate deploy_node NODE",
   rows: ({ nodes }) => nodes,
   key: ({ id }) => id,
   dc: ({ dc }) => dc,
