@@ -46,11 +46,11 @@ const args = z
           .regex(/^[^\s#:]+:[A-Za-z0-9+/]{43}=$/, "must be NAME:KEY, as nix key generate-secret and caches give it"),
       )
       .optional()
-      .describe("Public keys whose signatures on what is fetched are believed."),
+      .describe("Public keys of the binary caches, NAME:KEY."),
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})
-      .describe("Settings that nix.conf shall have; others in it stay. They win over the two above."),
+      .describe("Settings that nix.conf shall have; others in it stay. They override substituters and trustedKeys."),
   })
   .refine(
     ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),
