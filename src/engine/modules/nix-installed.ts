@@ -49,11 +49,11 @@ const args = z
           ),
       )
       .optional()
-      .describe("Public keys by whose signatures Nix trusts fetched paths."),
+      .describe("Public keys of the binary caches, NAME:KEY."),
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})
-      .describe("Settings that nix.conf shall have, before substituters and trustedKeys; its other settings stay."),
+      .describe("Settings that nix.conf shall have; others in it stay. They override substituters and trustedKeys."),
   })
   .refine(
     ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),

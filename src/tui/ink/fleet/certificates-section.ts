@@ -1,6 +1,6 @@
 import { certificateColumns, type CertificateRow } from "../../columns/certificate-columns.ts";
 import { concernOfExpiry } from "../../columns/concern.ts";
-import { certificateWord } from "../../fleet-labels.ts";
+import { certificateWord } from "../../fleet-words.ts";
 import { expiryFact } from "./cells.ts";
 import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";

@@ -1,5 +1,5 @@
 import { formatBinary, since } from "#base/units.ts";
-import { approvalWord, labelPairs, statusWord } from "../../fleet-labels.ts";
+import { approvalWord, labelPairs, statusWord } from "../../fleet-words.ts";
 import { coarseSince } from "../../columns/column.ts";
 import { concernOfExpiry, type Concern } from "../../columns/concern.ts";
 import { diskFull, diskShare, nodeColumns, percent, nodeReason, statusRole } from "../../columns/node-columns.ts";
