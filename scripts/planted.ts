@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { namesTwice, readFaults } from "./planted/faults.ts";
+import { duplicateNames, readFaults } from "./planted/faults.ts";
 import type { Fault } from "./planted/faults.ts";
 import { Copy } from "./planted/plant.ts";
 import type { Planted } from "./planted/plant.ts";
@@ -26,7 +26,7 @@ const faults = readFaults(root).filter(
     (values.area?.includes(area) ?? true) &&
     (!values.file || file === values.file),
 );
-const twice = namesTwice(faults);
+const twice = duplicateNames(faults);
 if (twice.length > 0) throw new Error(`more than one fault is named ${twice.join(", ")}`);
 if (faults.length === 0) throw new Error("there is no such fault; --list shows them");
 if (values.list) {

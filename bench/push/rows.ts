@@ -1,6 +1,9 @@
 import { cellOf, type Cell, type Name, type Phase, type Results } from "./results.ts";
 
-/** One line of the table: a figure of the peer and of kcore, its goal, and its value at the beginning. */
+/**
+ * One line of the table: a figure of the peer and of kcore. `aim` is stricter than the goal and has no verdict; `before` has the values of
+ * the script and of kcore before the push was made fast.
+ */
 export interface Row {
   readonly figure: string;
   readonly peer: string;
@@ -17,7 +20,7 @@ interface Goal {
   readonly peer: number | undefined;
   readonly kcore: number | undefined;
   readonly show: (value: number) => string;
-  /** The limit is on kcore's share of the peer's figure, on kcore's own, or on how many times the peer's is larger. */
+  /** The value with a goal. `share`: kcore's figure / the peer's. `own`: kcore's figure. `faster`: the peer's / kcore's, at least. */
   readonly judge: "share" | "own" | "faster";
   readonly goal: number;
   readonly aim?: number;
@@ -37,7 +40,7 @@ function goalsOf(results: Results): Goal[] {
     show: seconds,
     judge: "share" as const,
   });
-  const without = minus(at("kcore", "B", 10)?.seconds, results.startUp);
+  const withoutStartUp = minus(at("kcore", "B", 10)?.seconds, results.startUp);
   const exact = (name: Name) => results.exact.find(({ contender }) => contender === name);
   const [script, kcore] = [exact("script"), exact("kcore")];
   const own = (peer: number | undefined, mine: number | undefined, show: Goal["show"]) =>
@@ -60,7 +63,7 @@ function goalsOf(results: Results): Goal[] {
     { figure: "B, N=50", ...both("B", 50), goal: 1.5, aim: 1.1, before: "1.55 s, 6.4 s" },
     { figure: "A, N=50", ...both("A", 50), goal: 2.5, aim: 1.5, before: "2.6 s, 41 s" },
     { figure: "B, N=10", ...both("B", 10), goal: 2.2, before: "0.37 s, 1.8 s" },
-    { figure: "B, N=10, without kcore's start-up", ...both("B", 10), kcore: without, goal: 1.2, before: "" },
+    { figure: "B, N=10, without kcore's start-up", ...both("B", 10), kcore: withoutStartUp, goal: 1.2, before: "" },
     { figure: "A, N=1", ...both("A", 1), goal: 4, aim: 3, before: "0.20 s, 2.4 s" },
     { figure: "B, RTT 100 ms, N=1", ...both("B", 1, 100), goal: 0.8, aim: 0.6, before: "1.64 s, 2.2 s" },
     { figure: "B, RTT 100 ms, N=10", ...both("B", 10, 100), goal: 0.9, aim: 0.6, before: "1.77 s, 2.5 to 3.0 s" },

@@ -21,12 +21,12 @@ const group = entry
   .pick({ file: true, tests: true })
   .extend({ faults: z.array(entry.omit({ file: true, tests: true })) });
 
-/** A fault of one line, and the test files that must find it. */
+/** A fault: one replacement in one file, and the test files of which at least one must fail. */
 export type Fault = Readonly<z.infer<typeof entry>> & { readonly area: string };
 
 /**
- * All faults of `test/planted/AREA.yaml`, by area.
- * @throws Error when a list does not have the form of one
+ * All faults of `test/planted/AREA.yaml`, in the order of areas.
+ * @throws Error if a file is not a list of faults
  */
 export function readFaults(root: string): readonly Fault[] {
   return globSync("test/planted/*.yaml", { cwd: root })
@@ -52,8 +52,8 @@ export function whyNot({ file, from, to, tests }: Fault, root: string): string |
   return missing && `there is no ${missing}`;
 }
 
-/** Each name that more than one fault has. */
-export function namesTwice(faults: readonly Fault[]): readonly string[] {
+/** The names that more than one fault has. */
+export function duplicateNames(faults: readonly Fault[]): readonly string[] {
   const names = faults.map(({ name }) => name);
   return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))];
 }

@@ -23,11 +23,11 @@ export interface Job {
 
 interface Suite {
   readonly files: readonly string[];
-  readonly not?: RegExp;
+  readonly except?: RegExp;
   readonly class: JobClass;
   readonly timeout: number;
   /** Files of about so many seconds share a process, which loads the sources once. */
-  readonly together?: number;
+  readonly groupSeconds?: number;
   /** The suite's machines need root. */
   readonly root?: true;
 }
@@ -35,13 +35,13 @@ interface Suite {
 const minutes = 60_000;
 
 export const suites: Readonly<Record<string, Suite>> = {
-  unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 10 * minutes, together: 12 },
+  unit: { files: ["test/unit/**/*.test.ts"], class: "processor", timeout: 10 * minutes, groupSeconds: 12 },
   sim: { files: ["test/sim/**/*.test.ts"], class: "processor", timeout: 10 * minutes },
-  integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 10 * minutes, together: 6 },
+  integration: { files: ["test/integration/**/*.test.ts"], class: "waiting", timeout: 10 * minutes, groupSeconds: 6 },
   smoke: { files: ["test/lab/lab.test.ts"], class: "waiting", timeout: 15 * minutes, root: true },
   lab: {
     files: ["test/lab/**/*.test.ts"],
-    not: /\/(lab|vm[^/]*)\.test\.ts$/,
+    except: /\/(lab|vm[^/]*)\.test\.ts$/,
     class: "waiting",
     timeout: 15 * minutes,
     root: true,
@@ -51,7 +51,7 @@ export const suites: Readonly<Record<string, Suite>> = {
 
 export const checks = ["format", "lint", "types", "layers", "dead", "shell", "words", "advisories"];
 
-/** Seconds and CPU seconds of the files of a recorded run (`times.json`); small ones are not in it. */
+/** Seconds and CPU seconds of the files and checks that took 1.5 s or more in the recorded run (`times.json`). */
 export type Times = Readonly<Record<string, readonly [seconds: number, cpu: number]>>;
 
 export const timesFile = join(import.meta.dirname, "times.json");
@@ -61,7 +61,7 @@ export function readTimes(): Times {
 }
 
 /** Seconds of a file that `times.json` does not hold. */
-const unknown = 1;
+const secondsIfUnrecorded = 1;
 
 /** The jobs of suites and checks; `wanted` keeps only the test files that it names. */
 export function jobsOf(names: readonly string[], times: Times, wanted?: ReadonlySet<string>): Job[] {
@@ -70,9 +70,9 @@ export function jobsOf(names: readonly string[], times: Times, wanted?: Readonly
     const suite = suites[name];
     if (!suite) throw new Error(`no suite “${name}”; there are ${[...Object.keys(suites), "checks"].join(", ")}`);
     const files = globSync([...suite.files], { cwd: root })
-      .filter((file) => !suite.not?.test(file) && (wanted?.has(file) ?? true))
+      .filter((file) => !suite.except?.test(file) && (wanted?.has(file) ?? true))
       .toSorted();
-    return together(files, suite.together ?? 0, times).map((group) => ({
+    return groupFiles(files, suite.groupSeconds ?? 0, times).map((group) => ({
       name: group.length === 1 ? (group[0] as string) : `${group.length} files of ${name}, from ${group[0]}`,
       suite: name,
       class: suite.class,
@@ -89,11 +89,11 @@ function checkJob(check: string, times: Times): Job {
 }
 
 function secondsOf(file: string, times: Times): number {
-  return times[file]?.[0] ?? unknown;
+  return times[file]?.[0] ?? secondsIfUnrecorded;
 }
 
 /** Neighbours in one process, until they take `seconds` together; a longer file is alone. */
-function together(files: readonly string[], seconds: number, times: Times): string[][] {
+function groupFiles(files: readonly string[], seconds: number, times: Times): string[][] {
   const groups: string[][] = [];
   let group: string[] = [];
   let sum = 0;

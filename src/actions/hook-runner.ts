@@ -33,11 +33,11 @@ export type HookRunner = ReturnType<typeof createHookRunner>;
 /** Runs the hooks that a rollout requests of the bastion, one at a time for each node, and sends the answers. */
 export function createHookRunner(ports: HookPorts) {
   const { say } = ports;
-  const end = new AbortController();
+  const closing = new AbortController();
   const begun = new Set<string>();
   const filter = staleViewFilter();
   let last: UpdateView | undefined;
-  /** By node, so that a drain and its end never run at once. */
+  /** By node id: a node's drain and undrain never run at once. */
   const running = new Map<string, RunningHook>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
     node.hook !== undefined && !begun.has(requestKey(node, generation));
@@ -46,7 +46,7 @@ export function createHookRunner(ports: HookPorts) {
   const begin = (view: UpdateView, node: NodeUpdateView): void => {
     const key = requestKey(node, view.generation);
     const stop = new AbortController();
-    const signal = AbortSignal.any([end.signal, stop.signal]);
+    const signal = AbortSignal.any([closing.signal, stop.signal]);
     const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
       if (error === withdrawal) {
         say(`${node.hostname}: ${node.hook} is ended: ${withdrawal.message}`);
@@ -59,7 +59,7 @@ export function createHookRunner(ports: HookPorts) {
     void work.finally(() => {
       running.delete(node.id);
       // Another hook that had to wait for this one begins now, without a new view.
-      if (last && !end.signal.aborted) startHooks(last);
+      if (last && !closing.signal.aborted) startHooks(last);
     });
   };
   const startHooks = (seen: UpdateView): void => {
@@ -76,13 +76,13 @@ export function createHookRunner(ports: HookPorts) {
     }
   };
   return {
-    /** Begins each hook that the view requests, once, and ends the hooks that were withdrawn. A stale view does nothing. */
+    /** Begins the hooks that the view requests, at most `mostAtOnce` together, and ends the withdrawn ones. A stale view changes nothing. */
     startHooks,
     /** Whether a hook is running, or still to be run. */
     isNeeded: (view: UpdateView): boolean => running.size > 0 || newRequests(view).length > 0,
     /** Ends the running hooks; resolves when none is left. */
     async close(): Promise<void> {
-      end.abort();
+      closing.abort();
       await Promise.all([...running.values()].map(({ work }) => work));
     },
   };
@@ -93,8 +93,8 @@ function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): stri
 }
 
 /**
- * Whether a later request or generation has withdrawn a running hook. A view without the hook does not withdraw it: the
- * rollout may request it again when the node is ready, and a lagging controller shows earlier requests.
+ * Whether a later generation, a later request (`seq`) or a new hook of the same request has withdrawn a running hook. A view
+ * of the same request without a hook does not withdraw it, because the rollout may request the hook again.
  */
 function isWithdrawn(
   { view, node: { hook, seq = 0 } }: Pick<RunningHook, "view" | "node">,

@@ -12,7 +12,7 @@ export const InProject = z
   .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project");
 
 /**
- * The absolute path of a file to write. Refuses a folder above it that leads out of the project or that others can write to (S-20).
+ * The absolute path of a file to write. Refuses an existing parent folder that leads out of the project or, with `trust`, is not trusted (S-20).
  * @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED
  */
 export async function safeProjectPath(
@@ -20,8 +20,8 @@ export async function safeProjectPath(
   { project, trust }: Pick<ActionContext, "project" | "trust">,
 ): Promise<string> {
   const file = join(project, path);
-  for (let below = dirname(normalize(path)); below !== "."; below = dirname(below)) {
-    const folder = join(project, below);
+  for (let parent = dirname(normalize(path)); parent !== "."; parent = dirname(parent)) {
+    const folder = join(project, parent);
     const stats = await ifThere(stat(folder));
     if (stats === undefined) continue;
     if (!stats.isDirectory())

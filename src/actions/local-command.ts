@@ -29,7 +29,7 @@ const args = z.strictObject({
   readOnly: z
     .boolean()
     .default(false)
-    .describe("It changes nothing: it runs in dry runs too and never counts as a change."),
+    .describe("The command changes nothing: it runs in dry runs, too, and never counts as a change."),
 });
 type Args = z.output<typeof args>;
 

@@ -37,7 +37,7 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
 /**
  * Sends the recovery key of its root to a machine that waits in its initrd. Only an initrd with the recorded host key gets the key. Errors
  * of `connect` other than a wrong host key or a refused login stay as they are.
- * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, FILE_UNREADABLE, RECOVERY_KEY_UNREADABLE
+ * @throws KcoreError of `connect`, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, FILE_UNREADABLE, RECOVERY_KEY_UNREADABLE
  */
 export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<UnlockOutcome> {
   const { endpoint, connect, folder, passphrase, record, signal } = options;

@@ -4,8 +4,8 @@ import { openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
 /** A cluster's controllers, and this client's credentials and limits. */
-export interface ControllersOptions extends AskInTurn {
-  /** A function is called for each new client of a controller. */
+export interface ControllersOptions extends AskInTurn, Pick<QuestionOptions, "serverKeys"> {
+  /** A function is called for each new client of a controller, as a certificate may have been renewed. */
   readonly credentials: Credentials | (() => Credentials);
   readonly clock: () => number;
   /** The id of the run that asks, for the controllers' audit. */
@@ -37,7 +37,7 @@ export function openControllers(options: ControllersOptions): Controllers {
 
 /** Asks one question as {@link Controllers.ask} does, and closes the connections. */
 export async function askOnce<Result>(
-  options: ControllersOptions & Pick<QuestionOptions, "serverKeys">,
+  options: ControllersOptions,
   work: (client: ApiClient) => Promise<Result>,
 ): Promise<Result> {
   const controllers = openControllers(options);

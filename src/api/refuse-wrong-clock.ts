@@ -4,15 +4,16 @@ import { backdateMs } from "#pki/issue.ts";
 import type { Credentials } from "./client.ts";
 import { parseEndpoint } from "./endpoint.ts";
 
-const limitMs = 5_000;
+/** The time that a controller has for its answer. */
+const answerWithinMs = 5_000;
 
 interface ClockOptions extends Pick<Credentials, "cert" | "key"> {
   readonly endpoints: readonly string[];
 }
 
 /**
- * Refuses to sign by a clock that no controller shares: a certificate would not be valid yet, or end early. Clocks may differ by ten minutes,
- * since certificates begin that much earlier. If no controller answers, nothing is refused.
+ * Refuses if this machine's clock differs from that of every controller that answers: a certificate signed by this clock would begin too
+ * late, or end early. Ten minutes are allowed, since certificates are backdated by as much. If no controller answers, nothing is refused.
  * @throws KcoreError CLOCK_DIFFERS
  */
 export async function refuseWrongClock({ endpoints, ...own }: ClockOptions): Promise<void> {
@@ -30,11 +31,11 @@ export async function refuseWrongClock({ endpoints, ...own }: ClockOptions): Pro
   });
 }
 
-/** A controller's time, undefined without an answer within 5 s. Certificates are not verified: by a wrong clock none is valid. */
+/** A controller's time; undefined without an answer. The controller's certificate is not verified: by a wrong clock a valid one may fail. */
 function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Promise<number | undefined> {
   return new Promise((resolve) => {
-    const signal = AbortSignal.timeout(limitMs);
-    const question = request({
+    const signal = AbortSignal.timeout(answerWithinMs);
+    const probe = request({
       ...parseEndpoint(endpoint),
       ...own,
       path: "/healthz",
@@ -42,13 +43,13 @@ function clockAt(endpoint: string, own: Pick<Credentials, "cert" | "key">): Prom
       agent: false,
       signal,
     });
-    question.once("error", () => resolve(undefined));
-    question.once("response", (response) => {
+    probe.once("error", () => resolve(undefined));
+    probe.once("response", (response) => {
       const time = Date.parse(response.headers.date ?? "");
       resolve(Number.isNaN(time) ? undefined : time);
       response.destroy();
     });
-    question.end();
+    probe.end();
   });
 }
 

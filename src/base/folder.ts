@@ -71,8 +71,8 @@ export interface FolderOptions {
 
 /**
  * Makes a folder as a whole: `fill` gets an empty folder beside the path, and has to flush the files that it writes there. After a crash at
- * any moment the path has all of the content, or does not exist. @throws NodeJS.ErrnoException ENOTEMPTY or EEXIST if the path is taken; an
- * error of `fill`
+ * any moment the path has all of the content, or does not exist. An empty folder at the path is replaced.
+ * @throws NodeJS.ErrnoException ENOTEMPTY or EEXIST if the path is a folder with contents, ENOTDIR if it is a file; an error of `fill`
  */
 export async function createFolder(path: string, fill: Fill, options: FolderOptions = {}): Promise<void> {
   await placeFolder(path, fill, { ...options, moveFresh: (fresh) => rename(fresh, path) });

@@ -11,7 +11,7 @@ export interface ProcessOptions {
   readonly limitMs?: number;
   /** Ends the program; `run` rejects with its reason. */
   readonly signal?: AbortSignal;
-  /** The program is ended if it prints more bytes than this; by default 64 MiB, with `tailBytes` unlimited. */
+  /** The program is ended if stdout and stderr together exceed this; by default 64 MiB, or no limit if `tailBytes` is set. */
   readonly mostBytes?: number;
   /** Keeps only this many last bytes of stdout, and of stderr, so that the program may print without end. */
   readonly tailBytes?: number;
@@ -39,8 +39,10 @@ export interface ProcessEnd {
   readonly signal?: NodeJS.Signals;
   /** The limit that `run` stopped the program for: `limitMs` or `mostBytes`. */
   readonly stopped?: "time" | "size";
+  /** The bytes of `stdout`. */
   readonly bytes: Buffer;
   readonly stdout: string;
+  /** The last `tailBytes`, by default the last 1 MiB. */
   readonly stderr: string;
 }
 
@@ -93,18 +95,18 @@ export async function run(words: readonly string[], options: ProcessOptions = {}
       return false;
     }
   };
-  let killing: NodeJS.Timeout | undefined;
+  let killTimer: NodeJS.Timeout | undefined;
   const stop = (why?: ProcessEnd["stopped"]): void => {
     if (abort.signal.aborted) return;
     stopped = why;
     if (graceMs === 0) kill("SIGKILL");
-    else killing = setTimeout(kill, graceMs, "SIGKILL");
-    // zx sends SIGTERM, and detaches from the streams when the program has ended.
+    else killTimer = setTimeout(kill, graceMs, "SIGKILL");
+    // zx sends SIGTERM, and closes the streams at the program's end: children of the program may still hold them.
     abort.abort();
   };
   const onAbort = (): void => stop();
   signal?.addEventListener("abort", onAbort, { once: true });
-  const timer = limitMs === undefined ? undefined : setTimeout(stop, Math.min(limitMs, 2 ** 31 - 1), "time");
+  const limitTimer = limitMs === undefined ? undefined : setTimeout(stop, Math.min(limitMs, 2 ** 31 - 1), "time");
   const { tailBytes, mostBytes = tailBytes === undefined ? defaultMostBytes : Number.POSITIVE_INFINITY } = options;
   const tails = { out: createTail(tailBytes ?? mostBytes), err: createTail(tailBytes ?? stderrBytes) };
   let printed = 0;
@@ -138,8 +140,8 @@ export async function run(words: readonly string[], options: ProcessOptions = {}
       stderr: tails.err.text() + problem,
     };
   } finally {
-    clearTimeout(timer);
-    clearTimeout(killing);
+    clearTimeout(limitTimer);
+    clearTimeout(killTimer);
     signal?.removeEventListener("abort", onAbort);
   }
 }

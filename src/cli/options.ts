@@ -47,10 +47,13 @@ export interface MachineFlags {
   readonly passwordFile?: string;
 }
 
-/** `--node`, `-k`, `--host-key` and the passwords. */
+/** Adds the flags of {@link MachineFlags}. */
 export function addMachineOptions(command: Command): Command {
   return command
-    .option("--node <host:port>", "the machine itself, by SSH: port 9091 stands for the roster's SSH port, or 22")
+    .option(
+      "--node <host:port>",
+      "the machine, by SSH at this port; 9091, the agent's port, stands for the roster's SSH port, or 22",
+    )
     .option("-k, --insecure", "show the host key of a new machine, ask, and pin it; nothing goes unverified")
     .option("--identity-file <file>", "the private key to log in with: ~/…, or relative to the project")
     .option("--host-key <sha256>", "pin the key of a new machine if it has this fingerprint, without asking")

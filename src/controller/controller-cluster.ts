@@ -65,7 +65,7 @@ export function openControllerCluster(
     clock,
     lastContact: network.lastContact,
   });
-  const { isManual, endpoints } = controllers;
+  const { requiresManualApproval, endpoints } = controllers;
   const nodes = manageNodes({
     records,
     certificates,
@@ -73,7 +73,7 @@ export function openControllerCluster(
     liveness,
     names,
     controllerId,
-    isManual,
+    requiresManualApproval,
     endpoints,
     clock,
   });

@@ -83,7 +83,7 @@ export function watchHealth({
           ...omitUndefined({ reason: why }),
         })),
         warnings: warningsOf(status),
-        requireManualApproval: controllers.isManual(),
+        requireManualApproval: controllers.requiresManualApproval(),
       };
     },
     replication(): ReplicationView {

@@ -58,12 +58,12 @@ export function handlersFor(parts: HandlerParts): Handlers {
     metrics: () => metrics.text(),
     replicationStatus: () => health.replication(),
 
-    async registerNode({ caller, body: { revocations: known, ...body } }) {
+    async registerNode({ caller, body: { revocations: knownVersion, ...body } }) {
       const standing = await nodes.register(caller, body);
       const { hostname, address } = body;
       const { approval, status } = standing;
       log.info("a node registered", { node: caller.id, hostname, address, approval, status });
-      return { ...standing, ...revocations.newsFor(known) };
+      return { ...standing, ...revocations.newsFor(knownVersion) };
     },
     heartbeat: ({ caller, body }) => ({
       ...nodes.heartbeat(caller, body),
@@ -184,8 +184,8 @@ export function handlersFor(parts: HandlerParts): Handlers {
 }
 
 /**
- * Hands this controller's state to a peer, then removes its registration. The last transaction, the removal, may stay
- * unconfirmed, since its receiver closes the stream: 2 s after it was written `leave` ends anyway.
+ * Hands this controller's state to a peer, then removes this controller's registration. A peer that receives the removal closes
+ * the stream, perhaps before it confirms. So `leaveCluster` ends at most `leaveGraceMs` after the removal was written.
  */
 async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
   const leaving = replica.leave();
@@ -208,7 +208,7 @@ function byOf({ identity, id }: KnownCaller): string {
   return `${identity.role} ${id}`;
 }
 
-/** Checks that the id is one that certificates can carry; others would make malformed keys. */
+/** Checks that a certificate can carry the id; any other id would make a malformed register key. */
 function checkId(id: string): string {
   if (isIdentityId(id)) return id;
   throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is not an id`);

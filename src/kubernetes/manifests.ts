@@ -18,8 +18,8 @@ export const ObjectManifest = z
     kind: z.string().min(1).describe("The kind of the object: ConfigMap, Deployment."),
     metadata: z
       .looseObject({
-        name: PathPart.describe("Its name."),
-        namespace: PathPart.optional().describe("Its namespace; the stage's unless given."),
+        name: PathPart.describe("The object's name."),
+        namespace: PathPart.optional().describe("The object's namespace; the stage's unless given."),
       })
       .describe("Name, namespace, labels, annotations."),
   })

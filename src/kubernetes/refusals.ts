@@ -30,7 +30,7 @@ interface KubeRequest {
   readonly target?: ApiTarget | undefined;
 }
 
-/** The API server understood the request and refused it. */
+/** The API server answered with a status outside of 2xx. pollUntil asks again after 429 and 5xx. */
 export class KubeRefusal extends KcoreError {
   readonly status: number;
   readonly answer: KubeStatus;
@@ -47,26 +47,26 @@ export class KubeRefusal extends KcoreError {
   }
 }
 
-/** KUBERNETES_UNREACHABLE: the API server did not answer. A wait asks again. */
+/** KUBERNETES_UNREACHABLE: the API server did not answer. pollUntil asks again. */
 export class Unreachable extends KcoreError {}
 
 /** The most characters of a field manager's name. */
 const MANAGER_LENGTH = 128;
 
-/** Node's error codes for a server whose certificate the kubeconfig does not trust. */
+/** Error codes of Node.js for a failed TLS handshake: an untrusted certificate, or a server that does not speak TLS. */
 const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
 
 /** The error of a request without an answer: KUBERNETES_UNTRUSTED, or {@link Unreachable}. */
 export function unreachableError(server: string, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  // For a name with several addresses Node throws one error with the errors of all of them.
+  // For a name with several addresses Node.js throws one error with the errors of all of them.
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
   const reason = (first?.message ?? message).trim();
   if (TLS_CODES.test(code))
     return new KcoreError(
       {
         code: "KUBERNETES_UNTRUSTED",
-        message: `the server at ${server} is not trusted: ${reason}`,
+        message: `there is no trusted TLS connection to ${server}: ${reason}`,
         hint: "compare certificate-authority and tls-server-name of the kubeconfig with the cluster's; the address may belong to another one",
       },
       { cause: error, exitCode: exitCodes.failed },
@@ -81,7 +81,7 @@ export function unreachableError(server: string, error: unknown): KcoreError {
   );
 }
 
-/** An answer beyond kcore's limits; a wait ends with this error instead of asking again. */
+/** KUBERNETES_OVERFLOW: an answer beyond kcore's limits. pollUntil does not ask again. */
 export function overflowError(server: string, what: string): KcoreError {
   return new KcoreError(
     {
@@ -107,11 +107,11 @@ function refusalProblem(answer: KubeStatus, { server, verb, target }: KubeReques
         code: "KUBERNETES_FORBIDDEN",
         message: `the kubeconfig's user may not ${verb} ${what}`,
         detail: answer.message,
-        hint: target ? ruleFor(verb, target) : undefined,
+        hint: target ? rbacHint(verb, target) : undefined,
       };
     case 409:
       return answer.details?.causes?.some(({ reason }) => reason === "FieldManagerConflict") === true
-        ? conflict(answer, what)
+        ? fieldConflict(answer, what)
         : { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: answer.message };
     default:
       return { code: "KUBERNETES_REFUSED", message: `${server} did not ${verb} ${what}`, detail: answer.message };
@@ -119,7 +119,7 @@ function refusalProblem(answer: KubeStatus, { server, verb, target }: KubeReques
 }
 
 /** The problem of fields that other field managers own. */
-function conflict({ details }: KubeStatus, what: string): Problem {
+function fieldConflict({ details }: KubeStatus, what: string): Problem {
   const owners = new Map<string, string[]>();
   for (const { reason, message, field = "" } of details?.causes ?? [])
     if (reason === "FieldManagerConflict") {
@@ -134,7 +134,7 @@ function conflict({ details }: KubeStatus, what: string): Problem {
   };
 }
 
-function ruleFor(verb: ApiCall["verb"], { apiVersion, resource, subresource }: ApiTarget): string {
+function rbacHint(verb: ApiCall["verb"], { apiVersion, resource, subresource }: ApiTarget): string {
   const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : '""';
   const named = subresource === undefined ? resource : `${resource}/${subresource}`;
   return `its role needs: apiGroups: [${group}], resources: [${named}], verbs: [${verb}]`;

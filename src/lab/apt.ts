@@ -35,17 +35,17 @@ async function readMirror(): Promise<string | undefined> {
 /** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */
 export type Apt = Awaited<ReturnType<typeof openApt>>;
 
-/** Makes the lab's own apt ready, with fresh lists from `mirror`. Throws `LAB_COMMAND_FAILED`, as its functions do. */
+/** Prepares the lab's own apt with fresh lists from `mirror`. Throws `LAB_COMMAND_FAILED`, as the returned functions do. */
 export async function openApt({ home }: LabPlace, mirror: string) {
   const root = join(home, "apt");
-  const empty = join(root, "status");
+  const emptyStatus = join(root, "status");
   await mkdir(join(root, "lists", "partial"), { recursive: true });
   await mkdir(join(root, "archives", "partial"), { recursive: true });
   await replaceFile(
     join(root, "sources.list"),
     `deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror} ${suite} main contrib\n`,
   );
-  if (!existsSync(empty)) await replaceFile(empty, "");
+  if (!existsSync(emptyStatus)) await replaceFile(emptyStatus, "");
   const settings = Object.entries({
     "Dir::Etc::sourcelist": join(root, "sources.list"),
     "Dir::Etc::sourceparts": "-",
@@ -60,10 +60,10 @@ export async function openApt({ home }: LabPlace, mirror: string) {
   const call = (program: string, status: string, ...args: string[]): Promise<string> =>
     mustRun(...boundCommand(program, ["-q", ...settings, "-o", `Dir::State::status=${status}`, ...args]));
   const apt = (status: string, ...args: string[]): Promise<string> => call("apt-get", status, "-y", ...args);
-  await apt(empty, "update");
+  await apt(emptyStatus, "update");
   return {
     /** The names of all packages that the mirror has. */
-    names: async (): Promise<readonly string[]> => (await call("apt-cache", empty, "pkgnames")).split("\n"),
+    names: async (): Promise<readonly string[]> => (await call("apt-cache", emptyStatus, "pkgnames")).split("\n"),
     /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
     download: async ({
       packages,
@@ -76,7 +76,7 @@ export async function openApt({ home }: LabPlace, mirror: string) {
     }) => {
       await mkdir(join(folder, "partial"), { recursive: true });
       const archive = ["-o", `Dir::Cache::archives=${folder}`, "--no-install-recommends", "--download-only"];
-      await apt(status ?? empty, ...archive, "install", ...packages);
+      await apt(status ?? emptyStatus, ...archive, "install", ...packages);
     },
   };
 }

@@ -16,7 +16,7 @@ import { cutMachine, devicesOf, isMachineUp, startMachine } from "./machine.ts";
 import { defaultLab, type LabPlace } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import { serialOf } from "./roster-text.ts";
-import { runOverSsh, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
+import { runOverSsh, identityFileOf, sshArguments, waitForSsh } from "./ssh.ts";
 import { runOnConsole } from "./vm/console-shell.ts";
 import { sockets } from "./vm/qemu.ts";
 import { dial } from "./vm/qmp.ts";

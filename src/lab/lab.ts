@@ -5,7 +5,7 @@ import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
 import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
-import { identityFileOf, makeKey } from "./shell.ts";
+import { identityFileOf, makeKey } from "./ssh.ts";
 import { labNode, startTask, nodeStatus, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";

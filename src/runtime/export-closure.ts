@@ -41,8 +41,8 @@ const mostExportBytes = 2 ** 31 - 1;
 const endLength = 8;
 
 /**
- * Exports a path with its closure from the store of this machine; complete exports in the cache are used. An export's size decides whether
- * it is complete, and its reader compares the hash. `note` gets a line for the operator.
+ * Exports a path with its closure from the store of this machine; complete exports in the cache are used. A cached export counts as
+ * complete by its size; the blob of a step that sends it compares the hash. `note` gets a line for the operator.
  * @throws KcoreError NIX_EXPORT_FAILED
  */
 export async function exportClosure({
@@ -133,11 +133,11 @@ function storeHash(path: string): string {
 
 /** The complete exports of these paths in the cache, by path. */
 async function exportsIn(cache: string, paths: readonly string[]): Promise<Map<string, ExportedPath>> {
-  const byDigest = new Map(paths.map((path) => [storeHash(path), path]));
+  const pathByStoreHash = new Map(paths.map((path) => [storeHash(path), path]));
   const exports = new Map<string, ExportedPath>();
   for (const name of await readdir(cache)) {
-    const [, digest = "", sha256 = "", length = ""] = /^([^-]+)-([0-9a-f]{64})-(\d+)\.gz$/.exec(name) ?? [];
-    const path = byDigest.get(digest);
+    const [, hash = "", sha256 = "", length = ""] = /^([^-]+)-([0-9a-f]{64})-(\d+)\.gz$/.exec(name) ?? [];
+    const path = pathByStoreHash.get(hash);
     if (path === undefined) continue;
     const found = { path, file: join(cache, name), sha256, size: Number(length) };
     if (await isWhole(found)) exports.set(path, found);

@@ -13,8 +13,8 @@ import { stripVTControlCharacters } from "node:util";
 export interface DigestOptions extends DrawOptions {
   /** Columns of the screen, by default 80; names beyond them are counted. */
   readonly columns?: number;
-  /** Whether lines are cut at the screen's edge. */
-  readonly cut?: boolean;
+  /** Whether lines fit the screen: titles and output are cut at its edge, other lines wrapped. */
+  readonly fitsScreen?: boolean;
   /** Whether the digest ends a run that was watched: it leaves out operator, time, command and the diffs of a dry run. */
   readonly isEnd?: boolean;
 }
@@ -29,8 +29,8 @@ const ellipsis = { ellipsis: "…" };
 
 /** A run on one screen. Ends without a line break. */
 export function drawDigest(digest: RunDigest, options: DigestOptions = {}): string {
-  const { columns = 80, color = false, cut = false, isEnd = false } = options;
-  const room = cut ? columns : Infinity;
+  const { columns = 80, color = false, fitsScreen = false, isEnd = false } = options;
+  const room = fitsScreen ? columns : Infinity;
   const strong = (text: string) => (color ? `\u001b[1m${text}\u001b[0m` : text);
   const { changes, failures, warnings, next } = digest;
   const lines = [
@@ -87,7 +87,7 @@ function headLines(digest: RunDigest): readonly string[] {
   ];
 }
 
-/** “3 nodes: 1 done, 1 failed (n1)”, with the names of nodes that need attention, and the number of steps by outcome. */
+/** “4 nodes: 1 failed (n1), 3 done”, and the number of steps by outcome. Up to three nodes, the done ones are named, too. */
 export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): readonly string[] {
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);
@@ -195,7 +195,7 @@ function failureLines(
   return rest > 0 ? [...shown, `  and ${rest} more: -o json`] : shown;
 }
 
-/** The problem with each line of its detail in so many columns. */
+/** The problem, with each line of its detail cut to `room` columns. */
 function narrow(problem: Problem, room: number): Problem {
   if (!problem.detail || room === Infinity) return problem;
   const lines = problem.detail.split("\n").map((line) => fit(line, room, ellipsis));

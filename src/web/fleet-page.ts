@@ -44,12 +44,12 @@ function drawFleetHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink
   </div>`;
 }
 
-function drawTable({ name, title, none, headings, rows }: FleetTable, root: string): Html {
+function drawTable({ name, title, emptyText, headings, rows }: FleetTable, root: string): Html {
   return html`<section id="fleet-${name}" aria-labelledby="fleet-${name}-title">
     <h2 id="fleet-${name}-title">${title} <small>${rows.length}</small></h2>
     ${
       rows.length === 0
-        ? html`<p class="gone">${none}</p>`
+        ? html`<p class="gone">${emptyText}</p>`
         : html`<div class="wide" tabindex="0" role="group" aria-label="${title}">
             <table>
               <thead>

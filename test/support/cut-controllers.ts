@@ -25,7 +25,7 @@ export class Controllers {
   nodes: readonly Nodes[] = [];
   parts: readonly ReturnType<typeof partsOf>[] = [];
 
-  static async start(count: number, isManual = false): Promise<Controllers> {
+  static async start(count: number, requiresManualApproval = false): Promise<Controllers> {
     const all = new Controllers();
     const ids = Array.from({ length: count }, (_, index) => `c${index + 1}`);
     const first = new TestReplica(all.scheduler, "c1", options);
@@ -36,7 +36,7 @@ export class Controllers {
     );
     await all.heal();
     const clock = (): number => 1_700_000_000_000 + all.scheduler.now;
-    all.parts = all.replicas.map(({ replica, id }) => partsOf(replica, id, clock, isManual));
+    all.parts = all.replicas.map(({ replica, id }) => partsOf(replica, id, clock, requiresManualApproval));
     all.nodes = all.parts.map(({ nodes }) => nodes);
     await all.nodes[0]?.register(caller, registrationOf("n"));
     await all.settle();
@@ -71,7 +71,12 @@ export class Controllers {
   }
 }
 
-function partsOf(replica: TestReplica["replica"], controllerId: string, clock: () => number, isManual: boolean) {
+function partsOf(
+  replica: TestReplica["replica"],
+  controllerId: string,
+  clock: () => number,
+  requiresManualApproval: boolean,
+) {
   const records = openRecords(replica);
   const rejects = watchRejects(records);
   const certificates = watchCertificates(records, clock);
@@ -82,7 +87,7 @@ function partsOf(replica: TestReplica["replica"], controllerId: string, clock: (
     liveness: watchNodeLives({ replica, controllerId, staleAfterMs: 90_000, clock, monotonic: clock }),
     names: watchNodeNames(records),
     controllerId,
-    isManual: () => isManual,
+    requiresManualApproval: () => requiresManualApproval,
     endpoints: () => [],
     clock,
   });

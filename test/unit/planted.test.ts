@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { namesTwice, readFaults, whyNot, type Fault } from "../../scripts/planted/faults.ts";
+import { duplicateNames, readFaults, whyNot, type Fault } from "../../scripts/planted/faults.ts";
 import { Copy } from "../../scripts/planted/plant.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -12,7 +12,7 @@ const faults = readFaults(root);
 describe("the planted faults", () => {
   it("are at least 150, each with a name of its own", () => {
     expect(faults.length).to.be.at.least(150);
-    expect(namesTwice(faults)).to.deep.equal([]);
+    expect(duplicateNames(faults)).to.deep.equal([]);
   });
 
   it("each stand in their file exactly once, and name tests that there are", () =>

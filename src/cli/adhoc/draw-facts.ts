@@ -55,7 +55,7 @@ export function valuesAt(facts: NodeFacts, paths: readonly string[]): Record<str
   return Object.fromEntries(paths.map((path) => [path, selectFact(facts, path) ?? null]));
 }
 
-/** The facts at or below the paths that differ between nodes; without paths, all facts but those that change by themselves. */
+/** The facts whose values differ between nodes: those at or below `paths`; without paths, all that are not volatile. */
 export function differingFacts(nodes: readonly FactsAnswer[], paths: readonly string[]): readonly FactDifference[] {
   const flat = nodes.map(({ node, facts = {} }) => [node, new Map(flatten(facts))] as const);
   const names = [...new Set(flat.flatMap(([, facts]) => [...facts.keys()]))];

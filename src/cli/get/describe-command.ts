@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { formatBinary, since, until } from "#base/units.ts";
 import type { NodeDetail } from "#api/schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { approvalWord, certificateWord, labelPairs, statusWord, taintText } from "#tui/fleet-labels.ts";
+import { approvalWord, certificateWord, labelPairs, statusWord, taintText } from "#tui/fleet-words.ts";
 import { findNode } from "../node/find-node.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";

@@ -91,7 +91,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
 }
 
 /**
- * The id of the holder: the word itself if a certificate has it, else that of the node so named.
+ * The holder's id: `word` if a certificate has this id, else the id of the node that `word` names.
  * @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS
  */
 async function certificateHolder(

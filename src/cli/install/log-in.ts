@@ -28,7 +28,7 @@ export async function logIn(
   try {
     return await transport.connect(endpoint);
   } catch (error) {
-    // Other refusals have other remedies: a jump host's, two factors, no key of the operator's.
+    // A password does not help against a jump host's refusal or two factors, nor an operator without a key.
     if (!(error instanceof LoginRefused) || error.host !== endpoint.name) throw error;
     if (passwordFile === undefined && askPassword !== true) throw withAdvice(error);
   }
@@ -39,7 +39,7 @@ export async function logIn(
 }
 
 function withAdvice(error: KcoreError): KcoreError {
-  const advice = "--ask-password puts it there";
+  const advice = "--ask-password installs your public key on the machine";
   return new KcoreError(
     error.problems.map((problem) => ({
       ...problem,
@@ -101,14 +101,14 @@ function keyChanged(message: string, hint: string): KcoreError {
 
 async function confirmKey(shown: string, insecure: boolean, hostKey: string | undefined): Promise<void> {
   if (hostKey !== undefined) return;
-  const given = "--host-key SHA256:… with the fingerprint that the machine's console shows";
+  const fingerprintHint = "--host-key SHA256:… with the fingerprint that the machine's console shows";
   if (!insecure)
-    throw new KcoreError({ code: "HOST_KEY_UNKNOWN", message: shown, hint: `-k asks about it, or ${given}` });
+    throw new KcoreError({ code: "HOST_KEY_UNKNOWN", message: shown, hint: `-k asks about it, or ${fingerprintHint}` });
   if (!canPrompt())
     throw new KcoreError({
       code: "QUESTION_UNANSWERED",
       message: `${shown}, and no operator is there to compare it`,
-      hint: given,
+      hint: fingerprintHint,
     });
   process.stderr.write(`${shown}\n`);
   const answer = await promptLine({

@@ -13,7 +13,7 @@ const unlockedMs = 60_000;
 
 /**
  * Returns a function that unlocks the encrypted root of a node at its initrd, at each boot in a run, and says whether it did.
- * That function throws HOST_UNREACHABLE while the node does not wait there, and UNLOCK_FAILED when waiting cannot help.
+ * While the initrd cannot be reached, that function throws a code of `unreachableCodes`; when waiting cannot help, UNLOCK_FAILED.
  */
 export function unlocker(
   who: string,
@@ -36,7 +36,7 @@ export function unlocker(
   };
 }
 
-/** Unlocks the node by a key that is kept here, and records that access. Undefined if no key of the node is kept here. */
+/** Unlocks the node's root by the recovery key in the context's escrow, and records the access. Undefined if the escrow has no such key. */
 async function unlockByEscrow(
   { node, context, ...request }: UnlockRequest,
   who: string,
@@ -49,10 +49,7 @@ async function unlockByEscrow(
   return root && (await unlockRoot(root, { ...request, folder, record }));
 }
 
-/**
- * Waiting longer helps only if the node is unreachable; every other error becomes UNLOCK_FAILED, which ends the
- * waiting.
- */
+/** Waiting helps only while the node is unreachable, so any other KcoreError becomes UNLOCK_FAILED, which ends the waiting. */
 function unlockFailure(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || unreachableCodes.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;

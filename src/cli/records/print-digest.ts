@@ -42,7 +42,7 @@ export async function drawForOutput(digest: RunDigest, project: string, { isEnd 
     color: wantsColor(process.stdout),
     sourceLine: sourceLines(project),
     columns: process.stdout.columns || 80,
-    cut: process.stdout.isTTY,
+    fitsScreen: process.stdout.isTTY,
     isEnd,
   });
   return `${text}\n`;

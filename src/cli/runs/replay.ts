@@ -7,7 +7,7 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
-import { printEnd } from "../watch/draw-end.ts";
+import { printEnd } from "../watch/print-end.ts";
 import { openLines } from "../watch/watch-run.ts";
 import { readRun, type KnownRun } from "../records/known-run.ts";
 

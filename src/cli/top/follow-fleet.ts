@@ -7,8 +7,8 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import { fleetParts, fleetDetail, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
-/** The pause after a read: `share` times its duration, at least `least` milliseconds, so that a large cluster is read less often. */
-const pause = { least: 500, share: 4 };
+/** The pause after a read: `factor` times its duration, at least `least` milliseconds, so that a large cluster is read less often. */
+const pause = { least: 500, factor: 4 };
 
 /**
  * Parts that are read again without news of the watch: heartbeats and lag are no registers. Updates consist of registers
@@ -72,7 +72,7 @@ export async function openFleet(
       const id = nodeId;
       const [next, found] = await Promise.all([
         readFleet(client, parts, { known: answers, signal }),
-        // A node that was removed meanwhile has no details.
+        // A node whose details cannot be read, such as a removed one, is shown without them.
         id === undefined ? undefined : readNode(client, id).catch(() => undefined),
       ]);
       answers = next;
@@ -90,7 +90,7 @@ export async function openFleet(
       lost = undefined;
       showLink({ state: "live", endpoint });
       draw();
-      await wait(Math.max(pause.least, pause.share * (performance.now() - began)), signal).catch(() => undefined);
+      await wait(Math.max(pause.least, pause.factor * (performance.now() - began)), signal).catch(() => undefined);
     }
   };
   return {
@@ -147,12 +147,14 @@ async function askOthers(
 export function outdatedParts(line: WatchLine): readonly FleetPart[] {
   if (line.type === "soft") return line.about === "conflicts" ? ["conflicts", "nodes"] : [line.about];
   if (line.type !== "register") return [];
-  switch (line.key.slice(0, line.key.indexOf("/"))) {
+  const [kind, , field] = line.key.split("/");
+  switch (kind) {
     case "node":
       // Two nodes of one name are a conflict; a registration shows which certificate is in use.
-      return ["nodes", "conflicts"];
+      return field === "reg" ? ["nodes", "conflicts", "certificates"] : ["nodes", "conflicts"];
     case "controller":
-      return ["controllers"];
+      // A controller's sub-CA shows which of its certificates is in use.
+      return field === "sub-ca" ? ["controllers", "certificates"] : ["controllers"];
     case "cert":
     case "revoked":
       return ["certificates"];

@@ -15,7 +15,7 @@ import type {
 } from "#tui/ink/fleet/snapshot.ts";
 import { troubleOf } from "../update/draw-update.ts";
 import { conflictOfEdits, conflictOfName } from "#tui/columns/conflict-columns.ts";
-import { taintText } from "#tui/fleet-labels.ts";
+import { taintText } from "#tui/fleet-words.ts";
 
 /** A part of the cluster that can be read by itself. */
 export type FleetPart = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";

@@ -44,20 +44,21 @@ export async function runHere(
   const who = whoAmI();
   const created = Date.now();
   const id = newRunId(created);
-  const run = new RunFold();
+  const fold = new RunFold();
   const redactor = createRedactor([], knownSecrets);
   const [stop, abort] = [new AbortController(), new AbortController()];
   let seq = 0;
-  let isAlone = false;
+  let isSingleNode = false;
   const interrupt = (): void => {
     if (stop.signal.aborted) process.exit(exitCodes.interrupted);
+    // No runner can go on alone, so the first Ctrl-C also aborts; the second one ends this process.
     stop.abort("stop");
     abort.abort("abort");
   };
   const passOn = (body: RunEventBody): void => {
     const event = { seq: (seq += 1), at: Date.now(), ...body };
     if (event.type === "run.started") {
-      isAlone = event.nodes.length === 1;
+      isSingleNode = event.nodes.length === 1;
       const { at, command, nodes } = event;
       reportUnwritable(trailFolder(project), () =>
         recordRuns(project, at, { type: "adhoc.started", who, command, nodes }),
@@ -68,8 +69,8 @@ export async function runHere(
       keepFacts(project, { node, run: id, gathered: at, facts });
     }
     onEvent(event);
-    run.add(event);
-    if (event.type.startsWith("question.")) prompt(run.borrowedModel.questions);
+    fold.add(event);
+    if (event.type.startsWith("question.")) prompt(fold.borrowedModel.questions);
   };
   const cap = new OutputCap();
   const emit = (body: RunEventBody): void => {
@@ -87,7 +88,7 @@ export async function runHere(
     patience: answerMs,
   });
   const prompt = promptInTurn((question, value) => questions.answer(question, value, who), interrupt);
-  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isAlone) });
+  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: stdinSource(() => isSingleNode) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -99,7 +100,7 @@ export async function runHere(
     const perform = await loadParts(openSession);
     const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project });
     redactor.flush().forEach(passOn);
-    return { exitCode, model: run.model };
+    return { exitCode, model: fold.model };
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
     process.stdout.off("error", interrupt);
@@ -109,8 +110,8 @@ export async function runHere(
 }
 
 /**
- * Gathers the facts of nodes for which facts decide whether `--on` includes them. Returns the request, for which older
- * facts do not count: those of an unreachable node are unknown.
+ * Gathers the facts of the nodes that `--on` selects by facts. The returned request ignores older facts, so an unreachable
+ * node has none.
  */
 export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
   const [{ nodesNeedingFacts }, { ownRoster }] = await Promise.all([
@@ -137,10 +138,10 @@ function queryOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "query" | "r
  * A source of kcore's stdin for commands: a stream for a single node, the whole input for each of several. A terminal's
  * input goes to a single node only.
  */
-function stdinSource(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
+function stdinSource(isSingleNode: () => boolean): () => AsyncIterable<Uint8Array> {
   let whole: Promise<Uint8Array> | undefined;
   return async function* () {
-    if (isAlone()) yield* process.stdin as AsyncIterable<Uint8Array>;
+    if (isSingleNode()) yield* process.stdin as AsyncIterable<Uint8Array>;
     else if (!process.stdin.isTTY) yield await (whole ??= buffer(process.stdin));
   };
 }

@@ -12,7 +12,7 @@ import { escapeControls } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { PlainOptions, RunDrawing } from "#tui/plain.ts";
 import { upcomingStages } from "#tui/questions.ts";
-import { printEnd } from "./draw-end.ts";
+import { printEnd } from "./print-end.ts";
 import { listenToInterrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";

@@ -75,7 +75,7 @@ export function manageControllers(options: ControllersOptions) {
     addressOf,
     settings,
     /** Whether any controller makes nodes wait for approval; the stricter setting wins. */
-    isManual: (): boolean => settings().some((setting) => setting.requireManualApproval),
+    requiresManualApproval: (): boolean => settings().some((setting) => setting.requireManualApproval),
     /** Endpoints of all controllers, this one first. */
     endpoints: (): string[] => {
       const others = members().filter((id) => id !== controllerId);

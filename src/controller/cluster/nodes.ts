@@ -50,14 +50,15 @@ export interface NodesOptions {
   readonly names: NodeNames;
   readonly controllerId: string;
   /** Whether an undecided node has to wait: the strictest controller's setting. */
-  readonly isManual: () => boolean;
+  readonly requiresManualApproval: () => boolean;
   /** Endpoints for the nodes' fail-over. */
   readonly endpoints: () => string[];
   readonly clock: () => number;
 }
 
 export function manageNodes(options: NodesOptions) {
-  const { records, certificates, rejects, liveness, names, controllerId, isManual, endpoints, clock } = options;
+  const { records, certificates, rejects, liveness, names, controllerId, requiresManualApproval, endpoints, clock } =
+    options;
   const replyTo = (parts: NodeParts): HeartbeatReply => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
@@ -127,7 +128,7 @@ export function manageNodes(options: NodesOptions) {
       // The key of this registration is the node's only valid one: all its other keys are revoked.
       changes.push(...certificates.changesToSupersede(id, caller.key, `node ${id}`));
       // Equal on every controller, so that concurrent registrations at two controllers are no conflict.
-      if (!parts?.approval && !isManual())
+      if (!parts?.approval && !requiresManualApproval())
         changes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
       await records.put(changes);
       liveness.hear(id);

@@ -29,11 +29,11 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
     }
   });
   return {
-    /** The reply to an agent with the version `known`: all revoked keys, or nothing if the agent has them or names no version. */
-    newsFor(known: string | undefined): Pick<HeartbeatReply, "revoked"> {
-      if (known === undefined) return {};
+    /** The reply to an agent with the version `knownVersion`: all revoked keys, or nothing if the agent has them or names no version. */
+    newsFor(knownVersion: string | undefined): Pick<HeartbeatReply, "revoked"> {
+      if (knownVersion === undefined) return {};
       version ??= versionOfKeys(revoked);
-      return known === version ? {} : { revoked: { version, keys: [...revoked] } };
+      return knownVersion === version ? {} : { revoked: { version, keys: [...revoked] } };
     },
     stop,
   };

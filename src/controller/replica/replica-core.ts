@@ -1,4 +1,4 @@
-// “Convergent” (docs/replication.md): the shared centre of a replica, by which its parts find each other.
+// “Convergent” (docs/replication.md): the parts of a replica, and their access to each other.
 import type { Dot } from "#crdt/register.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
@@ -80,7 +80,10 @@ export class Core {
     return this.others.some((id) => writers.has(id));
   }
 
-  /** Whether a member has let this controller in since the start, no other member ever wrote, or an operator said that no other is left. */
+  /**
+   * Whether a member has let this controller in since the start. True from the start if no other member ever wrote, or if an
+   * operator said that no other one is left (`isAlone`).
+   */
   get hasHeard(): boolean {
     return this.#hasHeard;
   }
@@ -136,8 +139,8 @@ export class Core {
   }
 
   /**
-   * Whether the state of a peer may be taken as complete. A peer that is joining, or was restored and has not caught up, may
-   * lack deletions that others forgot. If all members were restored and are connected, any peer will do.
+   * Whether the state of a peer counts as complete. A peer that reports itself unready (joining, or behind after a restore)
+   * may lack deletions that others forgot. Such a peer counts only if this replica is behind and all others are connected and unready.
    */
   isSource({ isReady }: Peer): boolean {
     if (isReady !== false) return true;
@@ -161,7 +164,7 @@ export class Core {
     return this.#equivocal.has(origin);
   }
 
-  /** A random name of 16 hex digits. */
+  /** A random name of 16 hex digits for a process, a store or an origin; from `rng`, so that a simulation repeats it. */
   randomName(): string {
     const word = (): string =>
       Math.floor(this.options.rng() * 0x100000000)

@@ -27,7 +27,7 @@ export function openBodyRoom(limit = largestOfAll) {
   };
 }
 
-/** Reads a request's JSON body; an empty body is `{}`. @throws Refused if the body is too large, too deep or no JSON (S-17) */
+/** Reads a request's JSON body; an empty body is `{}`. @throws Refused for a body that is too large, too deep, cut off or no JSON, Busy without room (S-17) */
 export async function readJson(request: IncomingMessage, room: BodyRoom): Promise<unknown> {
   const announced = Number(request.headers["content-length"] ?? 0);
   if (announced > largestBody) throw tooLarge();
@@ -75,7 +75,7 @@ function tooLarge(): Refused {
   return new Refused(413, "API_INVALID", `the body is larger than ${largestBody} bytes`);
 }
 
-const [backslash, quote, brace, bracket] = [0x5c, 0x22, 0x7b, 0x5b];
+const [backslash, quote, brace, bracket, closingBrace, closingBracket] = Buffer.from('\\"{[}]');
 
 /** Counts brackets outside strings, before any parser recurses into them. */
 function isDeeperThan(limit: number, text: string): boolean {
@@ -89,7 +89,7 @@ function isDeeperThan(limit: number, text: string): boolean {
     } else if (code === quote) inString = true;
     else if (code === brace || code === bracket) {
       if (++depth > limit) return true;
-    } else if (code === brace + 2 || code === bracket + 2) depth--;
+    } else if (code === closingBrace || code === closingBracket) depth--;
   }
   return false;
 }

@@ -15,8 +15,8 @@ export interface ApplyParts extends ViewParts, SignedParts {
 }
 
 /**
- * Applies a manifest that the bastion signed: as a new update of the owner that the bastion signed, so that the same request at another
- * controller makes no second owner; or as the next generation of an update that this controller owns.
+ * Applies a manifest that the bastion signed. A new update gets the owner that the bastion signed, so the same request at two controllers
+ * makes one owner. A present update gets its next generation, if this controller owns it.
  * @throws Refused API_INVALID, UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED; KcoreError UPDATE_UNSIGNED
  */
 export async function applyUpdate(
@@ -50,11 +50,11 @@ export async function applyUpdate(
   checkBundle(stored, statement);
   const of = keys.update(name);
   const createdAt = update?.head.value.createdAt ?? at;
-  // A generation is one manifest: of two concurrent manifests the match of the head's version refuses the later one.
+  // The write names the head's version as precondition, so the later of two concurrent manifests is refused.
   await records.write(
     [
       { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
-      // A signature is valid only as long as its sub-CA, so each generation renews that of the present owner.
+      // The owner's signature ends with its sub-CA, so each generation stores a new one of the same owner.
       ...(!update || isSameOwner(owner, update.owner) ? [{ key: of.owner, value: owner, isFree: true }] : []),
     ],
     update?.head.dot ?? "absent",

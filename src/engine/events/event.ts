@@ -70,8 +70,8 @@ export interface ActionNames {
 export interface WorkEnd {
   readonly outcome: Outcome;
   /**
-   * Why: the condition of `skipped`, the step before `unknown`, the owed reaction of `changed`; in a dry run the condition of a verdict:
-   * `unless STEP brings it`.
+   * `skipped`: the condition that does not hold. `unknown`: the earlier step that decides. `changed`: the owed reaction, or the watched
+   * step that changed. In a dry run also the condition of a verdict: `unless STEP brings it`.
    */
   readonly reason?: string;
   readonly problem?: Problem;

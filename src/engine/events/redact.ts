@@ -22,10 +22,13 @@ export interface Redactor {
 
 type Output = Extract<RunEventBody, { type: "step.output" | "action.output" }>;
 
-/** Makes a redactor that masks the given values, and those in the set that `more` returns at each event. */
+/**
+ * Makes a redactor that masks the given values, and those in the set that `laterSecrets` returns at each event. That set only grows, so its
+ * size tells whether it changed.
+ */
 export function createRedactor(
   values: Iterable<string> = [],
-  more: () => ReadonlySet<string> = () => new Set(),
+  laterSecrets: () => ReadonlySet<string> = () => new Set(),
 ): Redactor {
   const known = new Set<string>();
   const forms = new FormMask();
@@ -39,7 +42,7 @@ export function createRedactor(
 
   let knownCount = 0;
   const learnMore = () => {
-    const all = more();
+    const all = laterSecrets();
     if (all.size === knownCount) return;
     knownCount = all.size;
     learn(all);
@@ -50,7 +53,7 @@ export function createRedactor(
       known.add(value);
       const { plain, wrapped } = formsOf(value);
       forms.add(plain, wrapped);
-      byteForms.add(plain.map(utf8), wrapped);
+      byteForms.add(plain.map(utf8AsLatin1), wrapped);
     }
   };
   const text = (value: string) => forms.mask(value, MASK);
@@ -62,12 +65,12 @@ export function createRedactor(
     heldOutputs.delete(key);
     const [now, later] = forms.take(before?.text ?? NOTHING_HELD, event.text, MASK);
     const [bytesNow, bytesLater] =
-      bytesOf(event) === undefined && before?.bytes === undefined
+      base64Of(event) === undefined && before?.bytes === undefined
         ? []
-        : byteForms.take(before?.bytes ?? inUtf8(before?.text ?? NOTHING_HELD), latin1Of(event), MASK);
+        : byteForms.take(before?.bytes ?? heldAsLatin1(before?.text ?? NOTHING_HELD), latin1Of(event), MASK);
     if (later.text !== "" || bytesLater?.text) heldOutputs.set(key, { event, text: later, bytes: bytesLater });
     return now !== "" || bytesNow || event.skipped !== undefined
-      ? [{ ...event, text: now, ...inBase64(bytesNow) }]
+      ? [{ ...event, text: now, ...bytesField(bytesNow) }]
       : [];
   };
   const release = (concerns: (event: Output) => boolean): Output[] => {
@@ -78,7 +81,7 @@ export function createRedactor(
         const { skipped: _, ...rest } = event;
         const last = forms.mask(held.text, MASK, held.covered);
         const lastBytes = bytes && byteForms.mask(bytes.text, MASK, bytes.covered);
-        if (last !== "" || lastBytes) released.push({ ...rest, text: last, ...inBase64(lastBytes) });
+        if (last !== "" || lastBytes) released.push({ ...rest, text: last, ...bytesField(lastBytes) });
       }
     return released;
   };
@@ -113,22 +116,22 @@ function workOf(event: RunEventBody): readonly (string | undefined)[] {
 
 /** The output as text with a character for each byte. */
 function latin1Of(event: Output): string {
-  const bytes = bytesOf(event);
-  return bytes === undefined ? utf8(event.text) : Buffer.from(bytes, "base64").toString("latin1");
+  const bytes = base64Of(event);
+  return bytes === undefined ? utf8AsLatin1(event.text) : Buffer.from(bytes, "base64").toString("latin1");
 }
 
-function bytesOf(event: Output): string | undefined {
+function base64Of(event: Output): string | undefined {
   return event.type === "step.output" ? event.bytes : undefined;
 }
 
-function utf8(text: string): string {
+function utf8AsLatin1(text: string): string {
   return Buffer.from(text).toString("latin1");
 }
 
-function inUtf8({ text, covered, seen }: Held): Held {
-  return { text: utf8(text), covered: utf8(text.slice(0, covered)).length, seen };
+function heldAsLatin1({ text, covered, seen }: Held): Held {
+  return { text: utf8AsLatin1(text), covered: utf8AsLatin1(text.slice(0, covered)).length, seen };
 }
 
-function inBase64(latin1: string | undefined): { readonly bytes?: string } {
+function bytesField(latin1: string | undefined): { readonly bytes?: string } {
   return latin1 === undefined ? {} : { bytes: Buffer.from(latin1, "latin1").toString("base64") };
 }

@@ -16,7 +16,7 @@ export class Unknown {
   /** The source of the value, as shown to the user: the id of a step, `stage issue`, `facts`. */
   readonly after: string;
   readonly needs: Needs;
-  /** The value's member names if they are already known, as nested maps; anything but a map stands for a value. */
+  /** The names of the value's members as nested maps, if already known; a member that is no map is an unknown value. */
   readonly members: Members | undefined;
 
   constructor(after: string, needs: Partial<Needs> = {}, members?: Members) {
@@ -41,7 +41,7 @@ export class UnknownValue extends Error {
   }
 }
 
-/** The result of `work`; undefined if it depends on an Unknown or has a fault, which is added to `problems`. Bugs are rethrown. */
+/** The result of `work`; undefined if it depends on an Unknown or has a fault. `problems` gets the fault, else another check reports it. Bugs are rethrown. */
 export function attemptKnown<T>(work: () => T, problems = new Problems()): T | undefined {
   try {
     return problems.attempt(work);

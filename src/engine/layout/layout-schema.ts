@@ -50,13 +50,13 @@ const modes = ["stripe", "mirror", "raidz1", "raidz2", "raidz3"] as const;
 export const LayoutSchema = z.strictObject({
   disks: z.array(DiskSchema).default([]).describe("The disks."),
   lvmVolumeGroups: z
-    .array(z.strictObject({ name: VolumeName.describe("Its name.") }))
+    .array(z.strictObject({ name: VolumeName.describe("The volume group's name.") }))
     .default([])
     .describe("Volume groups of the partitions that are lvm_pv."),
   zfsPools: z
     .array(
       z.strictObject({
-        name: PoolName.describe("Its name."),
+        name: PoolName.describe("The pool's name."),
         mode: z.enum(modes).default("stripe").describe("The level of the array."),
         rootProperties: Properties([...encryptionProperties, "mountpoint"])
           .default({ compression: "lz4" })

@@ -9,22 +9,25 @@ import { sh, type Sh } from "../step/sh.ts";
 const args = z
   .strictObject({
     path: AbsolutePath.refine((path) => path !== "/", "must not be /").describe(
-      "The folder that it is unpacked to, which is its alone.",
+      "The folder for the archive's files alone.",
     ),
     source: z.string().optional().describe("The archive: a file of the project."),
-    archive: AbsolutePath.optional().describe("Instead of source: a file on the node."),
+    archive: AbsolutePath.optional().describe("The archive, as a file on the node; instead of source."),
     sha256: Sha256.optional().describe(
       "The SHA-256 of the archive on the node; with it the archive is needed only when it is unpacked.",
     ),
-    format: z.enum(archiveFormats).optional().describe("Else told by its name."),
-    strip: z.number().int().min(0).max(20).default(0).describe("So many folders around its content are left out."),
-    owner: UserName.default("root").describe("Owner of all that comes out of it."),
-    group: UserName.default("root").describe("Group of all that comes out of it."),
-    makeDirs: z.boolean().default(false).describe("Make the folders above path when they are not there."),
-    clean: z
-      .boolean()
-      .default(false)
-      .describe("Other files in the folder may go when another archive takes its place."),
+    format: z.enum(archiveFormats).optional().describe("The archive's format; by default its file name tells."),
+    strip: z
+      .number()
+      .int()
+      .min(0)
+      .max(20)
+      .default(0)
+      .describe("The number of leading folders to strip from the archive's names."),
+    owner: UserName.default("root").describe("Owner of the unpacked files and folders."),
+    group: UserName.default("root").describe("Group of the unpacked files and folders."),
+    makeDirs: z.boolean().default(false).describe("Make the missing folders above path."),
+    clean: z.boolean().default(false).describe("Let a new unpacking delete other files of the folder."),
   })
   .refine(({ source, archive }) => (source === undefined) !== (archive === undefined), "give one of source and archive")
   .refine(({ archive, sha256 }) => archive !== undefined || sha256 === undefined, "sha256 is for archive")
@@ -43,9 +46,9 @@ const args = z
  * ```
  * The archive is unpacked beside the folder, which is then replaced as a whole: no reader sees a part of the archive. The
  * file `.kcore-archive` in the folder records the archive and its files. After a change of the archive, or of a file from
- * it, the archive is unpacked again. If files of other origin would be lost then, the step is refused unless `clean` is
- * set. An archive with absolute paths, `..`, links that lead out, devices or setuid is refused. Without `sha256` an
- * archive on the node must stay there, to be compared.
+ * it, the archive is unpacked again. Before each unpacking, a folder with other files is refused; `clean` allows other
+ * files in a folder that has the record. An archive with absolute paths, `..`, links that lead out, devices or setuid is
+ * refused. Without `sha256` an archive on the node must stay there, to be compared.
  */
 export const archiveExtracted = defineModule({
   name: "archive.extracted",
@@ -61,13 +64,13 @@ export const archiveExtracted = defineModule({
     const sha256 = blob?.sha256 ?? given.sha256;
     const from = blob ?? sh`"$K_TMP/archive"`;
     const ownerAndStrip = `${owner}:${group}, strip ${strip}`;
-    const above: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
+    const parents: readonly NodeResource[] = makeDirs ? [{ is: "parents", path }] : [];
     const archiveResource: readonly NodeResource[] = archive === undefined ? [] : [{ is: "existing", path: archive }];
     const noArchive = sh`refuse ARCHIVE_INVALID ${`${archive ?? ""} is not on the node, or is no file`}`;
     return {
       brings: true,
       effects: {
-        writes: [{ is: "tree", path }, ...above],
+        writes: [{ is: "tree", path }, ...parents],
         reads: [{ is: "tree", path }, ...ownersOf({ owner, group }), ...archiveResource],
       },
       want: {
@@ -79,13 +82,13 @@ export const archiveExtracted = defineModule({
       probe: sh`kind_of ${path}
 fact kind "$kind"
 [ "$kind" = directory ] || exit 0
-${readStamp(path)}
+${readRecord(path)}
 ${sha256 === undefined ? sh`[ ! -f ${archive ?? ""} ] || { now=$(sha256sum <${archive ?? ""}) && [ "$sum" = "sha256:\${now%% *}" ] && sum="as on the node"; }` : sh``}
 fact archive "$sum"
 fact as "$as"
 [ "$as" != none ] || exit 0
 ${listTree(path)}
-lost=$(awk 'FILENAME == ARGV[1] { there[$0] = 1; next } FNR > 2 && !($0 in there) { ${toName}; print }' "$K_TMP/tree" "$K_TMP/stamp" | sed 10q | tr '\n' ' ') || exit 1
+lost=$(awk 'FILENAME == ARGV[1] { there[$0] = 1; next } FNR > 2 && !($0 in there) { ${toName}; print }' "$K_TMP/tree" "$K_TMP/record" | sed 10q | tr '\n' ' ') || exit 1
 if [ -z "$lost" ]; then fact tree whole; else fact tree "gone or changed: \${lost% }"; fi`,
       guard: sh`guard_directory ${path}
 ${archive === undefined ? sh`` : sh`unsure || [ -f ${archive} ] || ${noArchive}`}
@@ -137,16 +140,16 @@ function base(path: string): string {
 }
 
 /**
- * Sets `sum` and `as` from the record `.kcore-archive`, or to none, and copies the record to $K_TMP/stamp. open_file
+ * Sets `sum` and `as` from the record `.kcore-archive`, or to none, and copies the record to $K_TMP/record. open_file
  * follows no link, since another user may own the folder.
  */
-function readStamp(path: string): Sh {
+function readRecord(path: string): Sh {
   return sh`sum=none as=none
-(open_file ${path}/.kcore-archive && cat <&9) >"$K_TMP/stamp" 2>/dev/null
-[ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
+(open_file ${path}/.kcore-archive && cat <&9) >"$K_TMP/record" 2>/dev/null
+[ ! -s "$K_TMP/record" ] || { read -r sum && read -r as; } <"$K_TMP/record" || as=none`;
 }
 
-/** Writes $K_TMP/tree: a line for each entry but folders, with mode, owner, group, size, time of change and name. */
+/** Writes $K_TMP/tree: for each entry but folders a line of mode, owner, group, size, modification time and name. */
 function listTree(path: string): Sh {
   return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
 }
@@ -154,15 +157,15 @@ function listTree(path: string): Sh {
 /** A command of awk: leaves only the name of a line of $K_TMP/tree. */
 const toName = sh`sub(/^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* /, "")`;
 
-/** Refuses a folder with mount points, or with files that come from no archive of this step (after an archive, unless `clean`). */
+/** Refuses a folder with mount points or other files than the archive's. `clean` allows other files if the folder has the record. */
 function guardOthers(path: string, clean: boolean): Sh {
   return sh`[ ! -d ${path} ] || {
   mounts=$(mounts_under ${path}) || exit 1
   [ -z "$mounts" ] || refuse FILE_MOUNTED ${`${path} is or holds a mount point: unpack to a folder beneath it`}"$K_NL$mounts"
-  ${readStamp(path)}
+  ${readRecord(path)}
   ${listTree(path)}
   if [ "$as" = none ]; then others=$(find ${path} -mindepth 1 -maxdepth 1 | sed 10q)
-  else ${clean ? sh`others=` : sh`others=$(awk '{ ${toName} } FILENAME == ARGV[1] { ours[$0] = 1; next } !($0 in ours)' "$K_TMP/stamp" "$K_TMP/tree" | sed 10q)`}; fi
-  [ -z "$others" ] || refuse FILE_NOT_EMPTY ${`${path} holds what came from no archive of this step: move it away${clean ? "" : " (clean: true lets go what came to an earlier archive's folder)"}`}"$K_NL$others"
+  else ${clean ? sh`others=` : sh`others=$(awk '{ ${toName} } FILENAME == ARGV[1] { ours[$0] = 1; next } !($0 in ours)' "$K_TMP/record" "$K_TMP/tree" | sed 10q)`}; fi
+  [ -z "$others" ] || refuse FILE_NOT_EMPTY ${`${path} holds files that no archive of this step brought: move them away${clean ? "" : " (after an earlier archive, clean: true lets them go)"}`}"$K_NL$others"
 }`;
 }

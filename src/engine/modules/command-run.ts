@@ -19,8 +19,9 @@ import { shellText, shellWords } from "../step/shell-text.ts";
  * command.run: { argv: [locale-gen, --keep-existing], successCodes: [0] }
  * ```
  * The command always runs, unless the step has `creates`, `unless`, `onChanges` or `onlyIf`. Views show “always changes”
- * unless `changed` defines which run is a change. A `check` only reads (docs/states.md, Commands). Give secrets by
- * `stdin`: other users of the node can read a command line and an environment (requirement S-7).
+ * unless `creates`, `unless` or `changed` tells which run is a change. With `check` the operator promises that the command
+ * only reads; dry runs run it, too (docs/states.md, Commands). Give secrets by `stdin`: other users of the
+ * node can read a command line and an environment (requirement S-7).
  */
 export const commandRun = defineModule({
   name: "command.run",
@@ -30,8 +31,10 @@ export const commandRun = defineModule({
     .strictObject({
       cmd: shellText(Visible.min(1)).optional().describe("A command line for /bin/sh."),
       argv: shellWords(z.array(Visible).min(1)).optional().describe("The program and its arguments, without a shell."),
-      cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: TextOrSecret.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
+      cwd: AbsolutePath.optional().describe("The working folder of the command."),
+      stdin: TextOrSecret.optional().describe(
+        "The standard input of the command, which may be secret; by default /dev/null.",
+      ),
       successCodes: SuccessCodes,
       changed: ChangedArgument,
       check: CheckArgument,

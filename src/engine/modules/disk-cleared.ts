@@ -19,7 +19,7 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
-  summary: "Keeps disks free of what kcore did not make, all of them judged before one is wiped, as granted.",
+  summary: "Keeps disks free of foreign data: checks all disks, then wipes the granted ones.",
   alsoKnownAs: ["wipefs", "blkdiscard", "zap"],
   args: z.strictObject({
     disks: z
@@ -31,12 +31,12 @@ export const diskCleared = defineModule({
   refusals: ["DISK_AMBIGUOUS", "DISK_HAS_DATA", "DISK_IN_USE", "DISK_NOT_FOUND", "DISK_NOT_SAVED"],
   step: ({ disks }, context) => {
     const resources = disks.map((disk) => ({ is: "disk", name: diskName(disk).value }) as const);
-    const foreign = (body: Sh) => sh`is_ours "$3" || {
+    const ifForeign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
     // Runs `body` for a foreign disk that is not blank, after the checks that the disk is not in use and was granted.
-    const granted = (body: Sh) =>
-      foreign(sh`found=$(all_contents)
+    const ifGranted = (body: Sh) =>
+      ifForeign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0
   judge_use
   judge_contents "$2"
@@ -49,7 +49,7 @@ ${eachDisk(
   disks,
   context,
   sh`state=free holds="a table of kcore's"
-  ${foreign(sh`holds=blank
+  ${ifForeign(sh`holds=blank
   [ -z "$(all_contents)" ] || state='holds data'`)}
   fact "disk $2" "$state"
   [ "$state" != free ] || summary="$summary\${summary:+$K_NL}$(about_disk "$disk_name"): $holds"`,
@@ -57,14 +57,14 @@ ${eachDisk(
 # A dry run names the disks even if there is nothing to do.
 [ -z "$K_DRY" ] || [ -z "$summary" ] || note "$summary"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
-${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
+${eachDisk(disks, context, ifGranted(sh`note_wipe "$found"`))}`,
       // The process that writes finds and checks each disk again, and opens it exclusively.
       apply: sh`${exclusiveOpen}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
   disks,
   context,
-  granted(sh`[ -z "$found" ] || clear_disk
+  ifGranted(sh`[ -z "$found" ] || clear_disk
   release
   blockdev --rereadpt "$disk" 2>/dev/null
   ! have udevadm || udevadm settle --timeout=10
@@ -80,7 +80,7 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** `clearFunctions`, and `body` for each disk: $1 and $2 are the kind and value of its name, $3 is the GUID of kcore's table. */
+/** Runs `body` for each disk, after `clearFunctions`. $1 and $2 are the kind and value of the disk's name, $3 the GUID of kcore's table. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
 ${clearFunctions}

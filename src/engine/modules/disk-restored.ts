@@ -27,19 +27,19 @@ const Sectors = z
 
 const SavedPiece = z
   .strictObject({
-    offset: Sectors.describe("Where it lies, in bytes from the beginning."),
+    offset: Sectors.describe("The place of the piece, in bytes from the beginning."),
     length: Sectors.min(sector).describe("Bytes."),
-    sha256: Sha256.describe("Of these bytes."),
+    sha256: Sha256.describe("The SHA-256 of these bytes."),
   })
   .meta({ examples: [{ offset: 0, length: 1048576, sha256: "0".repeat(64) }] });
 
 const args = z
   .strictObject({
     disk: DiskId.optional().describe("The disk, by serial, wwn or byId."),
-    vg: VolumeName.optional().describe("Instead of it: a volume group, together with lv."),
+    vg: VolumeName.optional().describe("Instead of disk: a volume group, together with lv."),
     lv: VolumeName.optional().describe("The logical volume."),
-    array: ArrayName.optional().describe("Instead of these: an array."),
-    size: ByteSize.describe("How large it was when it was saved; another size is refused."),
+    array: ArrayName.optional().describe("Instead of disk, vg and lv: an array."),
+    size: ByteSize.describe("The size of the device when it was saved; another size is refused."),
     source: z.string().describe("The pieces one behind the other, packed by gzip: pieces.gz of a save."),
     pieces: z
       .array(SavedPiece)
@@ -48,7 +48,7 @@ const args = z
         (list) => list.every(({ offset }, at) => at === 0 || offset >= pieceEnd(list[at - 1])),
         "pieces lie in the order of their offsets and do not overlap",
       )
-      .describe("Its contents, in their order."),
+      .describe("The saved pieces, in the order of their offsets."),
   })
   .refine(
     ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),

@@ -33,8 +33,8 @@ const args = z.strictObject({
  * A recovery key for every LUKS container of the node that `luks.opened` or `luks.root` made: 256 random bits as 64 letters,
  * as systemd-cryptenroll(1) writes them, in key slot 31. The key is made on the node and leaves it only sealed (RSAES-OAEP
  * with SHA-256, RFC 8017). The sealed key is in the fact `sealed`, in the container's own header (token 31) and in
- * `/etc/kcore/luks`. For another public key a new recovery key is made. The fact `sealed` has a word for each container: its
- * UUID, the sealed key in hex and its disks' serials, separated by colons.
+ * `/etc/kcore/luks`. For another public key a new recovery key is made. The fact `sealed` has a word
+ * UUID:KEY:SERIALS for each container: the sealed key in hex, and the serials of its disks, separated by commas.
  */
 export const luksEscrowed = defineModule({
   name: "luks.escrowed",
@@ -50,6 +50,7 @@ export const luksEscrowed = defineModule({
 for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
   [ -f "$opener" ] || continue
   file=\${opener%.*} whom= word=
+  # A container with a key file and a TPM mark counts once.
   [ "$opener" = "$file.key" ] || [ ! -f "$file.key" ] || continue
   uuid=\${file##*/}
   [ ! -f "$file.recovery" ] || read -r whom word <"$file.recovery"
@@ -73,7 +74,7 @@ set -f
 for uuid in $missing; do
   file=${luksFolder}/$uuid
   device=$(cryptsetup status "luks-$uuid" | sed -n 's/^ *device: *//p')
-  [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, which luks.opened made, is not open"
+  [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, which kcore made, is not open"
   # The old recovery key is removed only if a new one can be added: it may be the only key that opens the container.
   if ${keyFits(sh`"$file.key"`)}; then
     set -- --key-file "$file.key"

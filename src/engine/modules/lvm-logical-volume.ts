@@ -10,7 +10,7 @@ const MiB = 1024 ** 2;
 const args = z
   .strictObject({
     vg: VolumeName.describe("The volume group."),
-    name: VolumeName.describe("Its name."),
+    name: VolumeName.describe("The logical volume's name."),
     type: z
       .enum(["linear", "thinPool", "thin"])
       .default("linear")
@@ -22,7 +22,7 @@ const args = z
       ])
       .refine((size) => typeof size === "string" || (size >= MiB && size % MiB === 0), "must be whole MiB")
       .describe(
-        "Its size, kept at least; a share of the group (50%VG) or of what is free (100%FREE) counts when it is made.",
+        "The least size; a share of the group (50%VG) or of its free space (100%FREE) counts when the volume is made.",
       ),
     pool: VolumeName.optional().describe("The thin pool; for type thin."),
   })

@@ -17,15 +17,19 @@ import { sh, shLines } from "../step/sh.ts";
 const MiB = 1024 ** 2;
 
 const args = z.strictObject({
-  name: VolumeName.describe("Its name."),
-  disks: z.array(DiskId).min(1).max(256).describe("The disks whose physical volumes are in it; more in it stay in it."),
-  partition: PartitionName.describe("The name of the partition that is a physical volume on each of them."),
+  name: VolumeName.describe("The volume group's name."),
+  disks: z
+    .array(DiskId)
+    .min(1)
+    .max(256)
+    .describe("The disks whose physical volumes are in the group; other volumes stay in it."),
+  partition: PartitionName.describe("The name of the partition that is a physical volume on each of the disks."),
   encrypted: deviceFields.encrypted,
   extentSize: ByteSize.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {
     message: "must be a power of two, at least 1M",
   })
     .optional()
-    .describe("The size of its extents, used when it is made (default: LVM's, 4M)."),
+    .describe("The size of the group's extents, used when the group is made (default: LVM's, 4M)."),
 });
 
 /**

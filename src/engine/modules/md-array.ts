@@ -7,20 +7,20 @@ import { unmark } from "../step/fragments/unmark.ts";
 import { sh } from "../step/sh.ts";
 
 /** RAID levels and the fewest members of each (md(4)). */
-const fewest = { 0: 2, 1: 2, 5: 3, 6: 4, 10: 2 } as const;
-type Level = keyof typeof fewest;
+const fewestMembers = { 0: 2, 1: 2, 5: 3, 6: 4, 10: 2 } as const;
+type Level = keyof typeof fewestMembers;
 
 const args = z
   .strictObject({
-    name: ArrayName.describe("Its name."),
+    name: ArrayName.describe("The array's name."),
     level: z
-      .literal(Object.keys(fewest).map(Number) as [Level, ...Level[]])
+      .literal(Object.keys(fewestMembers).map(Number) as [Level, ...Level[]])
       .default(1)
       .describe("The RAID level: 0, 1, 5, 6 or 10."),
-    disks: z.array(DiskId).min(2).max(64).describe("The disks whose partitions are its members, all of them active."),
-    partition: PartitionName.describe("The name of the partition that is a member, on each of them."),
+    disks: z.array(DiskId).min(2).max(64).describe("The disks whose partitions are the array's active members."),
+    partition: PartitionName.describe("The name of the member partition on each of the disks."),
   })
-  .refine(({ level, disks }) => disks.length >= fewest[level], "too few disks for this RAID level");
+  .refine(({ level, disks }) => disks.length >= fewestMembers[level], "too few disks for this RAID level");
 
 /**
  * ```yaml
@@ -29,10 +29,10 @@ const args = z
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  *   partition: raid
  * ```
- * The array's UUID is derived from the node's id and the name, which proves later that kcore made it. Members must be
+ * The array's UUID follows from the node's id and the array's name: by it kcore knows its own arrays. Members must be
  * blank or granted by the name of their disk (requirement F-18). A missing member of a running array, on a new disk for
  * instance, is added. The number of members and the level are never changed. The first synchronisation continues in the
- * background. Steps for its contents have `array: NAME`.
+ * background. Steps that use the array have `array: NAME`.
  */
 export const mdArray = defineModule({
   name: "md.array",
@@ -54,7 +54,7 @@ export const mdArray = defineModule({
     const members = disks.map((disk) => ({ disk, partition }));
     const factNames = members.map(({ disk }) => `member ${diskName(disk).value}`);
     const path = `/dev/md/${name}`;
-    const kind = `raid${level} of ${disks.length}`;
+    const wantedShape = `raid${level} of ${disks.length}`;
     const readState = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
 running=\${array##*/} shape=absent making=$K_STATE/fresh/${guid}.making
 [ -z "$running" ] || { read -r level <"/sys/class/block/$running/md/level" && read -r count <"/sys/class/block/$running/md/raid_disks" && shape="$level of $count"; }
@@ -65,12 +65,12 @@ read_member() {
   member='not running'
   [ ! -e "$making" ] || member=unfinished
   [ -z "$running" ] || { read -r member <"/sys/class/block/$running/md/dev-$name/state"; } 2>/dev/null || member='not in it'
-  # A spare that is being rebuilt counts as a member.
+  # The array has a slot for each member, so a spare is one that md rebuilds.
   case $member in in_sync* | spare | write_mostly*) member='in the array' ;; esac
 }`;
     const judge = sh`have mdadm || refuse TOOL_MISSING 'mdadm is not on this node; package mdadm has it'
 ${readState}
-[ -z "$running" ] || [ -e "$making" ] || [ "$shape" = ${kind} ] || refuse ARRAY_DIFFERS ${`the array ${name} is there, but not as wanted (${kind}), and kcore reshapes none: `}"$shape"
+[ -z "$running" ] || [ -e "$making" ] || [ "$shape" = ${wantedShape} ] || refuse ARRAY_DIFFERS ${`the array ${name} is there, but not as wanted (${wantedShape}), and kcore reshapes none: `}"$shape"
 ${grantFunctions}
 ours= add= all= wipe=
 ${eachPartition(
@@ -88,12 +88,12 @@ ${eachPartition(
     *faulty*) refuse ARRAY_DIFFERS "$device is in the array, and faulty: mdadm --remove takes it out; then it is taken in again, or another one" ;;
   esac
   add="$add $device"
-  # udev may have assembled the unfinished array.
+  # Users do not count here: udev may hold the member for the unfinished array.
   [ "$member" != unfinished ] || return 0
   refuse_users "$name"
   [ "$member" != 'not in it' ] || return 0
   found=$(contents_of "$name")
-  # Only signatures count for a device without metadata: an interrupted synchronisation may have filled it.
+  # After an interrupted --create only signatures count: the synchronisation may have written other bytes.
   [ ! -e "$making" ] || found=$(signatures_of "$device")
   [ -z "$found" ] || is_granted "$disk_name" "$2" "$K_STATE/fresh/$3" "$found" "$name" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
   [ -z "$found" ] || wipe="$wipe $name=$judged"`,
@@ -107,7 +107,7 @@ ${eachPartition(
           { is: "program", name: "mdadm" },
         ],
       },
-      want: { array: kind, ...Object.fromEntries(factNames.map((fact) => [fact, "in the array"])) },
+      want: { array: wantedShape, ...Object.fromEntries(factNames.map((fact) => [fact, "in the array"])) },
       probe: sh`${readState}
 if [ -e "$making" ]; then fact array "unfinished $shape"; else fact array "$shape"; fi
 ${eachPartition(
@@ -127,7 +127,7 @@ add_member() {
 ${wipeGranted}
 for one in $wipe; do wipe_granted "\${one%%=*}" "\${one#*=}"; done
 set -f
-if [ -e "$making" ] && [ "$shape" = ${kind} ] && [ -z "$add" ]; then
+if [ -e "$making" ] && [ "$shape" = ${wantedShape} ] && [ -z "$add" ]; then
   ${unmark(sh`"$making"`)}
 elif [ -n "$running" ] && [ ! -e "$making" ]; then
   for device in $add; do add_member "$array" || exit 1; done
@@ -136,7 +136,7 @@ elif [ -n "$ours" ] && [ ! -e "$making" ]; then
   for device in $add; do add_member ${path} || exit 1; done
 else
   [ -z "$running" ] || mdadm --stop "$array" || exit 1
-  # The second mark tells the next step that the array is unused, although its members may hold old bytes.
+  # The file GUID.making marks an unfinished --create, the file GUID an unused array, whose members may hold old bytes.
   mkdir -p "$K_STATE/fresh" && : >"$making" && : >"$K_STATE/fresh/"${guid} && sync || exit 1
   mdadm --create ${path} --run --metadata=1.2 --homehost=any ${[`--name=${name}`, `--uuid=${arrayUuid(guid)}`, `--level=${level}`, `--raid-devices=${disks.length}`]} $all || exit 1
   ${unmark(sh`"$making"`)}

@@ -9,7 +9,7 @@ import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /** The socket and the service of the daemon. */
-const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
+const daemonUnits = ["nix-daemon.socket", "nix-daemon.service"] as const;
 
 /** Seconds to wait for apt's lock. */
 const lockTimeout = 300;
@@ -38,19 +38,22 @@ const args = z
     substituters: z
       .array(Word)
       .optional()
-      .describe("Binary caches that Nix may fetch from; an empty list: none, it works offline."),
+      .describe("Binary caches that Nix may fetch from; with an empty list Nix works offline."),
     trustedKeys: z
       .array(
         z
           .string()
-          .regex(/^[^\s#:]+:[A-Za-z0-9+/]{43}=$/, "must be NAME:KEY, as nix key generate-secret and caches give it"),
+          .regex(
+            /^[^\s#:]+:[A-Za-z0-9+/]{43}=$/,
+            "must be a public key NAME:KEY, as nix key convert-secret-to-public prints it",
+          ),
       )
       .optional()
-      .describe("Public keys whose signatures on what is fetched are believed."),
+      .describe("Public keys of the binary caches, NAME:KEY."),
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})
-      .describe("Settings that nix.conf shall have; others in it stay. They win over the two above."),
+      .describe("Settings that nix.conf shall have; others in it stay. They override substituters and trustedKeys."),
   })
   .refine(
     ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),
@@ -92,12 +95,12 @@ export const nixInstalled = defineModule({
         writes: [
           { is: "packages", known: true },
           ...["/nix", "/etc/nix"].map((path) => ({ is: "tree", path }) as const),
-          ...daemons.map((name) => ({ is: "service", name }) as const),
+          ...daemonUnits.map((name) => ({ is: "service", name }) as const),
         ],
         reads: [
           { is: "packages" },
           ...pathsOf(["/nix/store", conf]),
-          ...daemons.map((name) => ({ is: "service", name }) as const),
+          ...daemonUnits.map((name) => ({ is: "service", name }) as const),
         ],
       },
       want: {
@@ -128,18 +131,19 @@ changed=
 schema=/nix/var/nix/db/schema
 [ ! -e "$schema" ] || [ -s "$schema" ] || { rm -f "$schema" && changed=yes; }
 ${shLines(settings.map(({ name, text }) => writeSetting(name, text)))}
-# The socket starts the service on demand. It cannot be started while the service runs, as Debian's package starts it.
-first=nix-daemon.socket
-systemctl cat "$first" >/dev/null 2>&1 || first=nix-daemon.service
-systemctl enable -q "$first" || exit 1
-systemctl is-active -q nix-daemon.service || systemctl start "$first" || exit 1
+# The socket starts the service on demand. systemd refuses to start the socket while the service runs, and Debian's
+# package starts the service.
+daemon_unit=nix-daemon.socket
+systemctl cat "$daemon_unit" >/dev/null 2>&1 || daemon_unit=nix-daemon.service
+systemctl enable -q "$daemon_unit" || exit 1
+systemctl is-active -q nix-daemon.service || systemctl start "$daemon_unit" || exit 1
 # The daemon reads its settings only at its start.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${readNix}
 # A service that started before its socket (under load) may listen on a socket that is no longer at its path.
 [ "$answers" = yes ] || {
   systemctl stop nix-daemon.service nix-daemon.socket 2>/dev/null
-  systemctl start "$first" || exit 1
+  systemctl start "$daemon_unit" || exit 1
   ${readNix}
 }
 [ "$answers" = yes ] ||

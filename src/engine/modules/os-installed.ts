@@ -25,9 +25,11 @@ const args = z.strictObject({
   encrypted: z
     .boolean()
     .default(false)
-    .describe("Does root lie in the container of luks.root? It is unlocked over SSH, or at the console, at each boot."),
+    .describe(
+      "Whether the root filesystem lies in the container of luks.root, which SSH or the console unlocks at each boot.",
+    ),
   boot: PartitionName.default("boot").describe(
-    "With encrypted: the partition of /boot, which is not, formatted as ext4.",
+    "With encrypted: the partition of /boot, unencrypted, formatted as ext4.",
   ),
   image: Image.describe("The output of the action system.image: a Debian tree as a tar compressed by gzip."),
   hostname: z

@@ -27,7 +27,8 @@ import { shellOf, shellText } from "../step/shell-text.ts";
  * ```
  * The script runs from a file that only the step's user can read and that is removed at the end; no argv contains its
  * text. With `runAs` give the script as `text`. The script always runs, unless the step has `creates`, `unless`,
- * `onChanges` or `onlyIf`. `changed` defines which run is a change; a `check` only reads (docs/states.md, Commands).
+ * `onChanges` or `onlyIf`. `changed` tells which run is a change. With `check` the operator promises that the script only
+ * reads; dry runs run it, too (docs/states.md, Commands).
  */
 export const scriptRun = defineModule({
   name: "script.run",
@@ -44,10 +45,12 @@ export const scriptRun = defineModule({
         .array(Visible)
         .min(1)
         .default(["/bin/sh"])
-        .describe("The program that runs it, with its own options."),
+        .describe("The program that runs the script, with its own options."),
       args: z.array(Visible).default([]).describe("The script's arguments."),
-      cwd: AbsolutePath.optional().describe("The folder to run it in."),
-      stdin: TextOrSecret.optional().describe("Its standard input; may be secret. Else it reads /dev/null."),
+      cwd: AbsolutePath.optional().describe("The working folder of the script."),
+      stdin: TextOrSecret.optional().describe(
+        "The standard input of the script, which may be secret; by default /dev/null.",
+      ),
       successCodes: SuccessCodes,
       changed: ChangedArgument,
       check: CheckArgument,

@@ -18,14 +18,18 @@ const Value = z
 
 const args = z
   .strictObject({
-    name: Key.optional().describe("The key; where a name in it has a dot, with slashes between them."),
+    name: Key.optional().describe(
+      "The key, with slashes between its parts if a part has a dot: net/ipv4/conf/eth0.10/rp_filter.",
+    ),
     value: Value.optional().describe("Its value."),
     values: z.record(Key, Value).optional().describe("Several keys with their values, in one file."),
     file: z
       .string()
       .regex(/^\/etc\/sysctl\.d\/[\w@.+-]+\.conf$/, "must be a file /etc/sysctl.d/….conf")
       .optional()
-      .describe("The file, kept as a whole; of one key /etc/sysctl.d/60-kcore-KEY.conf."),
+      .describe(
+        "The file, whose whole content the step keeps; for a single key by default /etc/sysctl.d/60-kcore-KEY.conf.",
+      ),
     state: z
       .enum(["present", "absent"])
       .default("present")
@@ -127,7 +131,7 @@ while IFS=$(printf '\t') read -r key path other at_boot; do
     unsure || refuse SYSCTL_REFUSED "this kernel has no $key (/proc/sys/$path): a module that is not loaded may bring it"
   # Tested by opening it without a write: for root, BusyBox's test -w is always true.
   elif ! { true >>"/proc/sys/$path"; } 2>/dev/null; then
-    refuse SYSCTL_REFUSED "$key cannot be changed on this node: it is read-only, as in a container what is its host's"
+    refuse SYSCTL_REFUSED "$key cannot be changed on this node: it is read-only, as the host's settings are in a container"
   fi
 done <<END_OF_GAPS
 $gaps

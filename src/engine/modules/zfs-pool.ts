@@ -16,7 +16,7 @@ const fewest = { stripe: 1, mirror: 2, raidz1: 2, raidz2: 3, raidz3: 4 } as cons
 
 const args = z
   .strictObject({
-    name: PoolName.default("tank0").describe("Its name."),
+    name: PoolName.default("tank0").describe("The pool's name."),
     layout: z
       .enum(Object.keys(fewest) as (keyof typeof fewest)[])
       .default("stripe")
@@ -31,8 +31,8 @@ const args = z
       .array(DiskId)
       .min(1)
       .max(256)
-      .describe("The disks whose partitions are its members; more in it stay in it."),
-    partition: PartitionName.describe("The name of the partition that is a member, on each of them."),
+      .describe("The disks whose partitions are members of the pool; other members stay in it."),
+    partition: PartitionName.describe("The name of the member partition on each of the disks."),
     encrypted: deviceFields.encrypted,
     ashift: z.int().min(9).max(16).default(12).describe("The sector size that is written for, as a power of two."),
     properties: Properties(["altroot", "ashift", "cachefile", "comment", "guid", "readonly"])

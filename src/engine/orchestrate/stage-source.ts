@@ -106,7 +106,9 @@ export const ApplyShape = z.strictObject({
 export const RunShape = z.strictObject({
   ...common,
   run: name.describe("The action; its arguments stand beside it, or under “with”."),
-  each: target.optional().describe("It runs once for each of these nodes; else once, and all nodes wait for it."),
+  each: target
+    .optional()
+    .describe("The action runs once for each of these nodes; else once, and all nodes wait for it."),
   afterEach: z.boolean().optional().describe("With waves: at its place, and again after each wave."),
 });
 

@@ -22,7 +22,7 @@ const [mostSchemas, deepest] = [2000, 64];
 const annotations = ["default", "title", "examples", "deprecated", "$comment"];
 
 /**
- * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Other properties are refused;
+ * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Arguments without a property are refused;
  * `format: secret` lets a text be one of the roster's secrets, `format: shell` marks code for a shell.
  * @throws KcoreError with every problem at its place
  */
@@ -68,8 +68,8 @@ function limitTime<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema;
 }
 
-/** Counts the schemas that a reader of this schema visits, references followed. @throws Error for too many, or too deep references */
-function weigh(schema: unknown, definitions: Readonly<Record<string, unknown>>): number {
+/** Limits the schemas that a reader of this schema visits, references followed. @throws Error for too many, or too deep references */
+function limitSchemas(schema: unknown, definitions: Readonly<Record<string, unknown>>): void {
   const known = new Map<string, number>();
   const open: string[] = [];
   const weightOf = (one: unknown): number => {
@@ -91,10 +91,10 @@ function weigh(schema: unknown, definitions: Readonly<Record<string, unknown>>):
     known.set(name, found);
     return found;
   };
-  return weightOf(schema);
+  weightOf(schema);
 }
 
-function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodType {
+function readProperty(name: string, node: SourceNode, args: SourceMap): z.ZodType {
   if (!/^[a-z][A-Za-z0-9]*$/.test(name))
     throw invalid(`“${name}” cannot be an argument's name: camelCase is wanted`, node);
   const plain = plainOf(node);
@@ -105,14 +105,14 @@ function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodTy
   // A JSON Schema keyword such as minLength accepts every value of another type, so without a type nothing is checked.
   if (Object.keys(rest).some((key) => !annotations.includes(key)) && !typeKeywords.some((key) => key in rest))
     throw invalid(`“${name}” has no type, and without one nothing is checked`, node);
-  const definitions = whole.get("$defs");
+  const definitions = args.get("$defs");
   const schema = {
     ...rest,
     ...(format !== undefined && format !== "secret" && format !== "shell" ? { format } : {}),
     ...(definitions ? { $defs: plainOf(definitions) } : {}),
   };
   try {
-    weigh(rest, (schema.$defs ?? {}) as Readonly<Record<string, unknown>>);
+    limitSchemas(rest, (schema.$defs ?? {}) as Readonly<Record<string, unknown>>);
     const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
     const text = format === "secret" ? z.union([read, z.instanceof(Secret)]) : read;
     return (format === "shell" ? shellText(text) : text).describe(description);

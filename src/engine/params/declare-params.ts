@@ -27,7 +27,7 @@ export type ParamDeclarations = ReadonlyMap<string, ParamDeclaration>;
 /** A file's declaration of one parameter. */
 export const Declaration = z.strictObject({
   type: z.enum(typeNames).describe("The type of the value; size gives bytes, duration seconds, target names of nodes."),
-  required: z.boolean().optional().describe("It must be given; else it is null, or its default."),
+  required: z.boolean().optional().describe("The parameter must be given; else it is null, or its default."),
   description: z.string().optional().describe("The purpose."),
   oneOf: z
     .array(z.union([z.string(), z.number()]))

@@ -1,18 +1,18 @@
 # Functions for files, folders and links, called by texts of modules and by the batch lane (POSIX sh; dash, bash,
-# BusyBox, mksh). It follows step.sh, and is sent where a step's text or a batch needs it.
+# BusyBox, mksh). The bastion sends this file after step.sh, where a step's text or a batch needs it.
 
 # ---- folders that another user can change (requirement S-6) ------------------------------------------------------------------
 #
-# The owner can change the meaning of a name there at any moment. So root enters the folder and asks the kernel where it
-# is (k_enter, k_below). Root writes and changes only in a folder of its own in there, 0700 (k_aside). On the owner's
-# names it only links, renames and unlinks, which follow nothing. k_enter, k_below and k_aside change the working
-# folder: call them in a subshell.
+# The owner of such a folder can swap any file in it at any moment. So root enters the folder and asks the
+# kernel for the folder's path (k_enter, k_below). Root writes and changes only in a subfolder of root's own, 0700
+# (k_aside). On the owner's names root only links, renames and unlinks, which follow nothing. k_enter, k_below and k_aside
+# change the working folder: call them in a subshell. k_as = the user of a step with runAs, empty for root.
 
 # safe_parents FILE [OWNER]: refuses if another user could swap a folder or a link on the way to FILE. Unsafe are
 # folders writable for group or others without the sticky bit, and names of users other than root, us and OWNER. Links
 # are followed by hand: a link in a safe place may lead through an unsafe one.
 # k_cur = the folder, without links. k_theirs = 1: OWNER, or users of a sticky folder, can make names on the way.
-# k_linked = 1: one of them is a link. k_sticky = 1: FILE lies in a sticky folder itself.
+# k_linked = 1: a link lies there. k_sticky = 1: FILE lies in a sticky folder itself.
 safe_parents() {
   k_file=$1 k_owner=${2:-${k_as:-root}} k_todo=${1%/*}/ k_cur= k_links=0 k_followed=$K_NL
   [ -d "$k_todo" ] || refuse FILE_NO_PARENT "the folder of $1 does not exist"
@@ -50,7 +50,7 @@ safe_parents() {
       "$k_owner":* | *:"$k_owner") k_theirs=1 ;;
       *) k_unsafe="$k_unsafe$K_NL$k_name belongs to $k_user" ;;
     esac
-    # A name that was followed as a link may have become a folder.
+    # $k_followed decides, not the type: a link that was followed may be a folder by now.
     case $k_followed in *"$K_NL$k_name$K_NL"*) [ -z "$k_theirs$k_sticky" ] || k_theirs=1 k_linked=1 ;; esac
     case $k_type:$k_perm in
       # A link's mode means nothing.
@@ -100,13 +100,13 @@ k_below() {
   k_at=${k_stat_line%%"$K_NL"*}
 }
 
-# k_private NAME: enters a subfolder, if it is ours and only we can change names in it. No other user can move such a
-# folder away, so `..` stays the same.
+# k_private NAME: enters a subfolder, if it is ours and only we can change names in it. The parent's owner can rename such a
+# folder, but not move it to another parent.
 k_private() {
   cd -P "$1" || return 1
   [ -n "$k_at" ] || return 0
   k_stat_line=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
-  # A mount point keeps its name.
+  # A link NAME to another subfolder has the same `..`. A mount point cannot be renamed to NAME.
   case $k_stat_line in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
   set -f
   set -- $k_stat_line
@@ -125,7 +125,8 @@ k_aside() {
     fi
   done
   k_new=$(mktemp -d "./.kcore-$k_key-XXXXXX") || exit 1
-  # A kill may leave the folder empty beside a file that is in order by then; the next runner removes it.
+  # After a kill the file may be in order already, so no step clears the folder: the next runner removes the folders that
+  # $K_STATE/aside names.
   [ -n "$k_as" ] || printf '%s\n' "$k_cur/${k_new#./}" >>"$K_STATE/aside" || exit 1
   k_private "$k_new" || k_swapped
 }
@@ -149,8 +150,8 @@ k_leave_flushed() {
   sync .. 2>/dev/null || sync
 }
 
-# k_one_name: refuses where a user could hard-link another user's file here, and so have root change it.
-k_one_name() {
+# k_need_protected_hardlinks: refuses where a user could hard-link another user's file here, and so have root change it.
+k_need_protected_hardlinks() {
   [ -n "$k_at" ] && [ -z "$k_as" ] || return 0
   k_protected=
   { read -r k_protected </proc/sys/fs/protected_hardlinks; } 2>/dev/null
@@ -169,7 +170,7 @@ k_attributes() {
   k_own=${k_stat_line% *} k_grp=${k_stat_line#* }
 }
 
-# k_default_attributes: sets the three to the defaults.
+# k_default_attributes: sets k_mode, k_own and k_grp to the defaults for a new file.
 k_default_attributes() {
   k_mode=0644 k_own=${k_as:-root} k_grp=root
   [ -z "$k_as" ] || k_grp=
@@ -194,10 +195,10 @@ k_is_shared() {
   [ -n "$k_at" ] || [ -n "$(find "$1" -xdev -type d \( ! -user 0 -o -perm -020 -o -perm -002 \) -print | head -n 1)" ]
 }
 
-# nothing_done: for an apply that refuses before any change. It removes the owed reactions ($k_new) that only this apply
+# nothing_done: for an apply that refuses before any change. It removes the owed reactions ($k_new_owed) that only this apply
 # caused.
 nothing_done() {
-  for k_watcher in $k_new; do rm -f "$K_STATE/owed/$k_watcher"; done
+  for k_watcher in $k_new_owed; do rm -f "$K_STATE/owed/$k_watcher"; done
 }
 
 # kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
@@ -302,15 +303,22 @@ guard_absent() {
 }
 
 # put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing. The copy is made with O_EXCL and
-# 0600 in a folder of its own beside DEST. It gets owner and mode, is flushed, and is renamed over DEST; then the folder
-# is flushed. "-" keeps DEST's owner, group or mode (root, root and 0644 for a new file; in a sticky folder only for a
-# file of ours).
+# 0600 in a folder aside. put_file flushes the copy, gives it owner and mode, renames it over DEST, and flushes the folder.
+# "-" keeps DEST's owner, group or mode; a new file gets root, root and 0644. In a sticky folder, where any user can make
+# DEST, a file of users other than us and OWNER counts as new.
 put_file() {
   (
     k_attributes "$2" 8
+    k_present=$k_own
     [ "$4" = - ] || k_own=$4
     k_enter "$2" "$k_own"
-    case $4:$k_own:$k_sticky in -:0: | -:root:*) ;; -:*:1) k_default_attributes ;; esac
+    case $k_sticky:$k_present in
+      :* | 1:"$(id -u)" | 1:"$4" | 1:"$(id -u -- "$4" 2>/dev/null)") ;;
+      *)
+        k_default_attributes
+        [ "$4" = - ] || k_own=$4
+        ;;
+    esac
     [ "$3" = - ] || k_mode=$3
     [ "$5" = - ] || k_grp=$5
     k_aside
@@ -330,7 +338,7 @@ put_file() {
 own_file() {
   (
     k_enter "$1" "$3"
-    if [ -n "$k_at" ]; then k_one_name && k_aside && ln -- "../${1##*/}" .; fi
+    if [ -n "$k_at" ]; then k_need_protected_hardlinks && k_aside && ln -- "../${1##*/}" .; fi
     k_name=./${1##*/}
     [ -f "$k_name" ] && [ ! -L "$k_name" ] && chown -h "$3" "$k_name" && { [ "$4" = - ] || chgrp -h "$4" "$k_name"; } && chmod "$2" "$k_name"
     k_status=$?
@@ -400,6 +408,7 @@ remove_path() {
   )
 }
 
+# k_remove_here: removes everything in the current folder, whose subfolders are empty.
 k_remove_here() {
   find . -mindepth 1 -maxdepth 1 ! -type d -exec rm -f -- {} + && find . -mindepth 1 -maxdepth 1 -type d -exec rmdir -- {} +
 }
@@ -413,7 +422,7 @@ mend_tree() {
     k_name=./${1##*/}
     if k_is_shared "$k_name"; then
       k_here
-      k_one_name
+      k_need_protected_hardlinks
       k_below "$k_name"
       k_walk k_mend_here
     else
@@ -423,6 +432,8 @@ mend_tree() {
   )
 }
 
+# k_mend_here: mends the differing files of the current folder through hard links in a folder aside, where no other user can
+# swap them; then the folder itself.
 k_mend_here() {
   [ -z "$(differing . -print | head -n 1)" ] || (
     k_aside

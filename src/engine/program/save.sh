@@ -116,7 +116,7 @@ s_save() {
   s_text blkid s_blkid $s_devices
   s_groups $s_devices
   sync
-  uncached "$s_name"
+  flush_caches "$s_name"
   areas_of "$s_name" "$s_size" >"$K_TMP/areas" && pieces_of "$s_size" <"$K_TMP/areas" >"$K_TMP/pieces" && [ -s "$K_TMP/pieces" ] || return 1
   s_count=0
   while read -r s_offset s_length; do

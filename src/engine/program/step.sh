@@ -73,7 +73,7 @@ k_blobs() {
 }
 
 # k_change TEXT: runs `apply`, after the guard, or `react`. First a reaction is owed to every step that watches this
-# step: a crash in between must not forget it (docs/runner.md, Owed reactions). k_new = the watchers to whom nothing was
+# step: a crash in between must not forget it (docs/runner.md, Owed reactions). k_new_owed = the watchers to whom nothing was
 # owed before (files.sh, nothing_done).
 k_change() {
   if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
@@ -84,9 +84,9 @@ k_change() {
   [ -z "$K_DRY" ] || exit 11
   k_blobs
   [ -z "$k_owes" ] || [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || exit 13
-  k_new=
+  k_new_owed=
   for k_watcher in $k_owes; do
-    [ -e "$K_STATE/owed/$k_watcher" ] || k_new="$k_new $k_watcher"
+    [ -e "$K_STATE/owed/$k_watcher" ] || k_new_owed="$k_new_owed $k_watcher"
     : >"$K_STATE/owed/$k_watcher" || exit 13
   done
   printf '%s apply %s %s\n' "$k_nonce" "$k_key" "$1" >&5

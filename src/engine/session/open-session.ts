@@ -2,7 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { dropUnusedSaves, verifyGrants, type VerifiedGrants } from "./save-granted-tables.ts";
+import { dropUnusedSaves, saveGrantedTables, type SavedGrants } from "./save-granted-tables.ts";
 import { consoleEnd } from "./console-log.ts";
 import { NodeLooks } from "./node-looks.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
@@ -52,7 +52,7 @@ class Session implements NodeSession {
   #granted: Promise<void> | undefined;
   /** Why the last connection that should confirm a change failed. */
   #connectProblem: string | undefined;
-  #verified: VerifiedGrants | undefined;
+  #savedGrants: SavedGrants | undefined;
   /** The run gave the node up, so the node's state is unknown. */
   #isGivenUp = false;
   /** Cost of the effects of the present frame, in characters of the node's budget. */
@@ -149,9 +149,9 @@ class Session implements NodeSession {
       return nodeFailure ? undefined : this.#transport.host;
     };
     const options = { session, run, store: session.tables, connect, stopping: this.#stopping.signal };
-    return (this.#granted ??= verifyGrants(options).then((verified) => {
-      this.#verified = verified;
-      this.#writer.grant(verified);
+    return (this.#granted ??= saveGrantedTables(options).then((saved) => {
+      this.#savedGrants = saved;
+      this.#writer.grant(saved);
       // A wipe in the journal of an earlier process of this run belongs to a save of that process.
       this.#report.wiping.clear();
     }));
@@ -166,8 +166,8 @@ class Session implements NodeSession {
     this.#isFinished = true;
     await this.#part({ type: "finish", outcome });
     await this.#report.events.emitted;
-    if (this.#verified && !this.#isGivenUp && (outcome === "done" || outcome === "failed"))
-      await dropUnusedSaves(this.#options, this.#verified, this.#report.wiping);
+    if (this.#savedGrants && !this.#isGivenUp && (outcome === "done" || outcome === "failed"))
+      await dropUnusedSaves(this.#options, this.#savedGrants, this.#report.wiping);
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
   }
 

@@ -14,10 +14,10 @@ const tries = 3;
 const patience = 15 * 60_000;
 
 /** The grants that a node may use, the reasons against the others (`unsaved`), and the saves by the name of their disk. */
-export type VerifiedGrants = Pick<RunVariables, "grants"> &
+export type SavedGrants = Pick<RunVariables, "grants"> &
   Required<Pick<RunVariables, "unsaved">> & { readonly saves: ReadonlyMap<string, KeptTable> };
 
-interface VerifyOptions {
+interface SaveOptions {
   readonly session: SessionOptions;
   readonly run: RunVariables;
   readonly store: TableStore;
@@ -36,7 +36,7 @@ function nameOfGrant(grant: string): string {
  * Saves the tables of all granted disks (ADR 0012) and returns the grants that the node may use. A grant whose disk could not be saved
  * takes no effect.
  */
-export async function verifyGrants({ session, run, store, connect, stopping }: VerifyOptions): Promise<VerifiedGrants> {
+export async function saveGrantedTables({ session, run, store, connect, stopping }: SaveOptions): Promise<SavedGrants> {
   const { node, runId, grants, emit } = session;
   const names = [...new Set(grants.map(nameOfGrant).filter((name) => !/[\n\0]/.test(name)))];
   const isRestored = (name: string): boolean => grants.includes(`${name}:${restores}`);
@@ -78,7 +78,7 @@ function report(emit: Emit, { node, before }: SaveOccasion, name: string, result
   emit({ type: "node.saved", node, device: name, save: id, before, isNew, bytes, pieces: device.pieces.length });
 }
 
-function savedGrants(given: readonly string[], results: ReadonlyMap<string, SaveResult>): VerifiedGrants {
+function savedGrants(given: readonly string[], results: ReadonlyMap<string, SaveResult>): SavedGrants {
   const grants: string[] = [];
   const saves = new Map<string, KeptTable>();
   const unsaved = new Map<string, string>();
@@ -92,13 +92,15 @@ function savedGrants(given: readonly string[], results: ReadonlyMap<string, Save
   return { grants, unsaved, saves };
 }
 
-/** Drops the saves whose grants were not used. `wiping`: grants that the node has used, or their fingerprints. */
+/** Drops the saves whose grants were not used. `usedGrants`: grants that the node has used, or their fingerprints. */
 export async function dropUnusedSaves(
   { node, emit }: Pick<SessionOptions, "node" | "emit">,
-  { grants, saves }: VerifiedGrants,
-  wiping: ReadonlySet<string>,
+  { grants, saves }: SavedGrants,
+  usedGrants: ReadonlySet<string>,
 ): Promise<void> {
-  const used = grants.filter((grant) => wiping.has(grant) || wiping.has(grant.slice(nameOfGrant(grant).length + 1)));
+  const used = grants.filter(
+    (grant) => usedGrants.has(grant) || usedGrants.has(grant.slice(nameOfGrant(grant).length + 1)),
+  );
   const names = new Set(used.map(nameOfGrant));
   for (const [name, save] of saves) {
     if (names.has(name)) continue;

@@ -5,7 +5,7 @@ import { runnerCommand, segmentCommand, type RunVariables } from "#engine/progra
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import { DryRunDependencies, type Survivals } from "#engine/program/dry-run-dependencies.ts";
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
-import type { VerifiedGrants } from "./save-granted-tables.ts";
+import type { SavedGrants } from "./save-granted-tables.ts";
 import type { StepReport } from "./step-report.ts";
 import type { SessionEffect, ReadyStep } from "./session-events.ts";
 
@@ -40,7 +40,7 @@ export class SegmentWriter {
   }
 
   /** Further segments bring these grants to the node. */
-  grant({ grants, unsaved }: VerifiedGrants): void {
+  grant({ grants, unsaved }: SavedGrants): void {
     this.#run = { ...this.#run, grants, unsaved };
   }
 

@@ -16,7 +16,7 @@ const maxValue = 4096;
 /** Why a step failed, by the status in its `end` frame. */
 export function problemOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
-  const errors = isHidden(plan) ? "" : record.errors.trimEnd();
+  const errors = isHidden(plan) ? "" : record.stderrEnd.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
   // The lines of a sensitive step may hold a secret.
   const at = !isHidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };

@@ -21,7 +21,7 @@ export interface StepRecord {
   /** The facts that the probe found after the apply. */
   now: Record<string, string>;
   /** The present text of a file, for a diff. */
-  shown?: string;
+  shown?: string | undefined;
   stdout: string;
   rc: number;
   /** The refusal that the step reported. */
@@ -30,19 +30,22 @@ export interface StepRecord {
   cause?: Problem;
   /** The reason for the step's start. */
   why?: string;
-  /** The outcome in a dry run depends on another step (`unless KEY …`). */
+  /** Another step decides the outcome in a dry run: the `end` frame has `unless KEY` (docs/runner.md). */
   isConditional?: boolean;
   startedAt?: number;
   /** The apply began and has not ended. If the step is found in order later, this run has changed it. */
   applying?: boolean;
-  errors: string;
+  /** The last lines of stderr. */
+  stderrEnd: string;
   /** The step was started and has not ended. */
   isOpen?: boolean;
-  /** Number of starts. */
   starts: number;
-  /** Characters of the node's frames that this record keeps. */
-  kept: number;
+  /** Characters of each value that count in the node's budget. */
+  readonly kept: Record<Value, number>;
 }
+
+/** A part of a record that comes from frames of any length. */
+type Value = "have" | "now" | "shown" | "stdout";
 
 /** Outcomes by their words in `end` frames. */
 export const outcomes: ReadonlyMap<string, Outcome> = new Map([
@@ -56,7 +59,8 @@ export const outcomes: ReadonlyMap<string, Outcome> = new Map([
 ]);
 
 export function newRecord(draft: UnresolvedStep, stage: string): StepRecord {
-  return { draft, stage, have: {}, now: {}, stdout: "", rc: 0, errors: "", starts: 0, kept: 0 };
+  const kept = { have: 0, now: 0, shown: 0, stdout: 0 };
+  return { draft, stage, ...noValues(), rc: 0, stderrEnd: "", starts: 0, kept };
 }
 
 /** Whether a step with this outcome is not sent again (next-segment.ts). */
@@ -64,24 +68,26 @@ export function isFinal(outcome: Outcome | undefined): boolean {
   return outcome !== undefined && outcome !== "failed" && outcome !== "interrupted";
 }
 
-/** Begins another attempt of the step. If an apply was cut off, its values stay: the end of the new attempt reports the change of both. */
+/** Begins another attempt. After a cut-off apply `have`, `shown` and `startedAt` stay: the end reports the changes of both attempts. */
 export function beginAttempt(record: StepRecord, now: number, budget: NodeBudget): void {
   record.starts += 1;
-  releaseValues(record, budget);
-  if (!record.applying) Object.assign(record, { have: {}, startedAt: now });
-  Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "", isOpen: true });
+  if (!record.applying) {
+    drop(record, ["have", "shown"], budget);
+    record.startedAt = now;
+  }
+  drop(record, ["now", "stdout"], budget);
+  Object.assign(record, { rc: 0, stderrEnd: "", isOpen: true });
   for (const name of ["problem", "cause", "why"] as const) delete record[name];
-  if (!record.applying) delete record.shown;
 }
 
 /** Keeps the value in a frame of a step. @throws KcoreError NODE_LIMIT_EXCEEDED */
 export function keepValue(record: StepRecord, type: string, text: string, budget: NodeBudget): void {
   switch (type) {
     case "have":
-      if (!record.applying) record.kept += setFact(record.have, text, budget);
+      if (!record.applying) record.kept.have += setFact(record.have, text, budget);
       break;
     case "now":
-      record.kept += setFact(record.now, text, budget);
+      record.kept.now += setFact(record.now, text, budget);
       break;
     case "apply":
       if (text === "apply") record.applying = true;
@@ -98,33 +104,39 @@ export function keepValue(record: StepRecord, type: string, text: string, budget
       if (text.endsWith(" same")) record.applying = false;
       break;
     case "show":
-      if (!record.applying) record.shown = keepText(record, unescapeLine(text), budget);
+      if (!record.applying) keepText(record, "shown", unescapeLine(text), budget);
       break;
     case "stdout":
-      // `sed` ends each line, the last too, with the escape of a line break.
-      record.stdout = keepText(record, unescapeLine(text).replace(/\n$/, "").replace(/\n$/, ""), budget);
+      // k_stdout (runner-on-demand.sh) ends every line with a line break, the last one, too. An empty last line is dropped as well.
+      keepText(record, "stdout", unescapeLine(text).replace(/\n{1,2}$/, ""), budget);
       break;
     default:
   }
 }
 
-function keepText(record: StepRecord, text: string, budget: NodeBudget): string {
+function keepText(record: StepRecord, name: "shown" | "stdout", text: string, budget: NodeBudget): void {
   budget.keep(text.length);
-  record.kept += text.length;
-  return text;
+  record.kept[name] += text.length;
+  record[name] = text;
 }
 
-/** Drops the values of an ended step, except those that other steps may use. */
+/** Drops `shown`, and the other values of a step with a final outcome that does not register its result. */
 export function dropValues(record: StepRecord, budget: NodeBudget): void {
-  delete record.shown;
-  if (!isFinal(record.outcome) || record.draft.register !== undefined) return;
-  Object.assign(record, { have: {}, now: {}, stdout: "" });
-  releaseValues(record, budget);
+  drop(record, ["shown"], budget);
+  if (isFinal(record.outcome) && record.draft.register === undefined) drop(record, ["have", "now", "stdout"], budget);
 }
 
-function releaseValues(record: StepRecord, budget: NodeBudget): void {
-  budget.release(record.kept);
-  record.kept = 0;
+function drop(record: StepRecord, names: readonly Value[], budget: NodeBudget): void {
+  const none = noValues();
+  for (const name of names) {
+    budget.release(record.kept[name]);
+    record.kept[name] = 0;
+    Object.assign(record, { [name]: none[name] });
+  }
+}
+
+function noValues(): Pick<StepRecord, Value> & { readonly shown: undefined } {
+  return { have: {}, now: {}, shown: undefined, stdout: "" };
 }
 
 /** The result that the step registers; undefined: there is no such step, or a dry run cannot know its result. */

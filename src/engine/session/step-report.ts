@@ -39,7 +39,7 @@ import {
 /** Starts of a step in a session, beyond those in the record. Reboots, dead runners and resumed runs start a step again. */
 const maxStarts = 32;
 /** Characters that are kept of a note, of a milestone or reason, and of a failed step's stderr. */
-const limits = { note: 65_536, word: 1024, errors: 4096 };
+const limits = { note: 65_536, word: 1024, stderr: 4096 };
 /** Characters of the node's budget that a frame, an event and a diff cost beside their text. */
 const cost = { frame: 128, event: 512, diff: 65_536 };
 
@@ -287,7 +287,7 @@ export class StepReport implements StepResults {
   }
 
   #outputEvent(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
-    if (stream === "err") record.errors = lastLines(record.errors + made.text, limits.errors);
+    if (stream === "err") record.stderrEnd = lastLines(record.stderrEnd + made.text, limits.stderr);
     return outputEvent(record, { node: this.#node, stream, made });
   }
 }

@@ -32,10 +32,10 @@ export interface CheckedParts {
 export function checkStep({ source, module, scope, conditions, templates }: CheckedParts): readonly Problem[] {
   const attempts = new Attempts();
   const { problems } = attempts;
-  const registers = scope.registers();
-  const own = scope.early(registers);
+  const registers = scope.registeredSteps();
+  const own = scope.beforeSteps(registers);
   const truths = conditions.map(({ node, scope: place }) =>
-    attempts.run(() => evaluateBoolean(node, place.early(registers))),
+    attempts.run(() => evaluateBoolean(node, place.beforeSteps(registers))),
   );
   if (truths.includes(false)) return problems.list;
   attempts.run(() => readCommonKeys(source.node, own));

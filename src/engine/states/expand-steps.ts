@@ -43,7 +43,7 @@ export interface ExpandOptions {
   readonly readSecret: SecretReader;
   /** Step ids that this node's run uses already; the ids of the steps made here are added. */
   readonly usedIds?: Set<string>;
-  /** Names that steps of earlier stages of this run register. */
+  /** Names that steps of other states register, for `kcore check`. */
   readonly registered?: Iterable<string>;
 }
 
@@ -112,7 +112,7 @@ class Expander {
     at: SourcePosition | undefined,
   ): Promise<void> {
     const { readSecret } = this.#options;
-    const scope = outer.early();
+    const scope = outer.beforeSteps();
     const base: Scope = { node: scope["node"], nodes: scope["nodes"], vars: scope["vars"], run: scope["run"] };
     const params = await bindParams(state.params, given, {
       owner: `state “${state.name}”`,
@@ -159,7 +159,7 @@ class Expander {
       const begin = this.#unresolved.length;
       const state = this.#open(step.include, step.includeAt);
       if (state === undefined) continue;
-      const given = givenFromNode(step.with, scope.early());
+      const given = givenFromNode(step.with, scope.beforeSteps());
       const inner = { conditions, require: [...around.require, ...require] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
       if (late !== undefined || applies === undefined)
@@ -266,7 +266,7 @@ class Expander {
     if (each === undefined) return [{ label: "", scope }];
     let value: unknown;
     try {
-      value = evaluate(each, scope.early());
+      value = evaluate(each, scope.beforeSteps());
     } catch (error) {
       if (!(error instanceof UnknownValue)) throw error;
       const { needs } = error.unknown;
@@ -291,8 +291,8 @@ class Expander {
     const labels = labelsOf(items);
     return items.map((item, index) => {
       const node = each.kind === "list" ? each.items[index] : undefined;
-      const source = node && { node, scope: () => scope.early() };
-      const isUntrusted = isUntrustedValue(node ?? each, scope.early());
+      const source = node && { node, scope: () => scope.beforeSteps() };
+      const isUntrusted = isUntrustedValue(node ?? each, scope.beforeSteps());
       return {
         label: `[${labels[index]}]`,
         scope: scope.withItem(item, new Map(isUntrusted ? [["item", source]] : [])),
@@ -344,12 +344,12 @@ function untrustedParams(
   params: Readonly<Record<string, unknown>>,
   outer: NodeScope,
 ): UntrustedPaths {
-  const registers = outer.registers();
+  const registers = outer.registeredSteps();
   const found = [...given].flatMap(([name, value]) => {
     if (!("node" in value) || !isUntrustedValue(value.node, value.scope ?? {})) return [];
     const isLate = params[name] instanceof Unknown;
     const scope = (late: LateScope | undefined): Scope =>
-      late && isLate ? outer.at(late, registers) : (value.scope ?? {});
+      late && isLate ? outer.withLate(late, registers) : (value.scope ?? {});
     return [[`params.${name}`, { node: value.node, scope }] as const];
   });
   return new Map(found);
@@ -357,6 +357,6 @@ function untrustedParams(
 
 /** The result of all conditions together; undefined: not all are known. The steps report problems of the conditions. */
 function allHold(conditions: readonly Condition[]): boolean | undefined {
-  const all = conditions.map(({ node, scope }) => attemptKnown(() => evaluate(node, scope.early()) !== false));
+  const all = conditions.map(({ node, scope }) => attemptKnown(() => evaluate(node, scope.beforeSteps()) !== false));
   return all.includes(false) ? false : all.includes(undefined) ? undefined : true;
 }

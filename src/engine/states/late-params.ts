@@ -19,9 +19,9 @@ export function lateParams(
     return isLate ? [{ declaration, node: value.node }] : [];
   });
   if (waiting.length === 0) return undefined;
-  const registers = outer.registers();
+  const registers = outer.registeredSteps();
   return (late) => {
-    const scope = outer.at(late, registers);
+    const scope = outer.withLate(late, registers);
     return Object.fromEntries(
       waiting.map(({ declaration, node }) => [declaration.name, coerceLate(declaration, node, scope)]),
     );

@@ -12,7 +12,7 @@ const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 /** Computes the values of parameters that depend on late values. */
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
 
-/** The paths `params.x` and `item` that depend on nodes' answers, each with its source; undefined for an answer itself. */
+/** The paths, `params.x` or `item`, whose values depend on nodes' answers, each with its expression; undefined: the value is the answer. */
 export type UntrustedPaths = ReadonlyMap<
   string,
   { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined
@@ -20,18 +20,22 @@ export type UntrustedPaths = ReadonlyMap<
 
 /** The names that are the same for all steps of a node. */
 interface FixedNames {
-  /** Unknown for a check that holds for every possible node. */
+  /** Unknown in `kcore check`, whose result must hold for every node. */
   readonly node: NodeEntry | Unknown;
   /** Unknown where there is no roster. */
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   readonly run: Readonly<Record<string, unknown>>;
+  /** Names that steps of other states register, for `kcore check`. */
   readonly registered?: Iterable<string>;
 }
 
 /** The names of expressions at one place: inside one use of a state, for one item. */
 export class NodeScope {
   readonly #shared: FixedNames;
-  /** By register name, the id of the step that registers. Grows as steps are expanded; all scopes of the node share this map. */
+  /**
+   * By register name, the id of the step that registers it; for a name in `registered`, the name itself. Grows as steps are expanded; all
+   * scopes of the node share this map.
+   */
   readonly #registers: Map<string, string>;
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;
@@ -73,26 +77,26 @@ export class NodeScope {
   }
 
   /** The names that steps have registered so far: a step expanded now may use them. */
-  registers(): ReadonlyMap<string, string> {
+  registeredSteps(): ReadonlyMap<string, string> {
     return new Map(this.#registers);
   }
 
   /** The scope before the node's first step: facts and registered values are Unknown. */
-  early(registers: ReadonlyMap<string, string> = this.#registers): Scope {
+  beforeSteps(registers: ReadonlyMap<string, string> = this.#registers): Scope {
     const steps = new Map([...registers].map(([name, id]) => [name, new Unknown(id, { steps: [name] })] as const));
-    return this.#names(this.#params, unknownFacts, steps);
+    return this.#scopeOf(this.#params, unknownFacts, steps);
   }
 
   /** The scope with the values that the run has brought so far; the others stay Unknown. */
-  at(late: LateScope, registers: ReadonlyMap<string, string>): Scope {
+  withLate(late: LateScope, registers: ReadonlyMap<string, string>): Scope {
     const steps = new Map(
       [...registers].map(([name, id]) => [name, late.steps.get(name) ?? new Unknown(id, { steps: [name] })] as const),
     );
     const params = this.#late === undefined ? this.#params : { ...this.#params, ...this.#late(late) };
-    return this.#names(params, late.facts ?? unknownFacts, steps, late);
+    return this.#scopeOf(params, late.facts ?? unknownFacts, steps, late);
   }
 
-  #names(
+  #scopeOf(
     params: Readonly<Record<string, unknown>> | undefined,
     facts: unknown,
     steps: ReadonlyMap<string, unknown>,

@@ -49,9 +49,9 @@ export interface StepParts {
  * @throws KcoreError with every problem of the step.
  */
 export function makeUnresolvedStep(parts: StepParts): { readonly step: UnresolvedStep; readonly isSkipped: boolean } {
-  const registers = parts.scope.registers();
+  const registers = parts.scope.registeredSteps();
   const scopeOf = (scope: NodeScope, late: LateScope | undefined): Scope =>
-    late === undefined ? scope.early(registers) : scope.at(late, registers);
+    late === undefined ? scope.beforeSteps(registers) : scope.withLate(late, registers);
   const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
   const { id, title, state, source, module, requisites, conditions } = parts;
   const untrusted = () =>

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { join } from "node:path";
 import { DeadlinePassed, orAborted, withDeadline } from "./deadline.ts";
-import { createNames, type Names } from "./dns.ts";
+import { createNameResolver, type NameResolver } from "./dns.ts";
 import { checkEndpoint } from "./check-endpoint.ts";
 import { HostUnreachable, interrupted } from "./host-problems.ts";
 import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
@@ -20,7 +20,7 @@ export interface TransportOptions {
   readonly agentSocket?: string;
   /** Trusted for hosts without a key in the roster; default: `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`. */
   readonly knownHostsFiles?: readonly string[];
-  readonly names?: Names;
+  readonly names?: NameResolver;
   /** Milliseconds without a sign of life after which a connection counts as lost; default: 15,000. */
   readonly silence?: number;
 }
@@ -64,7 +64,7 @@ const programTimeout = 60_000;
 
 /** A transport for one run. ssh2 is loaded when the first SSH connection is made, not before. */
 export function createTransport(options: TransportOptions): Transport {
-  const names = options.names ?? createNames();
+  const names = options.names ?? createNameResolver();
   const files = options.knownHostsFiles ?? [join(options.home, ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"];
   let known: Promise<readonly KnownHosts[]> | undefined;
   let identities: Promise<Identities> | undefined;

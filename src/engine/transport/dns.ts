@@ -5,18 +5,18 @@ import { orAborted, withDeadline } from "./deadline.ts";
 import { HostUnreachable, messageOf } from "./host-problems.ts";
 
 /** Resolves host names; each found name is kept. */
-export interface Names {
+export interface NameResolver {
   /**
-   * All addresses of a name, within 5 seconds by default; those that come from DNS, IPv4 before IPv6. An IP address resolves to itself.
+   * All addresses of a name, within `deadline`; DNS gives IPv4 addresses before IPv6. An IP address resolves to itself.
    * @throws KcoreError DNS_FAILED, exit code 3.
    */
   resolve(name: string): Promise<readonly string[]>;
 }
 
-export interface NamesOptions {
+export interface NameResolverOptions {
   readonly hostsFile?: string;
   readonly resolvConf?: string;
-  /** Milliseconds for a name, all its tries together. */
+  /** Milliseconds for a name, all tries together; 5000 by default. */
   readonly deadline?: number;
   /** `address:port` of name servers instead of the system's. */
   readonly servers?: readonly string[];
@@ -25,20 +25,20 @@ export interface NamesOptions {
 }
 
 /**
- * Looks names up in /etc/hosts, then by DNS, then by the system's resolver. DNS is asked without getaddrinfo(3), which blocks one of libuv's
- * few threads: a dead name server costs 500 hosts 5 seconds together, not each (F-9).
+ * Looks names up in /etc/hosts, then by DNS, then by the system's resolver. That resolver, getaddrinfo(3), blocks one of libuv's few
+ * threads, so it is not asked after the deadline: a dead name server costs 500 hosts 5 seconds together, not each (F-9).
  */
-export function createNames({
+export function createNameResolver({
   hostsFile = "/etc/hosts",
   resolvConf = "/etc/resolv.conf",
   deadline = 5000,
   servers,
   system = async (name) => (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address),
-}: NamesOptions = {}): Names {
+}: NameResolverOptions = {}): NameResolver {
   const cache = new Map<string, Promise<readonly string[]>>();
   let hosts: Promise<ReadonlyMap<string, readonly string[]>> | undefined;
 
-  const search = async (name: string): Promise<readonly string[]> => {
+  const lookUp = async (name: string): Promise<readonly string[]> => {
     hosts ??= readFile(hostsFile, "utf8").then(parseHosts, () => new Map<string, readonly string[]>());
     const known = (await hosts).get(name.toLowerCase());
     if (known) return known;
@@ -46,8 +46,12 @@ export function createNames({
     try {
       if (servers) resolver.setServers([...servers]);
       const candidates = candidateNames(name, await readFile(resolvConf, "utf8").catch(() => ""));
-      const answer = askInTurn(resolver, candidates, () => system(name));
-      return await withDeadline(deadline, undefined, (signal) => orAborted(answer, signal));
+      return await withDeadline(deadline, undefined, (signal) =>
+        orAborted(
+          askInTurn(resolver, candidates, () => system(name), signal),
+          signal,
+        ),
+      );
     } catch (error) {
       resolver.cancel();
       throw dnsFailed(name, error);
@@ -58,7 +62,7 @@ export function createNames({
     async resolve(name) {
       if (isIP(name.split("%")[0] ?? "") !== 0) return [name];
       let found = cache.get(name);
-      if (!found) cache.set(name, (found = search(name)));
+      if (!found) cache.set(name, (found = lookUp(name)));
       // A failure is not kept: a later try to connect may find the name server alive again.
       found.catch(() => cache.delete(name));
       return found;
@@ -82,12 +86,14 @@ async function askInTurn(
   resolver: Resolver,
   candidates: readonly string[],
   system: () => Promise<readonly string[]>,
+  signal: AbortSignal,
 ): Promise<readonly string[]> {
   let failure: unknown;
   for (const candidate of candidates) {
     const answers = await Promise.allSettled([resolver.resolve4(candidate), resolver.resolve6(candidate)]);
     const addresses = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
     if (addresses.length > 0) return addresses;
+    signal.throwIfAborted();
     failure = answers.find((answer) => answer.status === "rejected")?.reason;
   }
   // The system's resolver also knows names of mDNS, of nsswitch modules, and of this machine.

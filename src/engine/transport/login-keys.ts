@@ -111,7 +111,7 @@ async function loadKeyFile(
 ): Promise<Identity> {
   const text = await readKeyFile(path);
   const publicHalf = /^(\S+) (AAAA[A-Za-z0-9+/=]+)/.exec(text);
-  if (publicHalf) return inAgentAlone(path, publicHalf[1] ?? "", Buffer.from(publicHalf[2] ?? "", "base64"), fromAgent);
+  if (publicHalf) return agentKeyFor(path, publicHalf[1] ?? "", Buffer.from(publicHalf[2] ?? "", "base64"), fromAgent);
   const format = inspectKeyFile(text);
   refuseUnsupported(path, format);
   if (!format.encrypted) return { label: path, key: parse(path, text) };
@@ -137,7 +137,7 @@ async function loadKeyFile(
 }
 
 /** The agent's key for a public half, as ssh(1) uses it with IdentitiesOnly: the agent signs, and no other key is offered. */
-async function inAgentAlone(
+async function agentKeyFor(
   path: string,
   type: string,
   blob: Buffer,
@@ -192,7 +192,7 @@ function refuseUnsupported(path: string, { format, cipher }: KeyFileFormat): voi
     refuse(`is encrypted by ${cipher}`, `encrypt it anew: ssh-keygen -p -Z aes256-ctr -f ${path}`);
 }
 
-/** Decrypting (bcrypt) blocks for about half a second: once for each key and run. */
+/** Parses a private key. Decryption (bcrypt) blocks for about half a second, so {@link createIdentities} keeps the result. */
 function parse(path: string, text: string, passphrase?: string): ParsedKey {
   const key = ssh2.utils.parseKey(text, passphrase) as ParsedKey | ParsedKey[] | Error;
   if (key instanceof Error) {

@@ -1,4 +1,4 @@
-import { certificateWord } from "../fleet-labels.ts";
+import { certificateWord } from "../fleet-words.ts";
 import type { FleetCertificate } from "../ink/fleet/snapshot.ts";
 import { ageColumn, expiryColumn, type Column } from "./column.ts";
 

@@ -1,5 +1,5 @@
 import type { ConflictList, ConflictView } from "#api/schemas.ts";
-import { valueText } from "../fleet-labels.ts";
+import { valueText } from "../fleet-words.ts";
 import type { FleetConflict, FleetEdit } from "../ink/fleet/snapshot.ts";
 import { ageColumn, type Column } from "./column.ts";
 

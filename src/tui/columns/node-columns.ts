@@ -1,5 +1,5 @@
 import { formatBinary } from "#base/units.ts";
-import { approvalWord, labelPairs, statusWord, taintText } from "../fleet-labels.ts";
+import { approvalWord, labelPairs, statusWord, taintText } from "../fleet-words.ts";
 import type { FleetNode, FleetUsage } from "../ink/fleet/snapshot.ts";
 import type { TextRole } from "../ink/theme.ts";
 import { ageColumn, coarseSince, expiryColumn, type Column } from "./column.ts";

@@ -10,15 +10,15 @@ import { lanesOf } from "./work.ts";
 export interface ReportPageOptions {
   /** The source line of a problem; undefined if the file cannot be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
-  /** The path of a node's log, or without a name of the bastion's. */
+  /** The path of a node's log; without `node`, of the bastion's log. */
   readonly logOf?: (node?: string) => string;
   /** The version of kcore that writes the page. */
   readonly version?: string;
 }
 
 /**
- * A run as one self-contained HTML page without network and without foreign scripts, by a policy in the page itself. Pure: the
- * same run gives the same page, of about 6 MB at most.
+ * Draws a run as one self-contained HTML page of about 6 MB at most. The page's Content-Security-Policy forbids the network and
+ * foreign scripts. Pure: the same run gives the same page.
  */
 export function drawReport(model: RunModel, { sourceLine, logOf, version }: ReportPageOptions = {}): string {
   const lanes = lanesOf(model);

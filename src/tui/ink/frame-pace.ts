@@ -2,9 +2,9 @@ import type { Timers } from "#base/timers.ts";
 
 /** Fewest milliseconds between two frames that only bring news: ten frames a second (ADR 0405). */
 export const newsInterval = 100;
-/** The pause before a frame with news, as a multiple of the last frame's time: drawing takes at most a tenth of the time. */
+/** The interval before a frame with news, as a multiple of the last frame's cost: up to `longestWait`, drawing takes a tenth of the time. */
 const costFactor = 10;
-/** Most milliseconds that news wait. */
+/** The longest interval before a frame with news, in milliseconds. */
 const longestWait = 1000;
 /** Fewest milliseconds before a frame that answers a key: a held arrow key moves smoothly. */
 export const keyInterval = 33;

@@ -152,7 +152,7 @@ describe("kcore roster trust --deploy-key", () => {
       expect(asked.stderr).to.contain("QUESTION_UNANSWERED").and.to.contain("--password-file FILE");
       const refused = await disks();
       expect(refused.code).to.equal(1);
-      expect(refused.stderr).to.contain("AUTH_FAILED").and.to.contain("--ask-password puts it there");
+      expect(refused.stderr).to.contain("AUTH_FAILED").and.to.contain("--ask-password installs your public key");
       expect(await keysOf(servers[0])).to.equal("");
     });
   });

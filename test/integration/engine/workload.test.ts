@@ -19,7 +19,7 @@ const limits = {
   /** Processes for each further directory, file or link that changes. */
   changed: 4,
   /** Bytes to a converged node, as TCP carries them. */
-  bytes: 42_000,
+  bytes: 42_500,
   /** Exchanges with a converged node. */
   exchanges: 1,
   /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */

@@ -245,7 +245,7 @@ export class SimController implements SimProcess {
       liveness,
       names: {} as NodesOptions["names"],
       controllerId: this.id,
-      isManual: () => false,
+      requiresManualApproval: () => false,
       endpoints: () => [],
       clock,
     });

@@ -55,7 +55,7 @@ describe("a run on one screen", () => {
       problem: { ...failure.problem, detail },
     }));
     const changes = long.changes.map((change) => ({ ...change, title: "t".repeat(100) }));
-    const lines = drawDigest({ ...long, failures, changes }, { columns: 80, cut: true }).split("\n");
+    const lines = drawDigest({ ...long, failures, changes }, { columns: 80, fitsScreen: true }).split("\n");
     expect(lines.filter((line) => /x{9}|t{9}/.test(line)).map((line) => stringWidth(line))).to.satisfy(
       (widths: number[]) => widths.length > 6 && widths.every((width) => width <= 80),
     );

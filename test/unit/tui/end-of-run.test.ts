@@ -74,7 +74,9 @@ describe("the end of a run", () => {
 
   it("fits 200 nodes on a screen, each line of it within its columns and broken at words", () => {
     const events = wideRun({ nodes: 200, steps: 12, failEvery: 3 });
-    const lines = draw(events, { columns: 60, cut: true, color: true }).split("\n").map(stripVTControlCharacters);
+    const lines = draw(events, { columns: 60, fitsScreen: true, color: true })
+      .split("\n")
+      .map(stripVTControlCharacters);
     expect(lines.length).to.be.at.most(45);
     expect(lines.filter((line) => stringWidth(line) > 60)).to.deep.equal([]);
     const words = new Set(draw(events).split(/\s+/));

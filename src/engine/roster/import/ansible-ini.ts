@@ -20,8 +20,8 @@ export function readPlainInventory(inventory: Inventory, { file, text }: Foreign
     if (!heading && (pairs.includes(undefined) || (!isOfGroup && !/^[A-Za-z0-9][\w.-]*$/.test(name))))
       refused.push({ ...unsure, message: "this line cannot be read with certainty without Ansible", at });
     else {
-      const owner = inventory.group(group, at);
-      const { vars } = heading || isOfGroup ? owner : inventory.host(name, at);
+      const owner = inventory.groupFor(group, at);
+      const { vars } = heading || isOfGroup ? owner : inventory.hostFor(name, at);
       if (!heading && !isOfGroup) owner.hosts.add(name);
       for (const pair of heading ? [] : pairs) if (pair) vars.set(pair.key, { value: pair.value, at });
     }

@@ -27,15 +27,15 @@ type Values = Readonly<Record<string, unknown>>;
 export function readList(inventory: Inventory, list: InventoryList, locate: Locate): void {
   for (const [name, members] of Object.entries(list)) {
     if (name === "_meta") continue;
-    const group = inventory.group(name, locate(name));
+    const group = inventory.groupFor(name, locate(name));
     // Inventory scripts may give just a list of hosts.
     const { hosts, children, vars } = (Array.isArray(members) ? { hosts: members } : (members ?? {})) as Values;
     for (const host of textsIn(hosts)) {
-      inventory.host(host, locate(host));
+      inventory.hostFor(host, locate(host));
       group.hosts.add(host);
     }
     for (const child of textsIn(children)) {
-      inventory.group(child, locate(child));
+      inventory.groupFor(child, locate(child));
       group.children.add(child);
     }
     for (const [key, value] of Object.entries((vars ?? {}) as Values))
@@ -43,13 +43,13 @@ export function readList(inventory: Inventory, list: InventoryList, locate: Loca
   }
   for (const [name, values] of variablesOfHosts(list))
     for (const [key, value] of values)
-      inventory.host(name, locate(name)).vars.set(key, { value, at: locate(name, key) });
+      inventory.hostFor(name, locate(name)).vars.set(key, { value, at: locate(name, key) });
 }
 
 /** Sets a host's own value wherever Ansible's precedence and kcore's order of groups give different ones. */
 export function correctValues(inventory: Inventory, list: InventoryList, locate: Locate): void {
   for (const [name, values] of variablesOfHosts(list)) {
-    const host = inventory.host(name, locate(name));
+    const host = inventory.hostFor(name, locate(name));
     const layers = ["all", ...inventory.groupsOf(name)].map((group) => inventory.groups.get(group)?.vars);
     const layered: Variables = new Map([...layers, host.vars].flatMap((vars) => [...(vars ?? [])]));
     for (const [key, value] of values)

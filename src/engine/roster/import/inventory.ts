@@ -25,19 +25,21 @@ export class Inventory {
   readonly groups = new Map<string, InventoryGroup>();
   readonly hosts = new Map<string, InventoryHost>();
 
-  group(name: string, at: SourcePosition): InventoryGroup {
+  /** Finds or adds a group; `at` counts for a new one. */
+  groupFor(name: string, at: SourcePosition): InventoryGroup {
     const group = this.groups.get(name) ?? { at, vars: new Map(), children: new Set(), hosts: new Set() };
     this.groups.set(name, group);
     return group;
   }
 
-  host(name: string, at: SourcePosition): InventoryHost {
+  /** Finds or adds a host; `at` counts for a new one. */
+  hostFor(name: string, at: SourcePosition): InventoryHost {
     const host = this.hosts.get(name) ?? { at, vars: new Map() };
     this.hosts.set(name, host);
     return host;
   }
 
-  /** The groups of a host and their parents, without `all`, the outermost first; groups of equal depth by name. */
+  /** The groups of a host and their parents, outermost first, equal depths by name; without `all`, and without an `ungrouped` that has no variables. */
   groupsOf(host: string): string[] {
     const found = new Set<string>();
     const add = (name: string): void => {

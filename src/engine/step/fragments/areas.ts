@@ -2,7 +2,7 @@ import { sh } from "../sh.ts";
 
 /**
  * Functions that find the areas of a disk and its partitions: tables, headers, labels, superblocks and other metadata.
- * Grants cover these bytes, and kcore saves them before a wipe. For texts after `diskFunctions`. `a_head` and `a_tail`
+ * kcore saves these bytes before a wipe; a grant covers these and more. For texts after `diskFunctions`. `a_head` and `a_tail`
  * are the bytes at a device's beginning and end that belong to its areas.
  */
 export const areaFunctions = sh`
@@ -26,11 +26,12 @@ luks_bytes() {
   fi
   # LUKS2's default if the header names no offset; 0 means a detached header.
   case $a_bytes in '' | 0 | *[!0-9]*) a_bytes=$((16 * a_mib)) ;; esac
+  # A header may name any offset.
   [ "$a_bytes" -le $((64 * a_mib)) ] || a_bytes=$((64 * a_mib))
   echo $((a_bytes + a_mib))
 }
-# area_of START LENGTH DEVICE: the areas of a device, as OFFSET LENGTH on the whole disk.
-area_of() {
+# device_areas START LENGTH DEVICE: the areas of a device, as OFFSET LENGTH on the whole disk.
+device_areas() {
   echo "$1 $a_head"
   [ "$2" -lt "$a_tail" ] || echo "$(($1 + $2 - a_tail)) $a_tail"
   a_bytes=$(luks_bytes "$3")
@@ -39,10 +40,10 @@ area_of() {
 # areas_of NAME SIZE: the areas of a disk and its partitions, including partitions that only the table names.
 areas_of() {
   a_dev=$(device_of "$1")
-  area_of 0 "$2" "$a_dev"
+  device_areas 0 "$2" "$a_dev"
   for a_name in $(partitions_of "$1"); do
     read -r a_start <"/sys/class/block/$a_name/start" && read -r a_sectors <"/sys/class/block/$a_name/size" || return 1
-    area_of $((a_start * 512)) $((a_sectors * 512)) "$(device_of "$a_name")"
+    device_areas $((a_start * 512)) $((a_sectors * 512)) "$(device_of "$a_name")"
   done
   read_table "$a_dev" | while read -r number start sectors rest; do
     case $start:$sectors in *[!0-9:]* | : | :* | *:) continue ;; esac
@@ -68,14 +69,14 @@ read_piece() {
   while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done
   dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/dd"
 }
-# uncached NAME: flushes the caches of a disk and of its partitions, each of which has its own.
-uncached() { for a_name in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_name")" 2>/dev/null; done; }
-# contents_sum NAME: the SHA-256 of the areas of a disk or partition.
+# flush_caches NAME: flushes the caches of a disk and of its partitions, each of which has its own.
+flush_caches() { for a_name in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_name")" 2>/dev/null; done; }
+# contents_sum NAME: the SHA-256 of the areas of a disk or partition, places and bytes, with a longer head. A grant is bound to it.
 contents_sum() {
   read -r a_size <"/sys/class/block/$1/size" || return 1
-  # The sum covers more than a save does: a new file changes a filesystem's maps or checkpoints there.
+  # A new file changes a filesystem's maps or checkpoints in the first 16 MiB: the sum covers more than a save does.
   a_head=$((16 * a_mib))
-  uncached "$1"
+  flush_caches "$1"
   areas_of "$1" $((a_size * 512)) | pieces_of $((a_size * 512)) | while read -r a_at a_length; do
     echo "$a_at $a_length"
     read_piece "$(device_of "$1")" "$a_at" "$a_length" || echo unreadable

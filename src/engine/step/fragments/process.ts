@@ -30,7 +30,7 @@ export const ChangedArgument = z
       z.enum(["always", "never"]),
       z
         .strictObject({
-          whenOutput: Expression.describe("A POSIX extended regular expression for a line of its standard output."),
+          whenOutput: Expression.describe("A POSIX extended regular expression for a line of standard output."),
         })
         .meta({ examples: [{ whenOutput: "^Applied [1-9]" }] }),
       z
@@ -51,7 +51,9 @@ export const ChangedArgument = z
 export const CheckArgument = z
   .boolean()
   .default(false)
-  .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
+  .describe(
+    "The command only reads: it runs in dry runs, too, never counts as a change, and its failure fails the step.",
+  );
 
 /** Whether the arguments are no `check`, or have no argument that describes a change; a refinement of a module's arguments. */
 export function isConsistentCheck(given: {
@@ -69,7 +71,7 @@ type ChangedArgument = z.output<typeof ChangedArgument>;
 
 export const Revert = shellText(Visible.min(1))
   .optional()
-  .describe("A command line for /bin/sh that takes it back, for a step with a risk.");
+  .describe("A command line for /bin/sh that takes the change back, for a step with a risk.");
 
 interface Process {
   readonly cwd?: string | undefined;

@@ -1,6 +1,6 @@
 import { certificateColumns, type CertificateRow } from "../../columns/certificate-columns.ts";
 import { concernOfExpiry } from "../../columns/concern.ts";
-import { certificateWord } from "../../fleet-labels.ts";
+import { certificateWord } from "../../fleet-words.ts";
 import { expiryFact } from "./cells.ts";
 import type { Section } from "./section.ts";
 import type { FleetCertificate, FleetSnapshot } from "./snapshot.ts";
@@ -12,7 +12,7 @@ function presentCertificates({ certificates, nodes, controllers }: FleetSnapshot
     if (certificate.status === "revoked") continue;
     const key = `${certificate.role} ${certificate.id}`;
     const known = latest.get(key);
-    if (!known || isNewer(certificate, known)) latest.set(key, certificate);
+    if (!known || takesPrecedence(certificate, known)) latest.set(key, certificate);
   }
   const names = new Map([
     ...controllers.map(({ controllerId, address }) => [controllerId, address || controllerId] as const),
@@ -24,14 +24,14 @@ function presentCertificates({ certificates, nodes, controllers }: FleetSnapshot
   }));
 }
 
-function isNewer(one: FleetCertificate, other: FleetCertificate): boolean {
+function takesPrecedence(one: FleetCertificate, other: FleetCertificate): boolean {
   return one.current === other.current ? one.notAfter > other.notAfter : one.current;
 }
 
 export const certificatesSection: Section<CertificateRow> = {
   name: "certificates",
   title: "certificates",
-  none: "no certificates",
+  emptyText: "no certificates",
   rows: presentCertificates,
   key: ({ serial }) => serial,
   dc: () => undefined,

@@ -7,7 +7,7 @@ import type { FleetConflict, FleetEdit } from "./snapshot.ts";
 export const conflictsSection: Section<FleetConflict> = {
   name: "conflicts",
   title: "conflicts",
-  none: "no conflicts",
+  emptyText: "no conflicts",
   rows: ({ conflicts }) => conflicts,
   key: ({ id }) => id,
   dc: () => undefined,

@@ -36,7 +36,7 @@ export function controllerRows({ controllers }: FleetSnapshot): readonly Control
 export const controllersSection: Section<ControllerRow> = {
   name: "controllers",
   title: "controllers",
-  none: "no controllers",
+  emptyText: "no controllers",
   rows: controllerRows,
   key: ({ controllerId }) => controllerId,
   dc: ({ dc }) => dc,

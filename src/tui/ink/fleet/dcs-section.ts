@@ -43,7 +43,7 @@ function concernOf({ nodes, controllers }: Datacenter, at: number): Concern {
 export const dcsSection: Section<Datacenter> = {
   name: "dcs",
   title: "DCs",
-  none: "no datacenters yet",
+  emptyText: "no datacenters yet",
   rows: datacenters,
   key: ({ name }) => name,
   dc: ({ name }) => name,

@@ -118,7 +118,7 @@ function inList(scene: FleetScene, { name }: KeyPress): FleetUi {
     case "f":
       return atTop({ ...ui, trouble: !ui.trouble });
     case "s":
-      return withSectionState(ui, { sort: (state.sort + 1) % listing.orders, top: 0 });
+      return withSectionState(ui, { sort: (state.sort + 1) % listing.orderCount, top: 0 });
     case "S":
       return withSectionState(ui, { reversed: !state.reversed, top: 0 });
     case "a":

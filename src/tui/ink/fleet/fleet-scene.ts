@@ -63,7 +63,7 @@ function listPane(props: FleetSceneProps, { listing, selected }: ListSelection, 
   const state = ui.states[ui.section];
   const window = windowAround(listing.keys.length, room - 2, state.top, selected);
   const options = { theme, now, width: size.columns, stale: isStale(props) };
-  const empty = listing.total === 0 ? listing.none : "nothing matches; a shows all";
+  const empty = listing.total === 0 ? listing.emptyText : "nothing matches; a shows all";
   return {
     ui: { ...ui, states: { ...ui.states, [ui.section]: { ...state, top: window.top } } },
     lines: [

@@ -1,5 +1,5 @@
 import { formatBinary, since } from "#base/units.ts";
-import { approvalWord, labelPairs, statusWord } from "../../fleet-labels.ts";
+import { approvalWord, labelPairs, statusWord } from "../../fleet-words.ts";
 import { coarseSince } from "../../columns/column.ts";
 import { concernOfExpiry, type Concern } from "../../columns/concern.ts";
 import { diskFull, diskShare, nodeColumns, percent, nodeReason, statusRole } from "../../columns/node-columns.ts";
@@ -28,7 +28,7 @@ function natural(text: string): string {
 export const nodesSection: Section<FleetNode> = {
   name: "nodes",
   title: "nodes",
-  none: "no nodes yet: kcore orchestrate deploy_node NODE",
+  emptyText: "no nodes yet: kcore orchestrate deploy_node NODE",
   rows: ({ nodes }) => nodes,
   key: ({ id }) => id,
   dc: ({ dc }) => dc,

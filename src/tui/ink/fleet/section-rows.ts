@@ -16,7 +16,7 @@ import { updatesSection } from "./updates-section.ts";
 /** The rows of one section, filtered and ordered. */
 export interface SectionRows {
   readonly title: string;
-  readonly none: string;
+  readonly emptyText: string;
   /** The number of all rows. */
   readonly total: number;
   /** The number of rows by concern. */
@@ -25,8 +25,8 @@ export interface SectionRows {
   readonly keys: readonly string[];
   /** The name of the present order. */
   readonly order: string;
-  /** The number of orders. */
-  readonly orders: number;
+  /** The number of orders, with the one by concern. */
+  readonly orderCount: number;
   /** The heading, and the rows in the window. */
   readonly lines: (window: RowWindow, selected: number, options: FleetDrawOptions & TableOptions) => readonly Line[];
   /** The page of a row; undefined for an unknown key. */
@@ -73,14 +73,14 @@ function lister<Row>(section: Section<Row>): Lister {
     const find = (key: string): Row | undefined => all.find(({ row }) => section.key(row) === key)?.row;
     return {
       title: section.title,
-      none: section.none,
+      emptyText: section.emptyText,
       total: all.length,
       counts,
       get keys() {
         return filtered().keys;
       },
       order: orderName(section, sort),
-      orders: section.orders.length + 1,
+      orderCount: section.orders.length + 1,
       lines: (window, selected, options) => tableLines(section, filtered().rows, { ...options, window, selected }),
       page: (key, options) => {
         const row = find(key);
@@ -180,7 +180,7 @@ const sections = {
   updates: updatesSection,
 } as const;
 
-/** The listings of the dashboard's sections by their names. */
+/** The functions that list a section's rows, by section. */
 export const listers = Object.fromEntries(
   Object.values(sections).map((section) => [section.name, lister(section as Section<unknown>)]),
 ) as Readonly<Record<SectionName, Lister>>;
@@ -189,7 +189,7 @@ export const listers = Object.fromEntries(
 export interface FleetTable {
   readonly name: SectionName;
   readonly title: string;
-  readonly none: string;
+  readonly emptyText: string;
   /** The first heading is empty: the first column has shapes. */
   readonly headings: readonly string[];
   readonly rows: readonly { readonly key: string; readonly cells: readonly Line[] }[];
@@ -214,13 +214,13 @@ export function fleetPage(
 }
 
 function wholeTable<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: FleetDrawOptions): FleetTable {
-  const { name, title, none, key } = section;
+  const { name, title, emptyText, key } = section;
   const columns = columnsOf(section, options);
   const rows = filterRows(section, rankRows(section, snapshot), freshFleetUi);
   return {
     name,
     title,
-    none,
+    emptyText,
     headings: ["", ...section.columns.flatMap((column) => (column.room ? [column.title] : []))],
     rows: rows.map((row) => ({ key: key(row), cells: columns.map(({ cell }) => cell(row, 200)) })),
   };

@@ -14,8 +14,8 @@ export interface FleetDrawOptions {
 export interface Section<Row> {
   readonly name: SectionName;
   readonly title: string;
-  /** The note where there is no row. */
-  readonly none: string;
+  /** The text shown in place of rows if there is none. */
+  readonly emptyText: string;
   readonly rows: (snapshot: FleetSnapshot) => readonly Row[];
   readonly key: (row: Row) => string;
   /** The row's datacenter; undefined: a filter by datacenter does not apply. */

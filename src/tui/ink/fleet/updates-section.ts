@@ -30,7 +30,7 @@ function doneByDc({ nodes }: FleetUpdate): string {
 export const updatesSection: Section<FleetUpdate> = {
   name: "updates",
   title: "updates",
-  none: "no rollout is going on",
+  emptyText: "no rollout is going on",
   rows: ({ updates }) => updates,
   key: ({ name }) => name,
   dc: () => undefined,

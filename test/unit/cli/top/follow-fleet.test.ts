@@ -6,8 +6,10 @@ const register = (key: string): WatchLine => ({ type: "register", key, value: nu
 
 describe("what the dashboard reads again", () => {
   it("is what the change is about, and what follows from it", () => {
-    expect(outdatedParts(register("node/n1/reg"))).to.deep.equal(["nodes", "conflicts"]);
+    expect(outdatedParts(register("node/n1/reg"))).to.deep.equal(["nodes", "conflicts", "certificates"]);
+    expect(outdatedParts(register("node/n1/labels"))).to.deep.equal(["nodes", "conflicts"]);
     expect(outdatedParts(register("controller/c1/auth"))).to.deep.equal(["controllers"]);
+    expect(outdatedParts(register("controller/c1/sub-ca"))).to.deep.equal(["controllers", "certificates"]);
     expect(outdatedParts(register("cert/0a"))).to.deep.equal(["certificates"]);
     expect(outdatedParts(register("revoked/ab"))).to.deep.equal(["certificates"]);
     expect(outdatedParts(register("conflict/c0"))).to.deep.equal(["conflicts", "nodes"]);

@@ -15,7 +15,7 @@ const by = "operator ann";
 
 describe("the nodes of a cluster", () => {
   let now: number;
-  let isManual: boolean;
+  let requiresManualApproval: boolean;
   let records: Records;
   let liveness: Liveness;
   let names: NodeNames;
@@ -36,7 +36,7 @@ describe("the nodes of a cluster", () => {
 
   beforeEach(() => {
     now = 1_700_000_000_000;
-    isManual = false;
+    requiresManualApproval = false;
     const replica = memoryReplica(() => now);
     records = openRecords(replica);
     const clock = (): number => now;
@@ -50,7 +50,7 @@ describe("the nodes of a cluster", () => {
       liveness,
       names,
       controllerId: "c1",
-      isManual: () => isManual,
+      requiresManualApproval: () => requiresManualApproval,
       endpoints: () => [],
       clock,
     });
@@ -86,7 +86,7 @@ describe("the nodes of a cluster", () => {
   });
 
   it("wait for approval where that is asked for, and keep what was decided", async () => {
-    isManual = true;
+    requiresManualApproval = true;
     expect(await register("a")).to.include({ approval: "pending", status: "pending" });
     await nodes.setApproval("a", { state: "approved", by });
     expect(nodes.get("a").status).to.equal("ready");

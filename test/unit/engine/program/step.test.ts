@@ -1,5 +1,15 @@
 import { expect } from "chai";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -177,6 +187,30 @@ an ext4 file system"`,
           detail: `${at("open")} is writable for others`,
         });
         expect(readdirSync(at("open"))).to.deep.equal([]);
+      });
+
+      it("S-6 keeps owner and mode of its own file in a sticky folder, and no attribute of another user's", async () => {
+        mkdirSync(at("sticky"));
+        chmodSync(at("sticky"), 0o1777);
+        const file = at("sticky", "f");
+        const afterPut = async (present: number, asOwner: string, runAs?: string): Promise<string> => {
+          writeFileSync(file, "");
+          chownSync(file, present, present);
+          chmodSync(file, 0o620);
+          const apply = sh`put_file /etc/hostname ${file} - ${asOwner} -`;
+          const step = { want: { mode: "620" }, probe: sh`fact mode 0`, apply };
+          await runStepOn(shell, step, { plan: runAs === undefined ? {} : { runAs } });
+          const { uid, mode } = statSync(file);
+          rmSync(file);
+          return `${uid} ${(mode & 0o7777).toString(8)}`;
+        };
+        const nobody = 65534;
+        expect(await afterPut(0, "-")).to.equal("0 620");
+        expect(await afterPut(nobody, "-", "nobody")).to.equal(`${nobody} 620`);
+        expect(await afterPut(nobody, "nobody")).to.equal(`${nobody} 620`);
+        expect(await afterPut(nobody, `${nobody}`)).to.equal(`${nobody} 620`);
+        expect(await afterPut(nobody, "-")).to.equal("0 644");
+        expect(await afterPut(nobody, "root")).to.equal("0 644");
       });
     });
   }

@@ -118,6 +118,19 @@ describe("what a node's frames tell of its steps", () => {
     expect(told().at(-1)).to.equal("step.finished changed");
   });
 
+  it("S-4: counts the characters of a value as long as the value is kept", () => {
+    const large = "x".repeat(3 << 20);
+    const { report } = reportWith([]);
+    take(report, "start K", `have K a=${large}`, `show K ${large}`, "apply K apply", "start K");
+    expect(() => report.budget.keep(3 << 20)).to.throw("n1 sent more than 8 MiB of values");
+
+    const { report: other } = reportWith([]);
+    other.add(key, { ...draft, register: "config" }, "s");
+    take(other, "start K", `have K a=${large}`, `show K ${large}`, "end K ok 0");
+    expect(() => other.budget.keep(4 << 20)).not.to.throw();
+    expect(() => other.budget.keep(2 << 20)).to.throw("n1 sent more than 8 MiB of values");
+  });
+
   it("S-4: listens no more to a node that begins a step again and again", () => {
     const { report } = reportWith(["failed", "failed"]);
     const begin = (times: number): void => {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createSocket, type Socket } from "node:dgram";
-import { candidateNames, createNames, parseHosts } from "#engine/transport/dns.ts";
+import { candidateNames, createNameResolver, parseHosts } from "#engine/transport/dns.ts";
 import { eventually } from "#support/cluster.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 
@@ -19,13 +19,13 @@ describe("names of hosts", () => {
   beforeEach(() => (questions = 0));
 
   it("leave addresses alone, without any DNS (F-9)", async () => {
-    const names = createNames({ ...none, servers });
+    const names = createNameResolver({ ...none, servers });
     expect(await names.resolve("192.0.2.1")).to.deep.equal(["192.0.2.1"]);
     expect([await names.resolve("fe80::1%eth0"), questions]).to.deep.equal([["fe80::1%eth0"], 0]);
   });
 
   it("are asked for all at once, so that a dead name server costs one deadline for all of them (F-9)", async () => {
-    const names = createNames({ ...none, servers });
+    const names = createNameResolver({ ...none, servers });
     let failed = 0;
     for (let index = 0; index < 200; index++) names.resolve(`n${index}.example`).catch(() => failed++);
     await eventually(() => questions >= 200);
@@ -33,16 +33,25 @@ describe("names of hosts", () => {
   });
 
   it("cost a deadline when the name server is dead, and the error says DNS (F-9)", async () => {
-    const error = await rejectionOf(createNames({ ...none, servers, deadline: 60 }).resolve("n1.example"));
+    const error = await rejectionOf(createNameResolver({ ...none, servers, deadline: 60 }).resolve("n1.example"));
     expect(await codeOf(Promise.reject(error))).to.equal("DNS_FAILED");
     expect(error.message).to.include("DNS finds no address for “n1.example”: nothing within 0.06 s");
     expect(error.exitCode).to.equal(3);
   });
 
+  it("are not asked of the system's resolver, whose calls block threads, after the deadline (F-9)", async () => {
+    let asked = 0;
+    const system = () => Promise.resolve((asked++, ["192.0.2.7"]));
+    const names = createNameResolver({ ...none, servers, deadline: 20, system });
+    expect(await codeOf(names.resolve("n1.example"))).to.equal("DNS_FAILED");
+    await new Promise(setImmediate);
+    expect(asked).to.equal(0);
+  });
+
   it("are asked for once a run", async () => {
     let asked = 0;
     const system = () => Promise.resolve((asked++, ["192.0.2.7"]));
-    const names = createNames({ ...none, servers: ["127.0.0.1:9"], system });
+    const names = createNameResolver({ ...none, servers: ["127.0.0.1:9"], system });
     const found = await Promise.all([names.resolve("n1"), names.resolve("n1")]);
     expect([...found, await names.resolve("n1")]).to.deep.equal([["192.0.2.7"], ["192.0.2.7"], ["192.0.2.7"]]);
     expect(asked).to.equal(1);
@@ -51,7 +60,7 @@ describe("names of hosts", () => {
   it("are asked for again after a failure", async () => {
     let alive = false;
     const system = () => (alive ? Promise.resolve(["192.0.2.7"]) : Promise.reject(new Error("down")));
-    const names = createNames({ ...none, servers: ["127.0.0.1:9"], system });
+    const names = createNameResolver({ ...none, servers: ["127.0.0.1:9"], system });
     expect(await codeOf(names.resolve("n1"))).to.equal("DNS_FAILED");
     alive = true;
     expect(await names.resolve("n1")).to.deep.equal(["192.0.2.7"]);

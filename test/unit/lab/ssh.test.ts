@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { expect } from "chai";
-import { greets } from "#lab/shell.ts";
+import { sendsGreeting } from "#lab/ssh.ts";
 
 describe("a node that boots", () => {
   async function ask(answer: (socket: Socket) => void): Promise<boolean> {
@@ -9,7 +9,7 @@ describe("a node that boots", () => {
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     try {
-      return await greets("127.0.0.1", port);
+      return await sendsGreeting("127.0.0.1", port);
     } finally {
       server.close();
     }
@@ -20,6 +20,6 @@ describe("a node that boots", () => {
 
   it("is not when the server hangs up, or nobody listens", async () => {
     expect(await ask((socket) => socket.end())).to.equal(false);
-    expect(await greets("127.0.0.1", 1)).to.equal(false);
+    expect(await sendsGreeting("127.0.0.1", 1)).to.equal(false);
   });
 });

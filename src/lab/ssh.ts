@@ -9,7 +9,7 @@ import type { LabPlace } from "./place.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { withLock } from "./lock.ts";
 
-/** The file of the labs' private key, which lets root, and on Debian nodes ops and opspw, in. */
+/** The private key of all labs. The user root accepts it, on Debian nodes also the users ops and opspw. */
 export function identityFileOf({ home }: LabPlace): string {
   return join(home, "id");
 }
@@ -40,7 +40,7 @@ export function runOverSsh(
   return runCommand("ssh", [...sshArguments(place, node, user), command], options);
 }
 
-/** Milliseconds that a node may take to boot; a virtual machine's processor is emulated, and other processes may use this machine's. */
+/** Milliseconds that a node may take to boot. Virtual machines are emulated, and other programs may use the same processors. */
 const bootLimits = { debian: 300_000, busybox: 300_000, vm: 600_000 } as const;
 
 /**
@@ -58,8 +58,8 @@ export async function waitForSsh(
       reason = "it does not run";
       return {};
     }
-    // The port is probed first: an ssh that connects too early would wait for a second.
-    if (!(await greets(node.address))) return undefined;
+    // The greeting is awaited first: ssh would repeat a lost SYN only after a second, this probe ends after 250 ms.
+    if (!(await sendsGreeting(node.address))) return undefined;
     const { code, stdout, stderr } = await runOverSsh(place, node, "cat /proc/sys/kernel/random/boot_id", {
       timeout: 20_000,
     });
@@ -77,11 +77,8 @@ export async function waitForSsh(
   });
 }
 
-/**
- * Whether a server at this address sends data: false at once after a refusal, or after 250 ms without a connection. An accepted
- * connection has 20 s more.
- */
-export function greets(host: string, port = 22): Promise<boolean> {
+/** Whether a server sends its greeting. A connection must stand within 250 ms, and its first byte come within 20 s more. */
+export function sendsGreeting(host: string, port = 22): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     const finish = (answer: boolean): void => {

@@ -15,7 +15,10 @@ interface EndOptions {
   readonly style?: LineStyle | undefined;
 }
 
-/** Prints the text below a run's view: the run's digest, or why the run did not begin. Prints nothing below a view of JSON. */
+/**
+ * Prints the digest below a run's view; with `output` quiet, or if the run did not begin, only the run's own problems. Prints nothing
+ * below JSON, nor after a success with `--quiet`.
+ */
 export async function printEnd(model: RunModel, { output, style, folder }: EndOptions): Promise<void> {
   if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
   const { project } = folder;
@@ -29,12 +32,12 @@ export async function printEnd(model: RunModel, { output, style, folder }: EndOp
   const { detectCi, drawCiErrors, escapeForCi } = await import("#tui/ci.ts");
   const ci = output === "plain" ? detectCi(process.env) : undefined;
   process.stdout.write(`\n${escapeForCi(ci, text)}`);
-  const errors = ci === "github" ? drawCiErrors(digest, (at) => ownFile(at, project)) : "";
+  const errors = ci === "github" ? drawCiErrors(digest, (at) => pathInRepository(at, project)) : "";
   if (errors !== "") process.stdout.write(`${errors}\n`);
 }
 
 /** The path of a project's file in the repository that GitHub checked out; undefined for a shipped file. */
-function ownFile(at: SourcePosition, project: string): string | undefined {
+function pathInRepository(at: SourcePosition, project: string): string | undefined {
   if (!existsSync(join(project, at.file))) return undefined;
   return fileInRepository(at, project, process.env["GITHUB_WORKSPACE"] || project);
 }

@@ -1,4 +1,4 @@
-/** Words and figures for items of a cluster: the same in tables, in descriptions and on the dashboard. */
+/** Words for nodes, certificates, conflicts, labels and taints: the same in tables, descriptions and the dashboard. */
 
 const statusWords = {
   pending: "Pending",
