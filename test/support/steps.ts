@@ -128,7 +128,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       chmodSync(join(folder, "bin", name), 0o755);
     }
     const remote = shell.startsWith("ssh:");
-    const library = (["step", "files", "foresee"] as const).map(shippedText).join("\n");
+    const library = (["step-functions", "step", "files", "foresee"] as const).map(shippedText).join("\n");
     const variables = {
       K_LIB: library,
       k_nonce: "NONCE",

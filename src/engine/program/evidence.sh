@@ -1,4 +1,4 @@
-# Which steps of pure data are in order (POSIX sh; dash, bash, BusyBox, mksh): one stat and one sha256sum show it for
+# The steps of pure data that are in order (POSIX sh; dash, bash, BusyBox, mksh): one stat and one sha256sum show it for
 # many steps, without a process for each. For the runner and look.sh.
 #
 # Given: K_NL; k_names, k_links: a step has names of owners, or a link. A step is given by its words (batch.ts).

@@ -1,5 +1,6 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
+import type { SessionEffect } from "./session-events.ts";
 
 /** Characters that a node may send beside the output of steps. */
 const baseCharacters = 16 << 20;
@@ -78,4 +79,20 @@ export function setFact(facts: Record<string, string>, text: string, budget: Nod
   budget.keep(text.length);
   Object.defineProperty(facts, name, { value, enumerable: true, writable: true, configurable: true });
   return text.length;
+}
+
+/** Characters of a node's budget that an effect costs. */
+export function costOf(effect: SessionEffect): number {
+  switch (effect.do) {
+    case "write-segment":
+      // A runner that died, or seems to have died, makes the bastion send everything again.
+      return effect.launch ? 128 << 10 : 4096;
+    case "send-blobs":
+      return 16 << 10;
+    case "emit":
+    case "report-segment":
+      return 1024;
+    default:
+      return 0;
+  }
 }

@@ -14,7 +14,7 @@ interface StagedStep extends QueuedStep {
   readonly stage: string;
 }
 
-/** What a session learns from looks that found all steps in order. */
+/** The results of looks that found all steps in order. */
 interface InOrder {
   /** Reports the ends of the steps. */
   readonly report: (report: StepReport) => void;

@@ -4,6 +4,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { dropUnusedSaves, saveGrantedTables, type SavedGrants } from "./save-granted-tables.ts";
 import { consoleEnd } from "./console-log.ts";
+import { costOf } from "./node-budget.ts";
 import { NodeLooks } from "./node-looks.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import { closesBlobRequest, eventOfFrame } from "./runner-frames.ts";
@@ -297,21 +298,5 @@ class Session implements NodeSession {
     this.#isGivenUp = true;
     this.#send(toQueue({ type: "failed", problem, outcome: "failed" }));
     this.#transport.carryOut("close-channel");
-  }
-}
-
-/** Characters of a node's budget that an effect costs. */
-function costOf(effect: SessionEffect): number {
-  switch (effect.do) {
-    case "write-segment":
-      // A runner that died, or seems to have died, makes the bastion send everything again.
-      return effect.launch ? 128 << 10 : 4096;
-    case "send-blobs":
-      return 16 << 10;
-    case "emit":
-    case "report-segment":
-      return 1024;
-    default:
-      return 0;
   }
 }

@@ -15,11 +15,11 @@ const root = join(import.meta.dirname, "../../..");
 /** Limits for one push on a node: processes, bytes and exchanges, which are the same in each run, but for beats. */
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. */
-  converged: 40,
+  converged: 11,
   /** Processes for each further directory, file or link that changes. */
   changed: 4,
   /** Bytes to a converged node, as TCP carries them. */
-  bytes: 42_500,
+  bytes: 12_000,
   /** Exchanges with a converged node. */
   exchanges: 1,
   /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */

@@ -32,7 +32,13 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     };
     const send = (text: string | Uint8Array): Promise<void> => (sent.push(String(text)), Promise.resolve());
     const ending = { closed: Promise.resolve(""), exit: Promise.resolve({}), end: () => undefined };
-    const follower: FollowerChannel = { send, begin: () => undefined, bytesTaken: () => 0, endInput: () => undefined, ...ending };
+    const follower: FollowerChannel = {
+      send,
+      begin: () => undefined,
+      bytesTaken: () => 0,
+      endInput: () => undefined,
+      ...ending,
+    };
     const options = { node: "n1", bytesTaken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
     const progress = new TransferProgress({ ...options, now: Date.now });
     const peerFeed = { feed, peer: {} as FeedPeer };
