@@ -56,7 +56,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
     why: "a list of devices and options of ours",
   },
   { code: "SC2086", line: /-i "\$nix" \$cacert/, why: "one path or none, both of the store" },
-  { code: "SC2100", line: /first=nix-daemon/, why: "a name, no sum" },
+  { code: "SC2100", line: /daemon_unit=nix-daemon/, why: "a name, no sum" },
   { code: "SC2116", line: /\$\(echo \$/, why: "makes one line of words" },
   {
     code: "SC2317",
