@@ -71,3 +71,26 @@ export async function within<Result>(ms: number, work: Promise<Result>): Promise
     over.abort();
   }
 }
+
+/** Milliseconds between two looks of a countdown: time in which this process stood still costs no more. */
+const countdownStep = 250;
+
+/**
+ * Calls `over` after `ms` milliseconds, for a limit on an answer. Time in which this process stood still, or its event loop was blocked, does
+ * not count beyond a quarter of a second, and what has arrived meanwhile is read first. Returns the function that cancels the countdown.
+ */
+export function countdown(ms: number, over: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let last: NodeJS.Immediate | undefined;
+  const countFrom = (left: number): void => {
+    const step = Math.min(left, countdownStep);
+    // An immediate runs after the event loop has read what has arrived.
+    if (step <= 0) last = setImmediate(over);
+    else timer = setTimeout(() => countFrom(left - step), step);
+  };
+  countFrom(ms);
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(last);
+  };
+}

@@ -1,5 +1,6 @@
 import { threeTries } from "#errors/three-tries.ts";
 import { setImmediate } from "node:timers/promises";
+import { countdown } from "#base/wait.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import {
   entryCommand,
@@ -168,10 +169,10 @@ function openFrames(
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<FirstAnswer>();
   const mark = sudoMark(run.nonce);
   // A login shell that hangs in its start-up files would keep the connection for ever.
-  const timer = setTimeout(() => channel.close(), patience);
+  const cancel = countdown(patience, () => channel.close());
   const silence = onSilence && setTimeout(onSilence, quiet);
   void first.then(() => {
-    clearTimeout(timer);
+    cancel();
     clearTimeout(silence);
   });
   const seen = new Set<string>();

@@ -1,3 +1,4 @@
+import { countdown } from "#base/wait.ts";
 import { formatBytes, formatSending } from "#base/units.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { FetchRequest, Blob } from "#engine/step/blob.ts";
@@ -75,10 +76,10 @@ export class SessionTransport {
     const { stopping } = this.#options;
     const { promise: answer, resolve } = Promise.withResolvers<readonly Frame[] | undefined>();
     const frames: Frame[] = [];
-    let late: NodeJS.Timeout | undefined;
+    let cancel = (): void => undefined;
     this.#receive = (frame) => {
       frames.push(frame);
-      if (frame.type === "probing") late = setTimeout(() => void this.#endGroup(frame.rest).then(end), limit);
+      if (frame.type === "probing") cancel = countdown(limit, () => void this.#endGroup(frame.rest).then(end));
       if (frame.type === "look") resolve(frames);
     };
     if (this.#shell) void this.#shell.then((channel) => channel.begin(text, this.#offset));
@@ -92,7 +93,7 @@ export class SessionTransport {
       );
     stopping.addEventListener("abort", end, { once: true });
     return answer.finally(() => {
-      clearTimeout(late);
+      cancel();
       stopping.removeEventListener("abort", end);
     });
   }

@@ -1,3 +1,4 @@
+import { countdown } from "#base/wait.ts";
 import type { SessionEvent, Timer } from "./session-events.ts";
 
 /** The event of each timer, sent when the timer is due. */
@@ -12,7 +13,7 @@ export const timerEvents: Readonly<Record<Timer, SessionEvent>> = {
 /** The timers of a session, one of each name. */
 export class Timers {
   readonly #send: (event: SessionEvent) => void;
-  readonly #running = new Map<Timer, NodeJS.Timeout>();
+  readonly #running = new Map<Timer, () => void>();
 
   constructor(send: (event: SessionEvent) => void) {
     this.#send = send;
@@ -20,13 +21,11 @@ export class Timers {
 
   start(timer: Timer, milliseconds: number): void {
     this.clear(timer);
-    this.#running.set(
-      timer,
-      setTimeout(() => this.#send(timerEvents[timer]), milliseconds),
-    );
+    const send = (): void => this.#send(timerEvents[timer]);
+    this.#running.set(timer, countdown(milliseconds, send));
   }
 
   clear(timer: Timer): void {
-    clearTimeout(this.#running.get(timer));
+    this.#running.get(timer)?.();
   }
 }

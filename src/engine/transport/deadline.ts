@@ -1,3 +1,5 @@
+import { countdown } from "#base/wait.ts";
+
 /** The abort reason of a deadline, a type of its own: a caller may abort for other reasons. */
 export class DeadlinePassed extends Error {
   constructor(milliseconds: number) {
@@ -7,7 +9,7 @@ export class DeadlinePassed extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts after `milliseconds`, with a `DeadlinePassed`, or when the caller's signal does, with its reason.
+ * Runs `work` with a signal that aborts after `milliseconds` ({@link countdown}), with a `DeadlinePassed`, or when the caller's signal does, with its reason.
  * The work itself must obey the signal.
  */
 export async function withDeadline<T>(
@@ -16,14 +18,14 @@ export async function withDeadline<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(new DeadlinePassed(milliseconds)), milliseconds);
+  const cancel = countdown(milliseconds, () => controller.abort(new DeadlinePassed(milliseconds)));
   const passOn = () => controller.abort(caller?.reason);
   if (caller?.aborted) passOn();
   caller?.addEventListener("abort", passOn, { once: true });
   try {
     return await work(controller.signal);
   } finally {
-    clearTimeout(timer);
+    cancel();
     caller?.removeEventListener("abort", passOn);
   }
 }

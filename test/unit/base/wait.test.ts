@@ -1,5 +1,6 @@
+import { spawn } from "node:child_process";
 import { expect } from "chai";
-import { poll, retry, within } from "#base/wait.ts";
+import { countdown, poll, retry, within } from "#base/wait.ts";
 
 /** A clock that only sleeps move, with the list of pauses. */
 function simulated() {
@@ -56,5 +57,26 @@ describe("work with a time limit", () => {
     expect(await within(10_000, Promise.resolve(1))).to.equal(1);
     expect(await within(10_000, Promise.reject(new Error("broken"))).catch(messageOf)).to.equal("broken");
     expect(await within(0, new Promise(() => undefined))).to.equal(undefined);
+  });
+});
+
+describe("a limit for an answer", () => {
+  it("reads an answer that came while this process stood still, before it counts as missing", async () => {
+    const program = spawn("sh", ["-c", "sleep 0.2; echo answer"]);
+    const answer = new Promise<string>((resolve, reject) => {
+      program.stdout.once("data", (bytes: Buffer) => resolve(String(bytes)));
+      countdown(400, () => reject(new Error("no answer in time")));
+    });
+    // Stands still for longer than the limit.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+    expect(await answer).to.equal("answer\n");
+  });
+
+  it("ends by itself without an answer, and not once it was cancelled", async () => {
+    const over: string[] = [];
+    const cancel = countdown(1, () => over.push("cancelled"));
+    cancel();
+    await new Promise<void>((resolve) => countdown(600, resolve));
+    expect(over).to.deep.equal([]);
   });
 });
