@@ -72,12 +72,12 @@ export async function within<Result>(ms: number, work: Promise<Result>): Promise
   }
 }
 
-/** Milliseconds between two looks of a countdown: time in which this process stood still costs no more. */
+/** The milliseconds of one step of a countdown. */
 const countdownStep = 250;
 
 /**
- * Calls `over` after `ms` milliseconds, for a limit on an answer. Time in which this process stood still, or its event loop was blocked, does
- * not count beyond a quarter of a second, and what has arrived meanwhile is read first. Returns the function that cancels the countdown.
+ * Calls `over` after `ms` milliseconds, for a limit on an answer. While this process stands still or its event loop is blocked, one step is
+ * counted. An answer that has arrived meanwhile is read before `over`. Returns the function that cancels the countdown.
  */
 export function countdown(ms: number, over: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;

@@ -138,6 +138,8 @@ export class SimulatedRun {
     if (!this.#node) return this.#say(`fatal STATE_UNUSABLE no such node: ${name}`);
     const machine = createHash("md5").update(name).digest("hex");
     this.#say(`hello 1 0 ${machine} ${machine} ${Math.floor(Date.now() / 1000)}`);
+    // A look leaves everything to the runner.
+    if (text.includes("\nk_steps() {")) return this.#say("look differs");
     this.#say("runner new 0");
     this.#say("told");
   }

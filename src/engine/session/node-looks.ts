@@ -14,6 +14,9 @@ interface StagedStep extends QueuedStep {
   readonly stage: string;
 }
 
+/** Milliseconds after which a long look is reported. */
+const quietMs = 4_000;
+
 /** The results of looks that found all steps in order. */
 interface InOrder {
   /** Reports the ends of the steps. */
@@ -102,7 +105,9 @@ export class NodeLooks {
     const text = lookText(this.#run, look, Math.round(Date.now() / 1000));
     this.count += 1;
     emit({ type: "node.segment", node: node.name, exchange: this.count, steps, bytes: Buffer.byteLength(text) });
-    return this.#transport.look(text, look.limit);
+    const reason = "its steps are being looked at";
+    const quiet = setTimeout(() => emit({ type: "node.waiting", node: node.name, reason }), quietMs);
+    return this.#transport.look(text, look.limit).finally(() => clearTimeout(quiet));
   }
 
   /** Notes a batch that is sent to a runner. */
