@@ -84,7 +84,7 @@ export function countdown(ms: number, over: () => void): () => void {
   let last: NodeJS.Immediate | undefined;
   const countFrom = (left: number): void => {
     const step = Math.min(left, countdownStep);
-    // An immediate runs after the event loop has read what has arrived.
+    // An immediate runs after the event loop has read all arrived bytes.
     if (step <= 0) last = setImmediate(over);
     else timer = setTimeout(() => countFrom(left - step), step);
   };

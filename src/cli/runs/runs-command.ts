@@ -11,6 +11,8 @@ import {
 } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { RunHeader } from "#engine/run/run-folder.ts";
+import { poll } from "#base/wait.ts";
+import { isAlive } from "#engine/run/process-mark.ts";
 import { RunClient } from "#engine/run/run-client.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
@@ -197,7 +199,10 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       message: `run ${folder.id} ended well; there is nothing to resume`,
       hint: `to do it again: ${header.request.command}`,
     });
-  if (alive)
+  // The process of a run that is over lives until its views have read the end, for ten seconds at most (conduct-run.ts).
+  const isOver = model.exitCode !== undefined;
+  const hasEnded = (): boolean => !isAlive(header.process);
+  if (alive && !(isOver && (await poll(hasEnded, { everyMs: 20, limitMs: 15_000 }))))
     throw new KcoreError({
       code: "RUN_ALIVE",
       message: `run ${folder.id} is still going on`,
