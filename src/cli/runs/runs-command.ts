@@ -11,8 +11,6 @@ import {
 } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { RunHeader } from "#engine/run/run-folder.ts";
-import { poll } from "#base/wait.ts";
-import { isAlive } from "#engine/run/process-mark.ts";
 import { RunClient } from "#engine/run/run-client.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
@@ -25,7 +23,7 @@ import type { ShowRunFlags } from "./show-run.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
-import { watchRun } from "../watch/watch-run.ts";
+import { isFree, watchRun } from "../watch/watch-run.ts";
 import { failedStates, runStates } from "../records/run-summary.ts";
 
 interface ResumeFlags extends CommonFlags, ViewFlags {
@@ -199,10 +197,9 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       message: `run ${folder.id} ended well; there is nothing to resume`,
       hint: `to do it again: ${header.request.command}`,
     });
-  // The process of a run that is over lives until its views have read the end, for ten seconds at most (conduct-run.ts).
+  // The process of a run that is over lives until its views have read the end.
   const isOver = model.exitCode !== undefined;
-  const hasEnded = (): boolean => !isAlive(header.process);
-  if (alive && !(isOver && (await poll(hasEnded, { everyMs: 20, limitMs: 15_000 }))))
+  if (alive && !(isOver && (await isFree(folder, header.process))))
     throw new KcoreError({
       code: "RUN_ALIVE",
       message: `run ${folder.id} is still going on`,
