@@ -61,6 +61,8 @@ export interface Connection {
   /** Milliseconds that the reboot at the end of the running segment may take; undefined: the segment ends without a reboot. */
   readonly reboot: number | undefined;
   readonly isStopped: boolean;
+  /** A look's connection was lost, so the node was reachable a moment ago. */
+  readonly wasLost: boolean;
 }
 
 export const noConnection: Connection = {
@@ -70,6 +72,7 @@ export const noConnection: Connection = {
   reachedAt: 0,
   reboot: undefined,
   isStopped: false,
+  wasLost: false,
 };
 
 /** Milliseconds between two attempts to reach a node that reboots. */
@@ -112,6 +115,8 @@ export function connectionTransition(
       if (phase.at !== "checking-host") return stay(state);
       if (event.isHostGone) return reconnect(state, phase.problem, context);
       return giveUp(state, { problem: shellUnusable(context.node, phase.problem.detail), outcome: "failed" });
+    case "look-lost":
+      return stay({ ...state, wasLost: true });
     case "retry-due": {
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;
@@ -167,9 +172,11 @@ function refused(
   // UNLOCK_FAILED: the root disk is locked, and retrying cannot help.
   if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, context);
   const isGone = unreachableCodes.has(problem.code);
-  if (at !== "starting" || !withFlight || !isGone)
+  const isBroken = (at === "starting" && withFlight) || state.wasLost;
+  if (!isBroken || !isGone)
     return giveUp(state, { problem, outcome: isGone ? "unreachable" : state.isStopped ? "interrupted" : "failed" });
-  // The connection broke under the flight. A runner that arrived works and holds the node's lock: connect again.
+  // The connection broke under the flight, or under a look. A runner that arrived works and holds the node's lock: connect
+  // again.
   return reconnect(state, connectionLost(context.node, ""), context, toRunner({ type: "down" }));
 }
 
@@ -282,5 +289,5 @@ function hello(
   const text = `the clock of ${node} differs from this machine's by ${skew} s`;
   if (skew > 5) effects.push({ do: "emit", event: { type: "warning", node, text } });
   effects.push(toQueue({ type: "hello", boot }));
-  return { state: { ...state, boot, unanswered: 0 }, effects };
+  return { state: { ...state, boot, unanswered: 0, wasLost: false }, effects };
 }

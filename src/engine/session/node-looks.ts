@@ -1,6 +1,7 @@
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { framesInOrder, type Look, lookAt, lookText } from "#engine/program/look.ts";
+import type { NodeBudget } from "./node-budget.ts";
 import { nextBatch, type StepInputs } from "./next-segment.ts";
 import { eventOfFrame } from "./runner-frames.ts";
 import { batchResults } from "./segment-steps.ts";
@@ -16,6 +17,8 @@ interface StagedStep extends QueuedStep {
 
 /** Milliseconds after which a long look is reported. */
 const quietMs = 4_000;
+/** Characters of the node's budget that a frame costs beside its text. */
+const frameCost = 128;
 
 /** The results of looks that found all steps in order. */
 interface InOrder {
@@ -71,7 +74,7 @@ export class NodeLooks {
       rest = next.rest;
       if (steps.length === 0) continue;
       const look = lookAt(steps);
-      const frames = look && (await this.#send(look, steps.length));
+      const frames = look && (await this.#send(look, steps.length, results.budget));
       const [verdict, ...skipped] = frames?.at(-1)?.rest.split(" ") ?? [];
       if (!frames || verdict !== "in-order") return undefined;
       hello ??= frames.find(({ type }) => type === "hello");
@@ -99,15 +102,19 @@ export class NodeLooks {
   }
 
   /** Sends a look that was in order before; resolves with its frames, or undefined without a verdict. */
-  async #send(look: Look, steps: number): Promise<readonly Frame[] | undefined> {
+  async #send(look: Look, steps: number, budget: NodeBudget): Promise<readonly Frame[] | undefined> {
     const { looks, emit, node } = this.#session;
     if (!looks?.has(look.hash)) return undefined;
     const text = lookText(this.#run, look, Math.round(Date.now() / 1000));
-    this.count += 1;
-    emit({ type: "node.segment", node: node.name, exchange: this.count, steps, bytes: Buffer.byteLength(text) });
+    const onFrame = ({ type, rest }: Frame): void => {
+      budget.spend(frameCost + rest.length);
+      if (type !== "hello") return;
+      this.count += 1;
+      emit({ type: "node.segment", node: node.name, exchange: this.count, steps, bytes: Buffer.byteLength(text) });
+    };
     const reason = "its steps are being looked at";
     const quiet = setTimeout(() => emit({ type: "node.waiting", node: node.name, reason }), quietMs);
-    return this.#transport.look(text, look.limit).finally(() => clearTimeout(quiet));
+    return this.#transport.look(text, { limit: look.limit, onFrame }).finally(() => clearTimeout(quiet));
   }
 
   /** Notes a batch that is sent to a runner. */

@@ -41,6 +41,8 @@ export type ConnectionEvent =
   | { readonly type: "opened" }
   | { readonly type: "refused"; readonly problem: Problem }
   | { readonly type: "lost"; readonly output: string }
+  /** The connection of a look has ended before its time. */
+  | { readonly type: "look-lost" }
   /** Whether the SSH connection ended together with the follower's channel. */
   | { readonly type: "host-checked"; readonly isHostGone: boolean }
   /** The pause before the next attempt is over. */

@@ -69,15 +69,19 @@ export class SessionTransport {
 
   /**
    * Lets a shell on the node look at its steps, without a runner; connects if necessary. Resolves with the look's frames, or with undefined if
-   * the connection or the shell has ended without a verdict. Probes that take more than `limit` milliseconds are ended, with the shell. The next {@link connect}
+   * the connection or the shell has ended without a verdict. `onFrame` may throw NODE_LIMIT_EXCEEDED. Probes that take more than `limit` milliseconds are ended, with the shell. The next {@link connect}
    * continues with the same shell.
    */
-  async look(text: string, limit: number): Promise<readonly Frame[] | undefined> {
+  async look(
+    text: string,
+    { limit, onFrame }: { readonly limit: number; readonly onFrame: (frame: Frame) => void },
+  ): Promise<readonly Frame[] | undefined> {
     const { stopping } = this.#options;
     const { promise: answer, resolve } = Promise.withResolvers<readonly Frame[] | undefined>();
     const frames: Frame[] = [];
     let cancel = (): void => undefined;
     this.#receive = (frame) => {
+      onFrame(frame);
       frames.push(frame);
       if (frame.type === "probing") cancel = countdown(limit, () => void this.#endGroup(frame.rest).then(end));
       if (frame.type === "look") resolve(frames);
@@ -100,17 +104,17 @@ export class SessionTransport {
 
   /** Resolves when the shell of a look has ended, and its connection is closed. */
   async #ended(shell: Promise<FollowerChannel>): Promise<void> {
-    const output = await shell.then(
-      (channel) => channel.closed,
-      () => undefined,
+    const isOpen = await shell.then(
+      (channel) => channel.closed.then(() => true),
+      () => false,
     );
-    if (this.#shell !== shell) return;
     // If no connection could be made, `connect` tells why.
-    if (output === undefined) return;
+    if (this.#shell !== shell || !isOpen) return;
     this.#shell = undefined;
     const host = this.#host;
     this.#host = undefined;
     await host?.close();
+    this.#options.onEvent({ type: "look-lost" });
   }
 
   /** Ends the processes of a look whose probes take too long. */

@@ -1,0 +1,136 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { expect } from "chai";
+import { framesInOrder, lookAt, lookText } from "#engine/program/look.ts";
+import type { PlannedStep } from "#engine/states/planned-step.ts";
+import { blobOf } from "#engine/step/blob.ts";
+import { Secret } from "#engine/step/secret.ts";
+import type { Step } from "#engine/step/define.ts";
+import { stepOfData } from "#engine/step/fragments/files.ts";
+import { sh } from "#engine/step/sh.ts";
+import { runOnNode } from "#support/fake-session.ts";
+import { plannedStep, shells } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
+
+const probing = (probe = sh`fact x yes`): Step => ({ want: { x: "yes" }, probe, apply: sh`:` });
+const always: Step = { want: {}, probe: sh``, apply: sh`:`, always: true };
+const looked = (step: Step, keys: Partial<PlannedStep> = {}) => lookAt([{ key: "k1", plan: plannedStep(step, keys) }]);
+
+describe("a look at steps", () => {
+  it("takes steps whose order a probe or a condition shows without a runner, and no others", () => {
+    const cases: readonly (readonly [boolean, Step, Partial<PlannedStep>?])[] = [
+      [true, probing()],
+      [true, always, { creates: "/etc/x" }],
+      [true, always, { unless: "true" }],
+      [true, always, { onlyIf: "true" }],
+      [true, always, { onChanges: ["test/other"] }],
+      [true, always, { onFailure: ["test/other"] }],
+      [false, always],
+      [false, probing(), { runAs: "ops" }],
+      [false, probing(sh`cat <${blobOf("content")}`)],
+      [false, probing(sh`echo ${new Secret("secret")}`)],
+      [false, probing(sh`: >"$K_TMP/x"`)],
+      [false, probing(sh`safe_parents /etc/x root`)],
+      [false, always, { unless: '[ -e "$K_RUN/x" ]' }],
+    ];
+    expect(cases.map(([, step, keys]) => looked(step, keys) !== undefined)).to.deep.equal(cases.map(([is]) => is));
+  });
+
+  it("has another hash for another content, want or condition, and the same for the same", () => {
+    const file = (content: string): Step =>
+      stepOfData({ kind: "file", path: "/etc/x", blob: blobOf(content), mode: "0644", makeDirs: false });
+    const hashes = [
+      looked(file("a")),
+      looked(file("b")),
+      looked(probing()),
+      looked({ ...probing(), want: { x: "no" } }),
+      looked(always, { unless: "true" }),
+      looked(always, { unless: "false" }),
+      looked(always, { unless: "false", milestone: "m" }),
+    ].map((look) => look?.hash);
+    expect(new Set(hashes).size).to.equal(hashes.length);
+    expect(looked(file("a"))?.hash).to.equal(hashes[0]);
+  });
+
+  it("ends the steps as a runner does", () => {
+    const steps = [
+      { key: "a", plan: plannedStep(probing(), { milestone: "ready" }) },
+      { key: "b", plan: plannedStep(always, { onlyIf: "false" }) },
+      { key: "c", plan: plannedStep(always, { onChanges: ["x"], milestone: "never" }) },
+      { key: "d", plan: plannedStep(always, { onFailure: ["x"] }) },
+    ];
+    expect(framesInOrder(steps, new Set(["b"])).map(({ type, rest }) => `${type} ${rest}`)).to.deep.equal([
+      "quick a",
+      "milestone a ready",
+      "end b skipped 12",
+      "end c skipped 0 nothing it watches changed",
+      "end d skipped 0 nothing failed",
+    ]);
+  });
+
+  for (const shell of [...shells, "mksh"])
+    describe(`on ${shell}`, () => {
+      const at = folderOfEachTest("look");
+      /** The last frame of a look at these steps. */
+      const look = (steps: readonly (readonly [Step, Partial<PlannedStep>?])[]): string => {
+        const plans = steps.map(([step, keys], index) => ({ key: `k${index}`, plan: plannedStep(step, keys) }));
+        const found = lookAt(plans);
+        if (!found) throw new Error("no look");
+        const [program = "", ...words] = shell.split(" ");
+        const run = { ...runOnNode, stateDir: at("state") };
+        const input = lookText(run, found, 0).replaceAll("/bin/sh -c", `${shell} -c`);
+        const ended = spawnSync(program, [...words, "-c", 'IFS= read -r k; eval "$k"'], { input, encoding: "utf8" });
+        expect(ended.stderr).to.equal("");
+        return ended.stdout.trimEnd().split("\n").at(-1)?.replace(`${run.nonce} `, "") ?? "";
+      };
+      beforeEach(() => mkdirSync(at("state/lock"), { recursive: true, mode: 0o700 }));
+
+      it("finds files, folders, links and absent paths in order, and each difference", () => {
+        const file = (name: string, keys: Partial<{ mode: string; owner: string }> = {}): Step =>
+          stepOfData({
+            kind: "file",
+            path: at(name),
+            blob: blobOf("content\n"),
+            mode: "0644",
+            makeDirs: false,
+            ...keys,
+          });
+        writeFileSync(at("file"), "content\n", { mode: 0o644 });
+        symlinkSync("file", at("link"));
+        mkdirSync(at("folder"), { mode: 0o755 });
+        const link = (target: string): Step =>
+          stepOfData({ kind: "symlink", path: at("link"), target, force: false, makeDirs: false });
+        const folder: Step = stepOfData({ kind: "directory", path: at("folder"), makeDirs: false });
+        const absent = (name: string): Step => stepOfData({ kind: "absent", path: at(name), recurse: false });
+        const whole = [
+          [file("file")],
+          [file("file", { owner: "root" })],
+          [link("file")],
+          [folder],
+          [absent("none")],
+        ] as const;
+        expect(look(whole)).to.equal("look in-order");
+        expect(look([[file("none")]])).to.equal("look differs");
+        expect(look([[file("file", { mode: "0600" })], ...whole])).to.equal("look differs");
+        expect(look([[file("file", { owner: "daemon" })], ...whole])).to.equal("look differs");
+        expect(look([...whole, [link("other")]])).to.equal("look differs");
+        expect(look([...whole, [absent("file")]])).to.equal("look differs");
+        writeFileSync(at("file"), "other\n");
+        expect(look(whole)).to.equal("look differs");
+      });
+
+      it("runs probes and conditions in the environment of steps", () => {
+        const probe = sh`case $HOME:$USER:$LANG:$K_NODE:$(umask) in ${`/root:root:C.UTF-8:${runOnNode.node}:`}*022) fact x yes ;; esac`;
+        expect(look([[probing(probe)], [always, { unless: "exit 0" }], [always, { onlyIf: "exit 1" }]])).to.equal(
+          "look in-order k2",
+        );
+        expect(look([[probing(sh`fact x no`)]])).to.equal("look differs");
+        expect(look([[probing(sh`fact x yes; exit 1`)]])).to.equal("look differs");
+        expect(look([[probing(sh`refuse FILE_INVALID no`)]])).to.equal("look differs");
+        expect(look([[always, { unless: "exit 1" }]])).to.equal("look differs");
+        expect(look([[always, { onlyIf: "exit 0" }]])).to.equal("look differs");
+        const tool = { command: "no-such-program", package: "none" };
+        expect(look([[{ ...probing(), tools: [tool] }]])).to.equal("look differs");
+      });
+    });
+});
