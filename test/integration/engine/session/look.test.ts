@@ -93,7 +93,7 @@ describe("a look at a node, on this machine", () => {
     const looks = memoryOf();
     const fails = draftOf("fails", commandStep(sh`false`), { creates: at("never") });
     await run([fileDraft("a"), fails], { looks });
-    await run([fileDraft("c")], { looks, dryRun: true });
+    await run([fileDraft("a"), fileDraft("c")], { looks, dryRun: true });
     expect(looks.hashes.size).to.equal(0);
     await run([fileDraft("a")], { looks });
     expect(looks.hashes.size).to.equal(1);
