@@ -6,6 +6,7 @@
 # K_NODE K_DRY K_NOW, and the function k_steps (look.ts), which calls k_prove, k_begin_probes, k_probe and
 # k_reached.
 
+# shellcheck disable=SC2317 # k_steps calls the functions
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/current-system/sw/bin
 umask 077
 # shellcheck disable=SC3045
