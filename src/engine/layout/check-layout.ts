@@ -173,7 +173,7 @@ export function groupMembers(layout: Layout, type: "lvm_pv" | "zfs", name: strin
   );
 }
 
-/** The fewest members of each kind of pool, and the number that divides their count (zpoolconcepts(7)). */
+/** The fewest members of each kind of pool (zpoolconcepts(7)), and the number that divides their count: mirrors are pairs. */
 const poolMembers = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
 
 /** Each volume group and each pool needs members, with one name and one encryption on every disk, as their modules require. */

@@ -53,7 +53,7 @@ const args = z
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})
-      .describe("Settings that nix.conf shall have; others in it stay. They override substituters and trustedKeys."),
+      .describe("Settings that nix.conf shall have, before substituters and trustedKeys; other settings in nix.conf stay."),
   })
   .refine(
     ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),
