@@ -21,7 +21,6 @@ const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
 
-/** The keys that a type needs, and those that it may have. */
 const keysOfType: Readonly<
   Record<Content["type"], { readonly needs: readonly string[]; readonly may: readonly string[] }>
 > = {

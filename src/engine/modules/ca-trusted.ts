@@ -126,7 +126,6 @@ parent_of "$file" 1 && put_file ${blob} "$file" 0644 root root && ${renew}`,
   },
 });
 
-/** The date of a time in seconds since 1970, as YYYY-MM-DD. */
 function dateOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(0, 10);
 }

@@ -44,9 +44,7 @@ export const containerImage = defineModule({
         .enum(["missing", "never"])
         .default("missing")
         .describe("Whether a registry may be asked for a missing image."),
-      archive: AbsolutePath.optional().describe(
-        "A file on the node to load the image from, as docker save writes it.",
-      ),
+      archive: AbsolutePath.optional().describe("A file on the node to load the image from, as docker save writes it."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the image shall be there."),
     })
     .refine(({ archive, state }) => archive === undefined || state === "present", "archive is for state: present"),

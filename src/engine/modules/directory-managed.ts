@@ -15,7 +15,10 @@ const args = z
     owner: UserName.optional().describe("Owner; else kept, root for a new one."),
     group: UserName.optional().describe("Group; else kept, root for a new one."),
     makeDirs: z.boolean().default(true).describe("Make the missing folders above path, too (0755, root)."),
-    recurse: z.array(Attribute).default([]).describe("Attributes that everything in the folder gets, too: owner, group, mode."),
+    recurse: z
+      .array(Attribute)
+      .default([])
+      .describe("Attributes that everything in the folder gets, too: owner, group, mode."),
     fileMode: FileMode.optional().describe("Mode of the files in the folder, with recurse: [mode]."),
   })
   .superRefine((given, context) => {

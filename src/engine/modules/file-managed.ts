@@ -73,7 +73,6 @@ ${step.apply}`,
   };
 }
 
-/** A file that belongs to root. */
 interface FileOfRoot {
   readonly path: string;
   readonly content: string;

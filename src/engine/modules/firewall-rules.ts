@@ -111,7 +111,10 @@ export const firewallRules = defineModule({
         .default("kcore")
         .describe("The table's name; its family is inet."),
       input: z.enum(["drop", "accept"]).default("drop").describe("The fate of packets that no rule lets in."),
-      icmp: z.boolean().default(true).describe("Let in ICMP and ICMPv6: pings, and errors that belong to no known connection."),
+      icmp: z
+        .boolean()
+        .default(true)
+        .describe("Let in ICMP and ICMPv6: pings, and errors that belong to no known connection."),
       allow: z
         .array(Allow)
         .default([])

@@ -26,7 +26,10 @@ const args = z
       .default("HEAD")
       .describe("A branch, a tag, or a whole commit, which pins the clone; else what the remote calls HEAD."),
     depth: z.number().int().positive().optional().describe("The number of commits to fetch of the history; else all."),
-    update: z.boolean().default(true).describe("Follow the ref; false: any commit will do once the repository is cloned."),
+    update: z
+      .boolean()
+      .default(true)
+      .describe("Follow the ref; false: any commit will do once the repository is cloned."),
     submodules: z.boolean().default(false).describe("Bring the submodules, too."),
     force: z.boolean().default(false).describe("Changes and commits that were made on the node may be lost."),
     username: z

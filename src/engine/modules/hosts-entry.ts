@@ -10,7 +10,10 @@ const HostName = z
 
 const args = z
   .strictObject({
-    address: z.union([z.ipv4(), z.ipv6()]).optional().describe("The address; with state: absent, all addresses unless given."),
+    address: z
+      .union([z.ipv4(), z.ipv6()])
+      .optional()
+      .describe("The address; with state: absent, all addresses unless given."),
     names: z
       .union([HostName.transform((name) => [name]), z.array(HostName).min(1)])
       .describe("The address's names, one or a list; of a new line the first is the canonical one."),

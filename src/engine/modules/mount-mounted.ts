@@ -48,7 +48,9 @@ const args = z
       .min(0)
       .max(2)
       .optional()
-      .describe("Order of checks at boot; by default 1 for /, else 2 for a device, but 0 for xfs, btrfs, vfat and other sources."),
+      .describe(
+        "Order of checks at boot; by default 1 for /, else 2 for a device, but 0 for xfs, btrfs, vfat and other sources.",
+      ),
     dump: z.int().min(0).max(1).default(0).describe("The fifth field of fstab."),
     persist: z
       .enum(["fstab", "unit"])

@@ -46,7 +46,10 @@ const args = z
       "The interface, as `ip link` shows it; for a VLAN, bond or bridge, what it shall be called.",
     ),
     backend: z.enum(backends).default("auto").describe("The network service of the node; auto: the one that runs."),
-    addresses: z.array(NetworkAddress).default([]).describe("The interface's addresses, each with the length of its network."),
+    addresses: z
+      .array(NetworkAddress)
+      .default([])
+      .describe("The interface's addresses, each with the length of its network."),
     dhcp: z
       .enum(["none", "ipv4", "ipv6", "both"])
       .default("none")
@@ -85,7 +88,12 @@ const args = z
           .enum(["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"])
           .default("active-backup")
           .describe("How the members share the traffic."),
-        miimon: z.int().min(0).max(60_000).default(100).describe("Milliseconds between two looks at the members' carriers."),
+        miimon: z
+          .int()
+          .min(0)
+          .max(60_000)
+          .default(100)
+          .describe("Milliseconds between two looks at the members' carriers."),
       })
       .optional()
       .describe("Makes the interface a bond of others.")

@@ -71,10 +71,7 @@ const args = z
       .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32")
       .optional()
       .describe("The path's hash as `nix-store -q --hash` prints it; compared after delivery."),
-    downgrade: z
-      .boolean()
-      .default(false)
-      .describe("May the path replace a newer version of the same name?"),
+    downgrade: z.boolean().default(false).describe("May the path replace a newer version of the same name?"),
   })
   .refine(
     ({ path, generation, backFrom }) => [path, generation, backFrom].filter((one) => one !== undefined).length === 1,

@@ -13,7 +13,10 @@ const fstab = "/etc/fstab";
 const args = z
   .strictObject({
     state: z.enum(["on", "off"]).describe("on: a swap file; off: no swap of any kind, now and at boot."),
-    path: AbsolutePath.refine((path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path), "must hold no blanks, “\\” or “#”")
+    path: AbsolutePath.refine(
+      (path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path),
+      "must hold no blanks, “\\” or “#”",
+    )
       .optional()
       .describe("The swap file; /swapfile unless told otherwise."),
     size: ByteSize.refine((size) => size >= 2 ** 20 && size % 2 ** 20 === 0, "must be whole mebibytes, such as 2GiB")

@@ -59,8 +59,12 @@ export const unitManaged = defineModule({
       dropin === undefined ? `${folder}/${name}` : `${folder}/${name}.d/${dropin.replace(/\.conf$/, "")}.conf`;
     const readState = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
 fact reload "$NeedDaemonReload"
-${enabled === false ? sh`# A unit without an [Install] section does not start at boot by itself.
-case $UnitFileState in static | indirect) UnitFileState=disabled ;; esac` : sh``}
+${
+  enabled === false
+    ? sh`# A unit without an [Install] section does not start at boot by itself.
+case $UnitFileState in static | indirect) UnitFileState=disabled ;; esac`
+    : sh``
+}
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;

@@ -13,7 +13,9 @@ const fixedProperties = ["casesensitivity", "normalization", "utf8only", "volblo
 const args = z
   .strictObject({
     pool: PoolName.default("tank0").describe("The pool."),
-    name: DatasetName.describe("The dataset's name in the pool, such as images or guests/images; missing ones above it are made."),
+    name: DatasetName.describe(
+      "The dataset's name in the pool, such as images or guests/images; missing ones above it are made.",
+    ),
     mountpoint: z
       .union([z.literal("none"), AbsolutePath])
       .optional()

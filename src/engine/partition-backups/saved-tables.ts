@@ -60,7 +60,6 @@ export type SavedTable = StoredSave & {
   readonly file: string;
 };
 
-/** The result of a save. */
 export interface KeptTable {
   readonly id: string;
   /** Whether no equal, undamaged save existed before. */

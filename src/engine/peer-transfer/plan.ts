@@ -27,7 +27,6 @@ export class FeedPlan {
   readonly #travelling = new Map<string, string | undefined>();
   readonly #waiting: string[] = [];
 
-  /** Whether one more node shall become a source. */
   get wantsSource(): boolean {
     return this.#sources.size < maxSources;
   }
@@ -83,7 +82,6 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  /** The node is no source any more. */
   removeSource(source: string): readonly FeedOrder[] {
     this.#sources.delete(source);
     return this.#assign();

@@ -45,7 +45,11 @@ describe("zfs.pool", () => {
     const { apply } = stepOf(zfsPool, { disks: [{ serial: "S1" }], partition: "zfs" });
     const [clear = ""] = /# The first and the last MiB.*?\n {2}done/s.exec(String(apply)) ?? [];
     const probe = rawSh(`device=${at("device")}\n${clear}\nfact cleared yes`);
-    const { have, stderr } = await runStepOn("dash", { want: { cleared: "yes" }, probe }, { bin: { blockdev: `echo ${size}` } });
+    const { have, stderr } = await runStepOn(
+      "dash",
+      { want: { cleared: "yes" }, probe },
+      { bin: { blockdev: `echo ${size}` } },
+    );
     expect(have, stderr).to.deep.equal({ cleared: "yes" });
     const bytes = readFileSync(at("device"));
     expect(bytes).to.have.lengthOf(size);
