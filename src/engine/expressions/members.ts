@@ -12,7 +12,6 @@ export function isMapValue(value: unknown): value is Readonly<Record<string, unk
   return prototype === null || prototype === Object.prototype;
 }
 
-/** The own entries of a map, in order. */
 export function entriesOf(
   value: Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>,
 ): [string, unknown][] {

@@ -31,7 +31,7 @@ export interface CompiledStep {
   readonly skeleton: string;
   /** Names of the blobs that must be there before the probe: those of probe, guard and show, and the secrets. */
   readonly early: readonly string[];
-  /** Names of the blobs that only apply and react need. */
+  /** Names of the blobs that only apply, asks and react need. */
   readonly late: readonly string[];
   /** All blobs by their names on the node, `Step.offers` included. */
   readonly blobs: ReadonlyMap<string, Blob>;

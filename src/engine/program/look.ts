@@ -14,7 +14,7 @@ export interface Look {
   readonly hash: string;
   /** Some steps have a probe or a condition, which needs the environment of steps. */
   readonly hasTexts: boolean;
-  /** Some steps have a probe, which may call the functions for texts of modules. */
+  /** Some steps have a probe or need tools, so look.sh needs the functions for texts of modules. */
   readonly hasProbes: boolean;
   /** Milliseconds that all probes together may take. */
   readonly limit: number;
@@ -29,7 +29,7 @@ interface LookedStep {
 const longestEvidence = 200;
 /** Milliseconds for all probes together, beside the limits of their steps. */
 const ownLimit = 5_000;
-/** Names of a runner's, which a look does not have. */
+/** Matches variables of the runner that a look does not have. */
 const usesRunner = /\bK_(?:TMP|RUN|GRANTED)\b|\bk_unique\b/;
 
 /** The look at these steps; undefined if only a runner can tell whether they are in order. */
@@ -134,8 +134,8 @@ function probeLines(steps: readonly LookedStep[]): string[] {
   });
 }
 
-function portions(keys: readonly string[]): (readonly string[])[] {
-  return Array.from({ length: Math.ceil(keys.length / longestEvidence) }, (_, at) =>
-    keys.slice(at * longestEvidence, (at + 1) * longestEvidence),
+function portions(words: readonly string[]): (readonly string[])[] {
+  return Array.from({ length: Math.ceil(words.length / longestEvidence) }, (_, at) =>
+    words.slice(at * longestEvidence, (at + 1) * longestEvidence),
   );
 }

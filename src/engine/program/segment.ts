@@ -16,7 +16,6 @@ import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, provableData } 
 import type { Survivals } from "./dry-run-dependencies.ts";
 import { factsText, shippedText } from "./texts.ts";
 
-/** A step of a segment. */
 export interface SegmentStep {
   readonly plan: PlannedStep;
   readonly compiled: CompiledStep;
@@ -192,7 +191,7 @@ export function evidenceFlags(steps: readonly Pick<SegmentStep, "plan">[]): stri
 
 /** Chunks of at most 1 MiB of each stream's end that stay on the node when output comes faster than it can be sent. */
 const outputChunks = 2;
-/** Chunks of an answer to `kcore exec` that stay: as many as the run records (src/engine/run/output-cap.ts). */
+/** Chunks of an answer to `kcore exec --lock` that stay: as many as the run records (src/engine/run/output-cap.ts). */
 const answerChunks = 64;
 
 function declareStep(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {
