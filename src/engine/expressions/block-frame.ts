@@ -2,7 +2,7 @@ import { hasMember, isMapValue, entriesOf, memberOf } from "./members.ts";
 import { Unknown, UnknownValue } from "./unknown.ts";
 import type { Scope } from "./scope.ts";
 
-/** The value of a name that is there, which may be null or undefined. */
+/** The value of an existing name, which may be null or undefined. */
 export interface FoundValue {
   readonly value: unknown;
 }
