@@ -219,7 +219,7 @@ export function wantLines(want: StepFacts): string {
     .join("\n");
 }
 
-/** Assignments of the values that are not empty: step.sh sets all variables to empty at its beginning. */
+/** Assignments of the values that are not empty; step.sh has the defaults of the others. */
 function assign(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
     .filter(([, value]) => value !== "")

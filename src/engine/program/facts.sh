@@ -84,7 +84,7 @@ k_devices() {
 } 2>/dev/null
 
 k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
-  # fact(): as in step.sh, for values without line breaks; list() gets rows with escaped line breaks.
+  # fact(): as in step-functions.sh, for values without line breaks; list() gets rows with escaped line breaks.
   function fact(name, value,  i, c, out) {
     if (value == "") return
     if (index(value, "\\")) {

@@ -2,7 +2,7 @@
 # do from earlier runs? It only reads: no lock, no folder, no journal. Its last frame is `look in-order`, with the keys of
 # the steps that `onlyIf` skips, or `look differs`. Then the same shell takes the next text from the bastion.
 #
-# Follows evidence.sh, state-folder.sh and, if a step has a probe, step-functions.sh. Given: k_nonce K_STATE K_RUNID
+# Follows state-folder.sh, evidence.sh and, if a step needs it, step-functions.sh. Given: k_nonce K_STATE K_RUNID
 # K_NODE K_DRY K_NOW, and the function k_steps (look.ts), which calls k_prove, k_begin_probes, k_probe and
 # k_reached.
 

@@ -94,7 +94,7 @@ function isUnneeded({ onChanges, onFailure }: PlannedStep): boolean {
   return onChanges.length + onFailure.length > 0;
 }
 
-/** Whether look.sh can tell if the step is in order: neither an apply nor anything of a runner's is needed for it. */
+/** Whether look.sh can tell if the step is in order, without an apply and without the runner's variables, contents and secrets. */
 function canProbe({ step, runAs, creates, unless, onlyIf, environment }: PlannedStep): boolean {
   const conditions = [creates, unless, onlyIf].filter((condition) => condition !== undefined);
   if (runAs !== undefined || usesRunner.test([...conditions, exportLines(environment)].join("\n"))) return false;

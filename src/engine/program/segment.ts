@@ -59,7 +59,7 @@ function extraFunction(name: string): string {
 /** The functions of trial-runner.sh that changes on trial need. */
 const trialFunctions = ["k_trial", "k_await_revert", "k_remove_trial", "k_revert_unconfirmed"];
 
-/** The functions that steps' shells may call beyond step.sh. */
+/** The functions that steps' shells may call beyond step-functions.sh. */
 function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
   return [
     shippedText("files"),
@@ -130,8 +130,8 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 }
 
 /**
- * Programs to look for before anything is applied, by the first step that needs them and that no earlier step can
- * bring. A step that may not run at all, or whose evidence may hold, looks for its programs only at its turn.
+ * Programs to look for before anything is applied, by the first step that needs them, unless an earlier step can bring
+ * them. A step that may not run at all, or whose evidence may hold, looks for its programs only at its turn.
  */
 function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
   const known = new Set<string>();

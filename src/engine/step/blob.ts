@@ -13,8 +13,8 @@ export interface FetchRequest {
 }
 
 /**
- * Bytes that a step needs on the node; sent only if the node lacks them, and checked there by SHA-256. In an `sh` text
- * `${blob}` becomes the quoted path of the bytes on the node.
+ * Bytes that a step needs on the node; sent only if the node asks for them. In an `sh` text `${blob}` becomes the quoted
+ * path of the bytes on the node.
  */
 export class Blob {
   /** Lower-case hex SHA-256 of the bytes; the blob's name on the node begins with it, unless the blob is sensitive. */

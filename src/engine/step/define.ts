@@ -90,7 +90,7 @@ export interface Step {
   readonly tools?: readonly Tool[];
   /** The step may install programs that a later step needs. */
   readonly brings?: true;
-  /** The step is never in order before it has run: views show “always changes”, and shipped states refuse it. */
+  /** The step is never in order before it has run; views show “always changes”. */
   readonly always?: true;
   /**
    * With `always`: apply can report “no change” by the word `same` after its exit code; see reported-change.sh.

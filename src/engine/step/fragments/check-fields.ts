@@ -26,7 +26,7 @@ export const AssertCheck = z
   .strictObject({
     os: z
       .strictObject({
-        id: Words.describe("ID of /etc/os-release, one or several of which one fits."),
+        id: Words.describe("ID of /etc/os-release: one, or several of which one must fit."),
         version: Words.optional().describe("VERSION_ID, in quotes, one or several."),
       })
       .describe("ID and VERSION_ID of /etc/os-release.")

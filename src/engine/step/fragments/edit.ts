@@ -19,7 +19,7 @@ export const editFields = {
   mode: FileMode.optional().describe("Mode of a file that is made; else 0644, or 0600 when the text is secret."),
   owner: UserName.optional().describe("Owner of a file that is made; else root."),
   group: UserName.optional().describe("Group of a file that is made; else root."),
-  backup: z.boolean().default(false).describe("Keep the file as it was as PATH.kcore-TIME."),
+  backup: z.boolean().default(false).describe("Keep the old file as PATH.kcore-TIME."),
   validate: Validate,
 } as const;
 

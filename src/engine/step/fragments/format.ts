@@ -68,7 +68,7 @@ ${awaitUdev}`,
   };
 }
 
-/** Finds and reads the device, past every cache: sets `type`, `uuid`, `label` and `mark`. */
+/** Finds and reads the device, past blkid's cache: sets `type`, `uuid`, `label` and `mark`. */
 function readDevice({ find, guid }: DeviceFormat): Sh {
   return sh`${find}
 mark=$K_STATE/fresh/${guid}
