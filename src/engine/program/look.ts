@@ -14,7 +14,7 @@ export interface Look {
   readonly hash: string;
   /** Some steps have a probe or a condition, which needs the environment of steps. */
   readonly hasTexts: boolean;
-  /** Some steps have a probe, which may call the functions for texts of modules. */
+  /** Some steps have a probe or need tools, so look.sh needs the functions for texts of modules. */
   readonly hasProbes: boolean;
   /** Milliseconds that all probes together may take. */
   readonly limit: number;
@@ -29,7 +29,7 @@ interface LookedStep {
 const longestEvidence = 200;
 /** Milliseconds for all probes together, beside the limits of their steps. */
 const ownLimit = 5_000;
-/** Names of a runner's, which a look does not have. */
+/** Matches variables of the runner that a look does not have. */
 const usesRunner = /\bK_(?:TMP|RUN|GRANTED)\b|\bk_unique\b/;
 
 /** The look at these steps; undefined if only a runner can tell whether they are in order. */
@@ -94,7 +94,7 @@ function isUnneeded({ onChanges, onFailure }: PlannedStep): boolean {
   return onChanges.length + onFailure.length > 0;
 }
 
-/** Whether look.sh can tell if the step is in order: neither an apply nor anything of a runner's is needed for it. */
+/** Whether look.sh can tell if the step is in order, without an apply and without the runner's variables, contents and secrets. */
 function canProbe({ step, runAs, creates, unless, onlyIf, environment }: PlannedStep): boolean {
   const conditions = [creates, unless, onlyIf].filter((condition) => condition !== undefined);
   if (runAs !== undefined || usesRunner.test([...conditions, exportLines(environment)].join("\n"))) return false;
@@ -134,8 +134,8 @@ function probeLines(steps: readonly LookedStep[]): string[] {
   });
 }
 
-function portions(keys: readonly string[]): (readonly string[])[] {
-  return Array.from({ length: Math.ceil(keys.length / longestEvidence) }, (_, at) =>
-    keys.slice(at * longestEvidence, (at + 1) * longestEvidence),
+function portions(words: readonly string[]): (readonly string[])[] {
+  return Array.from({ length: Math.ceil(words.length / longestEvidence) }, (_, at) =>
+    words.slice(at * longestEvidence, (at + 1) * longestEvidence),
   );
 }

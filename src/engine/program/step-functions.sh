@@ -1,5 +1,5 @@
 # The functions that the texts of modules may call (POSIX sh; dash, bash, BusyBox, mksh). A step's own shell has them
-# before step.sh; look.sh has them when a step's probe needs them. A text's facts and refusal go to fd 3.
+# before step.sh; look.sh has them when a step needs them. A text's facts and refusal go to fd 3.
 #
 # Given: k_nonce, k_key (key of the step), k_unsure, k_have, and fd 5 (the journal) where there is one.
 

@@ -24,8 +24,8 @@ k_text() {
   fi
 }
 
-# k_read TYPE: passes the facts of the last text on to the journal as TYPE, and keeps them in k_facts. k_code = the exit
-# code of its command (reported-change.sh: and whether that was a change). Returns 99 if the text refused.
+# k_read TYPE: passes the facts of the last text on to the journal as TYPE, unless that is empty, and keeps them in k_facts.
+# k_code = the exit code of its command (reported-change.sh: and whether that was a change). Returns 99 if the text refused.
 k_read() {
   k_facts=$K_NL k_code=
   while IFS= read -r k_line; do
@@ -82,8 +82,8 @@ k_change() {
     k_read '' && [ "$k_status" = 0 ] || exit 13
   fi
   [ -z "$K_DRY" ] || exit 11
-  k_blobs
   [ -z "$k_owes" ] || [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || exit 13
+  k_blobs
   k_new_owed=
   for k_watcher in $k_owes; do
     [ -e "$K_STATE/owed/$k_watcher" ] || k_new_owed="$k_new_owed $k_watcher"
@@ -132,7 +132,7 @@ k_main() {
     k_attempts_left=$((k_attempts_left - 1))
     k_once
     k_result=$?
-    # A further attempt follows for a wait that does not hold yet, or an apply that failed; never in a dry run.
+    # A further attempt follows a wait that does not hold yet, and a probe or change that failed; never in a dry run.
     case $k_result:$K_DRY in 1[3567]:) [ "$k_attempts_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
     printf '%s retry %s %s\n' "$k_nonce" "$k_key" "$k_attempts_left" >&5
     sleep "$k_interval"
