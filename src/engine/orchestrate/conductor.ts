@@ -208,7 +208,10 @@ export class Conductor {
     this.#run.deps.emit({ type: "warning", ...omitUndefined({ node }), text });
   }
 
-  /** `isClosing`: no stage with nodes follows. A closing stage may report the nodes' ends, so it runs even with no node left. */
+  /**
+   * `isClosing`: no stage with nodes follows, or the run's own stages are over. A closing stage may report the nodes' ends, so it runs even
+   * with no node left.
+   */
   async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;

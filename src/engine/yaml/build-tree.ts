@@ -15,7 +15,7 @@ import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, typ
 import { oddBlankProblem, unquotedProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
 
-/** Aliases of a file at most; aliases inside an alias's value count again. An alias bomb needs many more. */
+/** The most aliases of a file; aliases inside an alias's value count again. An alias bomb needs many more. */
 const MAX_ALIASES = 50;
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
