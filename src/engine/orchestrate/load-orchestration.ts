@@ -60,7 +60,10 @@ export const WaveShape = z.strictObject({
   forEach: z.unknown().optional().describe("A list: there is one such wave for each item, which “on” sees as item."),
   batch: z.unknown().optional().describe("The number of nodes (or a share, 25%) in each group."),
   concurrency: z.unknown().optional().describe("The most nodes at a time, for stages without a limit of their own."),
-  maxFailures: z.unknown().optional().describe("The number (or share) of nodes that may fail, for stages without a limit of their own."),
+  maxFailures: z
+    .unknown()
+    .optional()
+    .describe("The number (or share) of nodes that may fail, for stages without a limit of their own."),
   maxUnavailable: z
     .unknown()
     .optional()

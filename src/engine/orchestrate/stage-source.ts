@@ -81,7 +81,10 @@ const common = {
     .optional()
     .describe("The most nodes (or a share) at a time, less those that failed or are unreachable."),
   timeout: z.unknown().optional().describe("90s, 10m; an action without one may take an hour."),
-  order: z.enum(["file", "reverse", "name"]).optional().describe("The order of the nodes: as in the roster unless given."),
+  order: z
+    .enum(["file", "reverse", "name"])
+    .optional()
+    .describe("The order of the nodes: as in the roster unless given."),
   once: z.boolean().optional().describe("With waves: before the first or after the last one, for all nodes at once."),
   onFailure: z.array(z.unknown()).optional().describe("Stages that follow when this one failed."),
 };

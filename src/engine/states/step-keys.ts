@@ -49,7 +49,10 @@ export const ValueKeys = z.strictObject({
     .describe("Environment variables of all that the step runs; never secret ones.")
     .meta({ examples: [{ https_proxy: "http://proxy:3128" }] }),
   sensitive: z.boolean().optional().describe("Values, output and changes of the step are neither shown nor recorded."),
-  risk: z.literal("connectivity").optional().describe("The changes of the step are on trial until a new connection confirms them."),
+  risk: z
+    .literal("connectivity")
+    .optional()
+    .describe("The changes of the step are on trial until a new connection confirms them."),
   confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h")
     .optional()
     .describe("How long a new connection has to confirm the changes, from 5s to 1h; 30s unless given."),

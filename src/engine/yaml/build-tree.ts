@@ -25,7 +25,7 @@ interface AnchoredNode {
   readonly aliases: number;
 }
 
-/** Turns the YAML library's nodes into source nodes; a fault is added to `problems` and becomes null. */
+/** Turns the YAML library's nodes into source nodes; faults are added to `problems`. */
 export function buildTree(file: SourceFile, root: Node, problems: Problems): SourceNode {
   return new TreeBuilder(file, problems).node(root);
 }
