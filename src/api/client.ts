@@ -49,7 +49,7 @@ export interface ApiClient {
 /** Methods whose answer the caller reads while it arrives. */
 export type OpenedMethodName = "backup" | "bundle" | "watch";
 
-/** A controller understood the request and refused it. */
+/** A controller's refusal, or an answer that this version cannot read (ANSWER_INVALID). */
 export class ApiRefusal extends KcoreError {
   readonly status: number;
   /** The refusal's own code, such as NODE_UNKNOWN. */
@@ -76,7 +76,7 @@ export class ApiRefusal extends KcoreError {
 const longestSilenceMs = 45_000;
 /** The header with the id of the run that sends a request, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
-/** Most bytes of an answer. */
+/** Most bytes of an answer, unless it is a list or a stream. */
 const replyLimit = 16 * 1024 * 1024;
 /** Most bytes of a list, which grows with the cluster. */
 const listLimit = 256 * 1024 * 1024;

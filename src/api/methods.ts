@@ -15,7 +15,7 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly ownNodeOnly?: true;
   /** A node must be approved to ask this; other roles are not affected. */
   readonly approvedOnly?: true;
-  /** Answered while the controller is still joining, since the answer does not depend on the cluster's state. */
+  /** Answered while the controller is still joining, too. */
   readonly whileJoining?: true;
   /** Answered also to a rejected node, which must be able to learn that it is rejected. */
   readonly whileRejected?: true;
@@ -47,7 +47,7 @@ function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More exte
   return { verb: "POST", path, roles: ["node"] as const, ownNodeOnly: true, body, reply, ...more } as const;
 }
 
-/** A method that changes nothing. */
+/** A GET method. */
 function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   path: string,
   reply: Reply,
@@ -56,7 +56,7 @@ function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   return { verb: "GET", path, roles: readers, body: c.Nothing, reply, ...more } as const;
 }
 
-/** A method by which an operator changes something. */
+/** A POST method for operators. */
 function change<Body extends z.ZodType, Reply extends z.ZodType = typeof s.WriteResult>(
   path: string,
   body: Body,

@@ -69,7 +69,6 @@ export function parseEntry(line: string): TrailEntry | undefined {
   }
 }
 
-/** A line of a trail, with its file and number. */
 export interface PlacedLine {
   readonly file: string;
   /** Counts from 1 in its file. */
@@ -84,7 +83,6 @@ export interface TrailDamage {
   readonly what: string;
 }
 
-/** The result of a trail's verification. */
 export interface TrailCheck {
   /** The number of the first kept entry. */
   readonly first: number;

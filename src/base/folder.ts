@@ -115,7 +115,7 @@ async function placeFolder(
     await syncFolder(dirname(path));
   } finally {
     await rm(fresh, { recursive: true, force: true });
-    // A former folder that could not be put back stays in there.
+    // Fails while `aside` holds a former folder that could not be put back.
     await rmdir(aside).catch(() => undefined);
   }
 }
@@ -128,7 +128,7 @@ async function syncFolders(path: string): Promise<void> {
 
 /**
  * Makes a folder that only its owner may enter (0700 under every umask), or sets an existing folder's mode so.
- * @throws KcoreError FILE_UNTRUSTED when the path is a link, no folder, or another user's.
+ * @throws KcoreError FILE_UNTRUSTED when the path is a link to a folder, or another user's; USAGE when no folder can be made
  */
 export async function ensurePrivateFolder(path: string): Promise<void> {
   await makeFolder(path, { mode: 0o700 });

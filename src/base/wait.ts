@@ -57,7 +57,7 @@ export async function retry<Result>(
   return done.result;
 }
 
-/** Sleeps. @throws the signal's reason */
+/** @throws the signal's reason */
 export async function wait(ms: number, signal?: AbortSignal): Promise<void> {
   await sleepFor(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }
@@ -76,8 +76,8 @@ export async function within<Result>(ms: number, work: Promise<Result>): Promise
 const countdownStep = 250;
 
 /**
- * Calls `over` after `ms` milliseconds, for a limit on an answer. While this process stands still or its event loop is blocked, one step is
- * counted. An answer that has arrived meanwhile is read before `over`. Returns the function that cancels the countdown.
+ * Calls `over` after `ms` milliseconds, for a limit on an answer. While this process stands still or its event loop is blocked, at most one
+ * step is counted. An answer that has arrived meanwhile is read before `over`. Returns the function that cancels the countdown.
  */
 export function countdown(ms: number, over: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;

@@ -233,8 +233,8 @@ function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
 
 function whenReady(alone: boolean): string {
   return alone
-    ? "it serves as soon as it runs, without asking another controller"
-    : "it serves when it has caught up with another controller; the same command with --alone if none is left";
+    ? "the controller serves as soon as it runs, without asking another one"
+    : "the controller serves when it has caught up with another one; the same command with --alone if none is left";
 }
 
 const startHint = "next: systemctl start kcore-controller";

@@ -116,7 +116,7 @@ export function parseSealedKeys(text: string, at: number): readonly SealedKey[] 
       if (parsed.success) return parsed.data;
       throw new KcoreError({
         code: "RECOVERY_KEY_UNREADABLE",
-        message: "the node told a sealed recovery key that is none",
+        message: "the node reported a malformed sealed recovery key",
       });
     });
 }
@@ -127,7 +127,7 @@ export function parseInitrdEndpoint(text: string): InitrdEndpoint | undefined {
   const [uuid, port, ...key] = text.split(" ");
   const parsed = InitrdEndpoint.safeParse({ uuid, port: Number(port), hostKey: key.join(" ") });
   if (parsed.success) return parsed.data;
-  throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node told a way to unlock it that is none" });
+  throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node reported a malformed endpoint of its initrd" });
 }
 
 /** The keys that a node reported, and the endpoint of its initrd. */

@@ -34,7 +34,6 @@ export interface ForeignLeaf {
   readonly spki: string;
 }
 
-/** The folder of all foreign CAs. */
 export function foreignFolder(home: string): string {
   return join(home, "authorities");
 }
@@ -122,7 +121,7 @@ export async function openForeignCa(home: string, name: string, passphrase: stri
 }
 
 /**
- * Issues a certificate (PEM) for a key whose holder proved the private half; it ends with its CA at the latest.
+ * Issues a certificate (PEM) for a key whose holder proved the private half. The certificate ends with its CA at the latest.
  * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID; PKI_CERT_INVALID if the CA has ended
  */
 export function issueForeign(

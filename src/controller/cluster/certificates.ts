@@ -5,7 +5,6 @@ import { Refused } from "./refused.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
 
-/** The time, the author and the reason of a revocation. */
 interface RevocationFields {
   readonly at: string;
   readonly by: string;

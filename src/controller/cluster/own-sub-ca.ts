@@ -43,7 +43,7 @@ export function openSubCa(options: SubCaOptions) {
   const nextKey = holdNextKey(clock);
   const nonces = new Map<string, { readonly nonce: string; readonly key: string; readonly expires: number }>();
   let authority: Authority | undefined;
-  /** The last logged problem, so that each is logged once. */
+  /** The last logged problem, so that it is not logged again. */
   let lastProblem = "";
 
   const read = async (pair: {

@@ -99,7 +99,6 @@ export function openRecords(replica: Replica) {
   };
 }
 
-/** Joins a register and its parsed value. */
 export function asParsed<Value>(register: Register, value: Value): ParsedRegister<Value> {
   const { key, o: origin, ms } = register;
   return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };

@@ -135,7 +135,7 @@ const OperatorKey = z.looseObject({ spki: text });
 interface KindRules {
   /**
    * False where concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by any writer, and
-   * a rollout's progress, where the owner's epoch decides.
+   * all of an update except its head and its owner.
    */
   readonly isContested?: boolean;
 }

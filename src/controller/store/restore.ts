@@ -30,7 +30,6 @@ export interface Replacement {
   readonly check?: (entries: readonly JournalRecord[]) => void;
 }
 
-/** The result of a replacement. */
 export interface Replaced {
   /** The number of records of the new state. */
   readonly records: number;
@@ -47,7 +46,6 @@ export interface Restored extends Replaced {
   readonly contents: Readonly<Record<"objects" | "nodes" | "controllers", number>>;
 }
 
-/** The result of a repair: its kept and lost records. */
 export interface Repaired extends Replaced {
   /** The number of intact records behind a loss. */
   readonly behind: number;
@@ -182,7 +180,6 @@ export async function restampStore(where: Replacement & { readonly rules: KeyRul
   return { writes, file: join(aside, "restamped.json") };
 }
 
-/** The content of a new state. */
 interface NewState {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
