@@ -172,7 +172,7 @@ export function openApi({
     call: (name, body, options = {}) =>
       ask(name, body, options, async (send, restart) => {
         const response = await send().catch((error: unknown) => {
-          // The server had closed this idle connection and processed nothing, so the request is sent again on a new one.
+          // The server usually had closed this idle connection and processed nothing, so the request is sent again on a new one.
           if (error instanceof StaleConnection) return send();
           throw error;
         });
@@ -183,7 +183,7 @@ export function openApi({
   };
 }
 
-/** The server had closed the reused connection before it received the request. */
+/** The reset of a reused connection, as of one that the server had closed before it received the request. */
 class StaleConnection extends Error {}
 
 interface ApiRequest {

@@ -137,7 +137,7 @@ export async function ensurePrivateFolder(path: string): Promise<void> {
   if (!found.isDirectory() || found.uid !== owner) {
     throw new KcoreError({
       code: "FILE_UNTRUSTED",
-      message: `${path} is ${found.isDirectory() ? `owned by uid ${found.uid}` : "not a folder of its own"}, so secrets must not be kept there`,
+      message: `${path} is ${found.isDirectory() ? `owned by uid ${found.uid}` : "a link"}, so secrets must not be kept there`,
       hint: `move it away, or make it a folder that belongs to uid ${owner}`,
     });
   }

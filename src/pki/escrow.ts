@@ -92,7 +92,7 @@ export function unseal({ uuid, sealed }: Pick<SealedKey, "uuid" | "sealed">, key
     throw new KcoreError({
       code: "RECOVERY_KEY_UNREADABLE",
       message: `the sealed recovery key of the container ${uuid} does not open`,
-      hint: "it was sealed for another escrow key; the container's own header has it, too (token 31): deploy_node brings it here",
+      hint: "the recovery key was sealed for another escrow key; the container's own header has a sealed copy (token 31): deploy_node brings that here",
     });
   }
 }

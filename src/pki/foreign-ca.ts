@@ -134,7 +134,7 @@ export function issueForeign(
     throw new KcoreError({
       code: "PKI_CERT_INVALID",
       message: `the CA ${subject} has ended: ${validTo}`,
-      hint: "put its folder aside, and pki.createAuthority makes a new one; all that trusts it has to get that",
+      hint: "put the CA's folder aside, and pki.createAuthority makes a new CA; every program that trusts the former one needs the new one",
     });
   return issueCertificate({
     commonName: leaf.commonName,

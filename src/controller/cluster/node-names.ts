@@ -107,5 +107,5 @@ function unknownNode(word: string, names: readonly string[]): Refused {
 
 function ambiguousNode(word: string, candidates: readonly string[]): Refused {
   const message = `“${word}” fits ${candidates.length} nodes`;
-  return new Refused(409, "NODE_AMBIGUOUS", message, "give the id of the one that is meant", candidates.join("\n"));
+  return new Refused(409, "NODE_AMBIGUOUS", message, "give the id of the node", candidates.join("\n"));
 }
