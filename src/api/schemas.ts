@@ -193,7 +193,7 @@ export const CertificateView = z.object({
   notAfter: Time,
   issued: Time,
   status: CertificateStatus,
-  /** Whether its holder uses it at present. */
+  /** Whether its holder uses it at present; known of nodes and sub-CAs alone. */
   current: z.boolean().default(false),
   revoked: z.object({ at: Time, reason: z.string(), by: z.string() }).optional(),
 });

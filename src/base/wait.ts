@@ -38,7 +38,7 @@ export async function poll<Found>(
 
 type Attempt<Found> = () => Promise<Found | false | undefined> | Found | false | undefined;
 
-/** Repeats the work while it fails and `mayHelp` accepts the error. @throws the last error, once the time is up or `mayHelp` refuses it */
+/** Repeats the work while it fails and `mayHelp` accepts the error. @throws the last error, once the time is up or `mayHelp` refuses it; the signal's reason */
 export async function retry<Result>(
   work: () => Promise<Result>,
   { mayHelp, ...waiting }: PollOptions & { readonly mayHelp: (error: unknown) => boolean },

@@ -187,7 +187,7 @@ export function watchCertificates(records: Records, clock: () => number) {
           issuer: value.issuer,
           notAfter: value.notAfter,
           issued: value.issued,
-          status: revoked ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
+          status: isRevoked(value.spki) ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
           current: currentSerialOf(value) === serial,
           ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
         };

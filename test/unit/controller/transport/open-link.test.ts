@@ -1,4 +1,4 @@
-import { PassThrough } from "node:stream";
+import { Duplex } from "node:stream";
 import { expect } from "chai";
 import type { PeerLink } from "#controller/replica/replica-ports.ts";
 import { openLink } from "#controller/transport/open-link.ts";
@@ -11,7 +11,7 @@ describe("a link to a peer", () => {
     const message = { t: "refuse", code: "NOT_READY", message: "für Ännchen" } as const;
     const line = Buffer.from(`${JSON.stringify(message)}\n`);
     openLink({
-      socket: new PassThrough(),
+      socket: new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() }),
       peer: "b",
       initiator: true,
       head: line,
