@@ -2,7 +2,6 @@ import { retry } from "#base/wait.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ApiRefusal, type ApiClient } from "./client.ts";
 
-/** Options of one question. */
 export interface QuestionOptions {
   /** Endpoints to try in this order, in place of the cluster's: for instance all addresses of one controller. */
   readonly endpoints?: readonly string[];
@@ -23,7 +22,6 @@ export interface AskPorts {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
-/** The controllers to ask, and how. */
 export interface AskInTurn {
   /** `host:port`, in the order of the first question. */
   readonly endpoints: readonly string[];

@@ -7,7 +7,6 @@ const Pem = z.string().max(65_536);
 const Alarm = z.object({ code: z.string(), message: z.string() });
 export const PeerState = z.enum(["connected", "suspect", "down", "connecting", "refused"]);
 
-/** A controller's own state. */
 export const ControllerHealth = z.object({
   /** The only field that a node gets. */
   ready: z.boolean(),

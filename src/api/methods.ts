@@ -4,7 +4,6 @@ import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
-/** A method of the controllers' API. */
 export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodType = z.ZodType> {
   readonly verb: "GET" | "POST";
   /** `{id}` stands for one path segment, percent-encoded. */
@@ -185,7 +184,6 @@ export type ListMethodName = {
 }[MethodName];
 /** Methods that answer with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
-/** Methods with a streamed answer. */
 export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
 /** Whether a call leaves a line in the controller's audit; `reply`: its answer, undefined if it was refused. */

@@ -63,7 +63,6 @@ export const PlannedNode = z.object({
   wave: z.int().optional(),
   /** The reasons why the node cannot be updated. */
   blockers: z.array(Text),
-  /** Remarks to read before the update. */
   warnings: z.array(Text),
 });
 export type PlannedNode = z.infer<typeof PlannedNode>;

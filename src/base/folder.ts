@@ -49,7 +49,6 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** As `syncFolder`, synchronously. */
 export function syncFolderSync(path: string): void {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

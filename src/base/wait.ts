@@ -1,8 +1,6 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 
-/** The pauses and limits of `poll` and `retry`. */
 export interface PollOptions {
-  /** Milliseconds between two calls. */
   readonly everyMs: number | (() => number);
   /** Milliseconds after which no call begins; by default calls repeat until the signal. */
   readonly limitMs?: number;

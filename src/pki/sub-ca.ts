@@ -21,7 +21,6 @@ export interface Root {
   readonly key: KeyObject;
 }
 
-/** A controller's request for its own sub-CA. */
 export interface SubCaRequest {
   readonly controllerId: string;
   /** The public key, made on the controller: PEM or base64 DER. */

@@ -227,7 +227,6 @@ export class ClusterState {
     this.advanceClock(stamp);
   }
 
-  /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
     return conflictsIn(this.map, this.rules.isSecret);
   }

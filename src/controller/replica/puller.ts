@@ -97,7 +97,6 @@ export class Puller {
     });
   }
 
-  /** Gives the present pull up. */
   abandon(): void {
     this.#sync?.cancel();
     this.#sync = undefined;

@@ -22,7 +22,6 @@ interface HeldEntry extends SoftEntry {
   read?: { readonly value: Json | undefined };
 }
 
-/** The values of one controller. */
 interface SenderValues {
   readonly held: Map<string, HeldEntry>;
   size: number;

@@ -16,7 +16,6 @@ import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 
-/** The replacement of a controller's state. */
 export interface Replacement {
   /** The folder of the controller's state; its controller must not run. */
   readonly folder: string;
