@@ -65,10 +65,15 @@ export function createMetrics(
   gauge("kcore_alarms", "Warnings for an operator, by code.", ["code"], (it) => {
     for (const { code } of replica.status().alarms) it.inc({ code });
   });
-  gauge("kcore_certificate_seconds_left", "Seconds left of each certificate that this controller needs.", ["certificate"], (it) => {
-    for (const [certificate, { notAfter }] of ends.all())
-      it.set({ certificate }, (notAfter.getTime() - clock()) / 1000);
-  });
+  gauge(
+    "kcore_certificate_seconds_left",
+    "Seconds left of each certificate that this controller needs.",
+    ["certificate"],
+    (it) => {
+      for (const [certificate, { notAfter }] of ends.all())
+        it.set({ certificate }, (notAfter.getTime() - clock()) / 1000);
+    },
+  );
   for (const [name, help, read] of peerGauges)
     gauge(name, help, ["peer"], (it) => {
       for (const peer of replica.status().peers) {
@@ -113,7 +118,11 @@ const peerGauges: readonly (readonly [string, string, (peer: PeerStatus) => numb
   ["kcore_peer_connected", "Whether the stream to the peer stands.", ({ state }) => Number(state === "connected")],
   ["kcore_peer_behind", "Transactions that the peer has not confirmed.", ({ behind }) => behind],
   ["kcore_peer_ahead", "Transactions that the peer has and this controller has not.", ({ ahead }) => ahead],
-  ["kcore_peer_rtt_seconds", "Round trip to the peer, smoothed.", ({ rttMs }) => (rttMs === undefined ? undefined : rttMs / 1000)],
+  [
+    "kcore_peer_rtt_seconds",
+    "Round trip to the peer, smoothed.",
+    ({ rttMs }) => (rttMs === undefined ? undefined : rttMs / 1000),
+  ],
   [
     "kcore_peer_clock_offset_seconds",
     "The peer's clock minus this controller's.",

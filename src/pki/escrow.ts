@@ -127,7 +127,10 @@ export function parseInitrdEndpoint(text: string): InitrdEndpoint | undefined {
   const [uuid, port, ...key] = text.split(" ");
   const parsed = InitrdEndpoint.safeParse({ uuid, port: Number(port), hostKey: key.join(" ") });
   if (parsed.success) return parsed.data;
-  throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node reported a malformed endpoint of its initrd" });
+  throw new KcoreError({
+    code: "RECOVERY_KEY_UNREADABLE",
+    message: "the node reported a malformed endpoint of its initrd",
+  });
 }
 
 /** The keys that a node reported, and the endpoint of its initrd. */

@@ -186,7 +186,12 @@ function unknown(sha256: string): Refused {
 }
 
 function noRoom(why: string): Refused {
-  return new Refused(507, "UPDATE_BUNDLE_NO_ROOM", why, "make room on the controller's disk; then the transfer goes on where it was");
+  return new Refused(
+    507,
+    "UPDATE_BUNDLE_NO_ROOM",
+    why,
+    "make room on the controller's disk; then the transfer goes on where it was",
+  );
 }
 
 /** Serialises the work of each name, in the order of the calls. */

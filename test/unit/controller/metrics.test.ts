@@ -19,7 +19,11 @@ async function readMetrics({ isReady = true, isUnheard = false, turnedOut }: Con
         turnedOut: () => turnedOut,
       } as never,
     },
-    { nodes: { countByStatus: () => new Map() } as never, ends: { all: () => new Map() } as never, isReady: () => isReady },
+    {
+      nodes: { countByStatus: () => new Map() } as never,
+      ends: { all: () => new Map() } as never,
+      isReady: () => isReady,
+    },
     { clock: () => 0, connections: () => 0 },
   );
   return metrics.text();
