@@ -41,7 +41,7 @@ type Args = z.output<typeof Args>;
 interface Beginning {
   /** Endpoints to join; empty: the controller founds the cluster, or goes on with the state that it has. */
   readonly join: readonly string[];
-  /** Whether the controller may begin with an empty state: the cluster was never founded, or `foundAgain` is set. */
+  /** Whether the controller may begin with an empty state: no other controller answers, and the cluster was never founded or `foundAgain` is set. */
   readonly found: boolean;
 }
 

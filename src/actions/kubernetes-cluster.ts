@@ -19,7 +19,7 @@ export const clusterArgs = {
     .describe(
       "A kubeconfig on the bastion: its path (relative to the project, ~/ is your home). Its text: a secret, or { content: … }.",
     ),
-  context: z.string().min(1).optional().describe("A context in it; its current one unless given."),
+  context: z.string().min(1).optional().describe("A context of the kubeconfig; its current one unless given."),
 };
 
 /** The API of the cluster that the arguments name, and the context's namespace. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */

@@ -23,13 +23,13 @@ const args = z.strictObject({
     .describe("A text for /bin/sh, or a list: a program and its arguments, passed on as they are."),
   cwd: InProject.default(".").describe("Folder to run in, relative to the project."),
   env: z.record(z.string(), z.string()).default({}).describe("More environment variables; never put a secret here."),
-  stdin: TextOrSecret.optional().describe("Text for its standard input; may be a secret."),
+  stdin: TextOrSecret.optional().describe("Text for the command's standard input; may be a secret."),
   creates: z.string().optional().describe("If this file exists (relative to the project) there is nothing to do."),
   unless: shellText(z.string()).optional().describe("If this text for /bin/sh succeeds there is nothing to do."),
   readOnly: z
     .boolean()
     .default(false)
-    .describe("The command changes nothing: it runs in dry runs, too, and never counts as a change."),
+    .describe("The command changes nothing: it runs in dry runs, too, whatever creates and unless say, and never counts as a change."),
 });
 type Args = z.output<typeof args>;
 

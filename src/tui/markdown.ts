@@ -7,9 +7,7 @@ import { itemTitle } from "./work-item.ts";
 
 /** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The blocks beyond are counted. */
 const mostCharacters = 60_000;
-/** Lines of one diff. */
 const mostDiffLines = 120;
-/** Lines of a failed step's output. */
 const mostOutputLines = 20;
 
 /**

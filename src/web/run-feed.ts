@@ -31,7 +31,6 @@ export class RunFeed {
   readonly #stop = new AbortController();
   #isDrawing = false;
   #isLive: boolean;
-  /** The number of changes so far. */
   #changes = 0;
 
   private constructor(follower: RunClient, fold: RunFold, { isAlive, ...options }: FeedOptions) {

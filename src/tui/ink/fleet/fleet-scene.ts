@@ -122,13 +122,12 @@ function staleMark(props: FleetSceneProps): Line {
   return isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
 }
 
-/** The shapes with their meanings. */
 function fleetLegend(theme: Theme): readonly Line[] {
   const shapes: readonly (readonly [Concern, string])[] = [
     [0, "not ready, down, read-only, or a certificate with 7 days left or less"],
-    [1, "look here: pending, a conflict, lag, an alarm, 30 days left or less"],
+    [1, "look here: pending, never registered, a conflict, lag, an alarm, 30 days left or less"],
     [2, "in order"],
-    [3, "put aside: rejected, or never seen"],
+    [3, "put aside: rejected"],
   ];
   return shapes.map(([concern, text]) => [span(" "), concernMark(concern, theme), span(` ${text}`, "muted")]);
 }
