@@ -24,7 +24,7 @@ export const confirmAction = defineAction({
     throw new KcoreError({
       code: "CONFIRM_DENIED",
       message: `answered no to “${message}”`,
-      hint: "nothing after this stage was done; start the run again when you are ready",
+      hint: "the run ends here; start the run again when you are ready",
     });
   },
   plan: ({ message }, { note }) => {

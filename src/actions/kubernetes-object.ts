@@ -105,7 +105,7 @@ function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): 
 
 async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const wanted = manifestsOf(given, context);
-  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
+  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "the manifest, file or template has no object" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
   const progress: ApplyProgress = { changed: false, open: false, fresh: createdBy(context, api) };

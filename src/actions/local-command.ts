@@ -86,7 +86,7 @@ async function execute(given: Args, context: ActionContext): Promise<ActionResul
   throw new KcoreError({
     code: "LOCAL_COMMAND_FAILED",
     message: `“${commandText(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${code}`}`,
-    hint: `it ran in ${join(context.project, given.cwd)}`,
+    hint: `the command ran in ${join(context.project, given.cwd)}`,
     ...(detail !== "" && { detail }),
   });
 }

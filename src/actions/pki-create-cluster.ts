@@ -75,7 +75,7 @@ export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: rea
     if (cluster === undefined) return [];
     return {
       code: "CLUSTER_EXISTS" as const,
-      message: `${endpoint} answers as a controller of the cluster “${cluster}”, which a new CA would have no part in`,
+      message: `${endpoint} answers as a controller of the cluster “${cluster}”, and a new CA would not belong to that cluster`,
       hint: "kcore cluster restore FILE brings back its CA and context; for a new cluster all the same: kcore create cluster --force",
     };
   });

@@ -33,7 +33,7 @@ export const updateHook = defineAction({
     throw new KcoreError({
       code: "LOCAL_COMMAND_FAILED",
       message: `“${command.slice(0, 200)}” failed`,
-      hint: `it ran in ${project}`,
+      hint: `the command ran in ${project}`,
       detail: message,
     });
   },

@@ -149,7 +149,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     { keys: "q", short: "leave", long: "leave (also Ctrl-C)" },
   ];
   const rest: readonly KeyHelp[] = [
-    { keys: "c", short: "copy", long: "copy the command that comes next: approve, look at its agent, what tells more" },
+    { keys: "c", short: "copy", long: "copy the next command for the row: approve the node, look at the agent, show more" },
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back" },
     { keys: "Ctrl-L", long: "draw everything again" },
   ];
@@ -163,7 +163,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     ];
   return [
     { keys: glyphs.upDown, short: "move", long: "to another row (also j, k)" },
-    { keys: glyphs.enter, short: "open", long: "all that is known of it; a DC: its nodes (also l)" },
+    { keys: glyphs.enter, short: "open", long: "all that is known of the row; of a DC the nodes (also l)" },
     ...shared,
     {
       keys: "Tab",
