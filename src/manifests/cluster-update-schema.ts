@@ -6,7 +6,7 @@ export const Text = z.string().min(1);
 
 /** The keys that every manifest begins with. */
 export const envelope = {
-  apiVersion: Text.optional().describe("Not looked at."),
+  apiVersion: Text.optional().describe("Ignored."),
   kind: Text.describe("The kind: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
 };
 

@@ -40,8 +40,8 @@ export const NodeInstallSchema = z.strictObject({
       os: InstallerName.optional().describe(
         "The system that a live machine gets: debian, nixos, or NAME of a state system/NAME.",
       ),
-      dataDisks: z.array(Text).default([]).describe("Disks for volumes; they must be blank or ours."),
-      dataDiskMode: Backend.optional().describe("The use of data disks; the same as storageBackend."),
+      dataDisks: z.array(Text).default([]).describe("Disks for volumes; each must be blank, or already be kcore's."),
+      dataDiskMode: Backend.optional().describe("The use of data disks; storageBackend takes precedence."),
       storageBackend: Backend.optional().describe("The use of data disks: file systems, a volume group or a pool."),
       lvmVgName: Text.optional().describe("The volume group's name, for lvm."),
       encryptDisks: z.boolean().optional().describe("LUKS2 under each data disk's filesystem, volume group or pool."),
