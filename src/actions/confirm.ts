@@ -2,7 +2,6 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 
-/** Answers that count as a yes; any other is a no. */
 const YES = /^\s*(y|yes|true)\s*$/i;
 
 /**
