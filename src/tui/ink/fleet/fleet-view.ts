@@ -13,7 +13,7 @@ export interface FleetViewOptions {
   readonly theme: Theme;
   /** The first snapshot. */
   readonly snapshot: FleetSnapshot;
-  /** Called once when the operator leaves, or the terminal is gone; the view keeps the terminal until `close`. */
+  /** Called once when the operator leaves, a signal comes, or the terminal is gone; the view keeps the terminal until `close`. */
   readonly leave: () => void;
   /**
    * Called with the id of the node whose page the operator opened, so that the next snapshots may have its details; undefined:
