@@ -37,15 +37,15 @@ const args = z
       "Taints of the node, KEY:EFFECT and the value (which may be empty); null takes one away, others stay.",
     ),
     cordoned: z.boolean().optional().describe("True: no new pods come to the node; false: pods come again."),
-    drained: z.boolean().default(false).describe("Cordons the node and evicts its pods, as their disruption budgets allow."),
+    drained: z.boolean().default(false).describe("Cordons the node; evicts pods as their disruption budgets allow."),
     deleteEmptyDirData: z.boolean().default(false).describe("Pods may lose what is in their emptyDir."),
     force: z.boolean().default(false).describe("Pods may go that no controller starts elsewhere."),
     gracePeriod: Duration.optional().describe(
       "Time for a pod to end, such as 30s; by default the time that the pod itself names.",
     ),
     drainTimeout: Duration.default(1800).describe("How long a drain may take, such as 10m."),
-    ready: z.boolean().default(false).describe("Waits until the node is in the cluster and Ready, before it is uncordoned."),
-    readyTimeout: Duration.default(300).describe("How long the node may take to join, to be Ready, or to be gone, such as 5m."),
+    ready: z.boolean().default(false).describe("Waits until the node has joined and is Ready, before uncordoning."),
+    readyTimeout: Duration.default(300).describe("Time for the node to join, to be Ready, or to be gone, such as 5m."),
     mayBeMissing: z.boolean().default(false).describe("A node that is not in the cluster is left alone: no error."),
     absent: z.boolean().default(false).describe("Deletes the node's object; with drained, after the drain."),
   })

@@ -24,18 +24,18 @@ const DEFINITION_LIMIT = 30;
 
 const Wait = z
   .strictObject({
-    condition: z.string().min(1).optional().describe("A condition of the object's status: Available, Ready, Established."),
+    condition: z.string().min(1).optional().describe("A condition of the status: Available, Ready, Established."),
     status: z.string().min(1).default("True").describe("The condition's status that is waited for."),
     field: z
       .string()
       .regex(/^[^.\s]+(\.[^.\s]+)*$/, "must be keys with dots between: status.phase")
       .optional()
-      .describe("A field in place of a condition, keys with dots between: status.phase; an item of a list by its index from 0."),
+      .describe("A field in place of a condition, keys with dots between: status.phase; list items by index from 0."),
     value: z
       .union([z.string(), z.number(), z.boolean()])
       .optional()
       .describe("The field's value; unless given, the field must be there and not empty."),
-    timeout: Duration.default(WAIT_LIMIT).describe("How long to wait, such as 2m or 90s; also until an absent object is gone."),
+    timeout: Duration.default(WAIT_LIMIT).describe("Time to wait, such as 2m; also until an absent object is gone."),
   })
   .refine(({ condition, field }) => condition === undefined || field === undefined, "takes a condition or a field")
   .refine(({ field, value }) => field !== undefined || value === undefined, "value is a field's");
@@ -105,7 +105,7 @@ function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): 
 
 async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const wanted = manifestsOf(given, context);
-  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "the manifest, file or template has no object" });
+  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "the manifest has no object" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
   const progress: ApplyProgress = { changed: false, open: false, fresh: createdBy(context, api) };

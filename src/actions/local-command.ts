@@ -29,7 +29,7 @@ const args = z.strictObject({
   readOnly: z
     .boolean()
     .default(false)
-    .describe("The command changes nothing: it runs in dry runs, too, whatever creates and unless say, and never counts as a change."),
+    .describe("The command changes nothing: it runs in dry runs, too, in spite of creates and unless; never a change."),
 });
 type Args = z.output<typeof args>;
 

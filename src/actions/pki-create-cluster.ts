@@ -11,7 +11,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { isController, joinControllersOf, contextHomeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
-  controller: z.string().optional().describe("Endpoint of the first controller; unless given, cluster.waitReady notes it"),
+  controller: z.string().optional().describe("Endpoint of the first controller; else cluster.waitReady notes it"),
 });
 
 /** Makes the cluster's CA on this machine if the run's context does not exist yet; an existing one stays as it is. */

@@ -6,7 +6,7 @@ import { debianImage, imageFromFile, cachedImage } from "#system/debian-image.ts
 const PackageName = z.string().regex(/^[a-z0-9][a-z0-9.+-]*$/, "must be a package's name");
 
 const args = z.strictObject({
-  file: z.string().default("").describe("An existing image, a tar compressed by gzip; its path is relative to the project."),
+  file: z.string().default("").describe("An existing image: a tar compressed by gzip; relative to the project."),
   suite: z
     .string()
     .regex(/^[a-z][a-z0-9-]*$/, "must be the name of a release")

@@ -12,7 +12,7 @@ export const ClusterSchema = z.strictObject({
     .strictObject({
       controller: Text.optional().describe("An endpoint of the cluster, HOST:PORT."),
       certsDir: Text.optional().describe("The context's folder; kcore refuses any other."),
-      force: z.boolean().default(false).describe("Makes the CA even if a controller of a cluster answers; an existing context stays."),
+      force: z.boolean().default(false).describe("Makes the CA even if a controller answers; replaces no context."),
     })
     .prefault({})
     .describe("As the flags of kcore create cluster say it."),

@@ -149,7 +149,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     { keys: "q", short: "leave", long: "leave (also Ctrl-C)" },
   ];
   const rest: readonly KeyHelp[] = [
-    { keys: "c", short: "copy", long: "copy the next command for the row: approve the node, look at the agent, show more" },
+    { keys: "c", short: "copy", long: "copy the next command: approve the node, look at the agent, show more" },
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back" },
     { keys: "Ctrl-L", long: "draw everything again" },
   ];
