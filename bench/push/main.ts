@@ -50,7 +50,7 @@ const cells: Cell[] = [];
 const exact: Exact[] = [];
 let found: Omit<Results, "cells" | "exact"> = {
   date: new Date().toISOString().slice(0, 10),
-  machine: describeMachine(),
+  machine: await describeMachine(),
   rounds,
   memory: [],
 };
