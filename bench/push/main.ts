@@ -17,12 +17,12 @@ import { kcoreCommand, placesOf, type Scene } from "./scene.ts";
 import { exactTable, goalsTable, plain, timesTable } from "./tables.ts";
 
 /**
- * The push of both workloads beside a hand-written script through OpenSSH, Ansible and Ansible + Mitogen, on
+ * The push of both workloads beside a hand-written script through OpenSSH, Ansible, Ansible + Mitogen and pyinfra, on
  * real sshds of this machine: `npm run bench:push`, as root. It ends with an error when kcore did not do its work; a missed
  * goal is only printed.
  *
  *   --rounds 3                how often each is timed; the median counts
- *   --quick                   one round, N up to 10, without Ansible
+ *   --quick                   one round, N up to 10, without Ansible and pyinfra
  *   --only exact,times,…      some of: exact, times, latency, peers, exec, growth
  *   --save                    keep the results, and make docs/performance.md and its plot of them
  */
@@ -102,7 +102,11 @@ try {
     });
   if (wants("times")) {
     await time(1, ["script", "kcore", "local"]);
-    await time(10, ["script", "kcore", ...(wants("peers") ? (["ansible", "mitogen"] as const).filter(isThere) : [])]);
+    await time(10, [
+      "script",
+      "kcore",
+      ...(wants("peers") ? (["ansible", "mitogen", "pyinfra"] as const).filter(isThere) : []),
+    ]);
     found = { ...found, startUp: await timeStartUp(sceneOf("W", 10)) };
     if (!values.quick) {
       await time(50, ["script", "kcore"]);

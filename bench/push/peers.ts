@@ -1,5 +1,13 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { strategies } from "./ansible.ts";
+
+/** The program in the folders of PATH, or else its name, which is no file. */
+const onPath = (program: string) =>
+  (process.env["PATH"] ?? "")
+    .split(":")
+    .map((folder) => join(folder, program))
+    .find(existsSync) ?? program;
 
 const ansible = [
   ["/usr/bin/ansible-playbook", "apt-get install ansible-core"],
@@ -10,6 +18,7 @@ const ansible = [
 const needs = {
   ansible,
   mitogen: [...ansible, [strategies, "apt-get install ansible-mitogen"]],
+  pyinfra: [[onPath("pyinfra"), "pip install pyinfra"]],
   pssh: [["/usr/bin/parallel-ssh", "apt-get install pssh"]],
 } as const;
 

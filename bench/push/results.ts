@@ -1,7 +1,7 @@
 import type { WorkloadName } from "#support/workload.ts";
 
 /** The name of a contender, which brings the workload to nodes; `local` is kcore without ssh. */
-export type Name = "script" | "kcore" | "local" | "ansible" | "mitogen";
+export type Name = "script" | "kcore" | "local" | "ansible" | "mitogen" | "pyinfra";
 /** A: from scratch, everything changes. B: again, nothing changes. */
 export type Phase = "A" | "B";
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { descendantsOf } from "#support/children.ts";
 import { ansibleContender } from "./ansible.ts";
 import { measure, median, type Measured } from "./measure.ts";
+import { pyinfraContender } from "./pyinfra.ts";
 import type { Cell, Name, Phase, Place } from "./results.ts";
 import { kcore, kcoreContender, prove, scriptContender, type Contender, type Scene } from "./scene.ts";
 
@@ -17,6 +18,8 @@ export function contenderOf(name: Name, scene: Scene): Contender {
     case "ansible":
     case "mitogen":
       return ansibleContender(scene, { mitogen: name === "mitogen" });
+    case "pyinfra":
+      return pyinfraContender(scene);
   }
 }
 

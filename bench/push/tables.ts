@@ -29,6 +29,7 @@ export const titles: Readonly<Record<Name, string>> = {
   local: "kcore, `transport: local`",
   mitogen: "Ansible + Mitogen",
   ansible: "Ansible tuned",
+  pyinfra: "pyinfra",
 };
 
 /** Everything that was timed: seconds, and CPU of the bastion and of a target, each A / B. */
