@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 /**
  * The contents of a node's folder: folders, generated files, links, and files that guarded commands make once. Paths are relative to that
- * folder. Every target has the packages already.
+ * folder. Every target has the packages already, so that no run changes their step.
  */
 export interface Workload {
   readonly directories: readonly { readonly path: string; readonly mode: string }[];
@@ -33,6 +33,11 @@ export function workload({ directories = 10, files = 14, links = 4, commands = t
     commands: commands ? (["creates", "unless"] as const).map((guard) => ({ path: guard, guard })) : [],
     packages: [],
   };
+}
+
+/** The number of steps, all of which a first run changes. */
+export function stepsOf({ directories, files, links, commands }: Workload): number {
+  return directories.length + files.length + links.length + commands.length;
 }
 
 /**
@@ -68,11 +73,6 @@ export const workloads = {
 
 export type WorkloadName = keyof typeof workloads;
 export const workloadNames = Object.keys(workloads) as readonly WorkloadName[];
-
-/** The number of steps that a first run changes: all but that of the packages. */
-export function stepsOf({ directories, files, links, commands }: Workload): number {
-  return directories.length + files.length + links.length + commands.length;
-}
 
 /** A file's text for a node (or a template's placeholder for its name): lines of about 64 bytes. */
 export function contentOf({ path, lines }: Workload["files"][number], node: string): string {
