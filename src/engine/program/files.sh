@@ -201,21 +201,6 @@ nothing_done() {
   for k_watcher in $k_new_owed; do rm -f "$K_STATE/owed/$k_watcher"; done
 }
 
-# kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
-kind_of() {
-  if [ -L "$1" ]; then
-    kind=symlink
-  elif [ -f "$1" ]; then
-    kind=file
-  elif [ -d "$1" ]; then
-    kind=directory
-  elif [ -e "$1" ]; then
-    kind=special
-  else
-    kind=absent
-  fi
-}
-
 # not_nixos PATH: refuses a path under /etc that NixOS makes from its configuration (links into the store): a change
 # there would be lost or fail.
 not_nixos() {

@@ -2,9 +2,10 @@
 # folder, starts the runner or finds it alive, streams journal and output to the bastion, and receives the bastion's
 # commands. Each process costs time (docs/performance.md): where a builtin can do it, use a builtin.
 #
-# Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login), k_offset (bytes of the
-# journal that the bastion has). Also k_seen: the output that it has, as `KEY.STREAM.CHUNK:BYTES ...`. The bastion
-# ignores everything outside frames that begin with the nonce: it is noise of login shells.
+# Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login),
+# k_offset (bytes of the journal that the bastion has). Also k_seen: the output that it has, as
+# `KEY.STREAM.CHUNK:BYTES ...`. The bastion ignores everything outside frames that begin with the nonce: it is noise of
+# login shells.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077

@@ -34,23 +34,18 @@ const usesRunner = /\bK_(?:TMP|RUN|GRANTED)\b|\bk_unique\b/;
 
 /** The look at these steps; undefined if only a runner can tell whether they are in order. */
 export function lookAt(steps: readonly LookedStep[]): Look | undefined {
-  const needed = steps.filter(({ plan }) => !isUnneeded(plan));
-  // The words between type and path are for a runner.
-  const evidence = needed.flatMap(
-    ({ plan }) =>
-      evidenceOf(plan)
-        .match(/^(?<type>.) \S+ \S+ \S+ \S+ (?<rest>.*)$/)
-        ?.slice(1)
-        .join(" ") ?? [],
-  );
-  const probed = needed.filter(({ plan }) => evidenceOf(plan) === "");
+  const needed = steps
+    .filter(({ plan }) => !isUnneeded(plan))
+    .map((step) => ({ ...step, evidence: evidenceOf(step.plan) }));
+  const proved = needed.flatMap(({ evidence }) => (evidence === "" ? [] : shortWords(evidence)));
+  const probed = needed.filter(({ evidence }) => evidence === "");
   if (!probed.every(({ plan }) => canProbe(plan))) return undefined;
   const milestones = needed.flatMap(({ plan }) => (plan.milestone === undefined ? [] : JSON.stringify(plan.milestone)));
   const text = [
     "k_steps() {",
     ":",
-    ...(evidence.length > 0 ? evidenceFlags(needed) : []),
-    ...portions(evidence).map((words) => `k_prove ${words.map(quote).join(" ")} || return 1`),
+    ...(proved.length > 0 ? evidenceFlags(needed) : []),
+    ...portions(proved).map((words) => `k_prove ${words.map(quote).join(" ")} || return 1`),
     ...(probed.length > 0 ? ["k_begin_probes", ...probeLines(probed)] : []),
     ...(milestones.length > 0 ? [`k_reached ${milestones.map(quote).join(" ")} || return 1`] : []),
     "}",
@@ -87,6 +82,12 @@ export function framesInOrder(steps: readonly LookedStep[], skipped: ReadonlySet
     const end = skipped.has(key) ? { type: "end", rest: `${key} skipped 12` } : { type: "quick", rest: key };
     return plan.milestone === undefined ? end : [end, { type: "milestone", rest: `${key} ${plan.milestone}` }];
   });
+}
+
+/** The words of a step's evidence, without those between type and path, which only a runner needs. */
+function shortWords(evidence: string): string {
+  const [type, _wave, _key, _seconds, _owes, ...rest] = evidence.split(" ");
+  return [type, ...rest].join(" ");
 }
 
 /** Whether the step has nothing to do where no earlier step changed or failed. */

@@ -1,5 +1,5 @@
-# The hello of the follower and of look.sh (POSIX sh; dash, bash, BusyBox, mksh). Given: K_STATE K_RUNID K_NL, the functions k_fatal
-# and k_say.
+# The hello of the follower and of look.sh (POSIX sh; dash, bash, BusyBox, mksh). Given: K_STATE K_RUNID K_NL, and the
+# functions k_fatal and k_say.
 
 # k_unsafe WHY: refuses because of the folder k_dir: the state folder, or one in it or above it.
 k_unsafe() {

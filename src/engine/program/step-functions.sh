@@ -90,6 +90,21 @@ unsure() {
   [ -n "$k_unsure" ]
 }
 
+# kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
+kind_of() {
+  if [ -L "$1" ]; then
+    kind=symlink
+  elif [ -f "$1" ]; then
+    kind=file
+  elif [ -d "$1" ]; then
+    kind=directory
+  elif [ -e "$1" ]; then
+    kind=special
+  else
+    kind=absent
+  fi
+}
+
 # k_equal: true if every line of k_want is in k_facts.
 k_equal() {
   k_rest=$k_want

@@ -69,8 +69,13 @@ export class SessionTransport {
 
   /**
    * Lets a shell on the node look at its steps, without a runner; connects if necessary. Resolves with the look's frames, or with undefined if
+<<<<<<< HEAD
    * the connection or the shell has ended without a verdict. `onFrame` may throw NODE_LIMIT_EXCEEDED. Probes that take more than `limit`
    * milliseconds are ended, with the shell. The next {@link connect} continues with the same shell.
+=======
+   * the connection or the shell has ended without a verdict. Probes that take more than `limit` milliseconds are ended, with the shell.
+   * `onFrame` may throw NODE_LIMIT_EXCEEDED. The next {@link connect} continues with the same shell.
+>>>>>>> main
    */
   async look(
     text: string,
