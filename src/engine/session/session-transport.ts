@@ -14,7 +14,7 @@ import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
 import { TransferProgress } from "./transfer-progress.ts";
 
-/** Milliseconds between two beats: a follower without beats gives the bastion up (docs/runner.md). */
+/** Milliseconds between two beats: after 30 s without one the runner counts the follower as gone (docs/runner.md). */
 const beatEvery = 5_000;
 /** Milliseconds without progress in sending blobs; a disk that is slow to flush needs some time. */
 const stallLimit = 120_000;
