@@ -213,7 +213,7 @@ k_end() {
   [ -n "$K_DRY" ] || k_status "$1"
   [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
   k_outcome=$1
-  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/room" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
+  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/program" "$K_RUN/room" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
   k_event "bye $k_outcome"
   exit 0
 }
@@ -283,6 +283,16 @@ k_out() {
   [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
 }
 
+# k_write_program: writes the program of the step's shell to a file. The bytes of the last program are written over, since
+# emptying the file first costs ext4 a flush; the shell reads none behind `exit`.
+k_write_program() {
+  for k_line in "IFS= read -r k_stat </proc/\$\$/stat; set -- \${k_stat##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
+    "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
+    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=${k_booted-$K_BOOT_ID}" \
+    "$k_granted" "$k_lib" \
+    "$k_sk" "$tx" exit; do k_print "$k_line" || return 1; done 1<>"$K_RUN/program"
+}
+
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
   [ ! -e "$K_RUN/late" ] || rm -f "$K_RUN/late"
@@ -315,11 +325,8 @@ k_child() {
   k_sk=
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_escaped"; }
-  for k_line in "IFS= read -r k_stat </proc/\$\$/stat; set -- \${k_stat##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
-    "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
-    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=${k_booted-$K_BOOT_ID}" \
-    "$k_granted" "$k_lib" \
-    "$k_sk" "$tx"; do k_print "$k_line"; done | setsid /bin/sh >"$k_out" 2>"$k_err" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+  k_write_program || { k_full && k_write_program; } || exit 1
+  setsid /bin/sh "$K_RUN/program" >"$k_out" 2>"$k_err" </dev/null 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
