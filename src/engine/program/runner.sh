@@ -20,7 +20,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_outcome= k_second= k_short= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_pipes=0 k_fin= k_outcome= k_second= k_short= k_given=$k_seg
 # k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
 # arguments.
 if [ -n "${KSH_VERSION-}" ]; then
@@ -278,6 +278,19 @@ k_reader() {
   ) <&"$2" >/dev/null 2>&1 &
 }
 
+# k_make_pipes: k_out = the beginning of the names of two new FIFOs. One mkfifo makes those of eight steps; they stay until
+# the run's end, and no step gets the FIFOs of another.
+k_make_pipes() {
+  k_out=$K_RUN/out/$((k_pipes += 1))
+  [ $((k_pipes % 8)) = 1 ] || return 0
+  set --
+  while [ $# -lt 16 ]; do
+    k_pipe=$K_RUN/out/$((k_pipes + $# / 2))
+    set -- "$@" "$k_pipe.o.fifo" "$k_pipe.e.fifo"
+  done
+  mkfifo "$@"
+}
+
 # k_out: makes the folder for output.
 k_out() {
   [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
@@ -301,14 +314,12 @@ k_child() {
   if [ -n "$live" ]; then
     k_out
     k_turn=$((k_turn + 1))
+    k_make_pipes
     # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
     # died. The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its
     # SIGPIPE.
-    k_out=$K_RUN/out/$i
-    mkfifo "$k_out.o.fifo" "$k_out.e.fifo"
     exec 6<>"$k_out.o.fifo" 7<>"$k_out.e.fifo"
     exec 3<"$k_out.o.fifo" 4<"$k_out.e.fifo"
-    rm -f "$k_out.o.fifo" "$k_out.e.fifo"
     k_reader o 3
     k_reader e 4
     k_out=/proc/self/fd/6 k_err=/proc/self/fd/7
