@@ -20,7 +20,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_pipes=0 k_fin= k_outcome= k_second= k_short= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_pipes=0 k_fin= k_outcome= k_second= k_short= k_mute= k_given=$k_seg
 # k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
 # arguments.
 if [ -n "${KSH_VERSION-}" ]; then
@@ -38,7 +38,7 @@ k_event() {
     k_full
     k_print "$k_nonce $*" >&5 || exit 1
   }
-  k_poke
+  [ -n "$k_mute" ] || k_poke
 }
 
 # k_full: the disk is full. The runner gives up the reserved room to report it, and starts no further step.
