@@ -46,6 +46,8 @@ done
 [ -z "$k_lacks" ] || k_fatal "BASELINE_MISSING$k_lacks"
 [ -d "$K_STATE" ] || mkdir -p "$K_STATE" 2>/dev/null
 k_hello
+# The runner tells the time by the seconds since then.
+read -r k_up _ </proc/uptime
 
 # ---- the run's folder --------------------------------------------------------------------------------------------------
 
@@ -179,7 +181,7 @@ fi
 k_launch() {
   [ -z "$k_alive" ] || return 0
   # Reserves the room that the runner needs to end on a disk that fills up later, or refuses the run.
-  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
+  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && echo "$k_clock ${k_up%%.*}" >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
   # Steps find the same environment with every kind of login (docs/states.md); SUDO_USER is the login's user, as with
   # sudo(8).

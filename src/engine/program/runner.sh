@@ -237,19 +237,35 @@ k_read_milestones() {
   [ -n "${k_reached+x}" ] || { read -r k_reached <"$K_STATE/milestones" || k_reached=; } 2>/dev/null
 }
 
-# k_status STATE: writes status.json, for an operator who logs in to the node. The agent's part and milestones of former
-# runs stay.
+# k_take_time: k_now = the time in UTC, from the clock that the follower left in `launched` and the seconds since then. The
+# date comes from the number of days by the Gregorian calendar, whose years begin in March here.
+k_take_time() {
+  read -r k_at k_at_up <"$K_RUN/launched"
+  k_at=$((k_at + k_up - k_at_up)) k_day=$((k_at / 86400 + 719468)) k_at=$((k_at % 86400))
+  k_era=$((k_day / 146097)) k_day=$((k_day % 146097))
+  k_year=$(((k_day - k_day / 1460 + k_day / 36524 - k_day / 146096) / 365))
+  k_day=$((k_day - 365 * k_year - k_year / 4 + k_year / 100))
+  k_month=$(((5 * k_day + 2) / 153))
+  k_day=$((101 + k_day - (153 * k_month + 2) / 5)) k_month=$((101 + (k_month + 2) % 12))
+  [ "$k_month" -gt 102 ] || k_year=$((k_year + 1))
+  k_hour=$((100 + k_at / 3600)) k_minute=$((100 + k_at / 60 % 60)) k_at=$((100 + k_at % 60))
+  k_now=$((k_year + 400 * k_era))-${k_month#1}-${k_day#1}T${k_hour#1}:${k_minute#1}:${k_at#1}Z
+}
+
+# k_status STATE: writes onboarding.log and status.json, for an operator who logs in to the node. While steps run, it writes
+# status.json at most once a second. The agent's part and milestones of former runs stay.
 k_status() {
-  k_read_milestones && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   read -r k_up _ </proc/uptime
-  [ "$k_second" = "${k_up%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-  k_second=${k_up%%.*}
+  k_up=${k_up%%.*} k_later=1
+  [ "$1:$k_up" = "running:$k_second" ] || { k_take_time && k_second=$k_up k_later=; }
+  k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
+  [ -z "$k_later" ] || return 0
+  k_read_milestones && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   k_json "${k_title:-}" && k_title_json=$k_escaped
   k_json "${k_error:-}" && k_error_json=$k_escaped
   k_json "$K_NODE" && k_node_json=$k_escaped
   k_print "{\"node\":\"$k_node_json\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_title_json\",\"milestones\":[$k_reached],\"error\":\"$k_error_json\",\"updated\":\"$k_now\"${k_agent:+,\"agent\":$k_agent}}" >"$K_STATE/.status.new" &&
     mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
-  k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
 }
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
