@@ -93,7 +93,7 @@ k_me=$K_RUN/followers/$$ k_first=1
 [ ! -d "$K_RUN" ] || k_first=
 [ ! -e "$k_me" ] || rm -rf "$k_me"
 set --
-for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
+for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$k_me/in" "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"; do
   [ -d "$k_path" ] || set -- "$@" "$k_path"
 done
 # Another run may have made the first two folders a moment ago.
@@ -318,13 +318,6 @@ k_whole() {
   IFS= read -r k_mark && [ "$k_mark" = "$k_nonce" ] || k_fatal "DAMAGED $1"
 }
 
-# k_room: makes the folders for incoming blobs and for the output of steps that use them.
-k_room() {
-  [ ! -d "$k_me/in" ] && k_on || return 0
-  mkdir "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
-  k_on || rmdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
-}
-
 # k_lost: refuses the run if its folder cannot be written to; always fails.
 k_lost() {
   ! k_on || k_refuse "STATE_UNUSABLE cannot write to $K_RUN"
@@ -393,7 +386,6 @@ k_listen() {
         k_on || rm -f "$K_RUN/seg.$2"
         ;;
       part) # NAME BYTES OFFSET: of a blob
-        k_room
         [ "$4" != 0 ] || rm -f "$k_me/in/$2"
         k_take "$k_me/in/$2" "$3"
         ;;
@@ -406,7 +398,6 @@ k_listen() {
       texts) # BYTES: blobs as sh writes them, `k_put NAME 'CONTENT'` each
         k_text=$(dd bs="$2" count=1 iflag=fullblock 2>/dev/null) k_full=
         k_whole texts
-        k_room
         eval "$k_text" 2>/dev/null
         # Half a text must never count as a whole one.
         [ -z "$k_full" ] || { rm -rf "$k_me/in" && k_lost; }

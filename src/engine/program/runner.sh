@@ -307,11 +307,6 @@ k_make_pipes() {
   mkfifo "$@"
 }
 
-# k_out: makes the folder for output.
-k_out() {
-  [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
-}
-
 # k_write_program: writes the program of the step's shell to a file. The bytes of the last program are written over, since
 # emptying the file first costs ext4 a flush; the shell reads none behind `exit`.
 k_write_program() {
@@ -328,7 +323,6 @@ k_child() {
   # If blobs had to be sent first, the step starts a second time: remains of the first readers are removed.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
-    k_out
     k_turn=$((k_turn + 1))
     k_make_pipes
     # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
@@ -342,7 +336,6 @@ k_child() {
   elif [ -n "$k_looks" ]; then
     k_out=/dev/null k_err=/dev/null
   else
-    k_out
     k_out=$K_RUN/out/$i.o.0 k_err=$K_RUN/out/$i.e.0
   fi
   k_time=
