@@ -272,17 +272,18 @@ k_stream() {
         k_many=0
         set -f
         IFS=$K_NL
-        set -- $(dd bs=65536 count=1 <&4 2>/dev/null && echo .)
+        set -- $(dd bs=65536 count=1 <&4 2>/dev/null)
         unset IFS
         set +f
-        while [ $# -gt 1 ]; do
+        # The shell drops the block's last line end: without one, the last line is only a beginning.
+        k_line=
+        read -r _ k_end </proc/self/fdinfo/4
+        while [ $# -gt 0 ]; do
+          if [ $((k_at + ${#1})) = "$k_end" ]; then k_part=$1 && break; fi
           k_at=$((k_at + ${#1} + 1))
           k_forward "$1" || return 0
           shift
         done
-        # The text before the mark is the beginning of a line.
-        k_part=${1-} k_line=
-        k_part=${k_part%.}
       fi
     done
     k_part=$k_part$k_line
