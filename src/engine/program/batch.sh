@@ -5,7 +5,7 @@
 # wildcards. The steps of a wave have one type. Only folders lie above other paths of a batch, and no path comes twice.
 #
 # One stat looks at all steps, and at the folders above them. Then the shell makes all things aside: in a folder of its own
-# beside their places, which only root can enter, under their final names. New folders hold what lies beneath them. It
+# beside their places, which only root can enter, under their final names. New folders hold the things beneath them. It
 # flushes the files by one sync, and one mv a folder moves all into place (b_commit). In the end it flushes the folders; one
 # stat and one sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the
 # batch: earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended:
@@ -511,7 +511,7 @@ b_stage() {
   return 1
 }
 
-# b_give_up: gives up the loaded step, and removes what was made aside for it. The first such step has failed; later ones
+# b_give_up: gives up the loaded step, and removes its thing aside. The first such step has failed; later ones
 # are interrupted, and their paths untouched.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_key interrupted 0" >>"$K_RUN/batch"; fi

@@ -7,7 +7,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { startTargets, type Targets } from "#support/targets.ts";
-import { makeFolders, proveTree, stateOf, stepsOf, workload, type Workload } from "#support/workload.ts";
+import { makeFolders, nested, proveTree, stateOf, stepsOf, workload, type Workload } from "#support/workload.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../../..");
@@ -16,8 +16,10 @@ const root = join(import.meta.dirname, "../../..");
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. */
   converged: 11,
-  /** Processes for each further directory, file or link that changes. */
-  changed: 4,
+  /** Processes of a first push of the workload, flat or nested. */
+  scratch: 60,
+  /** Processes for each further one that changes. */
+  changed: { directories: 0.5, files: 0.5, links: 1.5 },
   /** Bytes to a converged node, as TCP carries them. */
   bytes: 12_000,
   /** Exchanges with a converged node. */
@@ -138,6 +140,14 @@ describe("what a push costs a node", () => {
     expect(second.bytes, "bytes sent").to.be.at.most(limits.bytes);
   });
 
+  for (const [shape, work] of Object.entries({ flat: workload(), nested: nested(workload()) }))
+    it(`makes the ${shape} workload from scratch within the limit`, async () => {
+      const pushed = await (await pushing(work)).push();
+      tell(`${shape}, from scratch`, pushed);
+      expect(pushed.changed).to.equal(30);
+      expect(pushed.processes, "processes").to.be.at.most(limits.scratch);
+    });
+
   it("starts no process more, and exchanges nothing more, for more steps in order", async () => {
     const [some, many] = [
       await pushing(workload()),
@@ -162,7 +172,7 @@ describe("what a push costs a node", () => {
       tell(`30 ${kind} changed, ${each} processes each`, large);
       expect([small.changed, large.changed]).to.deep.equal([stepsOf(work(10)), stepsOf(work(30))]);
       expect(large.exchanges, "exchanges").to.equal(small.exchanges);
-      expect(each, "processes").to.be.at.most(limits.changed);
+      expect(each, "processes").to.be.at.most(limits.changed[kind]);
     });
 });
 
