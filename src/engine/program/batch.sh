@@ -6,7 +6,7 @@
 #
 # One stat looks at all steps, and at the folders above them. Then the shell makes all things aside: in a folder of its own
 # beside their places, which only root can enter, under their final names. New folders hold the things beneath them. It
-# flushes the files by one sync, and one mv a folder moves all into place (b_commit). In the end it flushes the folders; one
+# flushes them by one sync, and one mv a folder moves all into place (b_commit). In the end it flushes the folders; one
 # stat and one sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the
 # batch: earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended:
 # `KEY begun`, later `KEY OUTCOME STATUS`.
@@ -281,8 +281,8 @@ b_goes_aside() {
   case $b_type$b_kind:$b_staged in f* | dabsent:* | l[!a]* | labsent:?*) return 0 ;; *) return 1 ;; esac
 }
 
-# b_open N...: gives each folder in which these steps make something a folder aside, if only root can change it. Remains of
-# killed shells are removed there. A setgid folder passes its group on, so files.sh makes its things one by one.
+# b_open N...: gives each folder in which these steps make something a folder aside, if only root can change it. A setgid
+# folder passes its group on, so files.sh makes its things one by one.
 b_open() {
   for b_one in "$@"; do
     eval "b_is_good=\$good_$b_one b_kind=\${have_$b_one%% *}"
@@ -290,7 +290,7 @@ b_open() {
     if [ -n "$b_is_good" ] || ! b_goes_aside || b_find_place || [ ! -d "${b_dir:-/}" ] || ! b_is_plain; then continue; fi
     b_before=${b_folders%%" ${b_dir:-/}$K_NL"*}
     case ${b_before##*"$K_NL"} in 4[4567cdef]*) b_plain= && continue ;; esac
-    for b_old in "$b_dir"/.kcore.*.*; do [ ! -d "$b_old" ] || b_lives "${b_old##*/.kcore.}" || rm -rf "$b_old"; done
+    b_sweep
     b_tmp=$b_dir/.kcore.$$.$k_born b_opened=$((b_opened + 1))
     # If this shell is killed, the next runner removes the folder when it is empty.
     echo "$b_tmp" >>"$K_STATE/aside" || continue
@@ -298,6 +298,11 @@ b_open() {
     b_base="$b_base$b_dir>$b_tmp>$b_opened " b_places="$b_places$b_dir>$b_tmp>$b_opened "
     b_fresh="$b_fresh $b_tmp" b_asides="$b_asides $b_tmp"
   done
+}
+
+# b_sweep: removes the folders aside that killed shells left in the folder of the loaded step.
+b_sweep() {
+  for b_old in "$b_dir"/.kcore.*.*; do [ ! -d "$b_old" ] || b_lives "${b_old##*/.kcore.}" || rm -rf "$b_old"; done
 }
 
 # b_lives PID.START_TIME: true if that very process lives.
@@ -382,7 +387,6 @@ b_apply() {
   fi
   b_locate || return
   b_goes_aside || b_tmp=
-  [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}"
   if [ -z "$b_tmp" ]; then
     [ -z "$b_staged" ] || b_first b_commit || return
     b_apply_alone && b_done="$b_done $b_step"
@@ -395,6 +399,8 @@ b_apply() {
     f) b_stage ;;
     l) b_link "$b_tmp" ;;
   esac || return
+  # New folders are flushed aside: in place another user may swap names in them.
+  [ -z "$b_in" ] || b_flush_later "${b_dir:-/}"
   eval "tmp_$b_step=\$b_tmp in_$b_step=\$b_in does_$b_step=\$b_does"
   b_staged="$b_staged $b_step"
 }
@@ -402,11 +408,14 @@ b_apply() {
 # b_apply_alone: applies the loaded step by itself, at its place.
 b_apply_alone() {
   case $b_type:$b_plain in
-    l:1) b_link "$b_path" ;;
+    l:1)
+      b_flush_later "${b_dir:-/}"
+      b_sweep
+      b_link "$b_path"
+      ;;
     l:) b_try put_link "$b_target" "$b_path" ;;
     f:*) b_try b_put_alone ;;
     d:*)
-      [ -z "$b_plain" ] || b_flush_later "$b_path"
       b_wanted -
       b_try keep_folder "$b_path" "$b_perm" "$b_user" "$b_group"
       ;;
@@ -422,20 +431,17 @@ b_wanted() {
   [ "$b_to_group" != - ] || b_to_group=root
 }
 
-# b_flush_later PATH...: adds the paths to those that the sync at the end flushes.
+# b_flush_later PATH: adds the path to those that the sync at the end flushes.
 b_flush_later() {
-  for b_place in "$@"; do
-    case "$b_flush " in *" $b_place "*) ;; *) b_flush="$b_flush $b_place" ;; esac
-  done
+  case "$b_flush " in *" $1 "*) ;; *) b_flush="$b_flush $1" ;; esac
 }
 
 # b_plan: has the next mkdir make the loaded folder, and later steps make their things in it.
 b_plan() {
   b_wanted 0755
-  b_want "$b_made_by"
+  b_want "$b_made_by" sync
   [ "$b_perm" = 0700 ] || b_want "chmod,$b_perm"
   b_own
-  b_flush_later "$b_path"
   b_places="$b_places$b_path>$b_tmp> " b_fresh="$b_fresh $b_tmp"
 }
 
@@ -519,7 +525,7 @@ b_give_up() {
   rm -rf "$b_tmp" 2>/dev/null
 }
 
-# b_commit: gives all things made aside owners and modes, flushes the files, and moves all into place by one mv a folder. If
+# b_commit: gives all things made aside owners and modes, flushes them, and moves all into place by one mv a folder. If
 # a common command fails, b_commit tries the steps one by one, to find the one at fault.
 b_commit() {
   b_make

@@ -225,8 +225,9 @@ for (const shell of shells)
     it("removes the folder aside that a killed shell left", async () => {
       mkdirSync(at(".kcore.1.1"));
       writeFileSync(at(".kcore.1.1/f"), "half");
-      const run = await bench.apply(shell, { f: file("f") });
-      expect(run.outcomes).to.deep.equal(["f changed"]);
-      expect(bench.tree()).to.deep.equal(["f 644 f"]);
+      expect((await bench.apply(shell, { l: link("l", "f") })).outcomes).to.deep.equal(["l changed"]);
+      mkdirSync(at(".kcore.1.1"));
+      expect((await bench.apply(shell, { f: file("f") })).outcomes).to.deep.equal(["f changed"]);
+      expect(bench.tree()).to.deep.equal(["f 644 f", "l -> f"]);
     });
   });
