@@ -6,7 +6,7 @@
 #
 # One stat looks at all steps, and at the folders above them. Then the shell makes all things aside: in a folder of its own
 # beside their places, which only root can enter, under their final names. New folders hold the things beneath them. It
-# flushes them by one sync, and one mv a folder moves all into place (b_commit). In the end it flushes the folders; one
+# flushes the files by one sync, and one mv a folder moves all into place (b_commit). In the end it flushes the folders; one
 # stat and one sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the
 # batch: earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended:
 # `KEY begun`, later `KEY OUTCOME STATUS`.
@@ -399,7 +399,7 @@ b_apply() {
     f) b_stage ;;
     l) b_link "$b_tmp" ;;
   esac || return
-  # New folders are flushed aside: in place another user may swap names in them.
+  # A flush goes to no name in a new folder, where another user may swap names as soon as it is in place.
   [ -z "$b_in" ] || b_flush_later "${b_dir:-/}"
   eval "tmp_$b_step=\$b_tmp in_$b_step=\$b_in does_$b_step=\$b_does"
   b_staged="$b_staged $b_step"
@@ -439,7 +439,7 @@ b_flush_later() {
 # b_plan: has the next mkdir make the loaded folder, and later steps make their things in it.
 b_plan() {
   b_wanted 0755
-  b_want "$b_made_by" sync
+  b_want mkdir,-p
   [ "$b_perm" = 0700 ] || b_want "chmod,$b_perm"
   b_own
   b_places="$b_places$b_path>$b_tmp> " b_fresh="$b_fresh $b_tmp"
@@ -474,11 +474,12 @@ b_run() {
   "$@"
 }
 
-# b_make: makes the new folders, and those aside, by one mkdir.
+# b_make: makes the new folders, and those aside, by one mkdir. `-m` keeps them private where a folder has a default ACL;
+# on vfat BusyBox makes them, and fails then.
 b_make() {
   [ -n "$b_fresh" ] || return 0
   # shellcheck disable=SC2174 # the umask serves the folders above
-  mkdir -p -m 0700 $b_fresh 2>/dev/null || { mkdir -p -m 0700 $b_asides; b_one_by_one "$b_made_by"; }
+  mkdir -p -m 0700 $b_fresh 2>/dev/null || { mkdir -p $b_asides; b_one_by_one mkdir,-p; }
   b_fresh=
 }
 
@@ -525,7 +526,7 @@ b_give_up() {
   rm -rf "$b_tmp" 2>/dev/null
 }
 
-# b_commit: gives all things made aside owners and modes, flushes them, and moves all into place by one mv a folder. If
+# b_commit: gives all things made aside owners and modes, flushes the files, and moves all into place by one mv a folder. If
 # a common command fails, b_commit tries the steps one by one, to find the one at fault.
 b_commit() {
   b_make
@@ -641,7 +642,7 @@ b_main() {
   trap b_on_term TERM
   set -C
   k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0 b_writer=
-  b_places=' ' b_base=' ' b_staged= b_owners= b_commons= b_fresh= b_asides= b_opened=0 b_safe= b_made_by=mkdir,-p,-m,0700
+  b_places=' ' b_base=' ' b_staged= b_owners= b_commons= b_fresh= b_asides= b_opened=0 b_safe=
   IFS=$K_NL
   for b_words in $b_data; do
     b_count=$((b_count + 1)) b_all="$b_all $b_count"
