@@ -140,7 +140,8 @@ if [ -z "$k_alive$k_first" ]; then
   mkdir "$K_RUN/out"
 fi
 set -- "$k_me/poke"
-[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl"
+# The runner has FIFOs for the output of its first steps from here: one mkfifo less.
+[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl" "$K_RUN"/out/1.o.fifo "$K_RUN"/out/1.e.fifo "$K_RUN"/out/2.o.fifo "$K_RUN"/out/2.e.fifo
 mkfifo "$@" && { true >>"$K_RUN/journal" && echo $$ >"$K_RUN/attached"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot write to $K_RUN"
 exec 6<>"$k_me/poke"
 k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }

@@ -294,11 +294,11 @@ k_reader() {
   ) <&"$2" >/dev/null 2>&1 &
 }
 
-# k_make_pipes: k_out = the beginning of the names of two new FIFOs. One mkfifo makes those of eight steps; they stay until
-# the run's end, and no step gets the FIFOs of another.
+# k_make_pipes: k_out = the beginning of the names of two new FIFOs. The follower made those of two steps, and one mkfifo makes
+# those of eight more; they stay until the run's end, and no step gets the FIFOs of another.
 k_make_pipes() {
   k_out=$K_RUN/out/$((k_pipes += 1))
-  [ $((k_pipes % 8)) = 1 ] || return 0
+  [ ! -p "$k_out.o.fifo" ] || return 0
   set --
   while [ $# -lt 16 ]; do
     k_pipe=$K_RUN/out/$((k_pipes + $# / 2))
