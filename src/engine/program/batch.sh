@@ -252,6 +252,14 @@ b_list_above() {
   b_above="/proc/$$ / $b_above"
 }
 
+# b_line_above PATH: b_line = the line of the folder in b_folders, without the path.
+b_line_above() {
+  IFS=$K_NL
+  set -- ${b_folders%%" $1$K_NL"*}
+  unset IFS
+  eval "b_line=\${$#}"
+}
+
 # b_locate: makes sure that the folder of the loaded step exists, or is made aside. b_tmp = the path aside for the step. b_tmp is
 # empty in folders that other users can change. There files.sh takes over, which is safe in a hostile user's folder, and
 # refuses where it cannot be.
@@ -268,11 +276,12 @@ b_locate() {
 }
 
 # b_find_place: b_tmp = the path aside for the loaded step; b_in = the number of its folder, empty beneath a new folder.
+# b_places has words `ASIDE>NUMBER<FOLDER`. Shells cut at `%%WORD*` and split fast; `#*WORD` takes dash the square of the length.
 b_find_place() {
   b_tmp= b_in=
-  case $b_places in *" $b_dir>"*) ;; *) return 1 ;; esac
-  b_rest=${b_places#*" $b_dir>"}
-  b_rest=${b_rest%% *}
+  case $b_places in *"<$b_dir "*) ;; *) return 1 ;; esac
+  set -- ${b_places%%"<$b_dir "*}
+  eval "b_rest=\${$#}"
   b_tmp=${b_rest%>*}/${b_path##*/} b_in=${b_rest##*>}
 }
 
@@ -288,14 +297,14 @@ b_open() {
     eval "b_is_good=\$good_$b_one b_kind=\${have_$b_one%% *}"
     b_load "$b_one"
     if [ -n "$b_is_good" ] || ! b_goes_aside || b_find_place || [ ! -d "${b_dir:-/}" ] || ! b_is_plain; then continue; fi
-    b_before=${b_folders%%" ${b_dir:-/}$K_NL"*}
-    case ${b_before##*"$K_NL"} in 4[4567cdef]*) b_plain= && continue ;; esac
+    b_line_above "${b_dir:-/}"
+    case $b_line in 4[4567cdef]*) b_plain= && continue ;; esac
     b_sweep
     b_tmp=$b_dir/.kcore.$$.$k_born b_opened=$((b_opened + 1))
     # If this shell is killed, the next runner removes the folder when it is empty.
     echo "$b_tmp" >>"$K_STATE/aside" || continue
     eval "folder_$b_opened=\$b_dir into_$b_opened="
-    b_base="$b_base$b_dir>$b_tmp>$b_opened " b_places="$b_places$b_dir>$b_tmp>$b_opened "
+    b_base="$b_base$b_tmp>$b_opened<$b_dir " b_places="$b_places$b_tmp>$b_opened<$b_dir "
     b_fresh="$b_fresh $b_tmp" b_asides="$b_asides $b_tmp"
   done
 }
@@ -321,8 +330,8 @@ b_is_plain() {
   b_up=$b_dir
   while :; do
     case $b_folders in *" ${b_up:-/}$K_NL"*) ;; *) return 1 ;; esac
-    b_before=${b_folders%%" ${b_up:-/}$K_NL"*}
-    set -- ${b_before##*"$K_NL"}
+    b_line_above "${b_up:-/}"
+    set -- $b_line
     case $1:$3 in
       4??[2367abef]:0 | 4?[13579bdf]?:0)
         # Others or the group can write to it. A sticky folder is safe only above the step's own folder.
@@ -442,7 +451,7 @@ b_plan() {
   b_want mkdir,-p
   [ "$b_perm" = 0700 ] || b_want "chmod,$b_perm"
   b_own
-  b_places="$b_places$b_path>$b_tmp> " b_fresh="$b_fresh $b_tmp"
+  b_places="$b_places$b_tmp><$b_path " b_fresh="$b_fresh $b_tmp"
 }
 
 # b_want COMMAND...: adds commands, with commas for blanks, to those that the loaded step shares with others.
@@ -655,8 +664,8 @@ b_main() {
   done
   b_list_above
   b_inspect $b_all
-  b_before=${b_folders%%" /proc/$$$K_NL"*}
-  set -- ${b_before##*"$K_NL"}
+  b_line_above /proc/$$
+  set -- $b_line
   b_us=$3:$4
   b_list= b_at=
   for b_next in $b_all; do
