@@ -1,5 +1,5 @@
-# The program of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). Follows step-functions.sh. The runner pipes
-# both, and the variables and texts of the step, into `setsid sh`: none of them is ever in argv or in the environment.
+# The program of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). Follows step-functions.sh. The runner writes
+# both, and the variables and texts of the step, to a file of the run: none of them is ever in argv or in the environment.
 #
 # Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_key (key of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
