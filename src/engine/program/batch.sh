@@ -399,7 +399,10 @@ b_apply() {
   if [ -z "$b_tmp" ]; then
     [ -z "$b_staged" ] || b_first b_commit || return
     b_apply_alone && b_done="$b_done $b_step"
-    return
+    b_status=$?
+    # A folder may have another owner now, so all folders above count anew.
+    [ "$b_type" != d ] || b_places=' ' b_base=' ' b_fresh= b_folders=
+    return $b_status
   fi
   case $b_type:$b_fresh in [fl]:?*) b_first b_make && b_find_place || return ;; esac
   b_does=
@@ -679,7 +682,7 @@ b_main() {
   done
   b_wave $b_list
   b_commit
-  [ -z "$b_asides" ] || { rm -rf $b_asides && : >|"$K_STATE/aside"; }
+  [ -z "$b_asides" ] || { rmdir $b_asides 2>/dev/null; : >|"$K_STATE/aside"; }
   [ -z "$b_writer" ] || b_move_output
   b_prove || exit 98
   [ -z "$b_failed" ] || { echo "$b_failed failed 13" >>"$K_RUN/batch" || exit 98; exit 13; }

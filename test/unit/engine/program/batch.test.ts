@@ -201,6 +201,20 @@ for (const shell of shells)
       ]);
     });
 
+    it("S-6 makes nothing aside in a folder that an earlier step gives to another user", async function () {
+      if (!counts) this.skip();
+      mkdirSync(at("e"));
+      bench.stand("mkdir", `case $* in */e/.kcore.*) exit 1 ;; esac`);
+      const run = await bench.apply(shell, {
+        e: folder("e", "0755", "nobody"),
+        sub: folder("e/sub", "0755", "nobody"),
+        f: file("e/f", "0644", "nobody"),
+        g: file("g"),
+      });
+      expect(run.outcomes).to.deep.equal(["e changed", "sub changed", "f changed", "g changed"]);
+      expect(bench.tree()).to.deep.equal(["e 755 65534", "e/f 644 65534 e/f", "e/sub 755 65534", "g 644 g"]);
+    });
+
     it("leaves nothing of a step behind the one that fails", async () => {
       const run = await bench.apply(shell, {
         a: folder("a"),
