@@ -35,6 +35,19 @@ export function workload({ directories = 10, files = 14, links = 4, commands = t
   };
 }
 
+/** The same steps in folders of five levels and of four modes. */
+export function nested(work: Workload): Workload {
+  const modes = ["0750", "0755", "0700", "0711"] as const;
+  const folder = (at: number) =>
+    Array.from({ length: (at % 5) + 1 }, (_, level) => `d${at - (at % 5) + level}`).join("/");
+  return {
+    ...work,
+    directories: work.directories.map((_, at) => ({ path: folder(at), mode: modes[at % 4] ?? "0755" })),
+    files: work.files.map((file, at) => ({ ...file, path: `${folder(at % work.directories.length)}/f${at}.conf` })),
+    links: work.links.map((link, at) => ({ ...link, target: folder(at % work.directories.length) })),
+  };
+}
+
 /** The number of steps, all of which a first run changes. */
 export function stepsOf({ directories, files, links, commands }: Workload): number {
   return directories.length + files.length + links.length + commands.length;

@@ -140,7 +140,8 @@ k_empty() {
 k_leave() {
   k_empty
   rmdir "../$k_new" 2>/dev/null
-  [ -n "$k_as" ] || : >|"$K_STATE/aside"
+  # A batch may have folders aside of its own; it empties the file at its end.
+  [ -n "$k_as${b_asides-}" ] || : >|"$K_STATE/aside"
 }
 
 # k_leave_flushed STATUS: removes the folder aside, and flushes the folder above it; exits if STATUS is not 0.
