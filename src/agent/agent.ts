@@ -70,7 +70,7 @@ export class Agent {
     this.#parts = parts;
   }
 
-  /** Registers and sends heartbeats until the signal; after a failure it waits as backoffOf says. */
+  /** Registers and sends heartbeats until the signal; pauses after failures: backoffOf. */
   async live(): Promise<void> {
     const { signal, log, config, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
@@ -101,7 +101,7 @@ export class Agent {
     }
   }
 
-  /** Tells a controller that this agent stops, so that the node is not ready at once, not only after missing heartbeats. */
+  /** Tells a controller that this agent stops: the node is not ready from then on, without a wait for missing heartbeats. */
   async leave(): Promise<void> {
     const { controllers, log, nodeId } = this.#parts;
     if (this.#hasSentRegistration) {
@@ -245,9 +245,7 @@ export class Agent {
     if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
   }
 
-  /**
-   * Applies a controller's list of revoked keys at once. If the disk refuses it, the agent receives it again after its next start.
-   */
+  /** Applies a controller's list of revoked keys. If the disk refuses the list, the agent receives it again after its next start. */
   async #applyRevocations(): Promise<void> {
     const { revocations, log, onRevoked } = this.#parts;
     const list = this.#reply?.revoked;

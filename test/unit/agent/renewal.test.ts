@@ -92,6 +92,16 @@ describe("the renewal of a node's certificate", () => {
     expect(await names()).to.deep.equal(settled);
   });
 
+  it("keeps the new certificate for the next start if it cannot take its place behind the new key", async () => {
+    await renew(controller(), async () => {
+      await rm(files.certFile);
+      await mkdir(join(files.certFile, "in the way"), { recursive: true });
+    }).catch(() => undefined);
+    await rm(files.certFile, { recursive: true });
+    expect(await finishSwap(files)).to.equal("finished");
+    expect((await loadCredentials(files, "node")).key).not.to.equal(present.key);
+  });
+
   it("refuses a certificate that ends no later", () => {
     const key = generateKey();
     const refusal = (at: number): string | undefined => {
