@@ -41,7 +41,7 @@ export function isPublished({ version, resolved }: Locked): boolean {
   return isRegistry && semver.valid(version) !== null;
 }
 
-/** A line for each package and each advisory about it that is not accepted until `today` (YYYY-MM-DD) or later. */
+/** A line for each package and each advisory that the package meets, unless accepted until `today` (YYYY-MM-DD) or later. */
 export function affected(lock: Lock, advisories: readonly Advisory[], today: string): readonly string[] {
   return Object.entries(lock.packages).flatMap(([path, locked]) => {
     if (path === "") return [];

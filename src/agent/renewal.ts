@@ -102,7 +102,6 @@ export interface RenewalOptions {
   readonly prove: (fresh: Credentials) => Promise<void>;
 }
 
-/** Whether at most `daysLeft` days are left of a certificate. */
 export function isRenewalDue(
   { notAfter }: Pick<LoadedCredentials, "notAfter">,
   daysLeft: number,
