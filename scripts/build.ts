@@ -8,9 +8,9 @@ import { warmUp } from "./warm-up.ts";
 
 /**
  * Bundles kcore into `dist/`. The command line is programs with their compiled code, in which each command initializes
- * only the parts that it needs. Programs are scripts, because V8 gives out the code of a script after it has run, and never a
- * module's. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end, so that
- * a running kcore never meets half of one.
+ * only the parts that it needs. Programs are scripts, because V8 gives out the code of a script after it has run, and
+ * never a module's. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end,
+ * so that a running kcore never meets half of one.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
