@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { cpSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openApi } from "#api/client.ts";
@@ -9,14 +9,15 @@ import { createReplica, type Replica } from "#controller/replica/create-replica.
 import { openDatabase, type ControllerDatabase } from "#controller/store/database.ts";
 import { createTestCluster } from "#support/cluster.ts";
 import { startController } from "#support/controllers.ts";
+import { useOf } from "#support/process-use.ts";
 import { unitEnvironment } from "#support/unit-environment.ts";
 
 /**
  * Measures a controller with 110,000 objects: the time from its start to its first answer that it is ready, after a
  * regular stop and after a `kill -9`; its CPU time and its memory then.
- * `node bench/restart.ts [ROUNDS] [PROGRAM]…`, programs (dist/node-main.js) alternating.
+ * `node bench/restart.ts ROUNDS PROGRAM…`, programs (dist/node-main.js) alternating.
  */
-const [rounds = "5", ...programs] = process.argv.slice(2);
+const [rounds, ...programs] = process.argv.slice(2);
 const objects = 110_000;
 const value = { spec: { image: "registry.example/app:1.2.3", replicas: 3, ports: [80, 443] }, labels: { tier: "web" } };
 
@@ -43,7 +44,7 @@ try {
           .map((one) => one[of])
           .toSorted((a, b) => a - b)
           [all.length >> 1]?.toFixed(0) ?? "";
-      const shown = all.map(({ took, cpu }) => `${took.toFixed(0)}/${cpu}`).join(" ");
+      const shown = all.map(({ took, cpu }) => `${took.toFixed(0)}/${cpu.toFixed(0)}`).join(" ");
       console.log(
         `${name}, ${program}: ready after ${median("took")} ms, ${median("cpu")} ms of CPU, ${median("rss")} MB (${shown})`,
       );
@@ -52,9 +53,8 @@ try {
 
   async function startOnce(program: string): Promise<Start> {
     const began = performance.now();
-    const flags = process.env["BENCH_PROF"] ? ["--cpu-prof", `--cpu-prof-dir=${process.env["BENCH_PROF"]}`] : [];
     const config = join(controller.folder, "controller.yaml");
-    const child = spawn(process.execPath, [...flags, program, "controller", "serve", "--config", config], {
+    const child = spawn(process.execPath, [program, "controller", "serve", "--config", config], {
       stdio: "ignore",
       env: { ...process.env, ...unitEnvironment("controller") },
     });
@@ -69,10 +69,12 @@ try {
         if (ready?.ready) break;
         await sleep(5);
       }
-      return { took: performance.now() - began, cpu: cpuOf(child.pid as number), rss: rssOf(child.pid as number) };
+      const took = performance.now() - began;
+      const { cpuMs: cpu, residentMb: rss } = useOf(child.pid as number);
+      return { took, cpu, rss };
     } finally {
       client.close();
-      child.kill(process.env["BENCH_PROF"] ? "SIGTERM" : "SIGKILL");
+      child.kill("SIGKILL");
       await new Promise((resolve) => child.once("exit", resolve));
     }
   }
@@ -96,7 +98,7 @@ async function fill(folder: string, id: string, dirty: number, kept: string): Pr
       clock: { wall: Date.now, mono: () => performance.now() },
       rng: Math.random,
       timers: {
-        after: (ms, run) => (clear(setTimeout(run, ms)), () => undefined),
+        after: (ms, run) => (setTimeout(run, ms).unref(), () => undefined),
         soon: (run) => void setImmediate(run),
       },
       net: { dial: () => undefined },
@@ -132,18 +134,4 @@ interface Start {
   readonly cpu: number;
   /** MB */
   readonly rss: number;
-}
-
-/** User and system time of a process, ms: noise of others on the machine is not in it. */
-function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}
-
-function rssOf(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
-}
-
-function clear(timer: NodeJS.Timeout): void {
-  timer.unref();
 }

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTestCluster } from "#support/cluster.ts";
 import { startControllers, type TestController } from "#support/controllers.ts";
+import { rateOf, useOf } from "#support/process-use.ts";
 import { startRolloutNodes } from "#support/rollout-nodes.ts";
 import { signOwner, signUpdate } from "#support/signed-update.ts";
 import { uploadBundle } from "#api/bundle-transfer.ts";
@@ -65,13 +65,7 @@ try {
 }
 
 async function shareOf(work: () => Promise<unknown>): Promise<number> {
-  const [before, began] = [cpuMs(), performance.now()];
+  const before = useOf(owner.pid());
   await work();
-  return ((cpuMs() - before) / (performance.now() - began)) * 100;
-}
-
-/** User and system time of the owner, ms (proc_pid_stat(5), fields 14 and 15, in ticks of 10 ms). */
-function cpuMs(): number {
-  const fields = readFileSync(`/proc/${owner.pid()}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
+  return rateOf(before).percent;
 }

@@ -7,7 +7,7 @@ import { idOfName, loadRoster } from "#engine/roster/load-roster.ts";
 
 /**
  * The cost of a roster of many nodes at a command's start, each time in a process that has loaded none before: `node
- * bench/roster.ts [NODES] [ROUNDS]`. CPU, since elapsed time includes other processes of the machine.
+ * bench/roster.ts [NODES] [ROUNDS]`. CPU counts; elapsed time, told beside it, includes other processes of the machine.
  */
 const [nodes = "5000", rounds = "7", project] = process.argv.slice(2);
 const files = 10;

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import semver from "semver";
 import { parse } from "yaml";
 
-// Fails when package-lock.json holds a version that advisories.yaml names (S-26). It asks no server, so its result
-// changes only with one of the two files.
+// Fails when package-lock.json holds a version that advisories.yaml names and does not accept (S-26). No server is asked:
+// the result changes only with one of the two files, or on the day when an acceptance ends.
 
 export interface Advisory {
   readonly package: string;
@@ -41,7 +41,7 @@ export function isPublished({ version, resolved }: Locked): boolean {
   return isRegistry && semver.valid(version) !== null;
 }
 
-/** A line for each version in the lock file that is affected and not accepted until `today` (YYYY-MM-DD) or later. */
+/** A line for each package and each advisory that the package meets, unless accepted until `today` (YYYY-MM-DD) or later. */
 export function affected(lock: Lock, advisories: readonly Advisory[], today: string): readonly string[] {
   return Object.entries(lock.packages).flatMap(([path, locked]) => {
     if (path === "") return [];

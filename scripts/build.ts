@@ -7,24 +7,14 @@ import { collectExamples } from "./module-examples.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
- * Bundles the command line into `dist/`: programs with their compiled code, in which each command initializes only the
- * parts that it needs. Programs are scripts, because V8 gives out the code of a script after it has run, and never a
- * module's. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end, so that
- * a running kcore never meets half of one.
+ * Bundles kcore into `dist/`. The command line is programs with their compiled code, in which each command initializes
+ * only the parts that it needs. Programs are scripts, because V8 gives out the code of a script after it has run, and
+ * never a module's. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end,
+ * so that a running kcore never meets half of one.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
 const target = join(root, "dist");
-
-// Packages of the CommonJS kind ask for these; ssh2 needs __dirname.
-const banner = [
-  `import { createRequire as kcoreRequire } from "node:module";`,
-  `import { dirname as kcoreDirname } from "node:path";`,
-  `import { fileURLToPath as kcorePath } from "node:url";`,
-  `const require = kcoreRequire(import.meta.url);`,
-  `const __filename = kcorePath(import.meta.url);`,
-  `const __dirname = kcoreDirname(__filename);`,
-].join("\n");
 
 const shared = {
   absWorkingDir: root,
@@ -38,7 +28,6 @@ const shared = {
   external: ["cpu-features"],
   loader: { ".node": "empty" },
   define: { "process.env.NODE_ENV": '"production"' },
-  banner: { js: banner },
   logLevel: "warning",
 } as const satisfies BuildOptions;
 
@@ -179,9 +168,8 @@ const accessAlone: Plugin = {
 };
 
 /**
- * For AES-GCM ssh2 makes a cipher of Node for each packet. For a key of bytes, Node finds out by two exceptions whether
- * it is one of its own objects. So the key becomes such an object once, and random padding is fetched for many packets
- * at a time.
+ * For AES-GCM ssh2 makes a cipher of Node for each packet. Node finds out by two exceptions that a key of bytes is no
+ * KeyObject. So the key becomes a KeyObject once, and random padding is fetched for many packets at a time.
  */
 const packetsAreLight: Plugin = {
   name: "light packets",
@@ -213,7 +201,7 @@ function randomFillSync(packet, at, length) {
   },
 };
 
-/** A program is a script, no module, so it loads Node's own modules itself. */
+/** A script cannot import, and an import statement of Node's own modules makes Node load all that they export. */
 const builtinsAreAsked: Plugin = {
   name: "Node's own modules",
   setup(build) {
@@ -224,7 +212,7 @@ const builtinsAreAsked: Plugin = {
   },
 };
 
-/** Modules that come with a program of their own when they are imported: `contents` loads it. */
+/** Modules that come with a program of their own when they are imported dynamically: `contents` loads the program. */
 function comeAsProgram(name: string, modules: RegExp, contents: string): Plugin {
   const namespace = `program-${name}`;
   return {
@@ -288,15 +276,13 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     process.stderr.write(`${name} takes twice the memory: there is more than ASCII in it, beside strings: ${beyond}\n`);
 }
 
-/** Builds the files that Node starts: the command line, and a run's own process. */
+/** Builds the files that start the command line, and a run's own process. */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
   const load = `import { runProgram } from "./src/cli/process/run-program.ts";`;
   const start = `${load} export const { start } = await runProgram("start");`;
   const main = {
     ...shared,
     target: "node22",
-    // An import statement of Node's own modules makes Node load all that they export.
-    banner: {},
     define: { ...shared.define, KCORE_WARMS_UP: String(warmsUp) },
   };
   await build({
@@ -336,6 +322,10 @@ kcore.give({ openLiveView, openFleetScreen });`,
     entryPoints: ["src/cli/node-main.ts"],
     outfile: join(aside, "node-main.js"),
     target: "node24",
+    // Packages of the CommonJS kind ask for `require`.
+    banner: {
+      js: `import { createRequire as kcoreRequire } from "node:module";\nconst require = kcoreRequire(import.meta.url);`,
+    },
     plugins: [collectAssets, startsFast],
   });
   await writeFile(join(aside, "module-examples.json"), JSON.stringify(collectExamples()));

@@ -15,7 +15,6 @@ const promises = [
 ] as const;
 const [begin, end] = ["<!-- methods: made by scripts/gen-security.ts -->", "<!-- /methods -->"];
 
-/** The table as Markdown, one row a method. */
 export function methodsTable(): string {
   const rows = (Object.keys(methods) as MethodName[]).map((name) => {
     const method: Method = methods[name];
@@ -39,7 +38,7 @@ export function tableOf(all: readonly (readonly string[])[]): string {
   return [line(all[0] ?? []), line(widths.map((width) => "-".repeat(width))), ...all.slice(1).map(line)].join("\n");
 }
 
-/** For each number the test files that have it in the name of a test. */
+/** The test files by the number of a promise that a test's name has. */
 export function testsByPromise(): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, Set<string>>();
   for (const name of readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).toSorted()) {

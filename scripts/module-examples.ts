@@ -21,7 +21,7 @@ const fixture = {
   resolve: (name: string) => readFileSync(join(root, "test", "fixtures", name), "utf8") as unknown as object,
 };
 
-/** For each module by name: the example that its comment opens with, and the steps of `lab` in its table. */
+/** By each module's name: the example that its comment opens with, and the steps of `lab` in its table but for those that help. */
 export function collectExamples(): Record<string, ModuleExamples> {
   const folder = join(root, "src/engine/modules");
   return Object.fromEntries(

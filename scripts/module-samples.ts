@@ -10,7 +10,6 @@ import { readTable } from "../test/support/cases/table.ts";
 /** The content of every file of a sample. */
 export const SAMPLE = "sample\n";
 
-/** The hash of SAMPLE. */
 const sha256 = blobOf(SAMPLE).sha256;
 
 const bundle = { file: "/a.gz", sha256, size: 1 };
@@ -60,7 +59,7 @@ const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "runtime.updated": [
     { ...order, to: "reached", target: "github:example/systems/0123456789abcdef0123456789abcdef01234567", tried: true },
     ...["prepared", "booted", "rolled_back"].map((to) => {
-      return { ...order, to, target: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0", bundle, own: true };
+      return { ...order, to, target: "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.2.0", bundle };
     }),
   ],
   "unit.managed": [{ name: "a", state: "absent" }],

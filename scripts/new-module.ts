@@ -31,7 +31,7 @@ export const ${symbol} = defineModule({
     probe: sh\`kind_of \${path}
 fact kind "$kind"\`,
     guard: sh\`guard_directory \${path}\`,
-    // The folder is looked at, and the file is made with O_EXCL: nobody's link is followed on the way.
+    // safe_parents refuses a folder that others can write to, and set -C (O_EXCL) follows no planted link.
     apply: sh\`safe_parents \${path}
 (set -C && : >\${path})\`,
   }),

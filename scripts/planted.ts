@@ -7,7 +7,7 @@ import type { Planted } from "./planted/plant.ts";
 
 /**
  * npm run test:planted: plants each fault of test/planted/ in a copy of the tree, one at a time, and runs the tests that must find it.
- * Exits 1 when one is not found.
+ * Exits 1 unless each fault is found.
  */
 const root = join(import.meta.dirname, "..");
 const { values } = parseArgs({

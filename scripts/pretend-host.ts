@@ -9,7 +9,7 @@ import ssh2 from "ssh2";
  * Loaded before a kcore that is warmed up (scripts/warm-up.ts). Each connection, to any address, reaches an SSH server
  * in this process, without a socket, which runs its commands with this machine's sh.
  */
-const hostKey = new URL(`./host-key`, new URL(import.meta.url).searchParams.get("folder") ?? "");
+const hostKey = new URL("./host-key", new URL(import.meta.url).searchParams.get("folder") ?? "");
 const server = new ssh2.Server({ hostKeys: [readFileSync(fileURLToPath(hostKey))] }, (client) => {
   client.on("authentication", (context) =>
     context.method === "publickey" ? context.accept() : context.reject(["publickey"]),

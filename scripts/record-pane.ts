@@ -1,8 +1,6 @@
 import { writeFileSync, appendFileSync } from "node:fs";
 
-/**
- * `tmux pipe-pane 'node record-pane.ts FILE COLUMNS ROWS TITLE'`: writes a pane's output as an asciicast of version 2.
- */
+/** `tmux pipe-pane 'node record-pane.ts FILE COLUMNS ROWS TITLE'`: writes a pane's output as an asciicast of version 2. */
 const [file = "out.cast", columns = "80", rows = "24", title = ""] = process.argv.slice(2);
 const header = { version: 2, width: Number(columns), height: Number(rows), title, env: { TERM: "xterm-256color" } };
 writeFileSync(file, `${JSON.stringify(header)}\n`);
@@ -25,7 +23,6 @@ process.stdin.on("data", (bytes: Buffer) => {
   if (held === "") since = now;
   held += decoder.decode(bytes, { stream: true });
 });
-process.stdin.on("end", write);
 // The pane's end ends the pipe; a signal may come first.
 process.on("SIGTERM", () => process.exit(0));
 process.on("exit", write);

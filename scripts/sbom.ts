@@ -2,8 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// Writes the parts of a release beside the bundle (S-26): CycloneDX, of package-lock.json, without packages for
-// building and testing alone.
+// Writes sbom.cdx.json (S-26): CycloneDX, of package-lock.json, without packages for building and testing alone.
 
 const root = join(import.meta.dirname, "..");
 // Not `--omit dev`: npm then leaves out packages that both a release and its tests need (yaml, zod, diff).

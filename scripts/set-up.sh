@@ -1,7 +1,6 @@
 #!/bin/sh
-# Brings everything that the demo and the tests need on a fresh Debian 12 with Node 20+ and npm: the packages of
-# package-lock.json, the bundle, and (as root, saying so first) Debian packages for the tests' real peers. Quick when
-# all of it is there.
+# set-up.sh [tests]: brings all that the demo needs on a fresh Debian 12 with Node 20+ and npm: the packages of
+# package-lock.json, and the bundle. “tests”: also Debian packages for the tests' real peers (as root, saying so first).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,7 +28,6 @@ need /usr/bin/git git
 need /usr/bin/sudo sudo
 need /usr/bin/strip binutils
 need /usr/sbin/ip iproute2
-[ -x /usr/sbin/ip ] || [ ! -x /sbin/ip ] || missing=$(echo "$missing" | sed 's/ iproute2//')
 need /usr/sbin/nft nftables
 # Layouts of this machine's own loop disks; a test that finds it missing would install it, and others would see another plan.
 need /usr/sbin/sgdisk gdisk
@@ -37,7 +35,7 @@ need /usr/sbin/sgdisk gdisk
 need /usr/sbin/debootstrap debootstrap
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
-# Tests: age opens values that kcore sealed, and the other way round.
+# age opens values that kcore sealed, and the other way round.
 need /usr/bin/age age
 # Ansible's inventories are imported as Ansible reads them.
 need /usr/bin/ansible-inventory ansible-core

@@ -30,7 +30,7 @@ interface Comment {
 
 /** Files of sh in these folders: by their ending or their first line. */
 function scripts(): string[] {
-  const files = ["bin", "scripts", "src", "bench", "test/fixtures/k3s", ".ci"].flatMap((folder) =>
+  const files = ["bin", "scripts", "src", "bench", "examples", "test/fixtures/k3s", ".ci"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && !entry.parentPath.includes("node_modules"))
       .map((entry) => join(entry.parentPath, entry.name)),

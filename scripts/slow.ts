@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 
-// npm run test:slow [-- SUITE…]: the suites (unit and integration unless named) on a machine whose cores are taken, as a file alone is:
-// npm run test:slow -- test/integration/cluster/trust.test.ts. KCORE_LOAD: how many processes take them, 8 unless told otherwise.
+// npm run test:slow [-- SUITE|FILE…]: suites (by default unit and integration) or test files, while KCORE_LOAD processes
+// (by default 8) take the machine's cores.
 
 const named = process.argv.slice(2);
 const suites = named.length === 0 ? ["unit", "integration"] : named;

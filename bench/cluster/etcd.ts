@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TestCluster } from "#support/cluster.ts";
-import { issueTo, writeCredentials } from "#support/cluster.ts";
+import { issueTo, writeCredentials, type TestCluster } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
 import { openJsonClient, type JsonClient } from "./keep-alive.ts";
 

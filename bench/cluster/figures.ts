@@ -1,4 +1,3 @@
-/** One line of a bench: a figure, its goal, and the figure of the peer. */
 export interface Figure {
   readonly name: string;
   readonly value: string;
@@ -16,10 +15,8 @@ export function printFigures(figures: readonly Figure[]): void {
   }
 }
 
-/** The median of several results of `measure`. */
 export function median(times: number, measure: () => number): number {
-  const found = Array.from({ length: times }, () => measure()).toSorted((a, b) => a - b);
-  return found[Math.floor(found.length / 2)] as number;
+  return quantile(Array.from({ length: times }, measure), 0.5);
 }
 
 export function quantile(values: readonly number[], share: number): number {

@@ -11,7 +11,7 @@ import type { Figure } from "./figures.ts";
 const agentEnvironment = Object.entries(unitEnvironment("node-agent")).map((setting) => setting.join("="));
 const settlingMs = 120_000;
 
-/** Measures three idle controllers, each with an agent that sends heartbeats, started as by their units. Each figure is of the worst process. */
+/** Three idle controllers, each with an agent that sends heartbeats, started as by their units. Each figure is of the worst process. */
 export async function benchIdle(seconds: number): Promise<readonly Figure[]> {
   const cluster = await createTestCluster();
   const agents: Daemon[] = [];
@@ -35,7 +35,7 @@ export async function benchIdle(seconds: number): Promise<readonly Figure[]> {
       await eventually(async () => (await seen())?.status === "ready");
     }
     for (const { operator } of controllers) operator.close();
-    // Neither the start nor V8's compilation after it is measured.
+    // Neither the start nor most of V8's compilation is measured.
     await sleep(settlingMs);
     const pids = [...controllers.map((one) => one.pid()), ...agents.map(({ child }) => child.pid ?? 0)];
     const before = pids.map(useOf);

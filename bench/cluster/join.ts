@@ -10,7 +10,7 @@ export async function benchJoin(): Promise<readonly Figure[]> {
   const cluster = await createTestCluster();
   let restarted = 0;
   let joinBegan = 0;
-  // The first one is filled and restarted before the second is even registered.
+  // The first controller is filled and restarted before the second is registered.
   const prepare = async (index: number, first: TestController): Promise<void> => {
     if (index !== 1) return;
     await fill(first);

@@ -6,7 +6,7 @@ import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { quantile, type Figure } from "./figures.ts";
 
-/** From the request at one controller until another reports the write, which is then on its disk; delay lines make the RTT. */
+/** Times from the request at one controller until another, with the write on its disk, reports the write; delay lines make the RTT. */
 export async function benchVisible(): Promise<readonly Figure[]> {
   return [
     await visibleAt(0, "p50 ≤ 10 ms", 200),

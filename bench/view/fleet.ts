@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { startSshd } from "#support/sshd.ts";
 import { median, privateOf, PseudoTerminal } from "./pseudo-terminal.ts";
 
-/** The workload W of 30 steps: 10 directories, 14 files, 4 links, 2 guarded commands; below a folder for each node. */
+/** 30 steps like those of the workload W (docs/performance.md), below a folder for each node. */
 function workload(base: string): string {
   const here = `${base}/{{node.name}}`;
   const count = (length: number) => Array.from({ length }, (_, index) => index);
@@ -23,9 +23,7 @@ function workload(base: string): string {
   return `steps:\n${steps.map((step) => `  - ${step}\n`).join("")}`;
 }
 
-/**
- * A converged run over many targets, with the live view and with `--output json`: the view's cost in time and memory.
- */
+/** A converged run over many targets, with the live view and with `--output json`: the view's cost in time and memory. */
 export async function measureFleet(
   project: string,
   base: string,

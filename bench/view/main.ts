@@ -9,9 +9,9 @@ import { measureStartUp } from "./start-up.ts";
 import { measureWeb } from "./web.ts";
 
 /**
- * The cost of the live view: `npm run bench:view [startup] [replay] [web] [fleet]`; all of them without arguments. It
- * measures the bundle in dist/, the fleet with TARGETS (200) targets. Figures, goals and the machine's own pace (`node
- * -e 0`) go to the screen.
+ * The cost of the live view: `npm run bench:view [startup] [replay] [web] [fleet]`; all of them without arguments. All
+ * but `web` measure the bundle in dist/, `fleet` with TARGETS (200) targets. Figures, goals and the machine's own pace
+ * (`node -e 0`) go to the screen.
  */
 const wanted = process.argv.slice(2);
 const wants = (name: string) => wanted.length === 0 || wanted.includes(name);

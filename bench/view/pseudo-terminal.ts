@@ -4,13 +4,13 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { descendantsOf } from "#support/children.ts";
 
-export const kcore = new URL("../../bin/kcore", import.meta.url).pathname;
+const kcore = new URL("../../bin/kcore", import.meta.url).pathname;
 
-/** A program in a terminal of its own (by script(1)): its output, the time until a text appears, and its cost. */
+/** kcore in a terminal of its own (by script(1)): its output, and the time until a text appears. */
 export class PseudoTerminal {
   readonly #script: ChildProcessWithoutNullStreams;
   readonly #ended: Promise<unknown>;
-  /** Milliseconds (performance.now) at which the program itself was started. */
+  /** Milliseconds (performance.now) at which kcore itself was started. */
   started = 0;
   text = "";
 
@@ -24,7 +24,7 @@ export class PseudoTerminal {
     this.#script.stdout.setEncoding("utf8").on("data", (chunk: string) => {
       if (this.started === 0 && chunk.includes("GO")) this.started = performance.now();
       this.text += chunk;
-      // A long replay writes much, so only the end is kept, in which patterns are searched.
+      // A long replay writes much, so only the end is kept.
       if (this.text.length > 1e6) this.text = this.text.slice(-5e5);
     });
     this.#ended = once(this.#script, "close");
@@ -68,22 +68,12 @@ function commandLine(pid: number): string {
   }
 }
 
-/** Seconds of CPU that a process has used: proc(5), fields 14 and 15, in ticks of 10 ms. */
-export function cpuOf(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
 /** Mebibytes that a process has held at most. */
 export function peakOf(pid: number): number {
   return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
-/**
- * Mebibytes that belong to a process alone, now, without memory that it shares with others, Node's own program above
- * all.
- */
+/** Mebibytes that belong to a process alone now. Memory that processes share, such as Node's program, does not count. */
 export function privateOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
   return [...text.matchAll(/^Private_\w+:\s*(\d+)/gm)].reduce((sum, [, size]) => sum + Number(size), 0) / 1024;

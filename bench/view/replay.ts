@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { rateOf, useOf } from "#support/process-use.ts";
 import { recordBigRun } from "./big-recording.ts";
-import { cpuOf, median, peakOf, PseudoTerminal } from "./pseudo-terminal.ts";
+import { median, peakOf, PseudoTerminal } from "./pseudo-terminal.ts";
 
 /** A large recording through the real view in a terminal: the CPU it takes, and how soon a key shows. */
 export async function measureReplay(project: string, { nodes = 1000, steps = 30, seconds = 30 } = {}) {
@@ -10,10 +11,10 @@ export async function measureReplay(project: string, { nodes = 1000, steps = 30,
   await terminal.waitFor(/deploy_node/);
   const pid = await terminal.view();
   await sleep(500);
-  // The start-up figures have the cost of loading the record and of the first frame.
-  const [cpu, from] = [cpuOf(pid), performance.now()];
+  // Neither the loading of the record nor the first frame is measured.
+  const before = useOf(pid);
   const keys: number[] = [];
-  while (performance.now() - from < (seconds - 2) * 1000) {
+  while (performance.now() - before.at < (seconds - 2) * 1000) {
     await sleep(1300 + Math.random() * 200);
     terminal.text = "";
     terminal.send("?");
@@ -23,7 +24,7 @@ export async function measureReplay(project: string, { nodes = 1000, steps = 30,
     await sleep(50);
     terminal.send("j");
   }
-  const share = (cpuOf(pid) - cpu) / ((performance.now() - from) / 1000);
+  const share = rateOf(before).percent / 100;
   const peak = peakOf(pid);
   terminal.send("q");
   await terminal.end();

@@ -1,6 +1,7 @@
-import { cpuOf, median, PseudoTerminal } from "./pseudo-terminal.ts";
+import { useOf } from "#support/process-use.ts";
+import { median, PseudoTerminal } from "./pseudo-terminal.ts";
 
-/** From the start of the command to the run's first picture. */
+/** The time and the view's CPU from the start of the command to the run's first picture. */
 export async function measureStartUp(project: string, rounds = 9) {
   const figures: number[] = [];
   const work: number[] = [];
@@ -8,7 +9,7 @@ export async function measureStartUp(project: string, rounds = 9) {
     const terminal = new PseudoTerminal(project, ["state", "apply", "nothing", "--on", "here", "--output", "ink"]);
     await terminal.waitFor(/\[\?1049h[^]*state apply nothing/);
     const took = performance.now() - terminal.started;
-    const cpu = cpuOf(await terminal.view()) * 1000;
+    const cpu = useOf(await terminal.view()).cpuMs;
     // The first one fills the caches.
     if (round > 0) {
       figures.push(took);
@@ -16,11 +17,5 @@ export async function measureStartUp(project: string, rounds = 9) {
     }
     await terminal.end();
   }
-  return {
-    rounds,
-    median: median(figures),
-    best: Math.min(...figures),
-    worst: Math.max(...figures),
-    cpu: median(work),
-  };
+  return { rounds, median: median(figures), best: Math.min(...figures), cpu: median(work) };
 }

@@ -12,7 +12,7 @@ export type Outcome = "found" | "not found" | "does not apply" | "red without it
 
 export interface Planted {
   readonly outcome: Outcome;
-  /** The test that failed, or why the fault could not be planted. */
+  /** The test that failed, the number of tests that passed, or the reason why the fault could not be planted. */
   readonly said: string;
   /** CPU seconds. */
   readonly cpu: number;
@@ -97,7 +97,7 @@ export class Copy {
       let isLate = false;
       const timer = setTimeout(() => {
         isLate = true;
-        this.stop();
+        this.#stop();
       }, limitMs);
       child.on("error", reject).on("close", () => {
         clearTimeout(timer);
@@ -118,13 +118,12 @@ export class Copy {
     return { isGreen: passed > 0 && failed.length === 0, said: failed[0]?.title ?? `${passed} passed`, cpu };
   }
 
-  /** Ends the tests that run in the copy. */
-  stop(): void {
+  #stop(): void {
     if (this.#child !== undefined) process.kill(-this.#child, "SIGKILL");
   }
 
   remove(): Promise<void> {
-    this.stop();
+    this.#stop();
     return rm(this.#root, { recursive: true, force: true, maxRetries: 10 });
   }
 }

@@ -3,10 +3,9 @@ import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { root, suiteOf, suites } from "./suites.ts";
 
-/** The test files that a change can break, and lines on those that a run leaves out. */
+/** The test files that a change can break, and lines on those that a run of the suites `names` leaves out. */
 export interface Change {
   readonly tests: ReadonlySet<string>;
-  /** Lines on the tests that a run of `names` leaves out. */
   readonly leftOut: (names: readonly string[]) => string[];
 }
 
@@ -49,7 +48,7 @@ export function changeOf(ref: string): Change {
   return { tests, leftOut };
 }
 
-/** All files that reach a changed one by imports, or by its name in their text where it is no source. */
+/** Changed sources, and all files that reach a changed file by imports or by its name in a text. */
 export function brokenBy(changed: readonly string[], sources: ReadonlyMap<string, string>): string[] {
   const importers = new Map<string, string[]>();
   for (const [file, text] of sources)

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { changeOf } from "./changed.ts";
 import { countsLine, drawReport, jobLine, sum, timesOf } from "./report.ts";
-import { startJob, type JobResult, type Running } from "./run-job.ts";
+import { failedPartOf, startJob, type JobResult, type Running } from "./run-job.ts";
 import { nextJob } from "./schedule.ts";
 import { jobsOf, readTimes, suites, timesFile, type Job } from "./suites.ts";
 
@@ -95,20 +95,17 @@ async function runAll(jobs: readonly Job[], cores: number): Promise<void> {
   }
 }
 
-/** Runs the files of failed jobs once more, alone; a passing one takes the failed one's place. Returns the failed ones. */
+/** Runs the files of failed jobs once more, alone; a result that passes replaces the failed one. Returns the replaced results. */
 async function runAgain(): Promise<JobResult[]> {
   const failed = results.filter((result) => sum([result]).failed > 0);
   const replaced: JobResult[] = [];
   for (const before of failed) {
-    const names = new Set(before.failed.map(({ file }) => file));
-    const files = before.job.files.filter((file) => names.has(file));
-    // A failure outside any file, such as a crash, is that of the whole job.
-    const again = files.length > 0 ? { ...before.job, files, name: files.join(", ") } : before.job;
+    const again = failedPartOf(before);
     console.log(`again, alone: ${again.name}`);
     await runAll([again], 1);
     const after = results.pop() as JobResult;
     if (sum([after]).failed > 0) continue;
-    const others = Object.fromEntries(Object.entries(before.files).filter(([file]) => !(file in after.files)));
+    const others = Object.fromEntries(Object.entries(before.files).filter(([, { failed }]) => failed === 0));
     results[results.indexOf(before)] = { ...before, files: { ...others, ...after.files }, failed: [] };
     replaced.push(before);
   }

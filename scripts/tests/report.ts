@@ -78,13 +78,13 @@ export function drawReport(
   ];
 }
 
-/** The seconds and CPU seconds of each file and check that took longer than `least`, for `times.json`. */
-export function timesOf(results: readonly JobResult[], least = 1.5): Times {
+/** The seconds and CPU seconds of each file and check that took 1.5 s or more, for `times.json`. */
+export function timesOf(results: readonly JobResult[]): Times {
   const rows = results.flatMap(({ job, files, seconds, cpu }) => {
     if (job.files.length <= 1) return [[job.name, [round(seconds), round(cpu)]] as const];
     return Object.entries(files).map(([name, file]) => [name, [round(file.seconds), round(file.cpu)]] as const);
   });
-  return Object.fromEntries(rows.filter(([, [seconds]]) => seconds >= least).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return Object.fromEntries(rows.filter(([, [seconds]]) => seconds >= 1.5).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function round(value: number): number {

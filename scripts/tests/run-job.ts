@@ -79,8 +79,14 @@ function readResult(file: string): FilesResult | undefined {
   }
 }
 
-function broken({ name, files }: Job, message: string): FilesResult {
-  const file = files[0] ?? name;
+function broken({ name }: Job, message: string): FilesResult {
   const counts = { passed: 0, failed: 1, skipped: 0, seconds: 0, cpu: 0 };
-  return { files: { [file]: counts }, failed: [{ file, title: name, message }], cpu: 0 };
+  return { files: { [name]: counts }, failed: [{ file: name, title: name, message }], cpu: 0 };
+}
+
+/** The failed files of a job; all of it after a failure outside any file, such as a crash. */
+export function failedPartOf({ job, failed }: JobResult): Job {
+  const names = new Set(failed.map(({ file }) => file));
+  const files = job.files.filter((file) => names.has(file));
+  return files.length === names.size ? { ...job, files, name: files.join(", ") } : job;
 }

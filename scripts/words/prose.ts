@@ -14,10 +14,10 @@ export function proseOf(file: string, text: string): readonly Prose[] {
     const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
     return [...commentsOf(source), ...(file.startsWith("src/") ? textsOf(source) : [])];
   }
-  return joined(text, /^[ \t]*#(?!!)[ \t]?(.*)$/gm);
+  return hashCommentsOf(text);
 }
 
-/** Doc comments as one each; lines of `//` below one another as one. */
+/** Each block comment; lines of `//` below one another as one. */
 function commentsOf(source: ts.SourceFile): readonly Prose[] {
   const { text } = source;
   const found = new Map<number, ts.CommentRange>();
@@ -31,7 +31,6 @@ function commentsOf(source: ts.SourceFile): readonly Prose[] {
     ts.forEachChild(node, visit);
   };
   visit(source);
-  for (const range of ts.getLeadingCommentRanges(text, source.endOfFileToken.pos) ?? []) found.set(range.pos, range);
   const ranges = [...found.values()].filter(({ pos }) => !isInText(source, pos)).toSorted((a, b) => a.pos - b.pos);
   const blocks: ts.CommentRange[][] = [];
   for (const range of ranges) {
@@ -45,8 +44,7 @@ function commentsOf(source: ts.SourceFile): readonly Prose[] {
   }
   return blocks.map((block) => {
     const offsets: number[] = [];
-    for (const { pos, end } of block)
-      for (const [index] of Array.from(text.slice(pos, end)).entries()) offsets.push(pos + index);
+    for (const { pos, end } of block) for (let at = pos; at < end; at++) offsets.push(at);
     return lined(text, offsets, true);
   });
 }
@@ -80,7 +78,7 @@ function isInText(source: ts.SourceFile, pos: number): boolean {
   return isText;
 }
 
-/** Paragraphs and list items; fenced code, headings and tables' rules are left out. */
+/** Paragraphs, items of lists and rows of tables; fenced code and headings are left out. */
 function paragraphsOf(text: string): readonly Prose[] {
   const blank = text.replaceAll(/^```[^]*?^```|^#+ .*/gm, (code) => code.replaceAll(/[^\n]/g, " "));
   const paragraphs: Prose[] = [];
@@ -100,8 +98,8 @@ function paragraphsOf(text: string): readonly Prose[] {
   return paragraphs;
 }
 
-function joined(text: string, pattern: RegExp): readonly Prose[] {
-  const lines = [...text.matchAll(pattern)].map((match) => ({
+function hashCommentsOf(text: string): readonly Prose[] {
+  const lines = [...text.matchAll(/^[ \t]*#(?!!)[ \t]?(.*)$/gm)].map((match) => ({
     start: match.index,
     end: match.index + match[0].length,
   }));
@@ -120,7 +118,7 @@ function joined(text: string, pattern: RegExp): readonly Prose[] {
   );
 }
 
-/** One line of the text at these places: marks of comments and code in back quotes are blank. */
+/** One line of the text at these places: marks are blank, code and quotations are x. */
 function lined(text: string, offsets: readonly number[], isComment: boolean): Prose {
   const raw = offsets.map((at) => text[at] ?? "").join("");
   const clear = raw

@@ -35,7 +35,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** A sentence of a comment has at most so many words (style guide, section 9). */
+/** A sentence of a comment has at most so many words. */
 const mostWords = 25;
 
 /** Words of a comment or a paragraph that hide its subject, and sentences of a comment that are too long. */

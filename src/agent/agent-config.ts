@@ -36,14 +36,12 @@ export const AgentConfig = z.object({
     .object({
       /** The certificate is renewed when at most this many days are left. */
       daysLeft: z.number().min(0).max(89).default(30),
-      /** The pause after a failed attempt grows from this many seconds to an hour. */
-      retrySecs: z.number().positive().max(3600).default(60),
     })
     .prefault({}),
   heartbeatIntervalSecs: z.number().positive().max(3600).default(15),
   /** Seconds between two readings of the machine's facts; a change is reported. */
   factsIntervalSecs: z.number().positive().max(86_400).default(300),
-  /** The folder of `status.json`. */
+  /** The folder of `status.json`, `revoked-keys.json` and `updates/`. */
   stateDir: z.string().default("/var/lib/kcore"),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;

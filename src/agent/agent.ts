@@ -70,9 +70,9 @@ export class Agent {
     this.#parts = parts;
   }
 
-  /** Registers and sends heartbeats until the signal; after a failure it waits as backoffOf says. */
+  /** Registers and sends heartbeats until the signal; pauses after failures: backoffOf. */
   async live(): Promise<void> {
-    const { signal, log, config, random, clock, machine } = this.#parts;
+    const { signal, log, config, controllers, credentials, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
     const { arriving, returning } = backoffOf(interval, random);
     let wasIn = false;
@@ -81,10 +81,15 @@ export class Agent {
       let wait = interval;
       try {
         await this.#reload();
-        if (isInGrace(this.#parts.credentials.present().notAfter, began)) await this.#renewLate();
+        // A controller answers no other request of a node whose certificate has expired (F-25).
+        if (isInGrace(credentials.present().notAfter, began)) {
+          // The open connections show the certificate as it was when it was still valid.
+          controllers.close();
+          await this.#renewIfDue();
+        }
         await this.#beat();
         returning.reset();
-        await this.#renew();
+        if (this.#reply?.approval === "approved") await this.#renewIfDue(this.#reply.renewEndingBefore);
         await this.report("running");
         // The interval includes the time of the heartbeat. A clock that jumps must neither extend nor skip the pause.
         wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
@@ -101,7 +106,7 @@ export class Agent {
     }
   }
 
-  /** Tells a controller that this agent stops, so that the node is not ready at once, not only after missing heartbeats. */
+  /** Tells a controller that this agent stops: the node is not ready from then on, without a wait for missing heartbeats. */
   async leave(): Promise<void> {
     const { controllers, log, nodeId } = this.#parts;
     if (this.#hasSentRegistration) {
@@ -245,9 +250,7 @@ export class Agent {
     if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
   }
 
-  /**
-   * Applies a controller's list of revoked keys at once. If the disk refuses it, the agent receives it again after its next start.
-   */
+  /** Applies a controller's list of revoked keys. If the disk refuses the list, the agent receives it again after its next start. */
   async #applyRevocations(): Promise<void> {
     const { revocations, log, onRevoked } = this.#parts;
     const list = this.#reply?.revoked;
@@ -257,20 +260,6 @@ export class Agent {
       log.error("the revoked keys cannot be kept", describeError(error));
     }
     if (list) onRevoked();
-  }
-
-  /**
-   * Renews an expired certificate before anything else: a controller answers no other request of such a node, not even
-   * whether the node is approved (F-25).
-   */
-  async #renewLate(): Promise<void> {
-    // The open connections show the certificate as it was when it was still valid.
-    this.#parts.controllers.close();
-    await this.#renewIfDue();
-  }
-
-  async #renew(): Promise<void> {
-    if (this.#reply?.approval === "approved") await this.#renewIfDue(this.#reply.renewEndingBefore);
   }
 
   async #renewIfDue(endingBefore?: string): Promise<void> {

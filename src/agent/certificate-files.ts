@@ -35,25 +35,20 @@ export async function openOwnCredentials(files: CredentialFiles) {
   };
 }
 
-/** The files of a new certificate and key until a controller has accepted both: `node.crt.next`, `node.key.next`. */
-export interface NextFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
-
-export function nextFilesOf({ certFile, keyFile }: Pick<CredentialFiles, "certFile" | "keyFile">): NextFiles {
+/** The files of a new certificate and key until both are in place: `node.crt.next`, `node.key.next`. */
+function nextFilesOf({ certFile, keyFile }: CredentialFiles) {
   return { certFile: `${certFile}.next`, keyFile: `${keyFile}.next` };
 }
 
-/** Writes a new key beside the present one, in place of an earlier new key: 0600 before it has content, flushed. */
+/** Writes a new key beside the present one (0600), flushed. An interrupted swap is finished or discarded before. */
 export async function keepNextKey(files: CredentialFiles, key: string): Promise<void> {
-  await discardNext(files);
+  await finishSwap(files);
   await createFile(nextFilesOf(files).keyFile, key);
 }
 
 /**
  * Replaces the present certificate and key by a new certificate and the key of keepNextKey. Two files cannot change at once:
- * after a crash in between, `finishSwap` finishes at the next start.
+ * after a crash or failure in between, `finishSwap` finishes.
  */
 export async function swapIn(files: CredentialFiles, certificate: string): Promise<void> {
   const next = nextFilesOf(files);
@@ -64,14 +59,8 @@ export async function swapIn(files: CredentialFiles, certificate: string): Promi
   for (const folder of new Set([dirname(files.keyFile), dirname(files.certFile)])) await syncFolder(folder);
 }
 
-export async function discardNext(files: CredentialFiles): Promise<void> {
-  const next = nextFilesOf(files);
-  await rm(next.certFile, { force: true });
-  await rm(next.keyFile, { force: true });
-}
-
 /**
- * Finishes a swap that a crash interrupted. If the new key is in its place, the new certificate follows; otherwise both new files
+ * Finishes an interrupted swap. If the new key is in its place, the new certificate follows; otherwise both new files
  * are discarded, since the old pair is complete. Returns the action, for the log; undefined: no new files were there.
  */
 export async function finishSwap(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
@@ -83,7 +72,8 @@ export async function finishSwap(files: CredentialFiles): Promise<"finished" | "
     await syncFolder(dirname(files.certFile));
     return "finished";
   }
-  await discardNext(files);
+  await rm(next.certFile, { force: true });
+  await rm(next.keyFile, { force: true });
   return "discarded";
 }
 

@@ -176,7 +176,7 @@ export async function readDisks(root = "/"): Promise<readonly DiskFacts[]> {
   return disks.filter((disk) => disk.size > 0);
 }
 
-/** The node's storage for volumes with its free space, and all disks. */
+/** The node's storage for volumes, with the space of a folder, and all disks. */
 export async function readStorage({ storage }: AgentConfig, root = "/"): Promise<StorageFacts> {
   const { backend, filesystemVolumeDir, lvm, zfs } = storage;
   const space = backend === "filesystem" ? await spaceOf(filesystemVolumeDir) : {};

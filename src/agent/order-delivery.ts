@@ -67,7 +67,7 @@ export function deliverOrders(ports: DeliveryPorts) {
   const signal = AbortSignal.any([ports.signal, stopped.signal]);
   let delivery: Promise<void> | undefined;
   return {
-    /** Asks for orders until no rollout concerns this node; does nothing if that is under way. */
+    /** Asks for orders until no rollout concerns this node, or a controller refuses; does nothing while that is under way. */
     start: (): void => {
       if (signal.aborted) return;
       delivery ??= deliver({ ...ports, signal })
@@ -115,8 +115,8 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
 }
 
 /**
- * Puts an order into the inbox, unless the updater would refuse it for ever: a former owner's order must not replace an
- * order that the updater has not taken.
+ * Puts an order into the inbox, unless the updater has accepted the order or would refuse it for ever: a former owner's
+ * order must not replace an order that the updater has not taken.
  */
 async function writeUnlessStale(
   { readAccepted: read, writeOrder: write, log }: DeliveryPorts,

@@ -9,12 +9,13 @@ import { KcoreError } from "#errors/problem.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer, renewalChallenge } from "#pki/keys.ts";
 import type { AgentConfig } from "./agent-config.ts";
-import { discardNext, keepNextKey, swapIn, type OwnCredentials } from "./certificate-files.ts";
+import { finishSwap, keepNextKey, swapIn, type OwnCredentials } from "./certificate-files.ts";
 
 /** Days left at which a failed renewal is reported: an operator still has a week to repair it. */
 const alarmDays = 7;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
+const firstRetryMs = 60_000;
 
 export type Renewer = ReturnType<typeof createRenewer>;
 
@@ -36,7 +37,7 @@ export function createRenewer({
   readonly log: Log;
   readonly nodeId: string;
 }) {
-  const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
+  const backoff = createBackoff({ base: firstRetryMs, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
   // Each request is fulfilled once: if clocks differ, or a sub-CA ends early, the new certificate may end before the requested time, too.
@@ -49,7 +50,7 @@ export function createRenewer({
     async renewIfDue(endingBefore?: string): Promise<boolean> {
       const present = credentials.present();
       const now = clock();
-      // A clock that was set back must not prolong the pause.
+      // A clock that was set back prolongs the pause to an hour at most.
       const isWaiting = now < notBefore && notBefore - now <= hourMs;
       const isRequested =
         endingBefore !== undefined &&
@@ -101,7 +102,6 @@ export interface RenewalOptions {
   readonly prove: (fresh: Credentials) => Promise<void>;
 }
 
-/** Whether at most `daysLeft` days are left of a certificate. */
 export function isRenewalDue(
   { notAfter }: Pick<LoadedCredentials, "notAfter">,
   daysLeft: number,
@@ -113,7 +113,7 @@ export function isRenewalDue(
 /**
  * Gets a certificate for a new key, which never leaves this machine, and swaps both in once the controller accepts them.
  * The certificate must have the old identity, lead to our root, fit the key, and be accepted on a new connection.
- * After a failure the old files stay. Resolves with the new certificate's end.
+ * After a failure the old files stay, unless the new key is in place already. Resolves with the new certificate's end.
  * @throws KcoreError the refusal of the controller; RENEWAL_FAILED
  */
 export async function renewCertificate({ files, present, clock, client, prove }: RenewalOptions): Promise<Date> {
@@ -136,7 +136,7 @@ export async function renewCertificate({ files, present, clock, client, prove }:
     await swapIn(files, certificate);
     return new X509Certificate(certificate).validToDate;
   } catch (error) {
-    await discardNext(files).catch(() => undefined);
+    await finishSwap(files).catch(() => undefined);
     throw error;
   }
 }
@@ -145,6 +145,6 @@ function failed(message: string): KcoreError {
   return new KcoreError({
     code: "RENEWAL_FAILED",
     message,
-    hint: "the present certificate stays in use, and it is tried again",
+    hint: "the present certificate stays in use, and the agent tries again",
   });
 }

@@ -21,8 +21,8 @@ import { serveStatus, type StatusServer } from "./status-server.ts";
 const exchangeMs = 15_000;
 
 /**
- * Runs the node's agent until the signal: registers the node, sends heartbeats, renews the certificate and serves the node's
- * status. Without a reachable controller the agent tries for ever.
+ * Runs the node's agent until the signal: registers the node, sends heartbeats, renews the certificate, delivers orders
+ * and serves the node's status. Without a reachable controller the agent tries for ever.
  * @throws KcoreError if it cannot start: CONFIG_INVALID, USAGE for an endpoint, FILE_UNREADABLE, PKI_IDENTITY
  */
 export async function runAgent(daemon: Daemon): Promise<void> {
@@ -37,7 +37,6 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     ...options,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
-  // Connections of their own: a controller delays its answer to an exchange until it has an order.
   const exchangeControllers = openControllers({ ...options, timeoutMs: exchangeMs });
   let server: StatusServer | undefined;
   let delivery: OrderDelivery | undefined;
@@ -50,9 +49,9 @@ export async function runAgent(daemon: Daemon): Promise<void> {
         hint: "deploy the node again; its id stands in the roster",
       });
     }
-    const statusFile = join(config.stateDir, "status.json");
-    const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
     const { stateDir } = config;
+    const statusFile = join(stateDir, "status.json");
+    const revocations = await openRevokedKeys(join(stateDir, "revoked-keys.json"), log);
     const { signal, random, version } = daemon;
     delivery = deliverUpdates({ nodeId, stateDir, controllers: exchangeControllers, signal, log, random });
     const onCredentials = (): void => {
@@ -65,8 +64,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     const machine: AgentMachine = {
       sleep: wait,
       gatherFacts: () => gatherFacts({ config, nodeId, version }),
-      readUsage: () =>
-        readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), updateFiles.inbox)),
+      readUsage: () => readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(stateDir), updateFiles.inbox)),
       addressTowards,
       writeStatus: (status) => writeAgentStatus(statusFile, status),
     };

@@ -9,7 +9,7 @@ export interface AgentStatus {
   readonly dc: string;
   readonly roles: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether a controller knows this node. */
+  /** Whether a controller accepted the registration with the present certificate. */
   readonly registered: boolean;
   readonly approval?: string;
   readonly nodeStatus?: string;

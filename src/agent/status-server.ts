@@ -28,8 +28,8 @@ const connectionLimit = 64;
 export type StatusServer = Awaited<ReturnType<typeof serveStatus>>;
 
 /**
- * Serves a node's status, read-only, on one port: plain HTTP for clients on this machine, and TLS 1.3 with a
- * certificate of an operator or a controller of our cluster for all others.
+ * Serves a node's status, read-only, on one port: plain HTTP for loopback addresses, and TLS 1.3 with a certificate of
+ * an operator or a controller of our cluster for all others.
  * @throws KcoreError LISTEN_FAILED
  */
 export async function serveStatus({

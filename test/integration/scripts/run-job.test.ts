@@ -36,7 +36,7 @@ describe("a job of the test run", () => {
 
   it("is failed when its process ends without a result", async () => {
     const { failed } = await startJob(jobOf("process.exit(0);")).ended;
-    expect(failed.map(({ message }) => message)).to.deep.equal(["ended by 0 without a result"]);
+    expect(failed).to.deep.equal([{ file: "own", title: "own", message: "ended by 0 without a result" }]);
   });
 
   it("lets hooks clean up when it is ended in a test that hangs, and begins no other", async () => {

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { discardNext, keepNextKey, finishSwap, swapIn } from "#agent/certificate-files.ts";
+import { keepNextKey, finishSwap, swapIn } from "#agent/certificate-files.ts";
 import { isRenewalDue, renewCertificate } from "#agent/renewal.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import type { ApiClient } from "#api/client.ts";
@@ -92,6 +92,16 @@ describe("the renewal of a node's certificate", () => {
     expect(await names()).to.deep.equal(settled);
   });
 
+  it("keeps a new certificate whose key is in place already until the certificate can follow", async () => {
+    await renew(controller(), async () => {
+      await rm(files.certFile);
+      await mkdir(join(files.certFile, "in the way"), { recursive: true });
+    }).catch(() => undefined);
+    await rm(files.certFile, { recursive: true });
+    await keepNextKey(files, "key");
+    expect((await loadCredentials(files, "node")).key).not.to.equal(present.key);
+  });
+
   it("refuses a certificate that ends no later", () => {
     const key = generateKey();
     const refusal = (at: number): string | undefined => {
@@ -138,7 +148,6 @@ describe("the renewal of a node's certificate", () => {
     await writeFile(`${files.keyFile}.next`, "left behind", { mode: 0o644 });
     await keepNextKey(files, "key");
     expect((await stat(`${files.keyFile}.next`)).mode & 0o777).to.equal(0o600);
-    await discardNext(files);
     const next = issueTo(cluster.authority, "node", nodeId);
     await keepNextKey(files, next.key);
     await swapIn(files, next.cert);

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { failedPartOf } from "../../../scripts/tests/run-job.ts";
 import { nextJob } from "../../../scripts/tests/schedule.ts";
 import { jobsOf, suiteOf, type Job, type JobClass } from "../../../scripts/tests/suites.ts";
 
@@ -64,5 +65,18 @@ describe("the jobs of a run", () => {
       "test/lab/lab.test.ts",
     ]);
     expect(() => jobsOf(["unti"], {})).to.throw("no suite “unti”; there are unit, sim");
+  });
+});
+
+describe("the part of a failed job that runs again", () => {
+  const group: Job = { ...job("2 files of unit", "processor", 1), files: ["a", "b"] };
+  const partOf = (...files: readonly string[]): Job => {
+    const failed = files.map((file) => ({ file, title: "", message: "" }));
+    return failedPartOf({ job: group, failed, files: {}, cpu: 0, seconds: 0, output: "", beside: [] });
+  };
+
+  it("is its failed files, or all of it after a failure outside any file, such as a crash", () => {
+    expect(partOf("b")).to.deep.equal({ ...group, name: "b", files: ["b"] });
+    for (const failed of [[group.name], ["(none)", "b"]]) expect(partOf(...failed)).to.equal(group);
   });
 });
