@@ -38,7 +38,7 @@ describe("a lab's records", () => {
 
   it("of all labs are listed, each with the name of its lab", async () => {
     expect(await listLabs(home())).to.deep.equal([]);
-    for (const name of ["lab", "demo", "demo2"]) {
+    for (const name of ["records", "records1", "records2"]) {
       const place = await findLabPlace({ home: home(), name });
       const node = { name: "n1", kind: "debian", number: 11, address: `${place.net}.11`, id: name, disks: [] };
       await mkdir(join(place.folder, "nodes", "n1"), { recursive: true });
@@ -46,9 +46,9 @@ describe("a lab's records", () => {
     }
     const found = await listLabs(home());
     expect(found.map(({ lab, name, id, running }) => ({ lab, name, id, running }))).to.deep.equal([
-      { lab: "demo", name: "n1", id: "demo", running: false },
-      { lab: "demo2", name: "n1", id: "demo2", running: false },
-      { lab: "lab", name: "n1", id: "lab", running: false },
+      { lab: "records", name: "n1", id: "records", running: false },
+      { lab: "records1", name: "n1", id: "records1", running: false },
+      { lab: "records2", name: "n1", id: "records2", running: false },
     ]);
   });
 
