@@ -19,7 +19,7 @@ import { callHelper, helpers } from "./helpers.ts";
 import { isTruthy } from "./helpers-logic.ts";
 import { entriesOf, hasMember, isMapValue, memberOf } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
-import { pathValue } from "./path-value.ts";
+import { isContextPath, pathValue } from "./path-value.ts";
 import { partialName } from "./references.ts";
 import type { Scope } from "./scope.ts";
 import { type Sink, TextOutput } from "./text-output.ts";
@@ -231,8 +231,9 @@ export class Interpreter {
     if (expression.type !== "PathExpression") return this.#expression(expression, frame);
     const { parts, depth, data } = expression;
     const [head = ""] = parts;
-    if (parts.length < 2 || data || (depth === 0 && DECLARED_ROOTS.has(head) && !frame.shadows(head)))
-      return this.#expression(expression, frame);
+    const isOfBlock = isContextPath(expression) && !frame.isScope(depth);
+    const isDeclared = !isOfBlock && DECLARED_ROOTS.has(head) && !frame.shadows(head);
+    if (parts.length < (isOfBlock ? 1 : 2) || data || isDeclared) return this.#expression(expression, frame);
     const parent = this.#expression({ ...expression, parts: parts.slice(0, -1) }, frame);
     const last = parts.at(-1) ?? "";
     if (parent === null || !hasMember(parent, last)) return undefined;

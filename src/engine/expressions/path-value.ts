@@ -22,7 +22,7 @@ export function pathValue(path: PathExpression, frame: BlockFrame): unknown {
 }
 
 /** Whether a path begins at a block's `this`: `this.x`, `../x`. */
-function isContextPath({ depth, data, original }: PathExpression): boolean {
+export function isContextPath({ depth, data, original }: PathExpression): boolean {
   return !data && (depth > 0 || /^(\.|this\b)/.test(original));
 }
 
