@@ -12,7 +12,6 @@ export const pkiEscrowKey = defineAction({
   summary: "Gives the public key that recovery keys of encrypted disks are sealed for.",
   outputs: ["publicKey"],
   args: z.strictObject({}),
-  leftOut: { publicKey: "" },
   async run(_, context) {
     const folder = await escrowFolder(context);
     if (folder === undefined) return unchanged("");

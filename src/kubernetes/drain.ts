@@ -21,7 +21,7 @@ export class NodeDrain {
   readonly #api: KubeApi;
   readonly #node: string;
   readonly #options: DrainOptions;
-  /** By a pod's uid: why it was not evicted yet, and when the eviction is tried again. */
+  /** By a pod's uid, or its name if it has none: why it was not evicted yet, and when the eviction is tried again. */
   readonly #held = new Map<string, { readonly why: string; readonly pause: number; readonly again: number }>();
   #remaining: readonly Pod[] = [];
 
@@ -66,13 +66,14 @@ export class NodeDrain {
     this.#remaining = leaving;
     if (leaving.length === 0) return { found: true };
     for (const pod of leaving) {
-      const { uid = podName(pod), deletionTimestamp } = pod.metadata;
-      const held = this.#held.get(uid);
+      const { deletionTimestamp } = pod.metadata;
+      const key = keyOf(pod);
+      const held = this.#held.get(key);
       if (deletionTimestamp !== undefined || (held && performance.now() < held.again)) continue;
       const why = await this.#evict(pod);
       const pause = held ? Math.min(held.pause * 2, LONGEST_PAUSE) : FIRST_PAUSE;
-      if (why === undefined) this.#held.delete(uid);
-      else this.#held.set(uid, { why, pause, again: performance.now() + pause * 1000 });
+      if (why === undefined) this.#held.delete(key);
+      else this.#held.set(key, { why, pause, again: performance.now() + pause * 1000 });
     }
     return { waitingFor: this.#waitingFor() };
   }
@@ -126,7 +127,7 @@ export class NodeDrain {
   }
 
   #waitingFor(): string {
-    const held = this.#remaining.filter(({ metadata: { uid = "" } }) => this.#held.has(uid));
+    const held = this.#remaining.filter((pod) => this.#held.has(keyOf(pod)));
     const going = this.#remaining.filter((pod) => !held.includes(pod));
     const parts = [
       ...held.slice(0, MOST_NAMES).map((pod) => `${podName(pod)}: ${this.#why(pod)}`),
@@ -136,9 +137,10 @@ export class NodeDrain {
     return parts.join("; ");
   }
 
-  #why({ metadata: { uid = "", deletionTimestamp } }: Pod): string {
+  #why(pod: Pod): string {
+    const { deletionTimestamp } = pod.metadata;
     if (deletionTimestamp !== undefined) return `is being deleted since ${deletionTimestamp}; does its kubelet run?`;
-    return this.#held.get(uid)?.why ?? "was evicted and has not ended";
+    return this.#held.get(keyOf(pod))?.why ?? "was evicted and has not ended";
   }
 
   #tooLate(seconds: number): KcoreError {
@@ -153,6 +155,10 @@ export class NodeDrain {
       { exitCode: exitCodes.failed },
     );
   }
+}
+
+function keyOf(pod: Pod): string {
+  return pod.metadata.uid ?? podName(pod);
 }
 
 function refusal(node: string, { unpermitted: pods }: PodChoice): KcoreError {

@@ -1,7 +1,6 @@
 import { existsSync, type Stats } from "node:fs";
 import type { RequestOptions } from "node:https";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import { z } from "zod";
 import { type SourceNode, nodeAt } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readBytes } from "#engine/yaml/read.ts";
@@ -10,7 +9,7 @@ import { Secret, secret } from "#engine/step/secret.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { ClusterAccess } from "./kubeconfig-access.ts";
-import { PathPart } from "./target.ts";
+import { clusterFiles, Kubeconfig, type KubeconfigUser, userFiles } from "./kubeconfig-schema.ts";
 
 /** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text, never a path (S-4). */
 export type GivenKubeconfig = string | Secret | { readonly content: string | Secret };
@@ -32,53 +31,6 @@ export interface KubeconfigSource {
 export interface KubeCluster extends ClusterAccess {
   readonly namespace: string;
 }
-
-const Text = z.string().min(1);
-const File = Text.nullish();
-const namedList = <Fields extends z.ZodRawShape>(fields: Fields) => z.array(z.looseObject({ name: Text, ...fields }));
-const Kubeconfig = z.looseObject({
-  clusters: namedList({
-    cluster: z.looseObject({
-      server: z.url({ protocol: /^https?$/ }),
-      "certificate-authority": File,
-      "certificate-authority-data": z
-        .string()
-        .refine((data) => Buffer.from(data, "base64").toString("latin1").includes("-----BEGIN"), "is no PEM in base64")
-        .nullish(),
-    }),
-  }),
-  contexts: namedList({
-    context: z.looseObject({ cluster: Text, user: Text.nullish(), namespace: PathPart.nullish() }),
-  }).nullish(),
-  users: namedList({
-    user: z
-      .looseObject({
-        "client-certificate": File,
-        "client-key": File,
-        "client-key-data": z.string().nullish(),
-        token: z.string().nullish(),
-        "token-file": File,
-        tokenFile: File,
-        password: z.string().nullish(),
-        exec: z
-          .looseObject({
-            command: Text,
-            apiVersion: z.string().nullish(),
-            env: z.array(z.looseObject({ name: Text, value: z.string() })).nullish(),
-            installHint: z.string().nullish(),
-          })
-          .nullish(),
-      })
-      .nullish(),
-  }).nullish(),
-  "current-context": z.string().nullish(),
-});
-type Kubeconfig = z.output<typeof Kubeconfig>;
-type User = NonNullable<NonNullable<Kubeconfig["users"]>[number]["user"]>;
-
-/** Fields of a cluster and of a user that name files. */
-const clusterFiles = ["certificate-authority"] as const;
-const userFiles = ["client-certificate", "client-key", "token-file", "tokenFile"] as const;
 
 /**
  * Opens the cluster of a kubeconfig's context. @throws KcoreError KUBECONFIG_INVALID at its place, errors of `readBytes`;
@@ -266,7 +218,7 @@ function checkFiles(
 }
 
 /** Finds an exec plugin beside the kubeconfig and sets KUBERNETES_EXEC_INFO (KEP-541); the library does neither. */
-function preparePlugin(exec: NonNullable<User["exec"]>, folder: string): void {
+function preparePlugin(exec: NonNullable<KubeconfigUser["exec"]>, folder: string): void {
   if (exec.command.includes("/")) exec.command = resolve(folder, exec.command);
   const info = { apiVersion: exec.apiVersion, kind: "ExecCredential", spec: { interactive: false } };
   exec.env = [...(exec.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(info) }];
@@ -275,7 +227,7 @@ function preparePlugin(exec: NonNullable<User["exec"]>, folder: string): void {
 /** The error of credentials that the library could not use for a request. */
 function credentialError(
   error: unknown,
-  { user, at, server }: { user: User | null | undefined; at: SourceNode; server: string },
+  { user, at, server }: { user: KubeconfigUser | null | undefined; at: SourceNode; server: string },
 ): KcoreError {
   const { code, syscall, message } = error as NodeJS.ErrnoException;
   const { exec } = user ?? {};

@@ -79,7 +79,7 @@ function bridgeAlias({ folder }: LabPlace): string {
   return `kcore-lab ${folder}`;
 }
 
-/** The bridge's hardware address, locally administered, which identifies the lab: unlike the alias, the bridge is made with it. */
+/** The bridge's hardware address, locally administered. The address identifies the lab: the bridge is made with the address, and gets its alias later. */
 function hardwareAddress(place: LabPlace): string {
   const hex = createHash("sha256").update(bridgeAlias(place)).digest("hex");
   return ["02", ...(hex.slice(0, 10).match(/../g) ?? [])].join(":");

@@ -57,7 +57,7 @@ async function environmentOf(place: LabPlace, node: NodeRecord): Promise<Record<
     KIND: node.kind,
     ADDRESS: withPrefix(place, node.address),
     BRIDGE: place.bridge,
-    // Machine names are unique on this machine: another lab may have an n1, too.
+    // Machine names must be unique on this machine: another lab may have an n1, too.
     MACHINE: `${place.bridge}-${node.number}`,
     MACHINE_ID: node.id,
     CGROUP: nodeGroup(place, node),

@@ -15,7 +15,8 @@ import { lockOfNode, readNodeRecord, readNodeRecords, type NodeRecord } from "./
 
 /**
  * Kills and removes these nodes, by default all; with the last node go the package server, the bridge, the cgroups and the
- * lab's folder. Throws `LAB_LEFTOVERS` if anything stays; `LAB_NODE_UNKNOWN`, `LAB_NODE_FAILED`, `LAB_BUSY`.
+ * lab's folder. Throws `LAB_LEFTOVERS` if anything stays; `LAB_NODE_UNKNOWN`, `LAB_NODE_FAILED`, `LAB_COMMAND_FAILED`,
+ * `LAB_BUSY`.
  */
 export async function takeDown(
   place: LabPlace,

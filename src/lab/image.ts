@@ -160,7 +160,7 @@ function noVms(): KcoreError {
   });
 }
 
-/** Removes half-made images and, while no lab is up, images of other versions of the lab. Names that begin with one of `others` stay. */
+/** Removes half-made images and, while no lab is up, images of other versions of the lab. Whole images whose names begin with one of `others` stay. */
 async function removeUnused({ home }: LabPlace, used: readonly string[], others: readonly string[]): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;

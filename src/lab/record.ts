@@ -154,7 +154,7 @@ function checkSpec({ name, kind, disks, root, live = false, nix = false, zfs = f
   if (tpm && (kind !== "vm" || live))
     throw new KcoreError({
       code: "USAGE",
-      message: `${name} cannot have a TPM: only virtual machines can that run no live system`,
+      message: `${name} cannot have a TPM: only a virtual machine without a live system can`,
     });
   const bad = [...disks, ...(root === undefined ? [] : [root])].find((size) => !sizePattern.test(size));
   if (bad === undefined) return;

@@ -11,7 +11,7 @@ import { killAll, processesOf, startInGroup } from "./cgroup.ts";
 import { mustRun } from "./run-command.ts";
 import type { LabPlace } from "./place.ts";
 
-/** The port of a lab's package server on the bridge's address, which only the nodes can reach. */
+/** The port of a lab's package server on the bridge's address. */
 const port = 8642;
 
 /** The line of a node's sources.list(5) for the lab's repository. */
@@ -40,7 +40,7 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   return { count: stanzas.length, bytes };
 }
 
-/** Joins repositories to one folder of links and returns its path; a reader finds the old folder or the new one, each complete. */
+/** Joins repositories to one folder of links and returns its path. Of packages with one file name, the last one's entry counts. */
 async function joinRepositories(place: LabPlace, folders: readonly string[]): Promise<string> {
   const joined = join(place.folder, "packages");
   await replaceFolder(joined, async (fresh) => {

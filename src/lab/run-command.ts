@@ -37,7 +37,7 @@ export function runCommand(
   });
 }
 
-/** Runs a command that has to succeed and returns its stdout; throws `LAB_COMMAND_FAILED` with the last lines of its stderr. */
+/** Runs a command that has to succeed and returns its stdout; throws `LAB_COMMAND_FAILED` with the last lines of its stderr, or of its stdout if stderr is blank. */
 export async function mustRun(command: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
   const { code, stdout, stderr } = await runCommand(command, args, options);
   if (code === 0) return stdout;

@@ -98,20 +98,22 @@ export const ClusterUpdateSchema = z.strictObject({
         .describe("The nodes: each given key narrows. { allNodes: true }, { nodeIds: [n1, n2] }, …"),
       strategy: z
         .strictObject({
-          type: word(Strategy.shape.type.unwrap()).describe("In which order, how many at a time."),
+          type: word(Strategy.shape.type.unwrap()).describe(
+            "The order of the nodes, and how many are updated at a time.",
+          ),
           strategyType: word(Strategy.shape.type.unwrap()).describe("The same as type."),
-          maxUnavailable: Count.describe("So many selected nodes may be down at a time, at most; 0: not said."),
-          batchSize: Count.describe("Nodes a batch; as many as may be down, unless given, or 0."),
+          maxUnavailable: Count.describe("The most selected nodes that may be down at a time; 0: not said."),
+          batchSize: Count.describe("The nodes of a batch; maxUnavailable unless given, or 0."),
           canary: z
             .strictObject({
               ...Strategy.shape.canary.unwrap().shape,
               labels: Labels.describe("Canaries by labels: all nodes that have all of them."),
             })
             .optional()
-            .describe("For the strategy canary."),
+            .describe("The canaries of the strategy canary."),
         })
         .prefault({})
-        .describe("In which order, how many at a time."),
+        .describe("The order of the nodes, and how many are updated at a time."),
       drain: z
         .strictObject({ ...DrainSpec.shape, ...drainPolicy })
         .optional()

@@ -130,7 +130,7 @@ export function answerable(input: RolloutInput, id: string, row: NodeAssignment)
 
 /**
  * The drained nodes at rest that are not ready, each with its reason. The rollout does not end before their undrain, so that the process that
- * runs its hooks still exists then. It waits at most verifySeconds for a node.
+ * runs its hooks still exists then. The rollout waits at most verifySeconds for a node.
  */
 export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, NodeAssignment>): readonly string[] {
   const limit = input.spec.timeouts.verifySeconds * 1000;

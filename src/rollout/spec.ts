@@ -27,34 +27,39 @@ export const UpdateTarget = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
   bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
   flakeRef: Text.optional().describe("The flake with the NixOS systems."),
-  flakeRev: CommitHash.optional().describe("Its commit, 40 hex digits."),
-  nixpkgsRev: CommitHash.optional().describe("Another commit of its input nixpkgs."),
+  flakeRev: CommitHash.optional().describe("The flake's commit, 40 hex digits."),
+  nixpkgsRev: CommitHash.optional().describe("Another commit of the flake's input nixpkgs."),
   systemProfile: Text.optional().describe("The nixosConfigurations.NAME of every node; else each node's host name."),
   allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
 });
 
 /** The nodes to update. Each given filter must hold, also beside `allNodes`. */
 export const Selector = z.strictObject({
-  allNodes: z.boolean().default(false).describe("All nodes, as far as the others do not narrow it."),
+  allNodes: z.boolean().default(false).describe("All nodes, less those that other filters leave out."),
   nodeIds: z.array(Text).max(10_000).default([]).describe("Nodes by id or host name."),
-  labels: Labels.describe("KEY=VALUE; all of them must match."),
-  datacenters: z.array(Text).max(1_000).default([]).describe("Datacenters, one of them."),
+  labels: Labels.describe("Labels, KEY=VALUE: a node has all of them."),
+  datacenters: z.array(Text).max(1_000).default([]).describe("Datacenters: a node is in one of them."),
   controllersOnly: z.boolean().default(false).describe("Only nodes that run a controller."),
 });
 
 export const strategyTypes = ["canary", "one-at-a-time", "batch", "per-dc"] as const;
 export const Strategy = z.strictObject({
-  type: z.enum(strategyTypes).default("one-at-a-time").describe("In which order, how many at a time."),
-  maxUnavailable: z.int().min(1).default(1).describe("So many selected nodes may be down at a time, at most."),
-  batchSize: z.int().min(1).optional().describe("Nodes a batch; as many as may be down, unless given."),
+  type: z
+    .enum(strategyTypes)
+    .default("one-at-a-time")
+    .describe("The order of the nodes, and how many are updated at a time."),
+  maxUnavailable: z.int().min(1).default(1).describe("The most selected nodes that may be down at a time."),
+  batchSize: z.int().min(1).optional().describe("The nodes of a batch; maxUnavailable unless given."),
   canary: z
     .strictObject({
       nodeIds: z.array(Text).max(100).default([]).describe("The canaries, by id or host name; else the first node."),
-      labels: Labels.describe("Or by labels: all that have them."),
-      soakSeconds: Seconds.optional().describe("The rest begins by itself after so long; else by promote."),
+      labels: Labels.describe("Labels that each canary has, too."),
+      soakSeconds: Seconds.optional().describe(
+        "Seconds after which the other nodes follow by themselves; unless given, an operator promotes.",
+      ),
     })
     .optional()
-    .describe("For the strategy canary."),
+    .describe("The canaries of the strategy canary."),
 });
 
 const hookFields = {
@@ -65,19 +70,19 @@ const hookFields = {
 
 export const DrainSpec = z.strictObject({
   enabled: z.boolean().default(false).describe("Is the node emptied before it is touched?"),
-  timeoutSeconds: Seconds.default(900).describe("How long that may take."),
+  timeoutSeconds: Seconds.default(900).describe("The most seconds that the drain may take."),
   ...hookFields,
   after: z
     .strictObject(hookFields)
     .optional()
-    .describe("The same for when the node is done: a state or a command that lets work come back."),
+    .describe("A state or a command that lets work come back to the node at its end."),
 });
 
 export const Gate = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$/, "must be a name of letters, digits, “.”, “_” and “-”")
-    .describe("The name in errors."),
+    .describe("The gate's name in errors."),
   http: z
     .strictObject({
       url: z
@@ -85,13 +90,13 @@ export const Gate = z.strictObject({
         .regex(/^https?:\/\/\S+$/, "must begin with http:// or https://")
         .max(2_000)
         .describe("Asked from the node itself."),
-      status: z.int().min(100).max(599).default(200).describe("The answer's status."),
+      status: z.int().min(100).max(599).default(200).describe("The status that the answer must have."),
     })
     .optional()
     .describe("An HTTP request from the node."),
-  nodeCommand: Text.optional().describe("A command on the node, by sh as root; it must end with 0."),
+  nodeCommand: Text.optional().describe("A command on the node, by sh as root; exit code 0 is success."),
   ...hookFields,
-  withinSeconds: Seconds.default(60).describe("It may take so long until it holds."),
+  withinSeconds: Seconds.default(60).describe("The most seconds until the gate holds."),
 });
 export type Gate = z.output<typeof Gate>;
 
@@ -99,9 +104,13 @@ const TimeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time 
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 /** The time of day, in UTC, at which nodes may be started; past midnight if `to` is before `from`, a whole day if they are equal. */
 export const MaintenanceWindow = z.strictObject({
-  days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
-  from: TimeOfDay.describe("When it begins, HH:MM in UTC."),
-  to: TimeOfDay.describe("When it ends, HH:MM in UTC."),
+  days: z
+    .array(z.enum(weekdays))
+    .min(1)
+    .optional()
+    .describe("Days on which the window begins; every day unless given."),
+  from: TimeOfDay.describe("When the window begins, HH:MM in UTC."),
+  to: TimeOfDay.describe("When the window ends, HH:MM in UTC."),
 });
 
 export const UpdateSpec = z.strictObject({
@@ -111,19 +120,19 @@ export const UpdateSpec = z.strictObject({
   drain: DrainSpec.prefault({}),
   activation: z
     .strictObject({
-      mode: z.enum(["test", "switch", "boot", "auto"]).default("auto").describe("How it comes into use."),
+      mode: z.enum(["test", "switch", "boot", "auto"]).default("auto").describe("How the version comes into use."),
       rebootPolicy: z.enum(["never", "if-required", "always"]).default("if-required").describe("Whether nodes reboot."),
     })
     .prefault({})
-    .describe("How it comes into use."),
+    .describe("How the version comes into use, and whether nodes reboot."),
   approvalPolicy: z
     .enum(["manual", "auto-non-disruptive", "auto"])
     .default("manual")
-    .describe("The approval that it needs: manual or automatic."),
+    .describe("The approval that the update needs: manual or automatic."),
   rollback: z
     .strictObject({
       automatic: z.boolean().default(false).describe("Is everything taken back when a node fails?"),
-      onHealthGateFailure: z.boolean().default(true).describe("Also when it was a gate that failed."),
+      onHealthGateFailure: z.boolean().default(true).describe("Whether a failed gate takes everything back, too."),
     })
     .prefault({})
     .describe("The reaction to a failed node."),
@@ -134,17 +143,17 @@ export const UpdateSpec = z.strictObject({
     .describe("Conditions that must hold on each node besides kcore's own checks."),
   timeouts: z
     .strictObject({
-      prepareSeconds: Seconds.default(3_600).describe("To fetch or build it."),
+      prepareSeconds: Seconds.default(3_600).describe("Time limit to fetch or build the version."),
       activateSeconds: Seconds.default(600).describe(
-        "To bring it into use and reach a controller again, or it goes back.",
+        "Time limit to bring the version into use and reach a controller again; after it the node goes back.",
       ),
-      rebootSeconds: Seconds.default(900).describe("To boot."),
+      rebootSeconds: Seconds.default(900).describe("Time limit of a boot."),
       verifySeconds: Seconds.default(300).describe(
         "Time limit to become ready; the bastion's hooks have their own time limits.",
       ),
     })
     .prefault({})
-    .describe("How long each part may take, in seconds."),
+    .describe("Time limits of a node's steps, in seconds."),
   window: MaintenanceWindow.optional().describe("When nodes may be started."),
 });
 export type UpdateSpec = z.output<typeof UpdateSpec>;

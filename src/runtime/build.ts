@@ -49,7 +49,7 @@ export interface RuntimeBuildOptions {
 const recipe = 3;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
-/** The folder of built runtimes: in kcore's node_modules if that is writable, so that all users share it, else below `home`. */
+/** The folder of built runtimes: in kcore's node_modules if that is writable, else below `home`. */
 export async function cacheFolder(root: string, home: string): Promise<string> {
   const modules = join(root, "node_modules");
   try {

@@ -85,7 +85,7 @@ const noteEvery = 15_000;
 const building = new Map<string, Promise<SystemImage>>();
 
 /**
- * The image of this Debian, made by debootstrap(8) on this machine. It is made once for all nodes, and stays in the cache for thirty days.
+ * The image of this Debian, made by debootstrap(8) on this machine. The image serves all nodes, for thirty days.
  * @throws KcoreError OS_IMAGE_FAILED
  */
 export function debianImage(choice: DebianChoice, options: BuildOptions): Promise<SystemImage> {
@@ -160,7 +160,7 @@ async function makeImage(
   }
 }
 
-/** The first URL from which this machine's apt gets Debian. */
+/** The first URL from which this machine's apt gets packages. */
 async function ownMirror(signal: AbortSignal): Promise<string> {
   const stdout = await runProgram("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], signal);
   const [site] = stdout.split("\n").filter((line) => /^https?:/.test(line));

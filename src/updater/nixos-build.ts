@@ -23,7 +23,8 @@ export interface SystemBuild {
 /**
  * Builds the NixOS system that a target names for this node, unless the store has it; returns its store path. The result depends on the
  * target alone: the flake and its inputs are pinned to commits, and the flake's settings for Nix are ignored.
- * @throws UpdateFailure of the kind build, with the end of the output of Nix; of the kind refused for a target that pins nothing
+ * @throws UpdateFailure of the kind build, with the end of the output of Nix; of the kind refused for a target that
+ * pins nothing, or whose name is no name of a configuration
  */
 export async function buildSystem(build: SystemBuild): Promise<string> {
   const { ports, folder, target, hostName } = build;

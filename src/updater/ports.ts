@@ -3,10 +3,9 @@ import type { Bundle, SignedStatement, UpdateStatement } from "#rollout/spec.ts"
 import type { RolloutNode } from "#rollout/rollout-input.ts";
 import type { BootState, TargetKind, UpdateStrategy } from "./strategy.ts";
 
-/** The end of a program; without `code` its time was over. */
+/** The end of a program, and the last 16 KiB of each of its outputs; without `code` its time was over. */
 export interface ProgramEnd {
   readonly code?: number;
-  /** The end of the output, at most 16 KiB; so is `stderr`. */
   readonly stdout: string;
   readonly stderr: string;
 }

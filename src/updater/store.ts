@@ -8,7 +8,7 @@ import { bundleFile } from "./files.ts";
 import { describeEnd, isInStore, runOrFail } from "./nix.ts";
 import type { UpdaterLog, Ports, FreeSpace } from "./ports.ts";
 
-/** A root of the garbage collector for the prepared runtime, until it is activated. */
+/** A root of the garbage collector for the runtime that was prepared last. */
 const gcRoot = "/nix/var/nix/gcroots/kcore-update";
 const store = "/nix/store";
 const pauseMs = { base: 500, cap: 15_000 } as const;

@@ -49,7 +49,10 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
   if (origin !== undefined) {
     const { ask } = await openCluster(flags);
     const { writes } = await ask((client) => client.call("listWrites", {}, { id: origin }));
-    const last = writes.filter(({ at }) => Date.parse(at) >= begin).slice(-limit);
+    const last = newestOf(
+      writes.filter(({ at }) => Date.parse(at) >= begin),
+      limit,
+    );
     const drawn = (wide: boolean): string =>
       last.length === 0
         ? `no key was last written by ${origin}\n`
@@ -61,10 +64,18 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
   for (const trail of await findTrails(flags)) {
     for (const entry of await entriesOf(trail, begin, limit)) shown.push({ ...entry, trail: trail.name });
   }
-  const newest = shown.toSorted((a, b) => a.at - b.at).slice(-limit);
+  const newest = newestOf(
+    shown.toSorted((a, b) => a.at - b.at),
+    limit,
+  );
   const draw = (wide: boolean): string =>
     newest.length === 0 ? "no entry yet\n" : drawTable(columns, newest, { wide, now: Date.now() });
   printResult(newest, output, draw);
+}
+
+/** The last `limit` items of a list; none for 0. */
+export function newestOf<Item>(items: readonly Item[], limit: number): readonly Item[] {
+  return limit === 0 ? [] : items.slice(-limit);
 }
 
 async function entriesOf({ name, lines }: KnownTrail, begin: number, limit: number): Promise<readonly TrailEntry[]> {

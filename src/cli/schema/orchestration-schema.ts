@@ -2,7 +2,7 @@ import type { Action } from "#engine/orchestrate/action.ts";
 import { paceKeys } from "#engine/orchestrate/bind-stage.ts";
 import { IncludeShape } from "#engine/orchestrate/inclusion.ts";
 import { OrchestrationShape, WaveShape } from "#engine/orchestrate/load-orchestration.ts";
-import { ApplyShape, RunShape } from "#engine/orchestrate/stage-source.ts";
+import { ApplyShape, RunShape } from "#engine/orchestrate/stage-shape.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { either, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 import { expressionDefinition, paramsSchema, withExpressions } from "./state-schema.ts";

@@ -63,6 +63,11 @@ export class BlockFrame {
     return this.#context ?? { value: this.#scope };
   }
 
+  /** Whether the `this` of `context` is the scope, not a block's. */
+  isScope(depth: number): boolean {
+    return this.context(depth).value === this.#scope;
+  }
+
   /** The value of `@index`, `@key`, `@first` or `@last` in the nearest `#each`, or of `@root`; undefined for another name, and outside `#each`. */
   data(name: string): FoundValue | undefined {
     if (name === "root") return { value: this.#scope };

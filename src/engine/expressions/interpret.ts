@@ -1,7 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { Secret } from "#engine/step/secret.ts";
+import type { Secret } from "#engine/step/secret.ts";
 import type {
   BlockStatement,
   CallExpression,
@@ -14,15 +14,16 @@ import type {
 } from "./ast.ts";
 import { foreignHint, type Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
-import { BlockFrame, type FoundValue } from "./block-frame.ts";
-import { scalarText } from "./helper.ts";
+import { BlockFrame } from "./block-frame.ts";
 import { callHelper, helpers } from "./helpers.ts";
 import { isTruthy } from "./helpers-logic.ts";
-import { entriesOf, hasMember, isMapValue, listNames, memberOf } from "./members.ts";
+import { entriesOf, hasMember, isMapValue, memberOf } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
+import { isContextPath, pathValue } from "./path-value.ts";
 import { partialName } from "./references.ts";
 import type { Scope } from "./scope.ts";
-import { UnknownValue, Attempts } from "./unknown.ts";
+import { type Sink, TextOutput } from "./text-output.ts";
+import { Attempts } from "./unknown.ts";
 
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
@@ -58,7 +59,7 @@ export class Interpreter {
 
   /** The text; a {@link Secret} if a secret went into it. @throws KcoreError with every problem, UnknownValue */
   text(scope: Scope): string | Secret {
-    const output = new Output();
+    const output = new TextOutput();
     this.into(output, scope);
     return output.result();
   }
@@ -159,7 +160,7 @@ export class Interpreter {
     const inner =
       context === undefined ? frame.with(names) : frame.inside(this.#expression(context, frame), {}).with(names);
     const outer = this.#template;
-    const part = new Output();
+    const part = new TextOutput();
     this.#template = partial(text, this.#template.place(name.loc));
     this.#partials++;
     try {
@@ -221,7 +222,7 @@ export class Interpreter {
       case "SubExpression":
         return this.#call(expression, frame);
       case "PathExpression":
-        return this.#located(expression.loc, () => this.#path(expression, frame));
+        return this.#located(expression.loc, () => pathValue(expression, frame));
     }
   }
 
@@ -230,26 +231,13 @@ export class Interpreter {
     if (expression.type !== "PathExpression") return this.#expression(expression, frame);
     const { parts, depth, data } = expression;
     const [head = ""] = parts;
-    if (parts.length < 2 || data || (depth === 0 && DECLARED_ROOTS.has(head) && !frame.shadows(head)))
-      return this.#expression(expression, frame);
+    const isOfBlock = isContextPath(expression) && !frame.isScope(depth);
+    const isDeclared = !isOfBlock && DECLARED_ROOTS.has(head) && !frame.shadows(head);
+    if (parts.length < (isOfBlock ? 1 : 2) || data || isDeclared) return this.#expression(expression, frame);
     const parent = this.#expression({ ...expression, parts: parts.slice(0, -1) }, frame);
     const last = parts.at(-1) ?? "";
     if (parent === null || !hasMember(parent, last)) return undefined;
     return this.#located(expression.loc, () => memberOf(parent, last, () => parts.slice(0, -1).join(".")));
-  }
-
-  #path({ parts, depth, data, original }: PathExpression, frame: BlockFrame): unknown {
-    const isContext = !data && (depth > 0 || /^(\.|this\b)/.test(original));
-    const start = data ? frame.data(parts[0] ?? "") : isContext ? frame.context(depth) : lookUp(parts, frame);
-    if (start === undefined) throw undefinedName(data ? `@${parts[0]}` : (parts[0] ?? original), frame.names());
-    const from = isContext ? 0 : 1;
-    if (from === 1 && parts.length === 1 && !frame.shadows(parts[0] ?? "")) refuseBare(parts[0] ?? "");
-    let value = start.value;
-    for (let index = from; index < parts.length; index++) {
-      const walked = () => parts.slice(0, index).join(".") || original.split(/[./]/)[0] || "this";
-      value = withKnownMembers(parts, index, () => memberOf(value, parts[index] ?? "", walked));
-    }
-    return value;
   }
 
   /** Runs `work`. A fault becomes a KcoreError at `loc`, or at the argument that the fault names. */
@@ -273,75 +261,6 @@ export class Interpreter {
   }
 }
 
-/** The value of a path's first name; undefined: no such name. @throws UnknownValue; Fault EXPRESSION_UNDEFINED if an unknown value is known to lack the next name */
-function lookUp(parts: readonly string[], frame: BlockFrame): FoundValue | undefined {
-  return withKnownMembers(parts, 0, () => frame.lookup(parts[0] ?? ""));
-}
-
-/** Runs a look-up of the part at `at`. If its value is not known yet, checks the next parts against the value's known members. */
-function withKnownMembers<T>(parts: readonly string[], at: number, lookUpPart: () => T): T {
-  try {
-    return lookUpPart();
-  } catch (error) {
-    let members: unknown = error instanceof UnknownValue ? error.unknown.members : undefined;
-    for (let next = at + 1; next < parts.length && isMapValue(members); next++)
-      members = memberOf(members, parts[next] ?? "", () => parts.slice(0, next).join("."));
-    throw error;
-  }
-}
-
 function isHelperName({ parts, depth, data, original }: PathExpression): boolean {
   return parts.length === 1 && depth === 0 && !data && helpers.has(original);
-}
-
-/** Refuses a bare `steps` or `stages`, which would not say for which step or stage the expression waits. */
-function refuseBare(name: string): void {
-  if (name === "steps" || name === "stages")
-    throw new Fault(`“${name}” alone is not a value`, { hint: `name one: ${name}.NAME` });
-}
-
-function undefinedName(name: string, names: readonly string[]): Fault {
-  return new Fault(`“${name}” is not defined`, {
-    code: "EXPRESSION_UNDEFINED",
-    hint: suggestHint(name, names, listNames(names)),
-  });
-}
-
-/** A value as a part of a text. @throws Fault for a list, a map or null */
-function printable(value: unknown): string | Secret {
-  if (value instanceof Secret) return value;
-  const text = scalarText(value);
-  if (text !== undefined) return text;
-  throw new Fault(`${describeValue(value)} cannot be put into a text`, {
-    hint: value === null ? "default x 'y' gives another value for nothing" : "use join, json or yaml",
-  });
-}
-
-/** Receives the parts of a template's result in order. */
-export interface Sink {
-  /** A text of the template itself. */
-  text(part: string): void;
-  /** The value of an expression, and the expression. @throws Fault for a value that cannot stand there */
-  value(value: unknown, call: CallExpression): void;
-}
-
-/** Collects text; remembers whether a secret went in. */
-class Output implements Sink {
-  #text = "";
-  #isSecret = false;
-
-  text(part: string): void {
-    this.#text += part;
-  }
-
-  value(value: unknown): void {
-    const part = printable(value);
-    if (part instanceof Secret) this.#isSecret = true;
-    this.#text += part instanceof Secret ? part.reveal() : part;
-  }
-
-  result(indent = ""): string | Secret {
-    const text = indent === "" ? this.#text : this.#text.replaceAll(/^(?=.)/gm, indent);
-    return this.#isSecret ? new Secret(text) : text;
-  }
 }

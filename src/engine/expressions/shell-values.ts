@@ -10,10 +10,11 @@ import type { BlockStatement, CallExpression, MustacheStatement, Program } from 
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { scalarText } from "./helper.ts";
-import { Interpreter, type Sink } from "./interpret.ts";
+import { Interpreter } from "./interpret.ts";
 import { type Quoting, QuotingScanner } from "./quoting.ts";
 import { type References, referencesOfTemplate } from "./references.ts";
 import type { Scope } from "./scope.ts";
+import type { Sink } from "./text-output.ts";
 
 /** A text that an operator wrote for a shell, and the shell's name. */
 export interface ShellSource {

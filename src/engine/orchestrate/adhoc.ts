@@ -31,7 +31,7 @@ export async function planAdHoc(what: AdHocWork, input: AdHocInput): Promise<Run
   if (request.on === undefined)
     throw new KcoreError({
       code: "TARGET_MISSING",
-      message: `kcore ${what.kind} needs to know which nodes`,
+      message: `kcore ${what.kind === "state" ? "state apply" : what.kind} needs to know which nodes`,
       hint: "--on n1, --on 'role:worker', or --on '*' for all",
       detail: `the roster's nodes: ${[...roster.nodes.keys()].join(", ") || "none yet"}`,
     });

@@ -1,9 +1,6 @@
-import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
-import { hostPort } from "#engine/step/host-port.ts";
-import type { RunEventBody, StageOutline } from "#engine/events/event.ts";
+import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
 import { reasonNotToRun } from "./condition.ts";
 import { mostAtOnce } from "./connection-limit.ts";
@@ -21,10 +18,10 @@ import {
   type StageBlock,
 } from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
+import { runEnd } from "./run-end.ts";
 import type { RunNode } from "./run-node.ts";
 import { forEachLimited } from "./semaphore.ts";
-
-type RunOutcome = Extract<RunEventBody, { type: "run.finished" }>["outcome"];
+import { startedEvent } from "./started-event.ts";
 
 /** Carries out one plan: its sections in order, and the stages that follow failures. */
 export class Conductor {
@@ -46,7 +43,7 @@ export class Conductor {
   async conduct(): Promise<RunResult> {
     const { deps, plan } = this.#run;
     for (const { id, nodes } of plan.stages) this.#run.tracker.expect(id, nodes);
-    deps.emit(this.#startedEvent());
+    deps.emit(startedEvent(this.#run));
     for (const text of plan.warnings) deps.emit({ type: "warning", text });
     const sections = runSections(plan.stages);
     if (mostAtOnce(sections, this.#run.concurrency) > this.#run.mostConnected)
@@ -283,77 +280,17 @@ export class Conductor {
     await this.#orWarn(node, "closing it", () => node.end(end));
   }
 
-  #startedEvent(): RunEventBody {
-    const { deps, plan, request } = this.#run;
-    return {
-      type: "run.started",
-      runId: deps.runId,
-      title: plan.title,
-      command: request.command,
-      nodes: plan.nodes,
-      places: plan.nodes.map((name) => addressOf(plan.roster.nodes.get(name))),
-      ...nodeIndexes(plan),
-      stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
-      dryRun: request.dryRun,
-      ...omitUndefined({ revision: deps.revision, dirty: deps.dirty }),
-      who: deps.who,
-      ...(deps.earlier.length > 0 && { resumed: true }),
-    };
-  }
-
   #finish(): RunResult {
-    const { outcome, exitCode } = this.#end();
+    const { outcome, exitCode } = runEnd({
+      nodes: this.#nodes,
+      halt: this.#halt,
+      isIncomplete: this.#isIncomplete,
+      isStopping: this.#run.isStopping,
+      hasBug: this.#run.hasBug,
+    });
     const failed = this.#nodes.find((node) => node.problem !== undefined);
     const problem = failed?.problem ?? this.#halt?.problem;
     this.#run.deps.emit({ type: "run.finished", outcome, exitCode, ...(problem && outcome !== "done" && { problem }) });
     return { exitCode };
   }
-
-  #end(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
-    const ends = new Set(this.#nodes.map((node) => node.outcome));
-    const isIncomplete = this.#isIncomplete || ends.has("interrupted") || ends.has("not-started");
-    if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
-    const wasDenied = isDenied(this.#halt?.problem) || this.#nodes.some((node) => isDenied(node.problem));
-    if (wasDenied && !ends.has("failed")) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
-    if (this.#run.isStopping && isIncomplete) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
-    if (ends.has("failed") || this.#isHaltFailure()) return { outcome: "failed", exitCode: exitCodes.failed };
-    if (ends.has("unreachable")) return { outcome: "unreachable", exitCode: exitCodes.unreachable };
-    if (ends.has("interrupted")) return { outcome: "failed", exitCode: exitCodes.failed };
-    return { outcome: "done", exitCode: exitCodes.done };
-  }
-
-  /** Whether a halt makes the run “failed”: a run that halted only because too many nodes were unreachable is “unreachable”. */
-  #isHaltFailure(): boolean {
-    const halt = this.#halt;
-    const isCause = ({ outcome, problem }: RunNode) => outcome === "unreachable" && problem === halt?.problem;
-    return halt !== undefined && !this.#nodes.some(isCause);
-  }
-}
-
-/** A node's address in views: `root@192.0.2.1:22`, behind its jump hosts. */
-function addressOf(node: NodeEntry | undefined): string {
-  if (node === undefined) return "";
-  if (node.transport === "local") return "this machine";
-  return [...node.jump, `${node.user}@${hostPort(node.address, node.port)}`].join(" ");
-}
-
-/** By role and by datacenter, the indexes of the nodes in `nodes`: in the record, indexes are shorter than names. */
-function nodeIndexes({ nodes, roster }: RunPlan) {
-  const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
-  const add = (indexes: Map<string, number[]>, kind: string, index: number) => {
-    const known = indexes.get(kind);
-    if (known) known.push(index);
-    else indexes.set(kind, [index]);
-  };
-  for (const [index, name] of nodes.entries()) {
-    const entry = roster.nodes.get(name);
-    if (!entry) continue;
-    for (const role of entry.roles) add(kinds.roles, role, index);
-    add(kinds.dcs, entry.dc, index);
-  }
-  return { roles: Object.fromEntries(kinds.roles), dcs: Object.fromEntries(kinds.dcs) };
-}
-
-function outlineOf({ id, title, nodes, task }: PlannedStage): StageOutline {
-  return { id, title, nodes: nodes ?? [], ...(task.kind === "action" && { action: task.action.name }) };
 }

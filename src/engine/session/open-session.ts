@@ -1,8 +1,9 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
+import type { NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { dropUnusedSaves, saveGrantedTables, type SavedGrants } from "./save-granted-tables.ts";
+import { ConnectReasons } from "./connect-reasons.ts";
 import { consoleEnd } from "./console-log.ts";
 import { costOf } from "./node-budget.ts";
 import { NodeLooks } from "./node-looks.ts";
@@ -51,15 +52,17 @@ class Session implements NodeSession {
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
   #granted: Promise<void> | undefined;
-  /** Why the last connection that should confirm a change failed. */
-  #connectProblem: string | undefined;
+  readonly #reasons = new ConnectReasons((reason) => (this.#report.connectProblem = reason));
   #savedGrants: SavedGrants | undefined;
   /** The run gave the node up, so the node's state is unknown. */
   #isGivenUp = false;
   /** Cost of the effects of the present frame, in characters of the node's budget. */
   #cost = 0;
+
   constructor(options: SessionOptions) {
-    const emit = (event: RunEventBody): void => this.#emit(event, options.emit);
+    const emit = (event: RunEventBody): void => {
+      if (this.#reasons.isNew(event, this.#state.runner.trial !== undefined)) options.emit(event);
+    };
     const session = (this.#options = { ...options, emit });
     const run = runVariables(options);
     this.#report = new StepReport({ ...session, node: run.node, isClosed: true });
@@ -77,18 +80,6 @@ class Session implements NodeSession {
       onBug: (error) => this.#call?.reject(error),
     });
     this.#looks = new NodeLooks(session, run, this.#transport);
-  }
-
-  /** While a new connection is to confirm a change, each reason against the connection is emitted once, not for each attempt. */
-  #emit(event: RunEventBody, emit: Emit): void {
-    if (this.#state.runner.trial === undefined) this.#connectProblem = undefined;
-    else if (event.type === "node.connecting" && this.#connectProblem !== undefined && event.attempt > 2) return;
-    else if (event.type === "node.disconnected") {
-      if (event.reason === this.#connectProblem) return;
-      if (this.#connectProblem !== undefined) this.#report.connectProblem = event.reason;
-      this.#connectProblem = event.reason;
-    }
-    emit(event);
   }
 
   get exchanges(): number {

@@ -85,13 +85,13 @@ function hintOf(errors: string): { readonly hint?: string } {
 /** The wanted facts that the node does not have. */
 export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: StepFacts }): Change[] {
   if (!plan) return [];
-  const mask = (value: string): string => (isHidden(plan) ? MASK : cleanText(value));
+  const mask = (value: string): string => (isHidden(plan) ? MASK : cleanText(truncate(value, maxValue)));
   return Object.entries(plan.step.want)
     .filter(([name, want]) => have[name] !== want)
     .map(([name, want]) => ({
       name,
       want: mask(want),
-      ...(have[name] !== undefined && { have: mask(truncate(have[name], maxValue)) }),
+      ...(have[name] !== undefined && { have: mask(have[name]) }),
     }));
 }
 

@@ -1,25 +1,23 @@
-import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { bindParams, type GivenParam, givenFromNode, type SecretReader } from "#engine/params/bind-params.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
-import { describeValue } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { isUntrustedValue } from "#engine/expressions/untrusted-names.ts";
-import { attemptKnown, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { attemptKnown, type Unknown } from "#engine/expressions/unknown.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
 import { checkStep, type Condition } from "./check-step.ts";
 import { makeUnresolvedStep } from "./unresolved-step.ts";
-import type { LateScope, UnresolvedStep } from "./planned-step.ts";
-import { lateParams } from "./late-params.ts";
-import { unknownRequisite } from "./requisites.ts";
-import { NodeScope, type UntrustedPaths } from "./node-scope.ts";
+import type { UnresolvedStep } from "./planned-step.ts";
+import { lateParams, untrustedParams } from "./late-params.ts";
+import { NodeScope } from "./node-scope.ts";
 import type { State } from "./state.ts";
-import { type IncludeSource, type ModuleStepSource, type Requisite, type RequisiteKey } from "./step-source.ts";
+import { type IdsByName, StepIds } from "./step-ids.ts";
+import { instancesOf } from "./step-instances.ts";
+import type { IncludeSource, ModuleStepSource } from "./step-source.ts";
 
 /** One use of a state, with its parameters. */
 export interface StateUse {
@@ -64,24 +62,18 @@ interface IncludeContext {
   readonly require: readonly string[];
 }
 
-/** Maps an id of the file to the ids of the node's steps: several for `each`, none if all were left out. */
-type Ids = Map<string, readonly string[]>;
-
 class Expander {
   readonly #states: States;
   readonly #options: ExpandOptions;
   readonly #problems = new Problems();
   readonly #unresolved: UnresolvedStep[] = [];
-  readonly #usedIds: Set<string>;
+  readonly #ids: StepIds;
   readonly #scope: NodeScope;
-  /** By `state/id`, the steps of this node's states so far. */
-  readonly #global: Ids = new Map();
-  readonly #skipped = new Set<string>();
 
   constructor(states: States, options: ExpandOptions) {
     this.#states = states;
     this.#options = options;
-    this.#usedIds = options.usedIds ?? new Set();
+    this.#ids = new StepIds(this.#problems, options.usedIds);
     this.#scope = new NodeScope({ ...options, node: options.unknownNode ?? options.node });
   }
 
@@ -125,8 +117,8 @@ class Expander {
       lateParams(state.params, given, params, outer),
       untrustedParams(given, params, outer),
     );
-    const prefix = this.#prefix(state.name);
-    const local: Ids = new Map();
+    const prefix = this.#ids.prefix(state.name);
+    const local: IdsByName = new Map();
     for (const step of state.steps) {
       const ids = await this.#problems.attemptAsync(() =>
         step.kind === "include"
@@ -135,22 +127,14 @@ class Expander {
       );
       if (step.id === undefined) continue;
       local.set(step.id, ids ?? []);
-      this.#global.set(`${state.name}/${step.id}`, ids ?? []);
+      this.#ids.set(`${state.name}/${step.id}`, ids ?? []);
     }
   }
 
-  /** The state's name; with `#2` and so on if an earlier use of the state on this node has it. */
-  #prefix(state: string): string {
-    let prefix = state;
-    for (let count = 2; this.#usedIds.has(`${prefix}/`); count++) prefix = `${state}#${count}`;
-    this.#usedIds.add(`${prefix}/`);
-    return prefix;
-  }
-
-  async #include(step: IncludeSource, around: IncludeContext, outer: NodeScope, local: Ids): Promise<string[]> {
+  async #include(step: IncludeSource, around: IncludeContext, outer: NodeScope, local: IdsByName): Promise<string[]> {
     const first = this.#unresolved.length;
-    const require = this.#resolve(step.requisites.require, local);
-    for (const { scope, late } of this.#instances(step, outer)) {
+    const require = this.#ids.resolve(step.requisites.require, local);
+    for (const { scope, late } of instancesOf(step, outer)) {
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
       // An include that is left out is not checked: its parameters may be valid only if it applies.
@@ -175,7 +159,7 @@ class Expander {
     for (const step of this.#open(name, at)?.steps ?? []) {
       if (step.kind === "include") this.#nameLeftOut(step.include, step.includeAt);
       const id = `${name}/${step.id}`;
-      if (step.id !== undefined && !this.#global.has(id)) this.#global.set(id, []);
+      if (step.id !== undefined && !this.#ids.has(id)) this.#ids.set(id, []);
     }
   }
 
@@ -192,15 +176,15 @@ class Expander {
       readonly prefix: string;
       readonly around: IncludeContext;
       readonly scope: NodeScope;
-      readonly local: Ids;
+      readonly local: IdsByName;
     },
   ): Promise<string[]> {
     const module = await this.#module(step);
-    const requisites = this.#requisites(step, local, around);
+    const requisites = this.#ids.requisites(step, local, around.require);
     const ids: string[] = [];
-    for (const { label, scope: inner, late } of this.#instances(step, scope)) {
+    for (const { label, scope: inner, late } of instancesOf(step, scope)) {
       const id = `${prefix}/${step.id}${label}`;
-      this.#usedIds.add(id);
+      this.#ids.use(id);
       ids.push(id);
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope: inner }];
@@ -227,7 +211,7 @@ class Expander {
       );
       if (made === undefined) continue;
       this.#unresolved.push(made.step);
-      if (made.isSkipped) this.#skipped.add(id);
+      if (made.isSkipped) this.#ids.skip(id);
     }
     if (step.register !== undefined) this.#scope.register(step.register, ids.at(-1) ?? `${prefix}/${step.id}`);
     return ids;
@@ -257,102 +241,6 @@ class Expander {
       }
     return undefined;
   }
-
-  /** One instance for a plain step; one for each item of `each`; one that waits, if the items are not known yet. */
-  #instances(
-    { each }: ModuleStepSource | IncludeSource,
-    scope: NodeScope,
-  ): { readonly label: string; readonly scope: NodeScope; readonly late?: Unknown }[] {
-    if (each === undefined) return [{ label: "", scope }];
-    let value: unknown;
-    try {
-      value = evaluate(each, scope.beforeSteps());
-    } catch (error) {
-      if (!(error instanceof UnknownValue)) throw error;
-      const { needs } = error.unknown;
-      if (needs.facts || needs.steps.length > 0)
-        throw new KcoreError(
-          {
-            code: "STATE_STEP_INVALID",
-            message: "each goes over what is known before the run: params, node, nodes, vars",
-            at: each.at,
-          },
-          { cause: error },
-        );
-      return [{ label: "", scope: scope.withItem(error.unknown), late: error.unknown }];
-    }
-    const items = itemsOf(value);
-    if (items === undefined)
-      throw new KcoreError({
-        code: "EXPRESSION_TYPE",
-        message: `each goes through a list or a map, not ${describeValue(value)}`,
-        at: each.at,
-      });
-    const labels = labelsOf(items);
-    return items.map((item, index) => {
-      const node = each.kind === "list" ? each.items[index] : undefined;
-      const source = node && { node, scope: () => scope.beforeSteps() };
-      const isUntrusted = isUntrustedValue(node ?? each, scope.beforeSteps());
-      return {
-        label: `[${labels[index]}]`,
-        scope: scope.withItem(item, new Map(isUntrusted ? [["item", source]] : [])),
-      };
-    });
-  }
-
-  #requisites(
-    { requisites }: ModuleStepSource,
-    local: Ids,
-    around: IncludeContext,
-  ): { readonly ids: Readonly<Record<RequisiteKey, readonly string[]>>; readonly skip?: string } {
-    const resolved = (key: RequisiteKey): string[] =>
-      this.#resolve(requisites[key], local).filter((id) => !this.#skipped.has(id));
-    const found = {
-      require: resolved("require"),
-      onChanges: resolved("onChanges"),
-      restartOn: resolved("restartOn"),
-      onFailure: resolved("onFailure"),
-    };
-    // A reaction is skipped if all its named steps were left out: without them it would run unconditionally.
-    const unmet = (["onFailure", "onChanges"] as const).find(
-      (key) => requisites[key].length > 0 && found[key].length === 0,
-    );
-    const ids = { ...found, require: [...around.require.filter((id) => !this.#skipped.has(id)), ...found.require] };
-    return unmet === undefined ? { ids } : { ids, skip: `${unmet}: a step that it names was left out` };
-  }
-
-  /** The ids for requisites. Unknown names of other states become problems here; `checkRequisites` reported unknown names of this file. */
-  #resolve(requisites: readonly Requisite[], local: Ids): string[] {
-    return requisites.flatMap((requisite) => {
-      const { name } = requisite;
-      const ids = local.get(name) ?? this.#global.get(name) ?? this.#ofEarlierStages(name);
-      if (ids === undefined && name.includes("/"))
-        this.#problems.add(unknownRequisite(requisite, [...local.keys(), ...this.#global.keys()]));
-      return ids ?? [];
-    });
-  }
-
-  #ofEarlierStages(name: string): readonly string[] | undefined {
-    const ids = [...this.#usedIds].filter((id) => id === name || id.startsWith(`${name}[`));
-    return ids.length === 0 ? undefined : ids;
-  }
-}
-
-/** The parameters that depend on nodes' answers. */
-function untrustedParams(
-  given: ReadonlyMap<string, GivenParam>,
-  params: Readonly<Record<string, unknown>>,
-  outer: NodeScope,
-): UntrustedPaths {
-  const registers = outer.registeredSteps();
-  const found = [...given].flatMap(([name, value]) => {
-    if (!("node" in value) || !isUntrustedValue(value.node, value.scope ?? {})) return [];
-    const isLate = params[name] instanceof Unknown;
-    const scope = (late: LateScope | undefined): Scope =>
-      late && isLate ? outer.withLate(late, registers) : (value.scope ?? {});
-    return [[`params.${name}`, { node: value.node, scope }] as const];
-  });
-  return new Map(found);
 }
 
 /** The result of all conditions together; undefined: not all are known. The steps report problems of the conditions. */

@@ -8,7 +8,7 @@ import { safeAlgorithms } from "./ssh-algorithms.ts";
 /**
  * The host key of the server at the other end of `socket`. Waits for the end of the key exchange, in which the server
  * signs with that key, and leaves before authentication: no user name is sent.
- * @throws KcoreError HOST_UNREACHABLE
+ * @throws KcoreError HOST_UNREACHABLE; the reason of an aborted `signal`
  */
 export async function scanHostKey({ name, user }: Endpoint, socket: Duplex, signal: AbortSignal): Promise<HostKey> {
   const client = new ssh2.Client();
@@ -35,6 +35,7 @@ export async function scanHostKey({ name, user }: Endpoint, socket: Duplex, sign
     });
     return await promise;
   } catch (error) {
+    signal.throwIfAborted();
     throw new HostUnreachable("handshake", { message: `${name} shows no host key: ${messageOf(error)}` }, error);
   } finally {
     signal.removeEventListener("abort", onAbort);

@@ -19,7 +19,7 @@ interface QemuDisk {
 export interface Qemu {
   /** The folder of its root, sockets and logs. */
   readonly folder: string;
-  /** The folder of kernel and initrd; absent: the firmware boots from the first data disk. */
+  /** The folder of kernel and initrd; absent: the saved state has a kernel, or the firmware boots from the first data disk. */
   readonly image?: string;
   readonly id: string;
   /** The name of the tap device that is its cable; the device exists as long as QEMU. */
@@ -35,7 +35,7 @@ export interface Qemu {
 /** Memory in MiB; deploy_node requires 512. */
 const memory = 1024;
 
-/** Starts QEMU in a cgroup of its own, which outlives this process. Returns a function that says whether it still runs. */
+/** Starts QEMU in a cgroup; QEMU outlives this process. Returns a function that says whether it still runs. */
 export async function startQemu(group: string, qemu: Qemu): Promise<() => Promise<boolean>> {
   const command = ["qemu-system-x86_64", ...(await qemuArguments(qemu))];
   const lives = await startInGroup(group, command, join(qemu.folder, "qemu.log"));

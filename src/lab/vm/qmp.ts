@@ -47,13 +47,13 @@ export async function openQmp(path: string, lives: () => Promise<boolean>) {
       if (found !== undefined) return found;
       if (closed) throw nodeFailed({ message: `QEMU ended before ${what}` });
       const left = end - performance.now();
-      if (left <= 0) throw nodeFailed({ message: `QEMU said nothing for five minutes: ${what}` });
+      if (left <= 0) throw nodeFailed({ message: `QEMU did not send ${what} within five minutes` });
       await within(left, news.promise);
     }
   };
   const execute = async (command: string, args?: object): Promise<unknown> => {
     socket.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }) })}\n`);
-    const answer = await until(`it answered ${command}`, () => answers.shift());
+    const answer = await until(`its answer to ${command}`, () => answers.shift());
     if (answer.error) throw nodeFailed({ message: `QEMU refuses ${command}: ${answer.error.desc}` });
     return answer.return;
   };

@@ -55,7 +55,7 @@ function stampOf(body: string): string {
 /** Has git read the paths from stdin, since a command line may be too short for them. */
 const pathsFromStdin = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 
-/** `staged`: the repository has other changes, or git would not commit; `none`: there is no repository. */
+/** `staged`: the repository has other changes, or git would not commit; `none`: git staged nothing, as without a repository. */
 type CommitResult = "committed" | "staged" | "none";
 
 /**

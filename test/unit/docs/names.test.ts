@@ -5,7 +5,7 @@ import { actionNames } from "#actions/registry.ts";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { ControllerConfig } from "#controller/controller-config.ts";
 import { NodeSchema } from "#engine/roster/entry-schema.ts";
-import { STAGE_KEYS } from "#engine/orchestrate/stage-source.ts";
+import { STAGE_KEYS } from "#engine/orchestrate/stage-shape.ts";
 import { STEP_KEYS } from "#engine/states/step-source.ts";
 import { factAt } from "#engine/facts/paths.ts";
 import { helpers } from "#engine/expressions/helpers.ts";

@@ -1,5 +1,8 @@
 import { expect } from "chai";
-import { choosePods, podName } from "#kubernetes/drain.ts";
+import { choosePods, NodeDrain, podName } from "#kubernetes/drain.ts";
+import type { KubeApi } from "#kubernetes/api.ts";
+import { rejectionOf } from "#support/rejection.ts";
+import { KubeRefusal } from "#kubernetes/refusals.ts";
 import type { Pod } from "#kubernetes/objects.ts";
 
 const no = { deleteEmptyDirData: false, force: false };
@@ -52,5 +55,22 @@ describe("the pods that a drain evicts", () => {
       pod("going", { metadata: { ...alone, deletionTimestamp: "2026-11-25T00:00:00Z" } }),
     ];
     expect(names(choosePods(pods, no)).evicted).to.deep.equal(["web/done", "web/broken", "web/going"]);
+  });
+});
+
+describe("a drain whose time is up", () => {
+  it("tells the obstacle of a pod, also of one without a uid", async () => {
+    const refused = { code: 429, message: "the budget of web allows no eviction", details: {} };
+    const api = {
+      list: () => Promise.resolve([pod("a")]),
+      read: () => Promise.resolve({ resources: [] }),
+      call: () => Promise.reject(new KubeRefusal(refused as never, { verb: "create" } as never)),
+    } as unknown as KubeApi;
+    const { signal } = new AbortController();
+    const limits = { seconds: 0, signal, note: () => undefined };
+    const { problems } = await rejectionOf(
+      new NodeDrain(api, "n1", { ...no, gracePeriod: undefined } as never).finish(limits),
+    );
+    expect(problems[0]?.detail).to.contain("web/a: the budget of web allows no eviction");
   });
 });

@@ -242,6 +242,8 @@ stages:
     expect(twice).to.contain("the nodes are named twice");
     const [ping] = await problemsOf({ request: { what: { kind: "ping" } } });
     expect(ping).to.contain("kcore ping needs to know which nodes [TARGET_MISSING]");
+    const [state] = await problemsOf({ request: { what: { kind: "state", names: ["web"] } } });
+    expect(state).to.contain("kcore state apply needs to know which nodes [TARGET_MISSING]");
   });
 
   it("gives the hint of the shipped updates for these alone", async () => {

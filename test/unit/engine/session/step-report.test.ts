@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
+import { changesOf } from "#engine/session/step-problem.ts";
 import { StepReport } from "#engine/session/step-report.ts";
 import { ReplayBuffer } from "#engine/session/replay-buffer.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -33,6 +34,16 @@ describe("the frames of steps that are not known yet", () => {
     const buffer = new ReplayBuffer();
     for (let at = 0; at < 10; at++) buffer.add({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
     expect(buffer.framesOf(key)).to.have.length(7);
+  });
+});
+
+describe("the changes of a step", () => {
+  it("are cut to 4096 characters and “…”, wanted and found values alike", () => {
+    const long = draftOf("long", { want: { a: "x".repeat(9000) }, probe: sh`:`, apply: sh`:` });
+    const rendered = long.render({ steps: new Map() });
+    const plan = rendered.kind === "step" ? rendered.plan : undefined;
+    const [change] = changesOf({ plan, have: { a: "y".repeat(9000) } });
+    expect([change?.want.length, change?.have?.length]).to.deep.equal([4097, 4097]);
   });
 });
 
