@@ -10,7 +10,7 @@ import { shippedText } from "./texts.ts";
 export interface Look {
   /** The function `k_steps`. */
   readonly steps: string;
-  /** SHA-256 of `steps`, in hex: equal looks have equal answers on an unchanged node. */
+  /** SHA-256 of `steps` without values of this run, in hex: equal looks have equal answers on an unchanged node. */
   readonly hash: string;
   /** Some steps have a probe or a condition, which needs the environment of steps. */
   readonly hasTexts: boolean;
@@ -30,7 +30,9 @@ const longestEvidence = 200;
 /** Milliseconds for all probes together, beside the limits of their steps. */
 const ownLimit = 5_000;
 /** Matches variables of the runner that a look does not have. */
-const usesRunner = /\bK_(?:TMP|RUN|GRANTED)\b|\bk_unique\b/;
+const usesRunner = /\bK_(?:TMP|RUN)\b|\bk_unique\b/;
+/** Matches tests and removals of files that only an apply of the same step makes: a look has no such file. */
+const leftByApply = /\[ -e "\$K_TMP\/\w+" \]|\brm -f(?: "\$K_TMP\/\w+")+/g;
 
 /** The look at these steps; undefined if only a runner can tell whether they are in order. */
 export function lookAt(steps: readonly LookedStep[]): Look | undefined {
@@ -53,25 +55,39 @@ export function lookAt(steps: readonly LookedStep[]): Look | undefined {
   const limit = ownLimit + 1000 * probed.reduce((sum, { plan }) => sum + timeoutOf(plan), 0);
   return {
     steps: text,
-    hash: sha256OfBytes(text),
+    hash: sha256OfBytes(probed.flatMap(({ plan }) => plan.step.fresh ?? []).reduce(without, text)),
     hasTexts: probed.length > 0,
     hasProbes: probed.some(({ plan }) => !plan.step.always || toolWords(plan).length > 0),
     limit,
   };
 }
 
-/** The program of a look, for the node's shell. `now`: seconds since 1970. */
-export function lookText(run: RunVariables, { steps, hasTexts, hasProbes }: Look, now: number): string {
+function without(text: string, value: string): string {
+  return text.replaceAll(quote(value), "");
+}
+
+/**
+ * The program of a look, for the node's shell. `now`: seconds since 1970. `shell`: the parts that the shell has of earlier looks; this look's
+ * parts are added.
+ */
+export function lookText(
+  run: RunVariables,
+  { steps, hasTexts, hasProbes }: Look,
+  { now, shell }: { readonly now: number; readonly shell: Set<string> },
+): string {
+  const isNew = hasTexts && !shell.has("environment");
+  if (isNew) shell.clear();
+  const files = (["state-folder", "evidence", "look"] as const).concat(hasProbes ? ["step-functions"] : []);
+  const missing = files.filter((name) => !shell.has(name));
   const text = [
-    ...runAssignments(run),
+    ...(shell.has("look") ? [] : runAssignments(run)),
     `K_NOW=${now}`,
-    shippedText("state-folder"),
-    shippedText("evidence"),
-    ...(hasProbes ? [shippedText("step-functions")] : []),
+    ...missing.map(shippedText),
     steps,
-    shippedText("look"),
+    "k_look",
   ].join("\n");
-  return `${hasTexts ? stepEnvironment(run) : ""}${wholeText(run, text)}`;
+  for (const part of [...missing, ...(isNew ? ["environment"] : [])]) shell.add(part);
+  return `${isNew ? stepEnvironment(run) : ""}${wholeText(run, text)}`;
 }
 
 /** The frames that a runner would have sent for steps in order. `skipped`: keys of those that `onlyIf` skips. */
@@ -101,9 +117,8 @@ function canProbe({ step, runAs, creates, unless, onlyIf, environment }: Planned
   if (runAs !== undefined || usesRunner.test([...conditions, exportLines(environment)].join("\n"))) return false;
   if (step.always) return conditions.length > 0;
   const { probe } = step;
-  return (
-    probe.blobs.length + probe.secrets.length === 0 && ![usesRunner, usesFiles].some((one) => one.test(probe.masked))
-  );
+  const text = probe.masked.replaceAll(leftByApply, "");
+  return probe.blobs.length + probe.secrets.length === 0 && ![usesRunner, usesFiles].some((one) => one.test(text));
 }
 
 function probeLines(steps: readonly LookedStep[]): string[] {

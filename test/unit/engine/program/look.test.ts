@@ -78,7 +78,7 @@ describe("a look at steps", () => {
         if (!found) throw new Error("no look");
         const [program = "", ...words] = shell.split(" ");
         const run = { ...runOnNode, stateDir: at("state") };
-        const input = lookText(run, found, 0).replaceAll("/bin/sh -c", `${shell} -c`);
+        const input = lookText(run, found, { now: 0, shell: new Set() }).replaceAll("/bin/sh -c", `${shell} -c`);
         const ended = spawnSync(program, [...words, "-c", 'IFS= read -r k; eval "$k"'], { input, encoding: "utf8" });
         expect(ended.stderr).to.equal("");
         return ended.stdout.trimEnd().split("\n").at(-1)?.replace(`${run.nonce} `, "") ?? "";
