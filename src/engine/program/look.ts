@@ -77,7 +77,7 @@ export function lookText(
 ): string {
   const isNew = hasTexts && !shell.has("environment");
   if (isNew) shell.clear();
-  const files = (["state-folder", "evidence", "look"] as const).concat(hasProbes ? ["step-functions"] : []);
+  const files = ["state-folder", "evidence", "look", ...(hasProbes ? (["step-functions"] as const) : [])] as const;
   const missing = files.filter((name) => !shell.has(name));
   const text = [
     ...(shell.has("look") ? [] : runAssignments(run)),
@@ -90,13 +90,25 @@ export function lookText(
   return `${isNew ? stepEnvironment(run) : ""}${wholeText(run, text)}`;
 }
 
-/** The frames that a runner would have sent for steps in order. `skipped`: keys of those that `onlyIf` skips. */
-export function framesInOrder(steps: readonly LookedStep[], skipped: ReadonlySet<string>): readonly Frame[] {
+/** The frames that a runner would have sent for steps in order. `told`: the look's frames. `skipped`: keys of steps that `onlyIf` skips. */
+export function framesInOrder(
+  steps: readonly LookedStep[],
+  told: readonly Frame[],
+  skipped: ReadonlySet<string>,
+): readonly Frame[] {
+  const values = Map.groupBy(
+    told.filter(({ type }) => ["have", "note", "stdout"].includes(type)),
+    ({ rest }) => rest.split(" ", 1)[0],
+  );
   return steps.flatMap(({ key, plan }) => {
     if (plan.onFailure.length > 0) return { type: "end", rest: `${key} skipped 0 nothing failed` };
     if (plan.onChanges.length > 0) return { type: "end", rest: `${key} skipped 0 nothing it watches changed` };
+    const own = values.get(key) ?? [];
+    // A note belongs to a step that has begun.
+    const start = own.some(({ type }) => type === "note") ? [{ type: "start", rest: key }] : [];
     const end = skipped.has(key) ? { type: "end", rest: `${key} skipped 12` } : { type: "quick", rest: key };
-    return plan.milestone === undefined ? end : [end, { type: "milestone", rest: `${key} ${plan.milestone}` }];
+    const milestone = plan.milestone === undefined ? [] : [{ type: "milestone", rest: `${key} ${plan.milestone}` }];
+    return [...start, ...own, end, ...milestone];
   });
 }
 
@@ -123,7 +135,8 @@ function canProbe({ step, runAs, creates, unless, onlyIf, environment }: Planned
 
 function probeLines(steps: readonly LookedStep[]): string[] {
   const probes = new Map<string, string>();
-  return steps.flatMap(({ key, plan }) => {
+  const shared = sharedParts(steps);
+  const lines = steps.flatMap(({ key, plan }) => {
     const { step, creates, unless, onlyIf, environment, register } = plan;
     const words = new WordNames();
     const probe = step.always ? "" : step.probe.render({ secret: String, blob: String, word: words.nameOf });
@@ -137,10 +150,11 @@ function probeLines(steps: readonly LookedStep[]): string[] {
       k_registers: register === undefined ? "" : "1",
       kt_unless: unless ?? "",
       kt_onlyif: onlyIf ?? "",
-      ...(probes.has(probe) ? {} : { [name]: probe }),
     };
+    const isNew = probe !== "" && !probes.has(probe);
     probes.set(probe, name);
     return [
+      ...(isNew ? [`${name}=${quoteWith(shared, probe)}`] : []),
       `k_step ${key}`,
       ...Object.entries(values).flatMap(([variable, value]) => (value === "" ? [] : [`${variable}=${quote(value)}`])),
       ...words.assignments(),
@@ -148,6 +162,24 @@ function probeLines(steps: readonly LookedStep[]): string[] {
       "k_probe || return 1",
     ];
   });
+  return [...[...shared].map(([part, name]) => `${name}=${quote(part)}`), ...lines];
+}
+
+/** Variables for the long parts that several modules' probes have in common, such as the functions for disks. */
+function sharedParts(steps: readonly LookedStep[]): ReadonlyMap<string, string> {
+  const probes = new Map(steps.map(({ plan: { step } }) => [step.probe.masked, step.probe]));
+  const parts = [...probes.values()].flatMap((probe) => [...new Set(probe.literals)].filter((part) => part.length > 500));
+  const common = new Set(parts.filter((part, index) => parts.indexOf(part) < index));
+  return new Map([...common].map((part, index) => [part, `kp_${index + 1}`]));
+}
+
+/** The text as one word of sh, in which variables stand for its shared parts. */
+function quoteWith(shared: ReadonlyMap<string, string>, text: string): string {
+  for (const [part, name] of shared) {
+    const [before = "", ...after] = text.split(part);
+    if (after.length > 0) return `${quoteWith(shared, before)}$${name}${quoteWith(shared, after.join(part))}`;
+  }
+  return quote(text);
 }
 
 function portions(words: readonly string[]): (readonly string[])[] {

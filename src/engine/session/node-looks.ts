@@ -81,8 +81,7 @@ export class NodeLooks {
       if (!frames || verdict !== "in-order") return undefined;
       hello ??= frames.find(({ type }) => type === "hello");
       for (const { key, plan } of steps) note((report) => report.plan(key, plan));
-      const values = frames.filter(({ type }) => ["have", "stdout", "note"].includes(type));
-      for (const frame of [...values, ...framesInOrder(steps, new Set(skipped))]) note((report) => report.take(frame));
+      for (const frame of framesInOrder(steps, frames, new Set(skipped))) note((report) => report.take(frame));
       const batch = { steps, facts: false, isLast: false };
       inputs = { ...inputs, ...batchResults(inputs, batch, { ...context, results }).inputs };
     }

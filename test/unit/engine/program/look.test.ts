@@ -59,7 +59,7 @@ describe("a look at steps", () => {
       { key: "c", plan: plannedStep(always, { onChanges: ["x"], milestone: "never" }) },
       { key: "d", plan: plannedStep(always, { onFailure: ["x"] }) },
     ];
-    expect(framesInOrder(steps, new Set(["b"])).map(({ type, rest }) => `${type} ${rest}`)).to.deep.equal([
+    expect(framesInOrder(steps, [], new Set(["b"])).map(({ type, rest }) => `${type} ${rest}`)).to.deep.equal([
       "quick a",
       "milestone a ready",
       "end b skipped 12",
