@@ -168,7 +168,9 @@ function probeLines(steps: readonly LookedStep[]): string[] {
 /** Variables for the long parts that several modules' probes have in common, such as the functions for disks. */
 function sharedParts(steps: readonly LookedStep[]): ReadonlyMap<string, string> {
   const probes = new Map(steps.map(({ plan: { step } }) => [step.probe.masked, step.probe]));
-  const parts = [...probes.values()].flatMap((probe) => [...new Set(probe.literals)].filter((part) => part.length > 500));
+  const parts = [...probes.values()].flatMap((probe) =>
+    [...new Set(probe.literals)].filter((part) => part.length > 500),
+  );
   const common = new Set(parts.filter((part, index) => parts.indexOf(part) < index));
   return new Map([...common].map((part, index) => [part, `kp_${index + 1}`]));
 }

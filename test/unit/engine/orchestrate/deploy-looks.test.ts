@@ -35,7 +35,9 @@ const outputs = {
     arch: "x86_64",
   },
   image: { image: { file: "/var/cache/kcore/i.tar.gz", sha256: "0".repeat(64), size: 1 } },
-  flake: { flake: { name: "n1", files: [{ path: "flake.nix", file: "/srv/flake.nix", sha256: "0".repeat(64), size: 1 }] } },
+  flake: {
+    flake: { name: "n1", files: [{ path: "flake.nix", file: "/srv/flake.nix", sha256: "0".repeat(64), size: 1 }] },
+  },
   issue: { ca: pem, nodeCert: pem, controllerCert: pem, subCaCert: pem },
   register: { founds: false, join: ["192.0.2.2:9090"], joinKeys: ["k"], advertise: "192.0.2.1:9090" },
 };
@@ -44,7 +46,12 @@ const outputs = {
 async function stepsOfDeployment(node: string): Promise<ReadonlyMap<string, readonly PlannedStep[]>> {
   const roster = `nodes:\n  n1: { address: 192.0.2.1, ${node} }\n  n2: { address: 192.0.2.2, roles: [controller] }\n`;
   return inProject({ "roster/r.yaml": roster }, async (project) => {
-    const deps = runDependencies(fakeNodes({}), [], { project, shipped: shippedRoot(), actions: findAction, actionNames });
+    const deps = runDependencies(fakeNodes({}), [], {
+      project,
+      shipped: shippedRoot(),
+      actions: findAction,
+      actionNames,
+    });
     const nodes = loadRoster(project);
     const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
     const catalogue = openCatalogue(deps, { roster: nodes, run }, registry);
@@ -59,7 +66,10 @@ async function stepsOfDeployment(node: string): Promise<ReadonlyMap<string, read
       if (task.kind === "apply" && when?.(scope) !== false) {
         const drafts = await task.expand(scope);
         const steps = drafts.map((draft) => draft.render({ facts, steps: new Map() }));
-        found.set(id, steps.flatMap((step) => (step.kind === "step" ? [step.plan] : [])));
+        found.set(
+          id,
+          steps.flatMap((step) => (step.kind === "step" ? [step.plan] : [])),
+        );
       }
     return found;
   });
