@@ -11,7 +11,7 @@ describe("bytes_at of the functions for disks", () => {
   const at = folderOfEachTest("bytes");
 
   for (const shell of shellsOf(import.meta.filename)) {
-    /** What bytes_at says about the first two blocks of a device with these bytes; `dd` stands in for dd. */
+    /** The line of bytes_at about the first two blocks of a device with these bytes; `dd`: a stand-in. */
     const saidOf = async (bytes: Uint8Array, dd?: string): Promise<string | undefined> => {
       writeFileSync(at("disk"), bytes);
       const probe = sh`${diskFunctions}
