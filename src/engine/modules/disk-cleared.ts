@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName } from "../step/disk-names.ts";
 import { exclusiveOpen } from "../step/fragments/exclusive-open.ts";
-import { clearFunctions } from "../step/fragments/clear.ts";
+import { clearFunctions, ownFunctions } from "../step/fragments/clear.ts";
 import { diskFunctions } from "../step/fragments/disk-functions.ts";
 import { diskTools } from "../step/fragments/disk.ts";
 import { unmark } from "../step/fragments/unmark.ts";
@@ -53,6 +53,7 @@ ${eachDisk(
   [ -z "$(all_contents)" ] || state='holds data'`)}
   fact "disk $2" "$state"
   [ "$state" != free ] || summary="$summary\${summary:+$K_NL}$(about_disk "$disk_name"): $holds"`,
+  ownFunctions,
 )}
 # A dry run names the disks even if there is nothing to do.
 [ -z "$K_DRY" ] || [ -z "$summary" ] || note "$summary"`,
@@ -80,10 +81,10 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** Runs `body` for each disk, after `clearFunctions`. $1 and $2 are the kind and value of the disk's name, $3 the GUID of kcore's table. */
-function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
+/** Runs `body` for each disk, after `functions`. $1 and $2 are the kind and value of the disk's name, $3 the GUID of kcore's table. */
+function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh, functions = clearFunctions): Sh {
   return sh`${diskFunctions}
-${clearFunctions}
+${functions}
 each_disk() {
   find_disk "$1" "$2"
   mark=$K_STATE/fresh/$3 describe="disk $disk ($1 $2)" found=

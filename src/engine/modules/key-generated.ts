@@ -56,6 +56,7 @@ export const keyGenerated = defineModule({
           ...ownersOf(ownership),
         ],
       },
+      ...(challenge !== undefined && { fresh: [challenge] }),
       want: { key: "EC P-256", ...wantOwnership(ownership) },
       probe: sh`kind_of ${path}
 case $kind in
@@ -66,21 +67,23 @@ esac
 ${probeOwnership(path, ownership)}
 # openssl reads the opened file, since the path could be replaced by a link to another key meanwhile.
 open_file ${path} || exit 1
-# Only a private key of this kind will do; its public key contains the curve's name (SEC 1, RFC 5480).
-if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&
-  openssl pkey -pubin -inform DER -in "$K_TMP/spki" -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
-  fact key "EC P-256"
-  fact spki "$(openssl base64 -A -in "$K_TMP/spki")"
-  ${
-    challenge === undefined
-      ? sh`:`
-      : sh`printf %s ${challenge} >"$K_TMP/challenge" && openssl dgst -sha256 -sign /proc/self/fd/9 9<&9 -out "$K_TMP/proof" "$K_TMP/challenge" || exit 1
-  fact proof "$(openssl base64 -A -in "$K_TMP/proof")"`
-  }
-  ${certificate === undefined ? sh`:` : sh`fact certificate "$(open_file ${certificate} 2>/dev/null && head -c 16384 <&9 | openssl base64 -A)"`}
-else
-  fact key "something else"
-fi`,
+spki= public=$(openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout 2>/dev/null) && public=\${public#*KEY-----}
+for word in \${public%%-----END*}; do spki=$spki$word; done
+# Only a private key of this kind will do. The DER of its public key begins with the curve's name and the form of the point,
+# uncompressed or compressed (SEC 1, RFC 5480).
+case $spki in
+  MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE* | MDkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDIgA[CD]*) ;;
+  *) fact key "something else" && exit 0 ;;
+esac
+fact key "EC P-256"
+fact spki "$spki"
+${
+  challenge === undefined
+    ? sh`:`
+    : sh`proof=$(printf %s ${challenge} | openssl dgst -sha256 -sign /proc/self/fd/9 9<&9 | openssl base64 -A) && [ -n "$proof" ] || exit 1
+fact proof "$proof"`
+}
+${certificate === undefined ? sh`:` : sh`fact certificate "$(open_file ${certificate} 2>/dev/null && head -c 16384 <&9 | openssl base64 -A)"`}`,
       guard: sh`case $(had key) in
   absent | 'EC P-256') ;;
   *) refuse KEY_INVALID ${`${path} is there, but it is no unencrypted EC P-256 private key; kcore does not overwrite it`} ;;

@@ -74,19 +74,18 @@ if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfini
   for path in "/sys/class/block/$name/holders/"*; do
     { [ ! -r "$path/dm/name" ] || [ "$(cat "$path/dm/name")" != ${mapping} ]; } || container=open
   done
-  if ${keyFits(keyFile)}; then
-    key=fits
-  # If the disk has a boot loader, the container holds a system.
-  elif [ "$(dd if="$disk" bs=440 count=1 2>/dev/null | tr -d '\000' | wc -c)" -eq 0 ] && [ ! -e "$mark" ]; then
-    mark=$K_TMP/half
-    : >"$mark"
-  fi
+  if ${keyFits(keyFile)}; then key=fits; fi
   [ "$container:$key" = open:fits ] && [ -s ${`${hostKey}.pub`} ] || container=closed
 fi`,
         facts: sh`case $container in finished | open) fact container 'in order' ;; *) fact container closed ;; esac
 hostkey=
 if [ -r ${`${hostKey}.pub`} ]; then read -r hostkey <${`${hostKey}.pub`}; fi
 fact unlock "\${hostkey:+${`${uuid} ${unlockPort}`} $hostkey}"`,
+        // If the disk has a boot loader, the container holds a system.
+        adopt: sh`if [ "$container:$key" = closed:absent ] && [ "$(dd if="$disk" bs=440 count=1 2>/dev/null | tr -d '\000' | wc -c)" -eq 0 ] && [ ! -e "$mark" ]; then
+  mark=$K_TMP/half
+  : >"$mark"
+fi`,
         judge: sh`[ -n "$todo" ] || [ "$container" != closed ] || [ "$key" = fits ] ||
   refuse LUKS_KEY_MISSING "the container on $device is not marked as finished, but the disk has a boot loader, and its key is not here: boot the machine from that disk"
 [ -z "$todo" ] || have ssh-keygen || refuse TOOL_MISSING 'ssh-keygen is not on this node; package openssh-client has it'`,

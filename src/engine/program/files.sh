@@ -333,13 +333,6 @@ own_file() {
   )
 }
 
-# open_file PATH: opens the file itself as fd 9, never the target of a link that takes its place meanwhile; else fails.
-open_file() {
-  cd -P -- "${1%/*}/" && [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] && command exec 9<"./${1##*/}" || return 1
-  k_folder=$(readlink /proc/self/cwd)
-  [ "$(readlink /proc/self/fd/9 9<&9)" = "${k_folder%/}/${1##*/}" ]
-}
-
 # keep_folder PATH MODE OWNER GROUP: makes the folder, or changes each attribute that is not "-" (0755, root and root
 # for a new one). A new folder has its owner and mode before another user can enter it.
 keep_folder() {

@@ -4,7 +4,7 @@
 #
 # Follows state-folder.sh, evidence.sh and, if a step needs it, step-functions.sh. Given: k_nonce K_STATE K_RUNID
 # K_NODE K_DRY K_NOW, and the function k_steps (look.ts), which calls k_prove, k_begin_probes, k_probe and
-# k_reached.
+# k_reached. A further look at the same node brings its own k_steps and calls k_look.
 
 # shellcheck disable=SC2317 # k_steps calls the functions
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/current-system/sw/bin
@@ -12,6 +12,8 @@ umask 077
 # shellcheck disable=SC3045
 ulimit -Sc 0
 unset CDPATH ENV IFS
+# A file of an apply's is not here, and no probe can make one.
+K_TMP=/dev/null/none
 K_NL='
 '
 if [ -n "${KSH_VERSION-}" ]; then
@@ -59,7 +61,7 @@ k_step() {
 }
 
 # k_probe: true if the step that these variables describe is in order, or skipped: k_key k_creates k_always k_tools k_want
-# k_env kt_probe kt_onlyif kt_unless; k_registers: later steps may use its facts and its output.
+# k_env kt_probe kt_onlyif kt_unless; k_registers: later steps may use its facts and its output. Notes go to fd 5.
 k_probe() {
   if [ -n "$kt_onlyif" ] && ! k_guard "$kt_onlyif"; then
     k_skipped="$k_skipped $k_key"
@@ -104,12 +106,17 @@ k_reached() {
   done
 }
 
-k_skipped= k_have= k_unsure=
-if k_is_free && k_steps; then
-  k_say "look in-order$k_skipped"
-else
-  k_say "look differs"
-fi
-IFS= read -r k || exit
-eval "$k"
-exit
+# k_look: looks, tells the verdict, and goes on with the next text.
+k_look() {
+  k_skipped= k_have= k_unsure=
+  exec 5>&1
+  if k_is_free && k_steps; then
+    k_say "look in-order$k_skipped"
+  else
+    k_say "look differs"
+  fi
+  exec 5>&-
+  IFS= read -r k || exit
+  eval "$k"
+  exit
+}

@@ -10,7 +10,7 @@ import { shippedText } from "./texts.ts";
 export interface Look {
   /** The function `k_steps`. */
   readonly steps: string;
-  /** SHA-256 of `steps`, in hex: equal looks have equal answers on an unchanged node. */
+  /** SHA-256 of `steps` without values of this run, in hex: equal looks have equal answers on an unchanged node. */
   readonly hash: string;
   /** Some steps have a probe or a condition, which needs the environment of steps. */
   readonly hasTexts: boolean;
@@ -30,7 +30,9 @@ const longestEvidence = 200;
 /** Milliseconds for all probes together, beside the limits of their steps. */
 const ownLimit = 5_000;
 /** Matches variables of the runner that a look does not have. */
-const usesRunner = /\bK_(?:TMP|RUN|GRANTED)\b|\bk_unique\b/;
+const usesRunner = /\bK_(?:TMP|RUN)\b|\bk_unique\b/;
+/** Matches tests and removals of files that only an apply of the same step makes: a look has no such file. */
+const leftByApply = /\[ -e "\$K_TMP\/\w+" \]|\brm -f(?: "\$K_TMP\/\w+")+/g;
 
 /** The look at these steps; undefined if only a runner can tell whether they are in order. */
 export function lookAt(steps: readonly LookedStep[]): Look | undefined {
@@ -53,34 +55,60 @@ export function lookAt(steps: readonly LookedStep[]): Look | undefined {
   const limit = ownLimit + 1000 * probed.reduce((sum, { plan }) => sum + timeoutOf(plan), 0);
   return {
     steps: text,
-    hash: sha256OfBytes(text),
+    hash: sha256OfBytes(probed.flatMap(({ plan }) => plan.step.fresh ?? []).reduce(without, text)),
     hasTexts: probed.length > 0,
     hasProbes: probed.some(({ plan }) => !plan.step.always || toolWords(plan).length > 0),
     limit,
   };
 }
 
-/** The program of a look, for the node's shell. `now`: seconds since 1970. */
-export function lookText(run: RunVariables, { steps, hasTexts, hasProbes }: Look, now: number): string {
-  const text = [
-    ...runAssignments(run),
-    `K_NOW=${now}`,
-    shippedText("state-folder"),
-    shippedText("evidence"),
-    ...(hasProbes ? [shippedText("step-functions")] : []),
-    steps,
-    shippedText("look"),
-  ].join("\n");
-  return `${hasTexts ? stepEnvironment(run) : ""}${wholeText(run, text)}`;
+function without(text: string, value: string): string {
+  return text.replaceAll(quote(value), "");
 }
 
-/** The frames that a runner would have sent for steps in order. `skipped`: keys of those that `onlyIf` skips. */
-export function framesInOrder(steps: readonly LookedStep[], skipped: ReadonlySet<string>): readonly Frame[] {
+/**
+ * The program of a look, for the node's shell. `now`: seconds since 1970. `shell`: the parts that the shell has of earlier looks; this look's
+ * parts are added.
+ */
+export function lookText(
+  run: RunVariables,
+  { steps, hasTexts, hasProbes }: Look,
+  { now, shell }: { readonly now: number; readonly shell: Set<string> },
+): string {
+  const isNew = hasTexts && !shell.has("environment");
+  if (isNew) shell.clear();
+  const files = ["state-folder", "evidence", "look", ...(hasProbes ? (["step-functions"] as const) : [])] as const;
+  const missing = files.filter((name) => !shell.has(name));
+  const text = [
+    ...(shell.has("look") ? [] : runAssignments(run)),
+    `K_NOW=${now}`,
+    ...missing.map(shippedText),
+    steps,
+    "k_look",
+  ].join("\n");
+  for (const part of [...missing, ...(isNew ? ["environment"] : [])]) shell.add(part);
+  return `${isNew ? stepEnvironment(run) : ""}${wholeText(run, text)}`;
+}
+
+/** The frames that a runner would have sent for steps in order. `told`: the look's frames. `skipped`: keys of steps that `onlyIf` skips. */
+export function framesInOrder(
+  steps: readonly LookedStep[],
+  told: readonly Frame[],
+  skipped: ReadonlySet<string>,
+): readonly Frame[] {
+  const values = Map.groupBy(
+    told.filter(({ type }) => ["have", "note", "stdout"].includes(type)),
+    ({ rest }) => rest.split(" ", 1)[0],
+  );
   return steps.flatMap(({ key, plan }) => {
     if (plan.onFailure.length > 0) return { type: "end", rest: `${key} skipped 0 nothing failed` };
     if (plan.onChanges.length > 0) return { type: "end", rest: `${key} skipped 0 nothing it watches changed` };
+    const own = values.get(key) ?? [];
+    // A note belongs to a step that has begun.
+    const start = own.some(({ type }) => type === "note") ? [{ type: "start", rest: key }] : [];
     const end = skipped.has(key) ? { type: "end", rest: `${key} skipped 12` } : { type: "quick", rest: key };
-    return plan.milestone === undefined ? end : [end, { type: "milestone", rest: `${key} ${plan.milestone}` }];
+    const milestone = plan.milestone === undefined ? [] : [{ type: "milestone", rest: `${key} ${plan.milestone}` }];
+    return [...start, ...own, end, ...milestone];
   });
 }
 
@@ -101,14 +129,14 @@ function canProbe({ step, runAs, creates, unless, onlyIf, environment }: Planned
   if (runAs !== undefined || usesRunner.test([...conditions, exportLines(environment)].join("\n"))) return false;
   if (step.always) return conditions.length > 0;
   const { probe } = step;
-  return (
-    probe.blobs.length + probe.secrets.length === 0 && ![usesRunner, usesFiles].some((one) => one.test(probe.masked))
-  );
+  const text = probe.masked.replaceAll(leftByApply, "");
+  return probe.blobs.length + probe.secrets.length === 0 && ![usesRunner, usesFiles].some((one) => one.test(text));
 }
 
 function probeLines(steps: readonly LookedStep[]): string[] {
   const probes = new Map<string, string>();
-  return steps.flatMap(({ key, plan }) => {
+  const shared = sharedParts(steps);
+  const lines = steps.flatMap(({ key, plan }) => {
     const { step, creates, unless, onlyIf, environment, register } = plan;
     const words = new WordNames();
     const probe = step.always ? "" : step.probe.render({ secret: String, blob: String, word: words.nameOf });
@@ -122,10 +150,11 @@ function probeLines(steps: readonly LookedStep[]): string[] {
       k_registers: register === undefined ? "" : "1",
       kt_unless: unless ?? "",
       kt_onlyif: onlyIf ?? "",
-      ...(probes.has(probe) ? {} : { [name]: probe }),
     };
+    const isNew = probe !== "" && !probes.has(probe);
     probes.set(probe, name);
     return [
+      ...(isNew ? [`${name}=${quoteWith(shared, probe)}`] : []),
       `k_step ${key}`,
       ...Object.entries(values).flatMap(([variable, value]) => (value === "" ? [] : [`${variable}=${quote(value)}`])),
       ...words.assignments(),
@@ -133,6 +162,26 @@ function probeLines(steps: readonly LookedStep[]): string[] {
       "k_probe || return 1",
     ];
   });
+  return [...[...shared].map(([part, name]) => `${name}=${quote(part)}`), ...lines];
+}
+
+/** Variables for the long parts that several modules' probes have in common, such as the functions for disks. */
+function sharedParts(steps: readonly LookedStep[]): ReadonlyMap<string, string> {
+  const probes = new Map(steps.map(({ plan: { step } }) => [step.probe.masked, step.probe]));
+  const parts = [...probes.values()].flatMap((probe) =>
+    [...new Set(probe.literals)].filter((part) => part.length > 500),
+  );
+  const common = new Set(parts.filter((part, index) => parts.indexOf(part) < index));
+  return new Map([...common].map((part, index) => [part, `kp_${index + 1}`]));
+}
+
+/** The text as one word of sh, in which variables stand for its shared parts. */
+function quoteWith(shared: ReadonlyMap<string, string>, text: string): string {
+  for (const [part, name] of shared) {
+    const [before = "", ...after] = text.split(part);
+    if (after.length > 0) return `${quoteWith(shared, before)}$${name}${quoteWith(shared, after.join(part))}`;
+  }
+  return quote(text);
 }
 
 function portions(words: readonly string[]): (readonly string[])[] {

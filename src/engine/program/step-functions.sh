@@ -105,6 +105,13 @@ kind_of() {
   fi
 }
 
+# open_file PATH: opens the file itself as fd 9, never the target of a link that takes its place meanwhile; else fails.
+open_file() {
+  cd -P -- "${1%/*}/" && [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] && command exec 9<"./${1##*/}" || return 1
+  k_folder=$(readlink /proc/self/cwd)
+  [ "$(readlink /proc/self/fd/9 9<&9)" = "${k_folder%/}/${1##*/}" ]
+}
+
 # k_equal: true if every line of k_want is in k_facts.
 k_equal() {
   k_rest=$k_want

@@ -37,6 +37,8 @@ export class NodeLooks {
   readonly #transport: SessionTransport;
   /** The hashes of the looks at the batches that were sent to a runner in the present call of `perform`. */
   readonly #sent = new Set<string>();
+  /** The parts that the node's shell has of earlier looks. */
+  readonly #shell = new Set<string>();
   /** The number of looks that a node's shell began. */
   count = 0;
 
@@ -79,8 +81,7 @@ export class NodeLooks {
       if (!frames || verdict !== "in-order") return undefined;
       hello ??= frames.find(({ type }) => type === "hello");
       for (const { key, plan } of steps) note((report) => report.plan(key, plan));
-      const values = frames.filter(({ type }) => type === "have" || type === "stdout");
-      for (const frame of [...values, ...framesInOrder(steps, new Set(skipped))]) note((report) => report.take(frame));
+      for (const frame of framesInOrder(steps, frames, new Set(skipped))) note((report) => report.take(frame));
       const batch = { steps, facts: false, isLast: false };
       inputs = { ...inputs, ...batchResults(inputs, batch, { ...context, results }).inputs };
     }
@@ -105,7 +106,8 @@ export class NodeLooks {
   async #send(look: Look, steps: number, budget: NodeBudget): Promise<readonly Frame[] | undefined> {
     const { looks, emit, node } = this.#session;
     if (!looks?.has(look.hash)) return undefined;
-    const text = lookText(this.#run, look, Math.round(Date.now() / 1000));
+    if (!this.#transport.hasShell) this.#shell.clear();
+    const text = lookText(this.#run, look, { now: Math.round(Date.now() / 1000), shell: this.#shell });
     const onFrame = ({ type, rest }: Frame): void => {
       budget.spend(frameCost + rest.length);
       if (type !== "hello") return;

@@ -62,6 +62,11 @@ export class SessionTransport {
     return this.#host;
   }
 
+  /** Whether the shell of an earlier look waits for its next text. */
+  get hasShell(): boolean {
+    return this.#shell !== undefined;
+  }
+
   /** Resolves when no connection is being made or closed any more. */
   async settled(): Promise<void> {
     for (let seen; seen !== this.#change;) await (seen = this.#change);

@@ -64,6 +64,8 @@ export interface Step {
   readonly asks?: Sh;
   /** The blobs that `asks` may name; not sensitive. */
   readonly offers?: readonly Blob[];
+  /** Values in the probe that differ in each run, and decide nothing about the facts in `want`. */
+  readonly fresh?: readonly string[];
   /** The meaning of `want`, `probe`, `guard` and `apply`, as data. */
   readonly data?: StepData | undefined;
   /** For dry runs: the resources that the step may write, and that its probe and apply depend on. Absent: any resource. */

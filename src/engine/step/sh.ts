@@ -38,6 +38,11 @@ export class Sh {
     return this.parts.filter((part) => part instanceof Blob);
   }
 
+  /** The pieces of the text between its holes. */
+  get literals(): readonly string[] {
+    return this.parts.filter((part) => typeof part === "string");
+  }
+
   get secrets(): readonly Secret[] {
     return this.parts.filter((part) => part instanceof Secret);
   }

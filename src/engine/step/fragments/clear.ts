@@ -1,14 +1,17 @@
 import { sh } from "../sh.ts";
 import { grantFunctions } from "./granted.ts";
 
+/** `all_contents` and `is_ours`, for texts after `findDisk`. */
+export const ownFunctions = sh`all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
+# is_ours GUID: whether the disk has a table with this GUID, which kcore made.
+is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = "$1" ]; }`;
+
 /**
  * Functions that check and clear a whole disk, for texts after `findDisk`. The caller sets `mark` and `describe`, and
  * defines `judge_open`, which sets `users` to the error of an exclusive open.
  */
 export const clearFunctions = sh`${grantFunctions}
-all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
-# is_ours GUID: whether the disk has a table with this GUID, which kcore made.
-is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = "$1" ]; }
+${ownFunctions}
 # judge_use: refuses a disk in use, which no grant covers.
 judge_use() {
   users=$(for name in "$disk_name" $(partitions_of "$disk_name"); do users_of "$name"; done)

@@ -136,7 +136,7 @@ users_of() {
 # refused_open DEVICE: prints the error of an exclusive open, which fails while anything holds the device, also in other
 # mount namespaces. wipefs opens exclusively before it erases; its dry run only opens.
 refused_open() {
-  wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
+  said=$(wipefs -a -n "$1" 2>&1 >/dev/null) || echo "$1 cannot be opened alone: \${said##*"$K_NL"}"
 }
 # refused_disk DEVICE: refused_open for a disk with partitions. Closing the disk makes udev re-read the table, and for a moment the partitions are gone.
 refused_disk() {
@@ -149,11 +149,14 @@ signatures_of() {
     echo "$1 holds $type at byte $offset\${label:+, label $label}\${uuid:+, $uuid}"
   done
 }
+read_blocks() { dd if="$1" bs=4096 skip="$2" count="$3"; }
 # bytes_at DEVICE BLOCK COUNT PLACE: prints a line if these blocks (4 KiB), called PLACE, cannot be read or are not all zero.
 bytes_at() {
-  dd if="$1" bs=4096 skip="$2" count="$3" of="$K_TMP/bytes" 2>"$K_TMP/dd" || { echo "$1 cannot be read: $(tail -n 1 "$K_TMP/dd")" && return; }
-  [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] ||
-    echo "$1 holds bytes of unknown meaning in the $4 ($(sha256sum <"$K_TMP/bytes" | head -c 12))"
+  # Bytes that cannot be read count as bytes that are not zero.
+  left=$({ read_blocks "$1" "$2" "$3" || echo unread; } 2>/dev/null | tr -d '\000' | head -c 1 | wc -c)
+  [ "$left" -eq 0 ] && return
+  said=$(read_blocks "$1" "$2" "$3" 2>&1 >/dev/null) || { echo "$1 cannot be read: \${said##*"$K_NL"}" && return; }
+  echo "$1 holds bytes of unknown meaning in the $4 ($(read_blocks "$1" "$2" "$3" 2>/dev/null | sha256sum | head -c 12))"
 }
 # contents_of NAME: prints the contents of a device; nothing if it is blank. Bytes without a signature count, too: encrypted or raw data.
 contents_of() {

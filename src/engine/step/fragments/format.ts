@@ -38,6 +38,8 @@ interface FormatExtras {
   readonly read?: Sh;
   /** Reports facts of the state that `read` has read. */
   readonly facts?: Sh;
+  /** Runs after `read` in guard and apply: may make an empty `mark`, which says that the device is unused. */
+  readonly adopt?: Sh;
   /** Further refusals. */
   readonly judge?: Sh;
   /** Runs in apply when the format is in order; `todo` is not empty if this step has made the format. */
@@ -48,10 +50,11 @@ const nothing = sh`:`;
 
 export function stepOfFormat(
   format: DeviceFormat,
-  { read = nothing, facts = nothing, judge = nothing, after = nothing }: FormatExtras = {},
+  { read = nothing, facts = nothing, adopt = nothing, judge = nothing, after = nothing }: FormatExtras = {},
 ): Required<Pick<Step, "probe" | "guard" | "apply" | "tools">> {
   const readAndJudge = sh`${readDevice(format)}
 ${read}
+${adopt}
 ${judgeFormat(format)}
 ${judge}`;
   return {

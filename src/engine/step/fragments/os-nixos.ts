@@ -27,7 +27,8 @@ fact userKeys "$(lines_of ${user})"
 read -r booted </proc/cmdline
 fact consoles "$(for word in $booted; do case $word in console=*[!A-Za-z0-9,]*) ;; console=*) echo "\${word#console=}" ;; esac; done)"
 fact release "$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9][0-9.]*\).*/\1/p' /etc/os-release)"
-hardware=$(nixos-generate-config --no-filesystems --show-hardware-config 2>"$K_TMP/hardware") || { cat "$K_TMP/hardware" >&2 && exit 1; }
+show_hardware() { nixos-generate-config --no-filesystems --show-hardware-config; }
+hardware=$(show_hardware 2>/dev/null) || { show_hardware >/dev/null; exit 1; }
 fact hardware "$hardware"`;
 }
 

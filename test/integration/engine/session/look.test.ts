@@ -1,8 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createPublicKey, verify } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { expect } from "chai";
+import { keyGenerated } from "#engine/modules/key-generated.ts";
 import type { LookMemory } from "#engine/session/session.ts";
 import type { PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { blobOf } from "#engine/step/blob.ts";
@@ -12,6 +14,7 @@ import { sh } from "#engine/step/sh.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { commandStep, draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { stepOf } from "#support/steps.ts";
 
 /** The memory of one node. */
 function memoryOf(): LookMemory & { readonly hashes: Set<string> } {
@@ -174,13 +177,17 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
       },
     ];
     const perform = async () => {
-      const { session, outcomes } = sessionOn(state, { looks });
+      const { session, outcomes, events } = sessionOn(state, { looks });
       for (const stage of stages) await session.perform([stage]);
       await session.finish("done");
-      return { outcomes: outcomes(), exchanges: session.exchanges };
+      const bytes = events.flatMap((event) => (event.type === "node.segment" ? [event.bytes] : []));
+      return { outcomes: outcomes(), bytes };
     };
     await perform();
-    expect(await perform()).to.deep.equal({ outcomes: ["marker ok", "late ok"], exchanges: 2 });
+    const { outcomes, bytes } = await perform();
+    expect(outcomes).to.deep.equal(["marker ok", "late ok"]);
+    // The second look brings its steps alone.
+    expect(bytes.map((count) => count < 2000)).to.deep.equal([false, true]);
     rmSync(at("late"));
     expect((await perform()).outcomes).to.deep.equal(["marker ok", "late changed"]);
     expect(readFileSync(at("late"), "utf8")).to.equal("yes\n");
@@ -217,13 +224,13 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     expect(existsSync(`/proc/${readFileSync(at("pid"), "utf8").trim()}`)).to.equal(false);
   });
 
-  it("opens nothing for writing, and starts the listed programs alone", async () => {
+  /** Runs the second of two runs under strace: its calls, without failed ones, that open for writing and that change files, and all. */
+  const traced = async (first: readonly UnresolvedStep[], second = first) => {
     const looks = memoryOf();
-    const drafts = everyKind();
-    await run(drafts, { looks });
+    await run(first, { looks });
     const log = at("trace");
     const plain = createTransport({ home: state }).connect;
-    const traced: Connect = async (...args) => {
+    const connect: Connect = async (...args) => {
       const host = await plain(...args);
       const exec: typeof host.exec = (command, options) =>
         host.exec(
@@ -232,7 +239,7 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
         );
       return Object.assign(Object.create(host) as typeof host, { exec });
     };
-    const result = await run(drafts, { looks, connect: traced });
+    const result = await run(second, { looks, connect });
     expect([result.outcome, result.exchanges]).to.deep.equal(["done", 1]);
     const calls = readFileSync(log, "utf8")
       .split("\n")
@@ -247,6 +254,11 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
         call,
       ),
     );
+    return { result, calls, writes, changes };
+  };
+
+  it("opens nothing for writing, and starts the listed programs alone", async () => {
+    const { calls, writes, changes } = await traced(everyKind());
     const programs = calls
       .flatMap((call) => basename(/^execve\("([^"]*)"/.exec(call)?.[1] ?? ""))
       .filter((name) => name !== "");
@@ -255,6 +267,35 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     const forks = calls.filter((call) => /^(?:clone3?|v?fork)\(/.test(call)).length;
     // Four programs, the output of the first `stat` and of the evidence, and a shell for each text of the three steps.
     expect(forks).to.be.at.most(programs.length - 3 + 3);
-    expect(statSync(log).size).to.be.greaterThan(0);
+  });
+
+  it("lets a key sign the challenge of each run, and writes no file for it", async () => {
+    const path = at("node.key");
+    const drafts = (challenge: string) => [
+      draftOf("key", stepOf(keyGenerated, { path, challenge }), { register: "key" }),
+    ];
+    const { result, writes, changes } = await traced(drafts("run 1"), drafts("run 2"));
+    expect([writes, changes]).to.deep.equal([[], []]);
+    const { spki = "", proof = "" } = result.registered.get("key")?.facts ?? {};
+    const key = createPublicKey({ key: Buffer.from(spki, "base64"), format: "der", type: "spki" });
+    expect(verify("sha256", Buffer.from("run 2"), key, Buffer.from(proof, "base64"))).to.equal(true);
+  });
+
+  it("reports notes of probes as a runner does", async () => {
+    const noting: Step = { ...marker("m"), probe: sh`note "a b"; fact there yes; echo out; note c` };
+    const drafts = () => [draftOf("noting", noting, { register: "noting" }), fileDraft("a")];
+    const reported = ({ events, registered }: Awaited<ReturnType<typeof run>>) => [
+      events.filter(({ type }) => type.startsWith("step.")).map((event) => ({ ...event, duration: 0 })),
+      registered.get("noting"),
+    ];
+    const looked = await lookedAt(() => undefined, drafts);
+    expect(looked.exchanges).to.equal(1);
+    const full = await run(drafts());
+    const [steps = [], registered] = reported(full);
+    const outputs = new Set(["step.output"]);
+    expect(reported(looked)).to.deep.equal([
+      (steps as { type: string }[]).filter(({ type }) => !outputs.has(type)),
+      registered,
+    ]);
   });
 });

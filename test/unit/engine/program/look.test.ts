@@ -7,7 +7,7 @@ import { blobOf } from "#engine/step/blob.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { Step } from "#engine/step/define.ts";
 import { stepOfData } from "#engine/step/fragments/files.ts";
-import { sh } from "#engine/step/sh.ts";
+import { rawSh, sh } from "#engine/step/sh.ts";
 import { runOnNode } from "#support/fake-session.ts";
 import { plannedStep, shells } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
@@ -29,6 +29,7 @@ describe("a look at steps", () => {
       [false, probing(), { runAs: "ops" }],
       [false, probing(sh`cat <${blobOf("content")}`)],
       [false, probing(sh`echo ${new Secret("secret")}`)],
+      [true, probing(sh`[ -e "$K_TMP/made" ] && rm -f "$K_TMP/made"`)],
       [false, probing(sh`: >"$K_TMP/x"`)],
       [false, probing(sh`safe_parents /etc/x root`)],
       [false, always, { unless: '[ -e "$K_RUN/x" ]' }],
@@ -50,6 +51,24 @@ describe("a look at steps", () => {
     ].map((look) => look?.hash);
     expect(new Set(hashes).size).to.equal(hashes.length);
     expect(looked(file("a"))?.hash).to.equal(hashes[0]);
+    const signing = (challenge: string): Step => ({ ...probing(sh`fact proof ${challenge}`), fresh: [challenge] });
+    expect(looked(signing("one"))?.hash).to.equal(looked(signing("two"))?.hash);
+  });
+
+  it("sends common parts of probes, and parts that the shell has, once", () => {
+    const common = sh`common() {
+  ${"x".repeat(9)} ${rawSh(`: ${"y".repeat(600)}`)}
+}`;
+    const probes = ["a", "b"].map((word) => probing(sh`${common}\n: ${rawSh(word)}`));
+    const look = lookAt(probes.map((step, index) => ({ key: `k${index}`, plan: plannedStep(step) })));
+    expect(look?.steps.match(/y{600}/g)?.length).to.equal(1);
+    if (!look) return;
+    const shell = new Set<string>();
+    const [first = "", second = ""] = [0, 1].map(() => lookText(runOnNode, look, { now: 0, shell }));
+    const functions = ["k_hello()", "k_prove()", "fact()"];
+    expect(functions.map((name) => [first.includes(name), second.includes(name)])).to.deep.equal(
+      functions.map(() => [true, false]),
+    );
   });
 
   it("ends the steps as a runner does", () => {
@@ -59,7 +78,7 @@ describe("a look at steps", () => {
       { key: "c", plan: plannedStep(always, { onChanges: ["x"], milestone: "never" }) },
       { key: "d", plan: plannedStep(always, { onFailure: ["x"] }) },
     ];
-    expect(framesInOrder(steps, new Set(["b"])).map(({ type, rest }) => `${type} ${rest}`)).to.deep.equal([
+    expect(framesInOrder(steps, [], new Set(["b"])).map(({ type, rest }) => `${type} ${rest}`)).to.deep.equal([
       "quick a",
       "milestone a ready",
       "end b skipped 12",
@@ -78,7 +97,7 @@ describe("a look at steps", () => {
         if (!found) throw new Error("no look");
         const [program = "", ...words] = shell.split(" ");
         const run = { ...runOnNode, stateDir: at("state") };
-        const input = lookText(run, found, 0).replaceAll("/bin/sh -c", `${shell} -c`);
+        const input = lookText(run, found, { now: 0, shell: new Set() }).replaceAll("/bin/sh -c", `${shell} -c`);
         const ended = spawnSync(program, [...words, "-c", 'IFS= read -r k; eval "$k"'], { input, encoding: "utf8" });
         expect(ended.stderr).to.equal("");
         return ended.stdout.trimEnd().split("\n").at(-1)?.replace(`${run.nonce} `, "") ?? "";
@@ -117,6 +136,17 @@ describe("a look at steps", () => {
         expect(look([...whole, [absent("file")]])).to.equal("look differs");
         writeFileSync(at("file"), "other\n");
         expect(look(whole)).to.equal("look differs");
+      });
+
+      it("lets several probes share a part", () => {
+        const common = rawSh(`told() {\n: ${"'y' ".repeat(200)}\nfact x "$1"\n}`);
+        const telling = ["yes", "yes it's"].map((x) => ({
+          want: { x },
+          probe: sh`${common}
+told ${x}; : ${rawSh(x.length.toString())}`,
+          apply: sh`:`,
+        }));
+        expect(look(telling.map((step) => [step]))).to.equal("look in-order");
       });
 
       it("runs probes and conditions in the environment of steps", () => {
