@@ -135,7 +135,10 @@ const rowsAreWhole: Plugin = {
   },
 };
 
-/** Leaves out large unused parts of the start: Node's fetch for Yoga's own bytes, zod's fifty languages. */
+/**
+ * Leaves out large unused parts of the start: Node's fetch for Yoga's own bytes, zod's fifty languages, and the parts of
+ * ssh2 that load Node's https and zlib. kcore never offers compression (ssh-algorithms.ts).
+ */
 const startsFast: Plugin = {
   name: "start fast",
   setup(build) {
@@ -143,6 +146,14 @@ const startsFast: Plugin = {
       contents: await changed(path, '"function"!=typeof fetch', "!0"),
       loader: "js",
     }));
+    build.onLoad({ filter: /\/ssh2\/lib\/http-agents\.js$/ }, () => ({
+      contents: "module.exports = {};",
+      loader: "js",
+    }));
+    build.onLoad({ filter: /\/ssh2\/lib\/protocol\/zlib\.js$/ }, async ({ path }) => {
+      const text = await changed(path, "} = require('zlib');", "} = { constants: {} };");
+      return { contents: replaced(path, text, "createInflate()._handle.constructor", "undefined"), loader: "js" };
+    });
     build.onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
       contents: 'export { default as en } from "./en.js";',
       loader: "js",

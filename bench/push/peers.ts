@@ -9,6 +9,8 @@ const onPath = (program: string) =>
     .map((folder) => join(folder, program))
     .find(existsSync) ?? program;
 
+export const parallelSsh = onPath("parallel-ssh");
+
 const ansible = [
   ["/usr/bin/ansible-playbook", "apt-get install ansible-core"],
   ["/usr/lib/python3/dist-packages/apt", "apt-get install python3-apt"],
@@ -19,7 +21,7 @@ const needs = {
   ansible,
   mitogen: [...ansible, [strategies, "apt-get install ansible-mitogen"]],
   pyinfra: [[onPath("pyinfra"), "pip install pyinfra"]],
-  pssh: [["/usr/bin/parallel-ssh", "apt-get install pssh"]],
+  pssh: [[parallelSsh, "apt-get install pssh"]],
 } as const;
 
 /** Whether this machine has all that the peer needs; tells a peer that has to be left out. */

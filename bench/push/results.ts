@@ -34,6 +34,19 @@ export interface Exact {
   readonly perChange: number;
 }
 
+/** A way to run one command on nodes; `ssh`: an ssh process for each. */
+export type ExecName = "kcore" | "ssh" | "pssh";
+
+/** One command on so many nodes: medians of all rounds. */
+export interface ExecCell {
+  readonly nodes: number;
+  readonly contender: ExecName;
+  readonly seconds: number;
+  /** Seconds of CPU on the bastion, and on all targets together; results before 2026-11-30 have none. */
+  readonly bastion?: number;
+  readonly targets?: number;
+}
+
 /** All results of one run of the bench; a figure that was not measured is absent. */
 export interface Results {
   readonly date: string;
@@ -43,8 +56,7 @@ export interface Results {
   readonly exact: readonly Exact[];
   /** Seconds of kcore alone: a run of a state with nothing to do, which speaks to no node. */
   readonly startUp?: number;
-  /** Seconds of a command on so many nodes. */
-  readonly exec?: { readonly nodes: number; readonly kcore: number; readonly pssh: number };
+  readonly exec?: readonly ExecCell[];
   /** The largest process of kcore, in MB at its peak, with so many nodes. */
   readonly memory: readonly { readonly nodes: number; readonly peak: number }[];
 }

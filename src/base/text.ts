@@ -17,7 +17,13 @@ export default function stringWidthOf(text: string, options?: Options): number {
   return options ? stringWidth(text, options) : widthOf(text);
 }
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let graphemes: Intl.Segmenter | undefined;
+
+/** The characters of a text as readers see them. Node takes 20 ms for its first segmenter, which few texts need. */
+export function graphemesOf(text: string): Intl.Segments {
+  graphemes ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return graphemes.segment(text);
+}
 
 /** The start of a text without colours that takes at most `width` columns; never half a character. */
 export function takeColumns(text: string, width: number): string {
@@ -25,7 +31,7 @@ export function takeColumns(text: string, width: number): string {
   if (simpleWidth(text) === text.length) return text.slice(0, width);
   let used = 0;
   let end = 0;
-  for (const { segment, index } of graphemes.segment(text)) {
+  for (const { segment, index } of graphemesOf(text)) {
     used += widthOf(segment);
     if (used > width) return text.slice(0, end);
     end = index + segment.length;

@@ -3,7 +3,6 @@ import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
 import { z } from "zod";
 import { durableJson } from "#base/durable-file.ts";
 import { ifThere } from "#base/file.ts";
@@ -201,6 +200,8 @@ export async function checkTable({ file, pieces }: SavedTable): Promise<void> {
     }
   };
   try {
+    // Most commands read no tables, and do not wait for Node's zlib.
+    const { createGunzip } = await import("node:zlib");
     await pipeline(createReadStream(file), createGunzip(), async (chunks) => {
       for await (const chunk of chunks) take(chunk as Buffer);
     });

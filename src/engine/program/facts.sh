@@ -83,7 +83,7 @@ k_devices() {
   }
 } 2>/dev/null
 
-k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
+k_devices | k_container=$k_container k_arch=$k_arch k_lead=${k_lead:-F} awk "$k_disks_awk"'
   # fact(): as in step-functions.sh, for values without line breaks; list() gets rows with escaped line breaks.
   function fact(name, value,  i, c, out) {
     if (value == "") return
@@ -91,9 +91,9 @@ k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
       for (i = 1; i <= length(value); i++) { c = substr(value, i, 1); out = out (c == "\\" ? "\\\\" : c) }
       value = out
     }
-    print "F " name "=" value
+    print lead " " name "=" value
   }
-  function list(name, text) { print "F " name "=" text }
+  function list(name, text) { print lead " " name "=" text }
   function row(text, line) { return text == "" ? line : text "\\n" line }
   function hex(s,  i, n) { n = 0; for (i = 1; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(tolower(s), i, 1)) - 1; return n }
   # The kernel prints an IPv4 address as a number of its own byte order.
@@ -110,7 +110,7 @@ k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
     for (i = 0; i < 8; i++) if (i == at) { a = a "::"; i += best - 1 } else a = a (a == "" || a ~ /:$/ ? "" : ":") part[i]
     return a
   }
-  BEGIN { big = ENVIRON["k_arch"] ~ /^(s390|ppc$|ppc64$|sparc|parisc|mips$|mips64$|m68k|armv.*b$|aarch64_be)/ }
+  BEGIN { lead = ENVIRON["k_lead"]; big = ENVIRON["k_arch"] ~ /^(s390|ppc$|ppc64$|sparc|parisc|mips$|mips64$|m68k|armv.*b$|aarch64_be)/ }
   $1 == "net" && NF == 3 && !part { net[++nets] = $2; physical[$2] = $3; next }
   NF == 1 && ($1 == "df" || $1 == "ip") { part = $1; next }
   part == "df" { total = $(NF - 4); free = $(NF - 2); next }

@@ -44,11 +44,11 @@ k_esc() {
   done
 }
 
-# fact NAME VALUE: reports one found fact.
+# fact NAME VALUE: reports one found fact. Without a runner k_lead is the beginning of a frame (without-runner.ts).
 fact() {
   k_esc "$2"
   # A fact lost to a full disk would look like a difference, so the step fails.
-  printf 'F %s=%s\n' "$1" "$k_escaped" >&3 || exit 98
+  printf '%s %s=%s\n' "${k_lead:-F}" "$1" "$k_escaped" >&3 || exit 98
 }
 
 # refuse CODE TEXT: ends this text; the step fails with problem CODE. The first line of TEXT is its message.

@@ -25,6 +25,8 @@ const files = {
   lock: new URL("./lock.sh", import.meta.url),
   unlock: new URL("./unlock.sh", import.meta.url),
   inspect: new URL("./inspect.sh", import.meta.url),
+  command: new URL("./command.sh", import.meta.url),
+  "end-command": new URL("./end-command.sh", import.meta.url),
   feed: new URL("./feed.sh", import.meta.url),
 } as const;
 

@@ -45,24 +45,35 @@ export type RunnerlessRequest =
 
 /** The program that answers the request without a runner. */
 export function runnerlessText(run: { readonly nonce: string }, request: RunnerlessRequest): string {
-  return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("inspect"), ...requestLines(request), ""].join("\n"));
+  return wholeText(run, [`k_nonce=${run.nonce}`, ...requestLines(request), ""].join("\n"));
 }
+
+const sayHello = 'echo "$k_nonce hello"';
 
 function requestLines(request: RunnerlessRequest): readonly string[] {
   switch (request.kind) {
     case "ping":
-      return [];
+      return [sayHello];
     case "facts":
-      return [shippedText("step-functions"), `k_facts ${quote(factsText())}`];
+      return [
+        shippedText("inspect"),
+        sayHello,
+        shippedText("step-functions"),
+        // Facts go to descriptor 3, and are frames here.
+        'exec 3>&1 </dev/null >/dev/null 2>&1; k_lead="$k_nonce fact facts"',
+        factsText(),
+      ];
     case "exec":
-      return [`k_exec ${quote(request.text)}`];
+      return [shippedText("inspect"), shippedText("command"), `k_exec ${quote(request.text)}`];
     case "unlock":
       return [
+        shippedText("inspect"),
+        sayHello,
         shippedText("lock"),
         shippedText("unlock"),
         `k_unlock ${quote(request.stateDir)} ${quote(request.run)} ${quote(request.isLook ? "look" : "")}`,
       ];
     case "end":
-      return [`k_end ${quote(request.pid)}`];
+      return [sayHello, shippedText("end-command"), `k_end ${quote(request.pid)}`];
   }
 }

@@ -140,7 +140,7 @@ class RunnerlessSession implements NodeSession {
     };
     const { exit, output } = await this.#runShell({ kind: "exec", text }, takeFrame, takeStderr);
     this.#end = undefined;
-    const code = exit.code ?? (exit.signal && 128 + (constants.signals[`SIG${exit.signal}` as NodeJS.Signals] ?? 0));
+    const code = exit.code ?? (exit.signal && 128 + (constants.signals[exit.signal as NodeJS.Signals] ?? 0));
     const duration = Date.now() - (began ?? Date.now());
     const finished = { type: "step.finished", ...step, position: draft.at, duration } as const;
     if (began !== undefined && code === 0 && !this.#isStopped) {

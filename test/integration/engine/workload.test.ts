@@ -42,6 +42,12 @@ const limits = {
   exchanges: 1,
   /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */
   beats: 2,
+  /** Processes that `exec`, `ping` and `facts` start; plain ssh starts three. */
+  adhoc: { exec: 3, ping: 3, facts: 12 },
+  /** Bytes to a node for them, as TCP carries them. */
+  adhocBytes: { exec: 2_900, ping: 2_200, facts: 20_000 },
+  /** Bursts of bytes to a node, the login's included. */
+  adhocTurns: 8,
 } as const;
 
 interface Pushed {
@@ -72,21 +78,30 @@ class Pushing {
     });
   }
 
-  /** Pushes once, proves the node's state, and gives the cost. */
-  async push(): Promise<Pushed> {
-    const words = ["state", "apply", "workload", "--on", "t1", "--output", "json"];
-    const before = this.#line.bytesUp;
+  /** Runs kcore with these words, and gives the cost. */
+  async spend(words: readonly string[]) {
+    const [bytes, turns] = [this.#line.bytesUp, this.#line.turns];
     let ended: CommandEnd | undefined;
     const processes = await this.#targets.countStarts(async () => {
       ended = await this.#project.start(words, { KCORE_SOURCE: "" }).ended;
     });
     expect(ended?.code, ended?.stderr).to.equal(0);
-    const lines = (ended?.stdout ?? "").trimEnd().split("\n");
-    const events = lines.map((line) => JSON.parse(line) as RunEvent);
+    const spent = { processes, bytes: this.#line.bytesUp - bytes, turns: this.#line.turns - turns };
+    return { ...spent, stdout: ended?.stdout ?? "" };
+  }
+
+  /** Pushes once, proves the node's state, and gives the cost. */
+  async push(): Promise<Pushed> {
+    const words = ["state", "apply", "workload", "--on", "t1", "--output", "json"];
+    const { processes, bytes, stdout } = await this.spend(words);
+    const events = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as RunEvent);
     proveTree(this.#work, join(this.#project.path, "nodes/t1"), "t1");
     return {
       processes,
-      bytes: this.#line.bytesUp - before,
+      bytes,
       exchanges: Math.max(0, ...events.map((event) => (event.type === "node.segment" ? event.exchange : 0))),
       changed: events.filter((event) => event.type === "step.finished" && event.outcome === "changed").length,
     };
@@ -140,6 +155,17 @@ describe("what a push costs a node", () => {
     ];
     expect([none, five]).to.deep.equal([3, 8]);
   });
+
+  for (const [what, ...words] of [["exec", "--", "true"], ["ping"], ["facts"]] as const)
+    it(`starts hardly more than ssh does for ${what}`, async () => {
+      const node = await pushing(workload());
+      const { processes, bytes, turns, stdout } = await node.spend([what, "--on", "t1", ...words]);
+      console.log(`      ${what}: ${processes} processes, ${bytes} bytes sent, ${turns} turns`);
+      expect(stdout).to.match({ exec: /^$/, ping: /^t1 +ok /m, facts: /hostname: / }[what]);
+      expect(processes, "processes").to.be.at.most(limits.adhoc[what]);
+      expect(bytes, "bytes sent").to.be.at.most(limits.adhocBytes[what]);
+      expect(turns, "turns").to.be.at.most(limits.adhocTurns);
+    });
 
   itWithEach("is within the limits for a node in order, however often it was pushed to", async (name) => {
     const work = workloads[name]();
