@@ -261,6 +261,7 @@ async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
   const age = `export const { ${ageExports.join(", ")} } = await kcore.run("age");`;
   const kubernetes = `export const { openAccess } = await kcore.run("kubernetes");`;
+  const run = `export const { driveRun, loadRun } = await kcore.run("run");`;
   const views = `export const { openLiveView, openFleetScreen } = await kcore.run("views");`;
   await build({
     ...shared,
@@ -278,6 +279,7 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     plugins: [
       builtinsAreAsked,
       comeAsProgram("views", /\/(live-view|open-fleet-screen)\.ts$/, views),
+      comeAsProgram("run", /\/drive-run\.ts$/, run),
       comeAsProgram("age", /\/age\.ts$/, age),
       comeAsProgram("kubernetes", /\/kubeconfig-access\.ts$/, kubernetes),
       ...patches,
@@ -328,6 +330,10 @@ kcore.give({ openLiveView, openFleetScreen });`,
   await buildProgram(
     "kubernetes",
     `import { openAccess } from "./src/kubernetes/kubeconfig-access.ts"; kcore.give({ openAccess });`,
+  );
+  await buildProgram(
+    "run",
+    `import { driveRun, loadRun } from "./src/cli/process/drive-run.ts"; kcore.give({ driveRun, loadRun });`,
   );
   await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
   // The program of nodes is one file, started by the runtime that is pushed with it.

@@ -6,7 +6,8 @@ if (first === "--version" || first === "-V") {
   process.stdout.write(`${kcoreVersion()}\n`);
 } else {
   const { looksLikeRun, startWarm } = await import("./process/warm-process.ts");
-  const warm = looksLikeRun(process.argv.slice(2)) ? startWarm() : undefined;
+  const { hasTerminal } = await import("./process/drive-here.ts");
+  const warm = looksLikeRun(process.argv.slice(2)) && hasTerminal() ? startWarm() : undefined;
   const { start } = await import("./start.ts");
   await start(process.argv, warm);
 }

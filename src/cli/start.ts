@@ -1,5 +1,6 @@
 import { keepWarm, type WarmProcess } from "#engine/run/launch-run.ts";
 import { takePassphraseFromEnvironment } from "./terminal/given-passphrase.ts";
+import { awaitDriven } from "./process/drive-here.ts";
 import { reportFailure } from "./terminal/report-failure.ts";
 
 /**
@@ -7,6 +8,12 @@ import { reportFailure } from "./terminal/report-failure.ts";
  * `warm` process. Never rejects.
  */
 export async function start(argv: readonly string[], warm?: WarmProcess): Promise<void> {
+  await startCommand(argv, warm);
+  // All records are closed, so an open handle of a run must not keep the process.
+  if (await awaitDriven()) process.exit();
+}
+
+async function startCommand(argv: readonly string[], warm: WarmProcess | undefined): Promise<void> {
   if (warm) keepWarm(warm);
   takePassphraseFromEnvironment();
   for (const stream of [process.stdout, process.stderr]) stream.on("error", onClosedOutput);

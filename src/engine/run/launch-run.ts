@@ -12,11 +12,13 @@ export interface LaunchOptions {
   readonly passphrase?: string;
 }
 
-/** A run's process, for the command that started it. */
+/** The process that drives a run, for the command that started the run. */
 export interface LaunchedRun {
   readonly hasExited: () => boolean;
   /** Resolves when the run's socket is there, or never will be; absent: the process does not report that. */
   readonly ready?: Promise<void>;
+  /** Resolves when the run is over; present if this process drives it. */
+  readonly ended?: Promise<void>;
 }
 
 /** A process that reads from its stdin which run to drive, and writes to descriptor 3 as soon as the run's socket exists. */

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -88,12 +89,13 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\n");
   });
 
-  it("goes on when its terminal is closed, and can be attached to (F-17)", async () => {
-    const { child, ended } = project.start(apply("slow"));
-    await project.driver();
+  it("goes on when the terminal of its view is closed, and can be attached to (F-17)", async () => {
+    await project.kcore(...apply("slow"), "--detach");
     await slowBegan();
+    const { child, ended } = project.start(["runs", "attach", "last"]);
+    await once(child.stdout as NodeJS.ReadableStream, "data");
     child.kill("SIGHUP");
-    await ended;
+    expect((await ended).stderr).to.contain("The run goes on");
     endSlow();
     const attached = await project.kcore("runs", "attach", "last");
     expect(attached.code).to.equal(0);
@@ -101,9 +103,24 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });
 
+  it("has a process of its own only where a terminal is: else the command's process goes on without its view", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    expect(await project.driver()).to.equal(child.pid);
+    await slowBegan();
+    let said = "";
+    child.stderr?.on("data", (text: string) => (said += text));
+    child.kill("SIGHUP");
+    await eventually(() => said.includes("The run goes on"));
+    endSlow();
+    expect((await ended).code).to.equal(0);
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+    expect((await project.kcore("runs", "show", "last")).stdout).to.contain("done");
+  });
+
   it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
-    const { ended } = project.start(apply("slow"));
+    await project.kcore(...apply("slow"), "--detach");
     const pid = await project.driver();
+    const { ended } = project.start(["runs", "attach", "last"]);
     await slowBegan();
     process.kill(pid, "SIGKILL");
     const killed = await ended;
