@@ -35,7 +35,7 @@ export const allowedLines: readonly { readonly code: string; readonly line: RegE
   },
   {
     code: "SC2086",
-    line: /\bb_(?:inspect|read_links|wave|above) \$|\$b_(?:paths|sums|dirs) 2>|sync \$b_|b_is_safe "\$1"/,
+    line: /\bb_(?:inspect|read_links|wave) \$|\$b_(?:paths|sums|above|fresh|asides|word)\b|sync \$b_|b_is_safe "\$1"/,
     why: "lists of numbers and paths of plain characters (batch.ts)",
   },
   {

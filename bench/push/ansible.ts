@@ -1,22 +1,9 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { contentOf } from "#support/workload.ts";
+import { contentOf, isMade } from "#support/workload.ts";
 import { placesOf, renew, sshOptions, type Contender, type Scene } from "./scene.ts";
 
-const strategies = "/usr/lib/python3/dist-packages/ansible_mitogen/plugins/strategy";
-
-/** The Debian packages that are missing for a peer. */
-export function missingPackages(peer: "ansible" | "mitogen" | "pssh"): string[] {
-  const needs = {
-    ansible: [["/usr/bin/ansible-playbook", "ansible-core"]],
-    mitogen: [
-      ["/usr/bin/ansible-playbook", "ansible-core"],
-      [strategies, "ansible-mitogen"],
-    ],
-    pssh: [["/usr/bin/parallel-ssh", "pssh"]],
-  } as const;
-  return needs[peer].filter(([path]) => !existsSync(path)).map(([, name]) => name);
-}
+/** Where Debian's package of Mitogen has its strategies. */
+export const strategies = "/usr/lib/python3/dist-packages/ansible_mitogen/plugins/strategy";
 
 /** Ansible tuned: pipelining, kept connections, as many forks as nodes, no facts; or with Mitogen's strategy besides. */
 export function ansibleContender(scene: Scene, { mitogen = false } = {}): Contender {
@@ -67,14 +54,15 @@ export function ansibleContender(scene: Scene, { mitogen = false } = {}): Conten
 function playbook({ work }: Scene, base: string): string {
   const here = `${base}/{{ inventory_hostname }}`;
   const tasks = [
+    ...(work.packages.length > 0 ? [`apt: { name: [${work.packages.join(", ")}] }`] : []),
     ...work.directories.map(({ path, mode }) => `file: { path: "${here}/${path}", state: directory, mode: "${mode}" }`),
     ...work.files.map(({ path, mode }, at) => `template: { src: f${at}.j2, dest: "${here}/${path}", mode: "${mode}" }`),
     ...work.links.map(({ path, target }) => `file: { path: "${here}/${path}", src: "${target}", state: link }`),
-    ...work.commands.map((guard) =>
+    ...work.commands.map(({ path, guard }) =>
       guard === "creates"
-        ? `shell: { cmd: "echo made >${here}/created", creates: "${here}/created" }`
-        : // Ansible has no `unless`.
-          `shell: "grep -qs made ${here}/unless || { echo made >${here}/unless; echo changed; }"\n      register: made\n      changed_when: made.stdout == 'changed'`,
+        ? `shell: { cmd: "echo made >${here}/${path}", creates: "${here}/${path}" }`
+        : // Ansible has no guard by a command.
+          `shell: "${isMade(`${here}/${path}`)} || { echo made >${here}/${path}; echo changed; }"\n      register: made\n      changed_when: made.stdout == 'changed'`,
     ),
   ];
   return `- hosts: all\n  gather_facts: false\n  tasks:\n${tasks.map((task, at) => `    - name: step ${at}\n      ${task}\n`).join("")}`;

@@ -1,4 +1,4 @@
-import { stepsOf, workload, type Workload } from "#support/workload.ts";
+import { stepsOf, workloads } from "#support/workload.ts";
 import type { Lines } from "./lines.ts";
 import type { Exact, Name, Phase } from "./results.ts";
 import { contenderOf, perform, round } from "./rounds.ts";
@@ -10,13 +10,13 @@ import type { Scene } from "./scene.ts";
  */
 export async function countExactly(scene: Scene, lines: Lines, name: Name): Promise<Exact> {
   const small = await countWork(scene, lines, name);
-  const twice = workload({ directories: 20, files: 28, links: 8 });
+  const twice = workloads[scene.name](2);
   const large = await countWork({ ...scene, work: twice }, lines, name);
   const perChange = (large.processes.A - small.processes.A) / (stepsOf(twice) - stepsOf(scene.work));
-  return { contender: name, ...small, perChange: round(perChange) };
+  return { work: scene.name, contender: name, ...small, perChange: round(perChange) };
 }
 
-async function countWork(scene: Scene & { readonly work: Workload }, lines: Lines, name: Name) {
+async function countWork(scene: Scene, lines: Lines, name: Name) {
   const contender = contenderOf(name, scene);
   contender.reset();
   const count = async (phase: Phase) => {

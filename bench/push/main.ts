@@ -3,25 +3,26 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startTargets, type Targets } from "#support/targets.ts";
-import { workload } from "#support/workload.ts";
-import { missingPackages } from "./ansible.ts";
+import { workloadNames, workloads, type WorkloadName } from "#support/workload.ts";
 import { countExactly } from "./exact.ts";
 import { timeExec } from "./exec.ts";
-import { startLines } from "./lines.ts";
+import { startLines, type Lines } from "./lines.ts";
 import { describeMachine } from "./machine.ts";
 import { measure, median } from "./measure.ts";
 import { save } from "./page.ts";
+import { isThere } from "./peers.ts";
 import type { Cell, Exact, Name, Results } from "./results.ts";
 import { contenderOf, peakMemory, round, timeRounds } from "./rounds.ts";
 import { kcoreCommand, placesOf, type Scene } from "./scene.ts";
 import { exactTable, goalsTable, plain, timesTable } from "./tables.ts";
 
 /**
- * The push beside a hand-written script through OpenSSH, Ansible and Ansible + Mitogen, on real sshds of this machine:
- * `npm run bench:push`, as root. It ends with an error when kcore did not do its work; a missed goal is only printed.
+ * The push of both workloads beside a hand-written script through OpenSSH, Ansible, Ansible + Mitogen and pyinfra, on
+ * real sshds of this machine: `npm run bench:push`, as root. It ends with an error when kcore did not do its work; a missed
+ * goal is only printed.
  *
  *   --rounds 3                how often each is timed; the median counts
- *   --quick                   one round, N up to 10, without Ansible
+ *   --quick                   one round, N up to 10, without Ansible and pyinfra
  *   --only exact,times,…      some of: exact, times, latency, peers, exec, growth
  *   --save                    keep the results, and make docs/performance.md and its plot of them
  */
@@ -50,13 +51,13 @@ const cells: Cell[] = [];
 const exact: Exact[] = [];
 let found: Omit<Results, "cells" | "exact"> = {
   date: new Date().toISOString().slice(0, 10),
-  machine: describeMachine(),
+  machine: await describeMachine(),
   rounds,
   memory: [],
 };
 
-/** The first `count` targets, reached straight or through these ports. */
-function sceneOf(count: number, ports?: readonly number[]): Scene {
+/** A workload for the first `count` targets, reached straight or through these ports. */
+function sceneOf(name: WorkloadName, count: number, ports?: readonly number[]): Scene {
   const nodes = targets.addresses.slice(0, count).map((address, at) => {
     const port = ports?.[at];
     return {
@@ -64,63 +65,61 @@ function sceneOf(count: number, ports?: readonly number[]): Scene {
       ...(port === undefined ? { address, port: targets.port } : { address: "127.0.0.1", port }),
     };
   });
-  return { folder, targets, work: workload(), nodes };
+  return { folder, targets, name, work: workloads[name](), nodes };
 }
 
-async function behindLines<T>(
-  count: number,
-  rtt: number,
-  work: (scene: Scene, lines: Awaited<ReturnType<typeof startLines>>) => Promise<T>,
-): Promise<T> {
+async function behindLines(count: number, rtt: number, work: (lines: Lines) => Promise<void>): Promise<void> {
   const lines = await startLines(targets.addresses.slice(0, count), targets.port, rtt);
   try {
-    return await work(sceneOf(count, lines.ports), lines);
+    await work(lines);
   } finally {
     await lines.stop();
   }
 }
 
-async function time(scene: Scene, names: readonly Name[], rtt: number, often = rounds): Promise<void> {
-  say(`N=${scene.nodes.length}, RTT ${rtt} ms: ${names.join(", ")} (load ${loadavg()[0]?.toFixed(1)})`);
-  cells.push(...(await timeRounds(scene, names, rtt, often)));
+/** Times both workloads on so many nodes. */
+async function time(count: number, names: readonly Name[], rtt = 0, ports?: readonly number[]): Promise<void> {
+  for (const work of workloadNames) {
+    say(`${work}, N=${count}, RTT ${rtt} ms: ${names.join(", ")} (load ${loadavg()[0]?.toFixed(1)})`);
+    cells.push(...(await timeRounds(sceneOf(work, count, ports), names, rtt, rounds)));
+  }
 }
 
-/** The peers whose Debian packages are installed; missing ones are named. */
-function peers(): Name[] {
-  return (["ansible", "mitogen"] as const).filter((name) => {
-    const missing = missingPackages(name);
-    if (missing.length > 0) say(`not run: ${name}; apt-get install ${missing.join(" ")}`);
-    return missing.length === 0;
-  });
+/** Keeps the memory of kcore with so many nodes, and with the workload that was timed last. */
+async function keepPeak(nodes: number): Promise<void> {
+  const peak = Math.round(await peakMemory(sceneOf(workloadNames.at(-1) ?? "W", nodes)));
+  found = { ...found, memory: [...found.memory, { nodes, peak }] };
 }
 
 try {
   // Once without counting, so that the first one measured does not pay for cold files.
-  await timeRounds(sceneOf(1), ["script", "kcore"], 0, 1);
+  await timeRounds(sceneOf("W", 1), ["script", "kcore"], 0, 1);
   if (wants("exact"))
-    await behindLines(1, 0, async (scene, lines) => {
-      for (const name of ["script", "kcore"] as const) exact.push(await countExactly(scene, lines, name));
+    await behindLines(1, 0, async (lines) => {
+      for (const work of workloadNames)
+        for (const name of ["script", "kcore"] as const)
+          exact.push(await countExactly(sceneOf(work, 1, lines.ports), lines, name));
     });
   if (wants("times")) {
-    await time(sceneOf(1), ["script", "kcore", "local"], 0);
-    await time(sceneOf(10), ["script", "kcore", ...(wants("peers") ? peers() : [])], 0);
-    found = { ...found, startUp: await timeStartUp(sceneOf(10)) };
+    await time(1, ["script", "kcore", "local"]);
+    await time(10, [
+      "script",
+      "kcore",
+      ...(wants("peers") ? (["ansible", "mitogen", "pyinfra"] as const).filter(isThere) : []),
+    ]);
+    found = { ...found, startUp: await timeStartUp(sceneOf("W", 10)) };
     if (!values.quick) {
-      await time(sceneOf(50), ["script", "kcore"], 0);
-      found = { ...found, memory: [{ nodes: 50, peak: Math.round(await peakMemory(sceneOf(50))) }] };
+      await time(50, ["script", "kcore"]);
+      await keepPeak(50);
     }
   }
   if (wants("latency"))
-    for (const count of [1, 10]) await behindLines(count, 100, (scene) => time(scene, ["script", "kcore"], 100));
-  if (wants("exec")) {
-    const missing = missingPackages("pssh");
-    if (missing.length > 0) say(`not run: pssh; apt-get install ${missing.join(" ")}`);
-    else found = { ...found, exec: await timeExec(sceneOf(50), rounds) };
-  }
+    for (const count of [1, 10])
+      await behindLines(count, 100, ({ ports }) => time(count, ["script", "kcore"], 100, ports));
+  if (wants("exec") && isThere("pssh")) found = { ...found, exec: await timeExec(sceneOf("W", 50), rounds) };
   if (wants("growth")) {
-    await time(sceneOf(200), ["script", "kcore"], 0);
-    const peak = Math.round(await peakMemory(sceneOf(200)));
-    found = { ...found, memory: [...found.memory, { nodes: 200, peak }] };
+    await time(200, ["script", "kcore"]);
+    await keepPeak(200);
   }
 } finally {
   await targets.stop();

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { makeCpuGroup } from "#support/cpu-group.ts";
 
 export interface Command {
   readonly words: readonly string[];
@@ -13,7 +14,7 @@ export interface Command {
 export interface Measured {
   /** From the start of the program to its end. */
   readonly seconds: number;
-  /** CPU of it and of everything that it started, detached processes too. */
+  /** CPU of it and of everything that it started, detached processes too: by a cgroup, or by wait(2) where none can be made. */
   readonly cpu: number;
   readonly code: number;
   readonly stdout: string;
@@ -34,8 +35,9 @@ times >&3`;
 export async function measure({ words, cwd, env = {} }: Command): Promise<Measured> {
   const [out, err] = [join(cwd, "stdout"), join(cwd, "stderr")];
   const files = [openSync(out, "w"), openSync(err, "w")] as const;
+  const group = makeCpuGroup();
   const space = ["--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-  const child = spawn("setpriv", [...space, "sh", "-c", account, "sh", ...words], {
+  const child = spawn("setpriv", [...space, "sh", "-c", `${group?.enter ?? ""}${account}`, "sh", ...words], {
     cwd,
     env: { ...process.env, ...env },
     stdio: ["ignore", ...files, "pipe"],
@@ -49,6 +51,8 @@ export async function measure({ words, cwd, env = {} }: Command): Promise<Measur
     if (ended === 0 && text.includes("\nend ")) ended = performance.now();
   });
   await once(child, "close");
+  const counted = group?.cpuSeconds();
+  await group?.remove();
   const code = Number(/^end (\d+)$/m.exec(text)?.[1] ?? -1);
   const stdout = readFileSync(out, "utf8");
   if (code !== 0)
@@ -58,7 +62,12 @@ export async function measure({ words, cwd, env = {} }: Command): Promise<Measur
   const times = [...text.matchAll(/(\d+)m([\d.]+)s/g)].map(
     ([, minutes, seconds]) => Number(minutes) * 60 + Number(seconds),
   );
-  return { seconds: (ended - started) / 1000, cpu: times.reduce((sum, time) => sum + time, 0), code, stdout };
+  return {
+    seconds: (ended - started) / 1000,
+    cpu: counted ?? times.reduce((sum, time) => sum + time, 0),
+    code,
+    stdout,
+  };
 }
 
 export function median(values: readonly number[]): number {

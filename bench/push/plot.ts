@@ -21,7 +21,7 @@ const curves: readonly Curve[] = [
 export function growthPlot({ cells }: Results): string {
   const of = ({ name, phase }: Curve) =>
     cells
-      .filter((cell) => cell.contender === name && cell.phase === phase && cell.rtt === 0)
+      .filter((cell) => cell.contender === name && cell.phase === phase && cell.work === "W" && cell.rtt === 0)
       .toSorted((a, b) => a.nodes - b.nodes);
   const shown = curves.map((curve) => ({ ...curve, points: of(curve) })).filter(({ points }) => points.length > 0);
   const all = shown.flatMap(({ points }) => points);

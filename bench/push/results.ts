@@ -1,15 +1,21 @@
+import type { WorkloadName } from "#support/workload.ts";
+
 /** The name of a contender, which brings the workload to nodes; `local` is kcore without ssh. */
-export type Name = "script" | "kcore" | "local" | "ansible" | "mitogen";
+export type Name = "script" | "kcore" | "local" | "ansible" | "mitogen" | "pyinfra";
 /** A: from scratch, everything changes. B: again, nothing changes. */
 export type Phase = "A" | "B";
 
-/** One contender on so many nodes: medians of all rounds. */
-export interface Cell {
+/** A workload on so many nodes, behind round trips of so many milliseconds. */
+export interface Place {
+  readonly work: WorkloadName;
+  readonly nodes: number;
+  readonly rtt: number;
+}
+
+/** One contender at one place: medians of all rounds. */
+export interface Cell extends Place {
   readonly contender: Name;
   readonly phase: Phase;
-  readonly nodes: number;
-  /** Milliseconds of a round trip. */
-  readonly rtt: number;
   readonly rounds: number;
   readonly seconds: number;
   /** Seconds of CPU on the bastion: the contender and all that it started. */
@@ -20,6 +26,7 @@ export interface Cell {
 
 /** Figures of one node that are the same in each run. */
 export interface Exact {
+  readonly work: WorkloadName;
   readonly contender: Name;
   readonly processes: Readonly<Record<Phase, number>>;
   readonly bytes: Readonly<Record<Phase, number>>;
@@ -43,8 +50,7 @@ export interface Results {
 }
 
 /** The cell, if it was measured. */
-export function cellOf({ cells }: Results, contender: Name, phase: Phase, nodes: number, rtt = 0): Cell | undefined {
-  return cells.find(
-    (cell) => cell.contender === contender && cell.phase === phase && cell.nodes === nodes && cell.rtt === rtt,
-  );
+export function cellOf({ cells }: Results, contender: Name, phase: Phase, place: Place): Cell | undefined {
+  const isThere = ({ work, nodes, rtt }: Place) => work === place.work && nodes === place.nodes && rtt === place.rtt;
+  return cells.find((cell) => cell.contender === contender && cell.phase === phase && isThere(cell));
 }

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { descendantsOf } from "#support/children.ts";
 import { ansibleContender } from "./ansible.ts";
 import { measure, median, type Measured } from "./measure.ts";
-import type { Cell, Name, Phase } from "./results.ts";
+import { pyinfraContender } from "./pyinfra.ts";
+import type { Cell, Name, Phase, Place } from "./results.ts";
 import { kcore, kcoreContender, prove, scriptContender, type Contender, type Scene } from "./scene.ts";
 
 export function contenderOf(name: Name, scene: Scene): Contender {
@@ -17,6 +18,8 @@ export function contenderOf(name: Name, scene: Scene): Contender {
     case "ansible":
     case "mitogen":
       return ansibleContender(scene, { mitogen: name === "mitogen" });
+    case "pyinfra":
+      return pyinfraContender(scene);
   }
 }
 
@@ -38,13 +41,14 @@ export async function timeRounds(scene: Scene, names: readonly Name[], rtt: numb
       contender.reset();
       for (const phase of ["A", "B"] as const) keep(`${name} ${phase}`, await perform(scene, contender, phase));
     }
+  const place: Place = { work: scene.name, nodes: scene.nodes.length, rtt };
   return names.flatMap((name) =>
     (["A", "B"] as const).map((phase): Cell => {
       const all = samples.get(`${name} ${phase}`) ?? [];
       const middle = (of: (sample: Sample) => number) => round(median(all.map(of)));
       const [seconds, bastion] = [middle((sample) => sample.seconds), middle((sample) => sample.cpu)];
       const targets = middle((sample) => sample.targets);
-      return { contender: name, phase, nodes: scene.nodes.length, rtt, rounds, seconds, bastion, targets };
+      return { ...place, contender: name, phase, rounds, seconds, bastion, targets };
     }),
   );
 }

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Targets } from "#support/targets.ts";
-import { makeFolders, proveTree, stateOf, stepsOf, type Workload } from "#support/workload.ts";
+import { makeFolders, proveTree, stateOf, stepsOf, type Workload, type WorkloadName } from "#support/workload.ts";
 import type { Command } from "./measure.ts";
 import { scriptOf } from "./script.ts";
 
@@ -11,6 +11,7 @@ export const kcore = join(import.meta.dirname, "../../bin/kcore");
 export interface Scene {
   readonly folder: string;
   readonly targets: Targets;
+  readonly name: WorkloadName;
   readonly work: Workload;
   readonly nodes: readonly { readonly name: string; readonly address: string; readonly port: number }[];
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { contentOf, type Workload } from "#support/workload.ts";
+import { contentOf, isMade, type Workload } from "#support/workload.ts";
 
 /**
  * The workload as an expert would write it by hand for speed: an idempotent script that reads all states at once, and
@@ -22,6 +22,12 @@ export function scriptOf(work: Workload, folder: string, node: string): string {
     `changed=0`,
     `did() { changed=$((changed + 1)); }`,
     `nl='\n'`,
+    ...(work.packages.length > 0
+      ? [
+          `installed=$(dpkg-query -W -f '\${db:Status-Status} ' ${work.packages.join(" ")} 2>/dev/null)`,
+          `[ "$installed" = '${"installed ".repeat(work.packages.length)}' ] || { apt-get install -y ${work.packages.join(" ")} && did; } || exit 1`,
+        ]
+      : []),
     `stats="$nl$(stat -c '%a %F %n' ${paths([...work.directories, ...work.files])} 2>/dev/null)$nl"`,
     ...work.directories.map(
       ({ path, mode }, at) =>
@@ -46,10 +52,9 @@ printf %s '${text}' >${path}.new && mv ${path}.new ${path} && did || exit 1
           `fi`,
         ]
       : []),
-    ...work.commands.map((guard) =>
-      guard === "creates"
-        ? `[ -e created ] || { echo made >created && did; } || exit 1`
-        : `grep -qs made unless || { echo made >unless && did; } || exit 1`,
+    ...work.commands.map(
+      ({ path, guard }) =>
+        `${guard === "creates" ? `[ -e ${path} ]` : isMade(path)} || { echo made >${path} && did; } || exit 1`,
     ),
     `echo changed=$changed`,
   ];

@@ -1,4 +1,4 @@
-import { cellOf, type Name, type Phase, type Results } from "./results.ts";
+import { cellOf, type Cell, type Name, type Place, type Results } from "./results.ts";
 import { kilobytes, milliseconds, rowsOf, seconds } from "./rows.ts";
 
 /** A table's cells, its head first. */
@@ -6,11 +6,12 @@ export type Table = readonly (readonly string[])[];
 
 /** The goals: the figures of the peer (the script through OpenSSH, unless the row names another) and of kcore. */
 export function goalsTable(results: Results): Table {
-  const head = ["figure", "the script", "kcore", "ratio", "goal", "aim", "", "at first (script, kcore)"];
+  const head = ["figure", "workload", "the script", "kcore", "ratio", "goal", "aim", "", "at first (script, kcore; W)"];
   return [
     head,
-    ...rowsOf(results).map(({ figure, peer, kcore, ratio, goal, aim, verdict, before }) => [
+    ...rowsOf(results).map(({ figure, work, peer, kcore, ratio, goal, aim, verdict, before }) => [
       figure,
+      work,
       peer,
       kcore,
       ratio,
@@ -28,41 +29,44 @@ export const titles: Readonly<Record<Name, string>> = {
   local: "kcore, `transport: local`",
   mitogen: "Ansible + Mitogen",
   ansible: "Ansible tuned",
+  pyinfra: "pyinfra",
 };
 
-/** Everything that was timed: seconds A / B, and the CPU of both ends in B. */
+/** Everything that was timed: seconds, and CPU of the bastion and of a target, each A / B. */
 export function timesTable(results: Results): Table {
-  const places = [...new Map(results.cells.map(({ nodes, rtt }) => [`${rtt} ${nodes}`, { nodes, rtt }])).values()];
-  const cell = (name: Name, phase: Phase, nodes: number, rtt: number) => cellOf(results, name, phase, nodes, rtt);
+  const placeOf = ({ work, nodes, rtt }: Cell): Place => ({ work, nodes, rtt });
+  const places = [...new Map(results.cells.map((cell) => [JSON.stringify(placeOf(cell)), placeOf(cell)])).values()];
   const rows = places
     .toSorted((a, b) => a.rtt - b.rtt || a.nodes - b.nodes)
-    .flatMap(({ nodes, rtt }) =>
+    .flatMap((place) =>
       (Object.keys(titles) as Name[]).flatMap((name) => {
-        const [a, b] = [cell(name, "A", nodes, rtt), cell(name, "B", nodes, rtt)];
+        const [a, b] = [cellOf(results, name, "A", place), cellOf(results, name, "B", place)];
         if (!a || !b) return [];
-        const each = (value: number) => milliseconds(value / nodes);
+        const each = (value: number) => milliseconds(value / place.nodes);
         const cpu = name === "local" ? "in the bastion's" : `${each(a.targets)} / ${each(b.targets)}`;
         return [
           [
-            String(nodes),
-            `${rtt} ms`,
+            String(place.nodes),
+            `${place.rtt} ms`,
+            place.work,
             titles[name],
             seconds(a.seconds),
             seconds(b.seconds),
-            `${b.bastion.toFixed(2)} s`,
+            `${a.bastion.toFixed(2)} / ${seconds(b.bastion)}`,
             cpu,
           ],
         ];
       }),
     );
-  return [["N", "RTT", "", "A", "B", "CPU of the bastion, B", "CPU of a target, A / B"], ...rows];
+  return [["N", "RTT", "workload", "", "A", "B", "CPU of the bastion, A / B", "CPU of a target, A / B"], ...rows];
 }
 
 /** The figures that are the same in each run. */
 export function exactTable({ exact }: Results): Table {
   return [
-    ["", "processes A / B", "for each change", "bytes sent A / B"],
-    ...exact.map(({ contender, processes, bytes, perChange }) => [
+    ["workload", "", "processes A / B", "for each change", "bytes sent A / B"],
+    ...exact.map(({ work, contender, processes, bytes, perChange }) => [
+      work,
       titles[contender],
       `${processes.A} / ${processes.B}`,
       perChange.toFixed(1),

@@ -39,7 +39,7 @@ async function check({ node: name, port }: Args, context: ActionContext): Promis
     if (!(error instanceof KcoreError) || !areAway(error)) throw error;
     const unsure = {
       code: "CLUSTER_UNHEALTHY",
-      message: `no controller says whether ${former.join(" and ")} was removed, and ${node.name} would drop its keys and state`,
+      message: `no controller says whether ${former.join(" and ")} was removed, and ${node.name} would drop their keys and state`,
       hint: `kcore health, then run again; or keep the former node: give ${node.name} that id and no formerIds in the roster`,
     } as const;
     throw new KcoreError([unsure, ...error.problems], { cause: error, exitCode: 1 });

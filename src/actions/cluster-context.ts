@@ -23,7 +23,7 @@ type Opening = Pick<ActionContext, "home" | "context"> & Partial<Pick<ActionCont
 
 /**
  * The run's context, with its certificates. A controller that the run deploys has the roster's present address, also if it moved.
- * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED
+ * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, FILE_UNTRUSTED; USAGE for an endpoint of the context
  */
 export async function openContext(context: Opening): Promise<Context> {
   const found = await loadContext(contextHomeOf(context), context.context);

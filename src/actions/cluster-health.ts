@@ -74,7 +74,7 @@ async function checkHealth(args: Args, cluster: Context, context: ActionContext)
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: 1 });
   if (!findings.some((finding) => finding.problems.length === 0)) refuseWithoutFounder(context);
   for (const { endpoint, problems: found } of findings) {
-    const text = found.length === 0 ? "is healthy" : "does not answer yet; this run deploys it";
+    const text = found.length === 0 ? "is healthy" : "is not healthy yet; this run deploys it";
     context.note(`controller ${endpoint} ${text}`);
   }
   if (findings.length === 0) context.note("no controller yet");

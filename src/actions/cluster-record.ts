@@ -15,8 +15,8 @@ const Args = z.strictObject({
   issued: z
     .object({
       nodeCert: z.string().describe("The node's certificate and its issuers', PEM"),
-      controllerCert: z.string().optional().describe("Of a controller: that of its API"),
-      subCaCert: z.string().optional().describe("Of a controller: that of its sub-CA"),
+      controllerCert: z.string().optional().describe("The certificate of a controller's API, PEM"),
+      subCaCert: z.string().optional().describe("The certificate of a controller's sub-CA, PEM"),
     })
     .describe("The outputs of pki.issueNode for this node"),
   timeout: z.number().positive().max(600).default(60).describe("Seconds until a controller must have answered"),
@@ -48,7 +48,7 @@ export const clusterRecord = defineAction({
   },
 });
 
-/** Records entries at a controller, or only compares; returns whether any of them is new. */
+/** Records a node's entries and settings at a controller, or only compares them; returns whether any was new or different. */
 type Recording = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
 
 async function record(

@@ -41,7 +41,7 @@ type Args = z.output<typeof Args>;
 interface Beginning {
   /** Endpoints to join; empty: the controller founds the cluster, or goes on with the state that it has. */
   readonly join: readonly string[];
-  /** Whether the controller may begin with an empty state: the cluster was never founded, or `foundAgain` is set. */
+  /** Whether the controller may begin with an empty state: no other controller answers, and the cluster was never founded or `foundAgain` is set. */
   readonly found: boolean;
 }
 
@@ -51,7 +51,7 @@ interface Beginning {
  */
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
-  summary: "Has a new controller registered by one of the cluster before it starts; tells whom it is to join.",
+  summary: "Has a controller of the cluster register a new one before its start; gives the endpoints to join.",
   outputs: ["advertise", "bootstrap", "found", "founds", "join", "joinKeys", "rejoin"],
   args: Args,
   run: (args, context) => register(args, context, true),
@@ -162,12 +162,12 @@ async function decideBeginning(
   const at = known.findIndex((endpoint) => isOwnEndpoint(endpoint, node, own));
   const before = at === -1 ? known : known.slice(0, at);
   if (before.length > 0) return { join: before, found: false };
-  // This controller is the context's first. One that lost its disk must not found a second cluster.
+  // This controller is the context's first. A first controller that lost its disk must not found a second cluster.
   if (await isReady(own, cluster, context)) return { join: [], found: false };
   const living = await findLiving();
   if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
-  // The controller gets its state back from `rejoin` by itself. So `join` stays empty if one of those lives, as it will be once this controller
-  // answers again.
+  // The controller gets its state back from `rejoin` by itself. So `join` is empty if one of those answers, as in later runs, in which this
+  // controller answers again.
   return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
 }
 

@@ -23,13 +23,13 @@ import {
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
-  timeout: z.number().positive().max(3600).default(120).describe("Seconds until it is given up"),
+  timeout: z.number().positive().max(3600).default(120).describe("Seconds that the node may take to be ready"),
   approvalTimeout: z
     .number()
     .positive()
     .max(86_400)
     .default(3600)
-    .describe("Seconds that an operator may take to approve it; not counted in timeout"),
+    .describe("Seconds that an operator may take to approve the node; not counted in timeout"),
   port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names"),
 });
 type Args = z.output<typeof Args>;

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { defineAction } from "#engine/orchestrate/action.ts";
 
-/** Answers that count as a yes; any other is a no. */
 const YES = /^\s*(y|yes|true)\s*$/i;
 
 /**
@@ -24,7 +23,7 @@ export const confirmAction = defineAction({
     throw new KcoreError({
       code: "CONFIRM_DENIED",
       message: `answered no to “${message}”`,
-      hint: "nothing after this stage was done; start the run again when you are ready",
+      hint: "the run ends here; start the run again when you are ready",
     });
   },
   plan: ({ message }, { note }) => {

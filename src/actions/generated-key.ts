@@ -11,7 +11,7 @@ export const GeneratedKey = z.object({
       certificate: z.string().optional().describe("The certificate that lies beside the key, base64 of PEM"),
     })
     .prefault({})
-    .describe("Of key.generated"),
+    .describe("The facts of key.generated"),
 });
 
 /** The argument `challenge` of actions that issue certificates. */
@@ -20,7 +20,7 @@ export const Challenge = z
   .min(1)
   .optional()
   .describe(
-    "The text that the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge",
+    "The text that the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, with run.challenge",
   );
 
 /** The challenge for a node's keys, random for each run and bound to the node: no earlier or other node's proof fits it (S-14). */

@@ -19,10 +19,10 @@ export const clusterArgs = {
     .describe(
       "A kubeconfig on the bastion: its path (relative to the project, ~/ is your home). Its text: a secret, or { content: … }.",
     ),
-  context: z.string().min(1).optional().describe("A context in it; its current one unless given."),
+  context: z.string().min(1).optional().describe("A context of the kubeconfig; its current one unless given."),
 };
 
-/** The API of the cluster that the arguments name, and the context's namespace. @throws KcoreError KUBECONFIG_INVALID, FILE_UNREADABLE */
+/** The API of the cluster that the arguments name, and the context's namespace. @throws KcoreError as `openKubeCluster`; PROJECT_NOT_TRUSTED */
 export async function openApi(
   { kubeconfig, context }: { readonly kubeconfig: GivenKubeconfig; readonly context?: string | undefined },
   { project, trust, signal }: ActionContext,

@@ -22,7 +22,7 @@ const Args = z.strictObject({
   authority: AuthorityName.default("kubernetes").describe("The cluster's CA, as pki.createAuthority made it"),
   user: CertificateName.default("kubernetes-admin").describe("The user's name in the cluster"),
   groups: z.array(CertificateName).default(["system:masters"]).describe("The user's groups in the cluster"),
-  days: z.int().min(1).max(3650).default(365).describe("How long its certificate lasts; renewed in the last third"),
+  days: z.int().min(1).max(3650).default(365).describe("Days that the certificate lasts; renewed in the last third"),
 });
 type Args = z.output<typeof Args>;
 

@@ -31,21 +31,21 @@ const args = z
   .strictObject({
     ...clusterArgs,
     name: PathPart.optional().describe("The node's name in the cluster; that of the stage's node unless given."),
-    labels: Values.optional().describe("Labels that it has; null takes one away, others stay."),
-    annotations: Values.optional().describe("Annotations that it has; null takes one away, others stay."),
+    labels: Values.optional().describe("Labels of the node; null takes one away, others stay."),
+    annotations: Values.optional().describe("Annotations of the node; null takes one away, others stay."),
     taints: Taints.optional().describe(
-      "Taints that it has, KEY:EFFECT and the value (which may be empty); null takes one away, others stay.",
+      "Taints of the node, KEY:EFFECT and the value (which may be empty); null takes one away, others stay.",
     ),
-    cordoned: z.boolean().optional().describe("True: no new pods come to it; false: they do again."),
-    drained: z.boolean().default(false).describe("Cordons it and evicts its pods, as their disruption budgets allow."),
+    cordoned: z.boolean().optional().describe("True: no new pods come to the node; false: pods come again."),
+    drained: z.boolean().default(false).describe("Cordons the node; evicts pods as their disruption budgets allow."),
     deleteEmptyDirData: z.boolean().default(false).describe("Pods may lose what is in their emptyDir."),
     force: z.boolean().default(false).describe("Pods may go that no controller starts elsewhere."),
     gracePeriod: Duration.optional().describe(
-      "Time for a pod to end: 30s; by default the time that the pod itself names.",
+      "Time for a pod to end, such as 30s; by default the time that the pod itself names.",
     ),
-    drainTimeout: Duration.default(1800).describe("How long a drain may take: 10m."),
-    ready: z.boolean().default(false).describe("Waits until the node is there and Ready, before it is uncordoned."),
-    readyTimeout: Duration.default(300).describe("How long it may take to be Ready: 5m."),
+    drainTimeout: Duration.default(1800).describe("How long a drain may take, such as 10m."),
+    ready: z.boolean().default(false).describe("Waits until the node has joined and is Ready, before uncordoning."),
+    readyTimeout: Duration.default(300).describe("Time for the node to join, to be Ready, or to be gone, such as 5m."),
     mayBeMissing: z.boolean().default(false).describe("A node that is not in the cluster is left alone: no error."),
     absent: z.boolean().default(false).describe("Deletes the node's object; with drained, after the drain."),
   })
@@ -108,7 +108,7 @@ function plannedKey({ context, api, name }: NodeWork): string {
   return `${context.runId} ${api.cluster.server} ${name}`;
 }
 
-/** The node, in a dry run with its planned changes; undefined: the cluster has none of this name. */
+/** The node, in a dry run with its planned changes; undefined: the cluster has none of this name, or the dry run deleted it. */
 async function findNode(work: NodeWork): Promise<KubeNode | undefined> {
   const { api, target, dryRun } = work;
   const live = await api.find<KubeNode>(target, NodeShape);

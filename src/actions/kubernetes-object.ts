@@ -24,18 +24,18 @@ const DEFINITION_LIMIT = 30;
 
 const Wait = z
   .strictObject({
-    condition: z.string().min(1).optional().describe("A condition of its status: Available, Ready, Established."),
+    condition: z.string().min(1).optional().describe("A condition of the status: Available, Ready, Established."),
     status: z.string().min(1).default("True").describe("The condition's status that is waited for."),
     field: z
       .string()
       .regex(/^[^.\s]+(\.[^.\s]+)*$/, "must be keys with dots between: status.phase")
       .optional()
-      .describe("A field instead, keys with dots between: status.phase; in a list its number."),
+      .describe("A field in place of a condition, keys with dots between: status.phase; list items by index from 0."),
     value: z
       .union([z.string(), z.number(), z.boolean()])
       .optional()
-      .describe("The field's value; without it the field must be there."),
-    timeout: Duration.default(WAIT_LIMIT).describe("How long: 2m, 90s; also until an absent object is gone."),
+      .describe("The field's value; unless given, the field must be there and not empty."),
+    timeout: Duration.default(WAIT_LIMIT).describe("Time to wait, such as 2m; also until an absent object is gone."),
   })
   .refine(({ condition, field }) => condition === undefined || field === undefined, "takes a condition or a field")
   .refine(({ field, value }) => field !== undefined || value === undefined, "value is a field's");
@@ -43,7 +43,7 @@ const Wait = z
 const args = z
   .strictObject({
     ...clusterArgs,
-    namespace: PathPart.optional().describe("For objects that name none; the context's unless given."),
+    namespace: PathPart.optional().describe("The namespace of objects that name none; the context's unless given."),
     manifest: z
       .union([ObjectManifest, z.array(ObjectManifest).min(1), z.string().min(1), z.instanceof(Secret)])
       .optional()
@@ -93,7 +93,7 @@ interface ApplyProgress {
   readonly fresh: KubeObject[];
 }
 
-/** The objects that a run created, by run and cluster. */
+/** The objects that a run created, or would create, by run and cluster. */
 const created = new Map<string, KubeObject[]>();
 
 function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
@@ -105,7 +105,7 @@ function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): 
 
 async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const wanted = manifestsOf(given, context);
-  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "there is no object in it" });
+  if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "the manifest has no object" });
   const { api, namespace } = await openApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
   const progress: ApplyProgress = { changed: false, open: false, fresh: createdBy(context, api) };

@@ -23,13 +23,13 @@ const args = z.strictObject({
     .describe("A text for /bin/sh, or a list: a program and its arguments, passed on as they are."),
   cwd: InProject.default(".").describe("Folder to run in, relative to the project."),
   env: z.record(z.string(), z.string()).default({}).describe("More environment variables; never put a secret here."),
-  stdin: TextOrSecret.optional().describe("Text for its standard input; may be a secret."),
+  stdin: TextOrSecret.optional().describe("Text for the command's standard input; may be a secret."),
   creates: z.string().optional().describe("If this file exists (relative to the project) there is nothing to do."),
   unless: shellText(z.string()).optional().describe("If this text for /bin/sh succeeds there is nothing to do."),
   readOnly: z
     .boolean()
     .default(false)
-    .describe("The command changes nothing: it runs in dry runs, too, and never counts as a change."),
+    .describe("The command changes nothing: it runs in dry runs, too, in spite of creates and unless; never a change."),
 });
 type Args = z.output<typeof args>;
 
@@ -86,7 +86,7 @@ async function execute(given: Args, context: ActionContext): Promise<ActionResul
   throw new KcoreError({
     code: "LOCAL_COMMAND_FAILED",
     message: `“${commandText(given)}” ${signal ? `was ended by ${signal}` : `ended with exit code ${code}`}`,
-    hint: `it ran in ${join(context.project, given.cwd)}`,
+    hint: `the command ran in ${join(context.project, given.cwd)}`,
     ...(detail !== "" && { detail }),
   });
 }

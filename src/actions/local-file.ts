@@ -12,8 +12,8 @@ import { InProject, safeProjectPath } from "./in-project.ts";
 
 const args = z.strictObject({
   path: InProject.describe("The file, relative to the project; folders above it are made."),
-  content: TextOrSecret.describe("Its content; may be a secret."),
-  mode: FileMode.default("0600").describe("Its mode."),
+  content: TextOrSecret.describe("The file's content; may be a secret."),
+  mode: FileMode.default("0600").describe("The file's mode."),
 });
 type Args = z.output<typeof args>;
 

@@ -16,7 +16,7 @@ import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
 
 /** The project's folder with the flake of its NixOS machines. */
 const FOLDER = "nixos";
-/** The most bytes of a project's flake: all of it goes to a machine that is installed. */
+/** The most bytes of the flake that a machine gets. */
 const LARGEST = 16 << 20;
 
 const args = z.strictObject({

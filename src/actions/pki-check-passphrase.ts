@@ -11,7 +11,7 @@ import { openContext } from "./cluster-context.ts";
 
 /**
  * Tries the passphrase that was given at the start of the run, so that a wrong one is found before any change. Without one,
- * it asks for the passphrase if a node of the run has no certificate yet and an operator can answer.
+ * the action asks for the passphrase if a node of the run has no certificate yet and an operator can answer. A dry run does not ask.
  */
 export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
@@ -28,7 +28,7 @@ export const pkiCheckPassphrase = defineAction({
   plan: (_, context) => check(context),
 });
 
-/** Whether a node of the run has no certificate yet, although this bastion has the CA. */
+/** Whether the context has no certificate of a node of the run yet; false without a context. */
 async function needsCertificates(context: ActionContext): Promise<boolean> {
   const cluster = await openContext(context).catch(() => undefined);
   if (!cluster) return false;

@@ -5,8 +5,8 @@ import { AuthorityName, CertificateName } from "./authority.ts";
 
 const Args = z.strictObject({
   name: AuthorityName.describe("The authority's name on the bastion"),
-  commonName: CertificateName.optional().describe("The common name in its certificate; else its name"),
-  days: z.int().min(1).max(36_500).default(3650).describe("How long it lasts"),
+  commonName: CertificateName.optional().describe("The common name in the CA's certificate; else the authority's name"),
+  days: z.int().min(1).max(36_500).default(3650).describe("Days that the CA lasts"),
 });
 
 /**

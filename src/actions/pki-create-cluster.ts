@@ -11,7 +11,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { isController, joinControllersOf, contextHomeOf } from "./cluster-context.ts";
 
 const Args = z.strictObject({
-  controller: z.string().optional().describe("Endpoint of the first controller; unless given it is noted once it runs"),
+  controller: z.string().optional().describe("Endpoint of the first controller; else cluster.waitReady notes it"),
 });
 
 /** Makes the cluster's CA on this machine if the run's context does not exist yet; an existing one stays as it is. */
@@ -75,7 +75,7 @@ export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: rea
     if (cluster === undefined) return [];
     return {
       code: "CLUSTER_EXISTS" as const,
-      message: `${endpoint} answers as a controller of the cluster “${cluster}”, which a new CA would have no part in`,
+      message: `${endpoint} answers as a controller of the cluster “${cluster}”, and a new CA would not belong to that cluster`,
       hint: "kcore cluster restore FILE brings back its CA and context; for a new cluster all the same: kcore create cluster --force",
     };
   });

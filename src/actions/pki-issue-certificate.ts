@@ -16,13 +16,13 @@ const Args = z.strictObject({
     .array(CertificateName)
     .default([])
     .describe("Organizations: for Kubernetes the groups, such as system:nodes"),
-  hosts: z.array(z.string()).default([]).describe("Names and addresses under which its holder serves"),
+  hosts: z.array(z.string()).default([]).describe("Names and addresses under which the certificate's holder serves"),
   usages: z
     .array(z.enum(["server", "client"]))
     .min(1)
     .default(["client"])
     .describe("The purpose: to serve (server), to ask others (client)"),
-  days: z.int().min(1).max(3650).default(365).describe("How long it lasts; it is renewed in the last third"),
+  days: z.int().min(1).max(3650).default(365).describe("Days that the certificate lasts; renewed in the last third"),
 });
 type Args = z.output<typeof Args>;
 

@@ -25,9 +25,9 @@ const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
   identity: z
     .object({
-      nodeKey: GeneratedKey.describe("The node's own"),
-      controllerKey: GeneratedKey.optional().describe("Of a controller: that of its API"),
-      subCaKey: GeneratedKey.optional().describe("Of a controller: that of its sub-CA"),
+      nodeKey: GeneratedKey.describe("The key of the node"),
+      controllerKey: GeneratedKey.optional().describe("The key of a controller's API"),
+      subCaKey: GeneratedKey.optional().describe("The key of a controller's sub-CA"),
     })
     .describe(
       "The outputs that the state kcore/key registered: nodeKey, and of a controller controllerKey and subCaKey",

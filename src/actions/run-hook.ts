@@ -37,7 +37,7 @@ const graceMs = 10_000;
 const tailLength = 1_000;
 
 /**
- * Runs a hook in a process group of its own, which the limit or the signal ends: before this resolves, or before `exit` resolves.
+ * Runs a hook in a process group of its own, which the limit or the signal ends: before the promise resolves, or before `exit` resolves.
  * @throws the signal's reason
  */
 export async function runHook(program: HookProgram): Promise<HookEnd> {

@@ -19,7 +19,7 @@ export function staleViewFilter() {
       last = view;
       return true;
     },
-    /** Takes a node of the last accepted view; false if a controller has shown a later request of it under the present owner. */
+    /** Takes a node of the last accepted view; false if a controller has shown a later request for the node under the present owner. */
     acceptNode: ({ id, seq = 0 }: { readonly id: string; readonly seq?: number | undefined }): boolean => {
       if (seq < (seqs.get(id) ?? 0)) return false;
       seqs.set(id, seq);

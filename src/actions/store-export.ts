@@ -20,7 +20,7 @@ const args = z.strictObject({
  */
 export const storeExport = defineAction({
   name: "store.export",
-  summary: "Exports a path and each one that it needs from the bastion's Nix store; kept in a cache.",
+  summary: "Exports a path and each path that it needs from the bastion's Nix store; kept in a cache.",
   outputs: ["narHash", "source", "storePath"],
   bastionNames: ["path"],
   args,

@@ -6,7 +6,7 @@ import { debianImage, imageFromFile, cachedImage } from "#system/debian-image.ts
 const PackageName = z.string().regex(/^[a-z0-9][a-z0-9.+-]*$/, "must be a package's name");
 
 const args = z.strictObject({
-  file: z.string().default("").describe("An image that is there: a tar compressed by gzip; relative to the project."),
+  file: z.string().default("").describe("An existing image: a tar compressed by gzip; relative to the project."),
   suite: z
     .string()
     .regex(/^[a-z][a-z0-9-]*$/, "must be the name of a release")
@@ -18,7 +18,7 @@ const args = z.strictObject({
     .describe("Where Debian comes from; empty: where this machine's apt gets it."),
   kernel: PackageName.default("linux-image-amd64").describe("The kernel's package."),
   packages: z.array(PackageName).default([]).describe("More packages, such as firmware."),
-  encrypted: z.boolean().default(false).describe("With what unlocks an encrypted root at boot."),
+  encrypted: z.boolean().default(false).describe("Adds the packages that unlock an encrypted root at boot."),
 });
 
 const unlockPackages = ["cryptsetup-initramfs", "dropbear-initramfs"];

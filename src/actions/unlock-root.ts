@@ -37,7 +37,7 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
 /**
  * Sends the recovery key of its root to a machine that waits in its initrd. Only an initrd with the recorded host key gets the key. Errors
  * of `connect` other than a wrong host key or a refused login stay as they are.
- * @throws KcoreError of `connect`, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, FILE_UNREADABLE, RECOVERY_KEY_UNREADABLE
+ * @throws KcoreError of `connect`, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE, FILE_UNREADABLE, RECOVERY_KEY_UNREADABLE
  */
 export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<UnlockOutcome> {
   const { endpoint, connect, folder, passphrase, record, signal } = options;
@@ -62,7 +62,7 @@ function refusal(node: string, error: unknown): unknown {
   const { message, detail } = problem;
   const hint = problem.code.startsWith("HOST_KEY_")
     ? "the key was made when the system was installed; a machine with another one may be an attacker's. At the console: kcore disk recovery-key NODE"
-    : "the initrd lets in whom the live system let in when it was installed, and no user any more when it goes on booting";
+    : "the initrd accepts the SSH keys that the live system accepted at the installation, and no login once the machine goes on booting";
   return new KcoreError(
     {
       code: "UNLOCK_FAILED",

@@ -10,7 +10,7 @@ import { KcoreError } from "#errors/problem.ts";
  */
 export const updateBegin = defineAction({
   name: "update.begin",
-  summary: "Looks whether an update may begin, by what became of its nodes so far.",
+  summary: "Checks whether an update may begin, by the outcomes of its nodes so far.",
   outputs: [],
   args: z.strictObject({
     maxUnavailable: z.int().min(1).describe("So many of the nodes may be down at a time."),

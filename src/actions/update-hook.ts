@@ -19,7 +19,7 @@ export const updateHook = defineAction({
   outputs: [],
   args: z.strictObject({
     command: shellText(z.string().min(1)).describe("A text for /bin/sh, in the project's folder."),
-    within: Duration.describe("How long it may take."),
+    within: Duration.describe("How long the command may take; for a gate, all attempts together."),
     repeat: z.boolean().default(false).describe("A gate: the command is repeated until it ends with 0."),
   }),
   async run({ command, within, repeat }, context) {
@@ -33,7 +33,7 @@ export const updateHook = defineAction({
     throw new KcoreError({
       code: "LOCAL_COMMAND_FAILED",
       message: `“${command.slice(0, 200)}” failed`,
-      hint: `it ran in ${project}`,
+      hint: `the command ran in ${project}`,
       detail: message,
     });
   },

@@ -13,7 +13,7 @@ const pauseMs = 1_000;
 
 /**
  * After an update: waits until a controller reports the node as ready, at that version. It succeeds with a note if no controller answers,
- * or none knows the node.
+ * knows the node, or lets the run ask.
  * ```yaml
  * - { id: ready, run: update.ready, version: "0.2.0", within: 300, each: "{{params.nodes}}" }
  * ```
@@ -23,8 +23,8 @@ export const updateReady = defineAction({
   summary: "Waits until a node is ready at a version, where a controller can tell.",
   outputs: [],
   args: z.strictObject({
-    version: z.string().default("").describe("The version of kcore that it shall run; any, unless given."),
-    within: z.number().positive().default(300).describe("Seconds until it is given up."),
+    version: z.string().default("").describe("The version of kcore that the node shall run; any, unless given."),
+    within: z.number().positive().default(300).describe("Seconds that the node may take to be ready."),
     port: z.int().min(1).max(65_535).default(9090).describe("Port of the controllers that the roster names."),
   }),
   async run({ version, within, port }, context) {
@@ -57,7 +57,7 @@ export const updateReady = defineAction({
 
 const unchanged = { changed: false, outputs: {} } as const;
 
-/** The missing condition, if any. `isUnanswered`: no controller answered, or none knows the node. */
+/** The missing condition, if any. `isUnanswered`: no controller answered, knows the node, or lets the run ask. */
 async function findReadiness(
   node: NodeEntry,
   version: string,

@@ -26,8 +26,8 @@ export const updateSign = defineAction({
     bundle: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe("The bundle of kcore's runtime that it brings; none, or an empty map, for NixOS systems."),
-    at: z.string().describe("When it is signed, ISO 8601 in UTC; a resumed run says the same again."),
+      .describe("The bundle of kcore's runtime that the update brings; none, or an empty map, for NixOS systems."),
+    at: z.string().describe("The time of the signature, ISO 8601 in UTC; a resumed run gives the same time."),
   }),
   async run({ update: name, owner, spec, bundle = {}, at }, context) {
     const { name: cluster } = await findContext(contextHomeOf(context), context.context);

@@ -14,7 +14,7 @@ export const updateVerdict = defineAction({
   outputs: ["goesBack"],
   args: z.strictObject({
     gates: z.array(z.string()).default([]).describe("Ids of the stages that are gates, as the file has them."),
-    onGateFailure: z.boolean().default(true).describe("Is it taken back also when nothing but a gate failed?"),
+    onGateFailure: z.boolean().default(true).describe("Whether the update is taken back also if only gates failed."),
   }),
   run({ gates, onGateFailure }, { ended, warn }) {
     const failed = [...ended].filter(([, { outcome }]) => outcome === "failed");

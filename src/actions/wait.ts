@@ -33,7 +33,7 @@ export const waitAction = defineAction({
   bastionNames: ["tcp"],
   args: z
     .strictObject({
-      for: Duration.optional().describe("How long: 30s, 5m."),
+      for: Duration.optional().describe("How long to wait, such as 30s or 5m."),
       tcp: TcpAddress.optional().describe("The address:port that must accept a connection from the bastion."),
     })
     .refine((args) => (args.for === undefined) !== (args.tcp === undefined), "needs either “for” or “tcp”"),

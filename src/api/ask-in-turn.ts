@@ -2,7 +2,6 @@ import { retry } from "#base/wait.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ApiRefusal, type ApiClient } from "./client.ts";
 
-/** Options of one question. */
 export interface QuestionOptions {
   /** Endpoints to try in this order, in place of the cluster's: for instance all addresses of one controller. */
   readonly endpoints?: readonly string[];
@@ -23,14 +22,13 @@ export interface AskPorts {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
-/** The controllers to ask, and how. */
 export interface AskInTurn {
   /** `host:port`, in the order of the first question. */
   readonly endpoints: readonly string[];
   readonly signal?: AbortSignal;
   /** `false`: does not wait for a controller that has just started, since the caller asks again later anyway. */
   readonly isPatient?: boolean;
-  /** Called in the first round of a question, for each endpoint that could not be used; `isLast`: no other endpoint follows. */
+  /** Called in the first round of a question without own endpoints, for each endpoint that could not be used; `isLast`: no other follows. */
   readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
 
@@ -68,8 +66,8 @@ export function askInTurn(
     current: (): string | undefined => current,
     /**
      * Asks the controller that answered last, then the others in turn until one answers. A refusal that every controller would
-     * give is final. If no controller answers, but one has just started, all are asked again for 3 s.
-     * @throws KcoreError the last refusal, else a problem for each controller that was asked; CLUSTER_UNKNOWN without endpoints
+     * give is final. If no controller answers, but one has just started, a patient caller asks all again for 3 s.
+     * @throws KcoreError the last refusal, else a problem for each controller that was asked; CLUSTER_UNKNOWN without endpoints; the signal's reason
      */
     ask: async <Result>(
       work: (client: ApiClient) => Promise<Result>,

@@ -48,7 +48,6 @@ export async function askOnce<Result>(
   }
 }
 
-/** The endpoint of the controller on a host. */
 export function controllerEndpoint(host: string, port = controllerPort): string {
   return formatEndpoint({ host, port });
 }

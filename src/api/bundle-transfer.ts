@@ -24,7 +24,7 @@ export interface BundleTransferOptions {
   readonly onProgress?: (bytes: number) => void;
 }
 
-/** The fewest and the most bytes of a piece; the schema BundlePiece allows no larger one. */
+/** The limits of a piece in bytes, except the last piece; the schema BundlePiece has room for the largest. */
 const pieceLimits = { smallest: 16 * 1024, largest: 512 * 1024 } as const;
 /** A piece that takes fewer milliseconds than `short` doubles the next piece, more than `long` halves it: a call must stay far below its limit. */
 const pieceMs = { short: 300, long: 1_500 } as const;
@@ -37,7 +37,7 @@ export function longestTransferMs(bytes: number): number {
 
 /**
  * Sends a bundle to a controller, except the bytes that the controller has already. @throws KcoreError as ApiClient.call does;
- * UPDATE_BUNDLE_INVALID if the file is too short or has another hash
+ * UPDATE_BUNDLE_INVALID if the file is too short or has another hash; NodeJS.ErrnoException if it cannot be read
  */
 export async function uploadBundle(
   client: ApiClient,
@@ -183,7 +183,7 @@ async function orNoRoom(target: string, work: Promise<void>): Promise<void> {
       {
         code: "UPDATE_BUNDLE_NO_ROOM",
         message: `the bundle cannot be written to ${dirname(target)}: ${reason}`,
-        hint: "make room on the disk (df -h); then it goes on where it was",
+        hint: "make room on the disk (df -h); then the transfer goes on where it was",
       },
       { cause, exitCode: exitCodes.failed },
     );
@@ -195,7 +195,7 @@ function brokenOff(where: string, at: number, size: number, cause?: unknown): Kc
     {
       code: "API_UNREACHABLE",
       message: `controller ${where} broke off after ${at} of ${size} bytes of a bundle`,
-      hint: "try again: it goes on from there",
+      hint: "try again: the transfer goes on from there",
     },
     { cause, exitCode: exitCodes.unreachable },
   );

@@ -49,7 +49,7 @@ export interface ApiClient {
 /** Methods whose answer the caller reads while it arrives. */
 export type OpenedMethodName = "backup" | "bundle" | "watch";
 
-/** A controller understood the request and refused it. */
+/** A controller's refusal, or an answer that this version cannot read (ANSWER_INVALID). */
 export class ApiRefusal extends KcoreError {
   readonly status: number;
   /** The refusal's own code, such as NODE_UNKNOWN. */
@@ -76,7 +76,7 @@ export class ApiRefusal extends KcoreError {
 const longestSilenceMs = 45_000;
 /** The header with the id of the run that sends a request, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
-/** Most bytes of an answer. */
+/** Most bytes of an answer, unless it is a list or a stream. */
 const replyLimit = 16 * 1024 * 1024;
 /** Most bytes of a list, which grows with the cluster. */
 const listLimit = 256 * 1024 * 1024;
@@ -172,7 +172,7 @@ export function openApi({
     call: (name, body, options = {}) =>
       ask(name, body, options, async (send, restart) => {
         const response = await send().catch((error: unknown) => {
-          // The server had closed this idle connection and processed nothing, so the request is sent again on a new one.
+          // The server usually had closed this idle connection and processed nothing, so the request is sent again on a new one.
           if (error instanceof StaleConnection) return send();
           throw error;
         });
@@ -183,7 +183,7 @@ export function openApi({
   };
 }
 
-/** The server had closed the reused connection before it received the request. */
+/** The reset of a reused connection, as of one that the server had closed before it received the request. */
 class StaleConnection extends Error {}
 
 interface ApiRequest {

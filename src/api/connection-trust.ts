@@ -37,7 +37,7 @@ function untrusted(reason: string): Error {
 }
 
 /**
- * Refuses credentials that do not fit together or have expired. True for a node's that expired so lately that the node may still renew them,
+ * Refuses credentials that do not fit together or have expired. True for a node's expired ones during the grace period: the node may renew them,
  * and do nothing else (F-25). @throws KcoreError CONFIG_INVALID, API_UNTRUSTED, PKI_IDENTITY
  */
 export function checkCredentials(

@@ -7,12 +7,11 @@ const Pem = z.string().max(65_536);
 const Alarm = z.object({ code: z.string(), message: z.string() });
 export const PeerState = z.enum(["connected", "suspect", "down", "connecting", "refused"]);
 
-/** A controller's own state. */
 export const ControllerHealth = z.object({
+  /** The only field that a node gets. */
   ready: z.boolean(),
   /** The reason why it is not ready. */
   reason: z.string().optional(),
-  /** This field and all further ones are for operators and controllers; a node only learns whether the controller is ready. */
   controllerId: z.string().default(""),
   dc: z.string().default(""),
   cluster: z.string().default(""),
@@ -64,7 +63,7 @@ export const ControllerRegistration = z.object({
   spki: KeyFingerprint,
   address: Name.optional(),
   dc: Name.default("DC1"),
-  /** A second accepted key. Once the controller uses it, it becomes the only one. */
+  /** A second accepted key, for a rotation. */
   next: KeyFingerprint.optional(),
 });
 
@@ -73,7 +72,7 @@ export const PeerView = z.object({
   dc: z.string(),
   address: z.string(),
   state: PeerState,
-  /** Whether neither side lacks a transaction of the other, as far as both have reported. */
+  /** Whether the peer is connected, heard, ready, and at most 1,000 transactions apart. */
   inStep: z.boolean(),
   reason: z.string().optional(),
   /** Transactions here that the peer has not acknowledged. */
@@ -156,9 +155,9 @@ export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.str
 /** One line of a watch, which reports changes alone; `value` is null for a deletion. */
 export const WatchLine = z.union([
   z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
-  /** A node's liveness, a peer's state or a conflict changed: the client should ask for it. */
+  /** A node's liveness or a peer's state changed: the client should ask for it. */
   z.object({ type: z.literal("soft"), about: z.enum(["nodes", "controllers", "conflicts"]), id: z.string() }),
-  /** Sent every 15 s without changes, so that silence means a broken connection. */
+  /** Sent every 15 s, so that silence means a broken connection. */
   z.object({ type: z.literal("idle") }),
 ]);
 export type WatchLine = z.infer<typeof WatchLine>;
@@ -172,7 +171,6 @@ export const AuditPage = z.object({
   next: z.number().optional(),
 });
 
-/** The body of an answer that refuses a request. */
 export const RefusalBody = z.object({
   code: z.string(),
   message: z.string(),

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 
-/** The host and port of a daemon. */
 export interface ApiEndpoint {
   readonly host: string;
   readonly port: number;

@@ -2,7 +2,7 @@ import { encodeIssuer } from "#pki/chain.ts";
 
 /**
  * The header with the CA that issued a client's certificate. A handshake has it as well, but Node's servers do not expose it.
- * After a rotation of the bastion's sub-CA, controllers must see it to accept an operator or a peer (ADR 0517).
+ * After a rotation of the bastion's sub-CA, controllers must see the new CA to accept an operator or a peer (ADR 0517).
  */
 export const issuerHeader = "x-kcore-issuer";
 

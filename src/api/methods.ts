@@ -4,7 +4,6 @@ import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
-/** A method of the controllers' API. */
 export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodType = z.ZodType> {
   readonly verb: "GET" | "POST";
   /** `{id}` stands for one path segment, percent-encoded. */
@@ -15,7 +14,7 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly ownNodeOnly?: true;
   /** A node must be approved to ask this; other roles are not affected. */
   readonly approvedOnly?: true;
-  /** Answered while the controller is still joining, since the answer does not depend on the cluster's state. */
+  /** Answered while the controller is still joining, too. */
   readonly whileJoining?: true;
   /** Answered also to a rejected node, which must be able to learn that it is rejected. */
   readonly whileRejected?: true;
@@ -47,7 +46,7 @@ function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More exte
   return { verb: "POST", path, roles: ["node"] as const, ownNodeOnly: true, body, reply, ...more } as const;
 }
 
-/** A method that changes nothing. */
+/** A GET method. */
 function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   path: string,
   reply: Reply,
@@ -56,7 +55,7 @@ function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   return { verb: "GET", path, roles: readers, body: c.Nothing, reply, ...more } as const;
 }
 
-/** A method by which an operator changes something. */
+/** A POST method for operators. */
 function change<Body extends z.ZodType, Reply extends z.ZodType = typeof s.WriteResult>(
   path: string,
   body: Body,
@@ -185,7 +184,6 @@ export type ListMethodName = {
 }[MethodName];
 /** Methods that answer with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
-/** Methods with a streamed answer. */
 export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
 /** Whether a call leaves a line in the controller's audit; `reply`: its answer, undefined if it was refused. */

@@ -5,7 +5,7 @@ import type { z } from "zod";
 const longest = 1024 * 1024;
 
 /**
- * Reads a stream of JSON lines by a schema. Lines that do not fit it are left out: a newer version may have sent them.
+ * Reads a stream of JSON lines by a schema. Lines that do not fit the schema are left out: a newer version may have sent them.
  * @throws the stream's errors; an Error for a line that is too long or no JSON
  */
 export async function* readLines<Schema extends z.ZodType>(

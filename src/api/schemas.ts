@@ -15,7 +15,7 @@ const Base64 = z.base64().max(8192);
 export const Time = z.string();
 export const Reason = z.string().max(500);
 
-/** The version of a register as a text; `absent` stands for a register that does not exist. */
+/** The version of a register, `SEQ@ORIGIN`. */
 export const DotText = z.string().min(1).max(300);
 
 const DiskFacts = z.object({
@@ -87,7 +87,7 @@ export const NodeUsage = z
   })
   .partial();
 export type NodeUsage = z.infer<typeof NodeUsage>;
-/** A node's sign of life; controllers never write it to a disk. */
+/** A node's sign of life: soft state, which is in no journal. */
 export const Heartbeat = z.object({
   nodeId: Id,
   bootId: z.string().max(64).optional(),
@@ -154,7 +154,7 @@ export const NodeView = z.object({
   hostname: z.string(),
   address: z.string(),
   dc: z.string(),
-  /** All roles from its registration, its expectation and the role registers. */
+  /** From its registration and its expectation. */
   roles: z.array(z.string()),
   labels: z.record(z.string(), z.string()),
   taints: z.array(Taint).default([]),
@@ -174,7 +174,7 @@ export const NodeView = z.object({
   key: z.string(),
   /** Open conflicts about this node. */
   conflicts: z.number().default(0),
-  /** Ids of other nodes with this host name (`with`), and whether this node keeps the name: the first that wrote it does. */
+  /** Ids of up to eight other nodes with this host name (`with`), and whether this node keeps the name, as the earliest does. */
   nameConflict: z.object({ with: z.array(z.string()), keepsName: z.boolean() }).optional(),
 });
 export type NodeView = z.infer<typeof NodeView>;
@@ -193,7 +193,7 @@ export const CertificateView = z.object({
   notAfter: Time,
   issued: Time,
   status: CertificateStatus,
-  /** Whether its holder uses it at present. */
+  /** Whether its holder uses it at present; known of nodes and sub-CAs alone. */
   current: z.boolean().default(false),
   revoked: z.object({ at: Time, reason: z.string(), by: z.string() }).optional(),
 });

@@ -15,7 +15,7 @@ const signsPerPeriod = 3;
 /**
  * Node cannot send to a Unix datagram socket, so systemd's own `systemd-notify` does; the unit has `NotifyAccess=all`.
  * kcore's units are `Type=exec`: before systemd 246 a notification may get lost, and the loss would kill a healthy daemon.
- * The watchdog's signs come from a timer, so they prove that the event loop is alive. `onProblem` is called once.
+ * The watchdog's signs come from a timer, so they prove that the event loop is alive. `onProblem` is called at most once.
  * Started without base/process: zx would cost each daemon 11 MiB of memory.
  */
 export function createSupervisor({

@@ -14,7 +14,7 @@ export const UpdateExchange = z.object({
   known: FencingToken.optional(),
 });
 export type UpdateExchange = z.infer<typeof UpdateExchange>;
-/** A controller answers at once with an order that the node does not know, else after some seconds without one. */
+/** A controller answers at once with an order that the node does not know, or if no rollout concerns the node; else after some seconds. */
 export const UpdateAnswer = z.object({
   order: Order.optional(),
   /** Whether the node should ask again at once, because an unfinished rollout concerns it. */
@@ -24,7 +24,7 @@ export type UpdateAnswer = z.infer<typeof UpdateAnswer>;
 
 /** A part of a bundle that is sent to a controller. */
 export const BundlePiece = z.object({
-  /** Base64 of at most 512 KiB. */
+  /** Room for 512 KiB in base64. */
   data: z.base64().max(720_000),
   offset: z.int().min(0),
   /** Bytes of the whole bundle. */
@@ -51,7 +51,7 @@ export const PlannedNode = z.object({
   lastSeen: Time,
   currentVersion: Text,
   currentGeneration: z.int().optional(),
-  /** `none`: the node is on the target; `unknown`: the target is a NixOS system that is not built yet. */
+  /** `none`: the node is on the target; `unknown`: the target is a NixOS system. */
   change: z.enum(["none", "update", "downgrade", "unknown"]),
   reboots: z.enum(["no", "yes", "unknown"]),
   rebootReasons: z.array(Text),
@@ -63,7 +63,6 @@ export const PlannedNode = z.object({
   wave: z.int().optional(),
   /** The reasons why the node cannot be updated. */
   blockers: z.array(Text),
-  /** Remarks to read before the update. */
   warnings: z.array(Text),
 });
 export type PlannedNode = z.infer<typeof PlannedNode>;
@@ -83,7 +82,7 @@ export const UpdatePlan = z.object({
   /** The process that carries out the hooks of the present generation. */
   attendance: Attendance.optional(),
   approval: z.enum(["manual", "automatic"]),
-  /** Whether a node reboots; absent for a NixOS system that is not built yet. */
+  /** Whether any node reboots; absent if that is unknown. */
   likelyRequiresReboot: z.boolean().optional(),
   waves: z.array(z.array(Text)),
   nodes: z.array(PlannedNode),

@@ -6,10 +6,10 @@ import { makeFolderSync, syncFolderSync } from "#base/folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
- * Appends an entry to a trail that several processes write to, flushes it, and returns the new head. Each entry is a file of its own:
+ * Appends an entry to a trail that several processes write to, flushes the entry, and returns the new head. Each entry is a file of its own:
  * written under a temporary name, then linked to its number by link(2), which fails if another process took that number. The loser
  * tries again behind the winner's entry. So no lock exists that another user could hold or a crash could leave behind.
- * @throws NodeJS.ErrnoException when the entry cannot be written; then nothing has changed
+ * @throws NodeJS.ErrnoException when the entry cannot be written or flushed
  */
 export function appendEntry(folder: string, at: number, fields: EntryFields): TrailHead {
   makeFolderSync(folder);

@@ -69,7 +69,6 @@ export function parseEntry(line: string): TrailEntry | undefined {
   }
 }
 
-/** A line of a trail, with its file and number. */
 export interface PlacedLine {
   readonly file: string;
   /** Counts from 1 in its file. */
@@ -84,7 +83,6 @@ export interface TrailDamage {
   readonly what: string;
 }
 
-/** The result of a trail's verification. */
 export interface TrailCheck {
   /** The number of the first kept entry. */
   readonly first: number;
@@ -134,7 +132,7 @@ export class Verifier {
     else if (entry.prev !== this.#head.hash && !this.#isAfterDamage)
       this.#report(placed, `entry ${due - 1} was changed, or entry ${due} was written anew`);
     if (entry?.n === 1 && isFirst && entry.prev !== beginning.hash)
-      this.#report(placed, "the first entry claims one before it");
+      this.#report(placed, "the first entry names an entry before it");
     if (entry?.["type"] === droppedType)
       this.#dropped = { before: entry["before"], hash: entry["hash"], kept: this.#bytes };
     this.#isAfterDamage = entry === undefined;
@@ -160,7 +158,7 @@ export class Verifier {
     if (!mayBegin)
       beginsAt(`and ${this.#mustKeep === Infinity ? "drops none" : "does not tell that the older ones were dropped"}`);
     else if (this.#noted.has(first.n - 1) && this.#noted.get(first.n - 1) !== first.prev)
-      beginsAt(`and the one before it is not the one that was noted`);
+      beginsAt(`and entry ${first.n - 1} is not the one that was noted`);
     const missing = Math.max(0, ...this.#noted.keys());
     if (missing > this.#head.n)
       damage.push({

@@ -6,7 +6,7 @@ import { segmentName, segmentsAmong, type TrailFile } from "./trail-files.ts";
 
 export interface TrailOptions {
   readonly folder: string;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly clock: () => number;
   /** Called once when entries cannot be written, and once when they can again. */
   readonly onTrouble: (text: string) => void;

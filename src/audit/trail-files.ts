@@ -12,7 +12,6 @@ export interface TrailFile {
   readonly first: number;
 }
 
-/** A line of a trail with its number. */
 export interface NumberedLine extends PlacedLine {
   /** The entry's number as its file and line imply it; a damaged entry may name another one. */
   readonly n: number;

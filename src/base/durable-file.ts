@@ -1,7 +1,6 @@
 import { Low, type Adapter } from "lowdb";
 import { ifThere, readText, replaceFile } from "./file.ts";
 
-/** Parses and prints the data of a file. */
 export interface Codec<Data> {
   readonly parse: (text: string) => Data;
   readonly print: (data: Data) => string;

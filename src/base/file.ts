@@ -11,7 +11,6 @@ export interface FileOptions {
   readonly mode?: number;
 }
 
-/** The content of a file, as a whole or as a stream. */
 export type FileContent = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
@@ -151,7 +150,7 @@ export async function ifThere<Result>(work: Promise<Result>): Promise<Result | u
   }
 }
 
-/** The text of a file. @throws KcoreError FILE_UNREADABLE */
+/** @throws KcoreError FILE_UNREADABLE */
 export async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");

@@ -49,7 +49,6 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** As `syncFolder`, synchronously. */
 export function syncFolderSync(path: string): void {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -115,7 +114,7 @@ async function placeFolder(
     await syncFolder(dirname(path));
   } finally {
     await rm(fresh, { recursive: true, force: true });
-    // A former folder that could not be put back stays in there.
+    // Fails while `aside` holds a former folder that could not be put back.
     await rmdir(aside).catch(() => undefined);
   }
 }
@@ -128,7 +127,7 @@ async function syncFolders(path: string): Promise<void> {
 
 /**
  * Makes a folder that only its owner may enter (0700 under every umask), or sets an existing folder's mode so.
- * @throws KcoreError FILE_UNTRUSTED when the path is a link, no folder, or another user's.
+ * @throws KcoreError FILE_UNTRUSTED when the path is a link to a folder, or another user's; USAGE when no folder can be made
  */
 export async function ensurePrivateFolder(path: string): Promise<void> {
   await makeFolder(path, { mode: 0o700 });
@@ -137,7 +136,7 @@ export async function ensurePrivateFolder(path: string): Promise<void> {
   if (!found.isDirectory() || found.uid !== owner) {
     throw new KcoreError({
       code: "FILE_UNTRUSTED",
-      message: `${path} is ${found.isDirectory() ? `owned by uid ${found.uid}` : "not a folder of its own"}, so secrets must not be kept there`,
+      message: `${path} is ${found.isDirectory() ? `owned by uid ${found.uid}` : "a link"}, so secrets must not be kept there`,
       hint: `move it away, or make it a folder that belongs to uid ${owner}`,
     });
   }

@@ -17,12 +17,11 @@ export interface ProcessOptions {
   readonly tailBytes?: number;
   /**
    * Gives the program its own process group, which Ctrl-C at the terminal does not reach. If `run` stops the program, it kills the
-   * group and waits until the group is empty.
+   * group, and waits for the group's end, at most `graceMs` and a second.
    */
   readonly ownGroup?: boolean;
   /** Milliseconds from SIGTERM to SIGKILL; by default 0, SIGKILL at once. */
   readonly graceMs?: number;
-  /** Called with each chunk of output. */
   readonly onOutput?: (stream: "out" | "err", chunk: Buffer) => void;
   /** Reads stdout in place of `run`, with back pressure; `run` keeps none of it. An error of `read` stops the program. */
   readonly read?: (stdout: Readable) => Promise<unknown>;
@@ -32,14 +31,12 @@ export interface ProcessOptions {
   readonly log?: number;
 }
 
-/** The end of a program. */
 export interface ProcessEnd {
   /** As in a shell: 128 plus the number of a fatal signal; 127 if there is no such program, 126 if the system cannot run it. */
   readonly code: number;
   readonly signal?: NodeJS.Signals;
   /** The limit that `run` stopped the program for: `limitMs` or `mostBytes`. */
   readonly stopped?: "time" | "size";
-  /** The bytes of `stdout`. */
   readonly bytes: Buffer;
   readonly stdout: string;
   /** The last `tailBytes`, by default the last 1 MiB. */

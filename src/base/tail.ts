@@ -10,12 +10,14 @@ export interface Tail {
 export function createTail(limit: number): Tail {
   let chunks: Buffer[] = [];
   let bytes = 0;
+  let isCut = false;
   const joined = () => {
     const all = Buffer.concat(chunks);
     return all.subarray(Math.max(0, all.length - limit));
   };
   return {
     push(chunk) {
+      isCut ||= bytes + chunk.length > limit;
       chunks.push(Buffer.from(chunk.subarray(Math.max(0, chunk.length - limit))));
       bytes += Math.min(chunk.length, limit);
       if (bytes <= 2 * limit) return;
@@ -26,7 +28,7 @@ export function createTail(limit: number): Tail {
     bytes: joined,
     text() {
       let last = joined();
-      if (bytes > limit) {
+      if (isCut) {
         let start = 0;
         // 10xxxxxx continues a character that began before the cut.
         while (start < 3 && ((last[start] ?? 0) & 0xc0) === 0x80) start++;

@@ -1,7 +1,6 @@
 /** The progress of a task: words, or the bytes done and, if known, the total. */
 export type TaskProgress = string | { readonly bytes: number; readonly total?: number };
 
-/** Shows the progress of a task. */
 export type SayProgress = (progress: TaskProgress) => void;
 
 /** Long work with a title, or its steps in order. At the end a view shows the string that `work` returned, if any, behind the title. */

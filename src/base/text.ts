@@ -46,7 +46,6 @@ export function wrapLine(line: string, columns: number, indent: string): readonl
   return [...lines, current];
 }
 
-/** Pads the text with blanks to `width` columns. */
 export function padColumns(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)));
 }

@@ -30,7 +30,7 @@ export function formatDuration(milliseconds: number): string {
   return `${Math.floor(whole / 3600)} h ${twoDigits((whole % 3600) / 60)} min`;
 }
 
-/** Milliseconds in at most six characters, for columns: `0.4s`, `12s`, `3m05s`, `1h02m`, `3d04h`. */
+/** Milliseconds in at most six characters (below 100 days), for columns: `0.4s`, `12s`, `3m05s`, `1h02m`, `3d04h`. */
 export function shortDuration(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 9.95) return `${seconds.toFixed(1)}s`;

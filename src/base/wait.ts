@@ -1,8 +1,6 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 
-/** The pauses and limits of `poll` and `retry`. */
 export interface PollOptions {
-  /** Milliseconds between two calls. */
   readonly everyMs: number | (() => number);
   /** Milliseconds after which no call begins; by default calls repeat until the signal. */
   readonly limitMs?: number;
@@ -38,7 +36,7 @@ export async function poll<Found>(
 
 type Attempt<Found> = () => Promise<Found | false | undefined> | Found | false | undefined;
 
-/** Repeats the work while it fails and `mayHelp` accepts the error. @throws the last error, once the time is up or `mayHelp` refuses it */
+/** Repeats the work while it fails and `mayHelp` accepts the error. @throws the last error, once the time is up or `mayHelp` refuses it; the signal's reason */
 export async function retry<Result>(
   work: () => Promise<Result>,
   { mayHelp, ...waiting }: PollOptions & { readonly mayHelp: (error: unknown) => boolean },
@@ -57,7 +55,7 @@ export async function retry<Result>(
   return done.result;
 }
 
-/** Sleeps. @throws the signal's reason */
+/** @throws the signal's reason */
 export async function wait(ms: number, signal?: AbortSignal): Promise<void> {
   await sleepFor(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }
@@ -76,8 +74,8 @@ export async function within<Result>(ms: number, work: Promise<Result>): Promise
 const countdownStep = 250;
 
 /**
- * Calls `over` after `ms` milliseconds, for a limit on an answer. While this process stands still or its event loop is blocked, one step is
- * counted. An answer that has arrived meanwhile is read before `over`. Returns the function that cancels the countdown.
+ * Calls `over` after `ms` milliseconds, for a limit on an answer. While this process stands still or its event loop is blocked, at most one
+ * step is counted. An answer that has arrived meanwhile is read before `over`. Returns the function that cancels the countdown.
  */
 export function countdown(ms: number, over: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;

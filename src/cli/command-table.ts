@@ -46,7 +46,9 @@ export const commandTable: readonly CommandEntry[] = [
   entry("web", "Runs and the fleet in a browser, live", async () =>
     (await import("./web/web-command.ts")).webCommand(),
   ),
-  entry("disk", "Recovery keys of encrypted disks", async () => (await import("./disk/disk-command.ts")).diskCommand()),
+  entry("disk", "Recovery keys and saved partition tables of nodes' disks", async () =>
+    (await import("./disk/disk-command.ts")).diskCommand(),
+  ),
   entry("audit", "The tamper-evident audit log of runs and changes", async () =>
     (await import("./audit/audit-command.ts")).auditCommand(),
   ),
@@ -90,7 +92,7 @@ export const commandTable: readonly CommandEntry[] = [
   entry("revoke", "Revoke certificates", async () =>
     (await import("./certificates/revoke-command.ts")).revokeCommand(),
   ),
-  entry("controller", "The controller's commands, to run on a node itself", async () =>
+  entry("controller", "Back up, restore, remove and repair controllers, and run their daemon", async () =>
     (await import("./controller/daemon-commands.ts")).controllerCommand(),
   ),
   entry("agent", "The agent's commands, to run on a node itself", async () =>

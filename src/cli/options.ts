@@ -12,7 +12,7 @@ export interface CommonFlags {
 /** The flag of commands that open the CA's keys (`withCaPassphrase`). */
 export const caPassphrase = [
   "--passphrase-file <file>",
-  "for the CA's keys; else KCORE_CA_PASSPHRASE, else it is asked",
+  "the passphrase of the CA's keys; else KCORE_CA_PASSPHRASE, else kcore asks",
 ] as const;
 
 /** `--project`, `--context` and `--debug`. */
@@ -37,7 +37,7 @@ export function addClusterOptions(command: Command): Command {
   );
 }
 
-/** Flags of commands that reach one machine by SSH before it is in the roster. */
+/** Flags of commands that reach one machine by SSH, in the roster or not. */
 export interface MachineFlags {
   readonly node?: string;
   readonly insecure?: boolean;

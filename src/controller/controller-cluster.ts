@@ -126,7 +126,7 @@ export function openControllerCluster(
     mayReplicate: (id: string, key: string): boolean =>
       !certificates.isRevoked(key) &&
       (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.knowsMembers()),
-    /** Publishes this controller's registers, now and after each change. `listensAt`: its address, unless the configuration has one. */
+    /** Publishes this controller's registers once it is a member, and with each new certificate. `listensAt`: its address, unless the configuration has one. */
     publish(listensAt = ""): void {
       address ||= listensAt;
       member.publish();
@@ -212,7 +212,7 @@ function watchMembership(
     isReady,
     /** Whether this controller can tell members from strangers: it is ready, or it was restored and knows the former members. */
     knowsMembers: (): boolean => isIn() || (isMember() && replica.status().catchingUp),
-    /** The reason why this controller has no state and will get none without an operator. */
+    /** The reason why this controller, without a state, does not serve; undefined with a state, or with sponsors to join. */
     emptiness,
     /**
      * Makes the founder of a cluster its first member, once. The state of a controller that left or was removed refuses

@@ -89,7 +89,6 @@ export function ownKeyFiles(config: Pick<ControllerConfig, "dbPath" | "keyFolder
   return names.map((name) => join(keyFolderOf(config), name));
 }
 
-/** The folder of the keys and certificates that the controller makes for itself. */
 export function keyFolderOf({ keyFolder, dbPath }: Pick<ControllerConfig, "dbPath" | "keyFolder">): string {
   return keyFolder ?? join(dbPath, "pki");
 }

@@ -135,7 +135,7 @@ async function stateCheckOf(
         `${nodes.length} nodes, last changed at ${last}. Changes that only another controller has are lost. ` +
         (cluster === undefined
           ? "Nothing was changed"
-          : `“${visible(cluster)}” is not its name, so nothing was changed`),
+          : `“${visible(cluster)}” is not the cluster's name, so nothing was changed`),
       hint: `if no other controller is left: the same command with --alone --cluster ${name}`,
     });
   };
@@ -157,7 +157,7 @@ export async function foundHere(options: MaintainOptions): Promise<readonly stri
     throw new KcoreError({
       code: "CONTROLLER_HAS_STATE",
       message: `${home.folder} holds the state of a cluster`,
-      hint: "it is founded already: systemctl start kcore-controller",
+      hint: "the cluster is founded already: systemctl start kcore-controller",
     });
   becomeOwner(home);
   await foundStore(home);
@@ -233,8 +233,8 @@ function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
 
 function whenReady(alone: boolean): string {
   return alone
-    ? "it serves as soon as it runs, without asking another controller"
-    : "it serves when it has caught up with another controller; the same command with --alone if none is left";
+    ? "the controller serves as soon as it runs, without asking another one"
+    : "the controller serves when it has caught up with another one; the same command with --alone if none is left";
 }
 
 const startHint = "next: systemctl start kcore-controller";
@@ -266,7 +266,7 @@ async function readHome({ configFile, now, yaml: { parse } }: MaintainOptions): 
       {
         code: "FILE_UNREADABLE",
         message: `${folder} cannot be used: ${cause.message}`,
-        hint: `dbPath in ${configFile} names it; deploy_node makes it`,
+        hint: `dbPath in ${configFile} names this folder; deploy_node makes it`,
       },
       { cause },
     );

@@ -8,7 +8,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** A controller's metrics in Prometheus' text format, in a registry of its own, not in prom-client's global one. */
 export function createMetrics(
   { self, replica }: Pick<ControllerState, "self" | "replica">,
-  { nodes, ends }: Pick<ControllerCluster, "nodes" | "ends">,
+  { nodes, ends, isReady }: Pick<ControllerCluster, "nodes" | "ends" | "isReady">,
   { clock, connections }: { readonly clock: () => number; readonly connections: () => number },
 ) {
   const registry = new Registry();
@@ -46,13 +46,11 @@ export function createMetrics(
     registers,
   });
   gauge("kcore_build_info", "Always 1.", ["version"], (it) => it.set({ version: self.version }, 1));
-  gauge("kcore_ready", "Whether this controller serves.", [], (it) => {
-    const { ready, catchingUp } = replica.status();
-    it.set(Number(ready && !catchingUp));
+  gauge("kcore_ready", "Whether this controller serves.", [], (it) => it.set(Number(isReady())));
+  gauge("kcore_read_only", "Whether writes are refused.", [], (it) => {
+    const isReadOnly = replica.status().readOnly !== undefined || replica.isUnheard();
+    it.set(Number(isReadOnly || replica.turnedOut() !== undefined));
   });
-  gauge("kcore_read_only", "Whether writes are refused.", [], (it) =>
-    it.set(Number(replica.status().readOnly !== undefined)),
-  );
   gauge("kcore_nodes", "Nodes, by status.", ["status"], (it) => {
     for (const [status, count] of nodes.countByStatus()) it.set({ status }, count);
   });
@@ -67,10 +65,15 @@ export function createMetrics(
   gauge("kcore_alarms", "Warnings for an operator, by code.", ["code"], (it) => {
     for (const { code } of replica.status().alarms) it.inc({ code });
   });
-  gauge("kcore_certificate_seconds_left", "Until it expires.", ["certificate"], (it) => {
-    for (const [certificate, { notAfter }] of ends.all())
-      it.set({ certificate }, (notAfter.getTime() - clock()) / 1000);
-  });
+  gauge(
+    "kcore_certificate_seconds_left",
+    "Seconds left of each certificate that this controller needs.",
+    ["certificate"],
+    (it) => {
+      for (const [certificate, { notAfter }] of ends.all())
+        it.set({ certificate }, (notAfter.getTime() - clock()) / 1000);
+    },
+  );
   for (const [name, help, read] of peerGauges)
     gauge(name, help, ["peer"], (it) => {
       for (const peer of replica.status().peers) {
@@ -112,13 +115,17 @@ function collectProcessMetrics(registry: Registry): void {
 const dayMs = 86_400_000;
 
 const peerGauges: readonly (readonly [string, string, (peer: PeerStatus) => number | undefined])[] = [
-  ["kcore_peer_connected", "Whether the stream to it stands.", ({ state }) => Number(state === "connected")],
-  ["kcore_peer_behind", "Transactions that it has not confirmed.", ({ behind }) => behind],
-  ["kcore_peer_ahead", "Transactions that it has and we have not.", ({ ahead }) => ahead],
-  ["kcore_peer_rtt_seconds", "Round trip, smoothed.", ({ rttMs }) => (rttMs === undefined ? undefined : rttMs / 1000)],
+  ["kcore_peer_connected", "Whether the stream to the peer stands.", ({ state }) => Number(state === "connected")],
+  ["kcore_peer_behind", "Transactions that the peer has not confirmed.", ({ behind }) => behind],
+  ["kcore_peer_ahead", "Transactions that the peer has and this controller has not.", ({ ahead }) => ahead],
+  [
+    "kcore_peer_rtt_seconds",
+    "Round trip to the peer, smoothed.",
+    ({ rttMs }) => (rttMs === undefined ? undefined : rttMs / 1000),
+  ],
   [
     "kcore_peer_clock_offset_seconds",
-    "Its clock minus ours.",
+    "The peer's clock minus this controller's.",
     ({ offsetMs }) => (offsetMs === undefined ? undefined : offsetMs / 1000),
   ],
 ];

@@ -21,7 +21,6 @@ export interface DeltaCursor {
   readonly after?: readonly [origin: string, seq: number];
 }
 
-/** One page of a delta. */
 export interface Delta {
   readonly registers: readonly Register[];
   /** Absent on the last page: a receiver of all pages then covers the sender's version vector as of that page. */

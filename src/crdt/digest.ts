@@ -62,7 +62,6 @@ export function bucketOf(key: string): number {
   return hash64(key).lo & (bucketCount - 1);
 }
 
-/** The buckets where two digests differ. */
 export function differingBuckets(a: readonly string[], b: readonly string[]): readonly number[] {
   return a.flatMap((sum, bucket) => (sum === b[bucket] ? [] : [bucket]));
 }

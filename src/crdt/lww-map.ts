@@ -10,7 +10,6 @@ import { Siblings } from "./siblings.ts";
 import { covers, raise } from "./version-vector.ts";
 import type { VersionVector } from "./version-vector.ts";
 
-/** The effect of a merge. */
 export interface Merged {
   /** Keys that have another winning register now. */
   readonly changed: readonly string[];

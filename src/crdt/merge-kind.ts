@@ -81,7 +81,7 @@ function fieldOf(text: string | null, name: string): unknown {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
   } catch {
-    return undefined; // A value that is no JSON is kept and relayed, but has the lowest rank.
+    return undefined; // A value that is no JSON is kept and relayed, and names no field.
   }
 }
 

@@ -122,7 +122,7 @@ function registerOf(row: unknown, names: readonly string[], contexts: readonly C
   if (typeof key !== "string" || key === "") throw new MalformedPage("a key is no text");
   if (typeof text !== "string" && text !== null) throw new MalformedPage("a value is no text");
   if (!isStamp(ms, c) || !isSeq(s) || o === undefined || x === undefined)
-    throw new MalformedPage(`the stamp or dot of ${key.slice(0, 80)} is none`);
+    throw new MalformedPage(`the stamp or dot of ${key.slice(0, 80)} is malformed`);
   return { key, text, ms: ms as number, c: c as number, o, s: s as number, x };
 }
 

@@ -62,7 +62,6 @@ export class Siblings {
     return this.#ids.has(register);
   }
 
-  /** The sibling with this dot. */
   find(key: string, dot: Dot): Register | undefined {
     for (const each of this.of(key)) if (isSameDot(each, dot)) return each;
     return undefined;

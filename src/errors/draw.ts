@@ -1,6 +1,5 @@
 import type { Problem, SourcePosition } from "./problem.ts";
 
-/** How problems are drawn. */
 export interface DrawOptions {
   /** Terminal colours; off by default. */
   readonly color?: boolean;
@@ -56,7 +55,7 @@ function drawSource({ line, column, length = 1 }: SourcePosition, text: string):
   return [`${gutter} | ${cut.join(visiblePart)}`, `${" ".repeat(5)} | ${" ".repeat(at + (start > 0 ? 1 : 0))}${caret}`];
 }
 
-/** The text with every control character written out, so that no text of a node or file can control the terminal. */
+/** The text with all control characters but tab and line feed written out, so no text of a node or file can control the terminal. */
 export function visible(text: string): string {
   // eslint-disable-next-line no-control-regex -- finding control characters is the purpose
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (character) => {

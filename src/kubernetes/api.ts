@@ -12,11 +12,9 @@ import { apiPath, type ApiCall, type ApiTarget } from "./target.ts";
 const SILENCE_LIMIT = 30_000;
 /** The most bytes of one answer; etcd limits a request, and so an object, to 1.5 MiB. */
 const REPLY_LIMIT = 8 << 20;
-/** The most bytes of all pages of a list. */
+/** Bytes of a list after which no further page is read. */
 const LIST_LIMIT = 32 << 20;
-/** The most pages of a list. */
 const MOST_PAGES = 100;
-/** The most objects of a page. */
 const PAGE_SIZE = 250;
 /** Milliseconds for one whole answer: `SILENCE_LIMIT` never ends a server that sends a byte now and then. */
 const ANSWER_LIMIT = 120_000;

@@ -114,7 +114,7 @@ export async function awaitGone(api: KubeApi, target: ApiTarget, title: string, 
       const held = finalizers.length > 0 ? clipText(`, held by its finalizers ${finalizers.join(", ")}`) : "";
       return { waitingFor: `${title} is still there${held}` };
     },
-    (waitingFor) => notReady(`after ${limits.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),
+    (waitingFor) => notReady(`after ${limits.seconds} s ${waitingFor}`, "wait longer: wait.timeout or readyTimeout"),
     limits,
   );
 }

@@ -47,7 +47,7 @@ export class NodeDrain {
     return choice;
   }
 
-  /** Evicts pods until all that must leave are gone. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with each remaining pod's reason */
+  /** Evicts pods until all that must leave are gone. @throws KcoreError as `choose`; KUBERNETES_DRAIN_TIMEOUT with the remaining pods' reasons */
   async finish(limits: Limits): Promise<void> {
     await pollUntil(
       () => this.#round(),
@@ -193,7 +193,7 @@ export interface PodChoice {
 /** The annotation of a static pod's mirror: the kubelet reads such a pod from a file and starts it again after each deletion. */
 const MIRROR = "kubernetes.io/config.mirror";
 
-/** Chooses as `kubectl drain --ignore-daemonsets` does. */
+/** Chooses as `kubectl drain --ignore-daemonsets` does, except that ended pods of a DaemonSet stay. */
 export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: AcceptedLoss): PodChoice {
   const leaving: Pod[] = [];
   const staying: { pod: Pod; why: string }[] = [];

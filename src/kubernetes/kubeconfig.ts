@@ -81,7 +81,7 @@ const clusterFiles = ["certificate-authority"] as const;
 const userFiles = ["client-certificate", "client-key", "token-file", "tokenFile"] as const;
 
 /**
- * Opens the cluster of a kubeconfig's context. @throws KcoreError KUBECONFIG_INVALID at its place, FILE_UNREADABLE, errors of `check`;
+ * Opens the cluster of a kubeconfig's context. @throws KcoreError KUBECONFIG_INVALID at its place, errors of `readBytes`;
  * `requestOptions` rejects with KUBECONFIG_PLUGIN_MISSING, KUBECONFIG_PLUGIN_FAILED or KUBECONFIG_INVALID
  */
 export async function openKubeCluster(place: KubeconfigSource): Promise<KubeCluster> {

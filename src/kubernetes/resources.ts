@@ -5,7 +5,7 @@ import { apiRoot, type ApiTarget } from "./target.ts";
 import { ResourcesShape, type KubeObject, type ApiResource } from "./objects.ts";
 import { KubeRefusal } from "./refusals.ts";
 
-/** Finds the targets of objects; asks the server for the resources of each group version once. */
+/** Finds the targets of objects; remembers the resources of each group version. */
 export class Resources {
   readonly #api: KubeApi;
   readonly #known = new Map<string, Promise<readonly ApiResource[]>>();

@@ -6,7 +6,7 @@ export const Text = z.string().min(1);
 
 /** The keys that every manifest begins with. */
 export const envelope = {
-  apiVersion: Text.optional().describe("Not looked at."),
+  apiVersion: Text.optional().describe("Ignored."),
   kind: Text.describe("The kind: Cluster, NodeInstall, Node, DiskLayout or ClusterUpdate."),
 };
 
@@ -51,8 +51,8 @@ const Labels = z
   .default([]);
 
 const drainPolicy = {
-  enabled: z.boolean().optional().describe("Is the node emptied before it is touched?"),
-  timeoutSeconds: Timeout.describe("How long that may take; 0: not said."),
+  enabled: z.boolean().optional().describe("Whether the node is emptied before its update."),
+  timeoutSeconds: Timeout.describe("Seconds that emptying a node may take; 0: not said."),
 };
 const activation = UpdateSpec.shape.activation.unwrap().shape;
 const rollback = UpdateSpec.shape.rollback.unwrap();
@@ -81,8 +81,8 @@ export const ClusterUpdateSchema = z.strictObject({
             .optional()
             .describe("SHA-256 of a bundle of kcore's runtime: 64 hex digits in lower case."),
           flakeRef: orEmpty(UpdateTarget.shape.flakeRef).optional().describe("The flake with the NixOS systems."),
-          flakeRev: Commit.optional().describe("Its commit, as git rev-parse HEAD prints it: 40 hex digits."),
-          nixpkgsRev: Commit.optional().describe("Another commit of its input nixpkgs: 40 hex digits."),
+          flakeRev: Commit.optional().describe("The flake's commit, as git rev-parse HEAD prints it: 40 hex digits."),
+          nixpkgsRev: Commit.optional().describe("Another commit of the flake's input nixpkgs: 40 hex digits."),
           systemProfile: orEmpty(UpdateTarget.shape.systemProfile)
             .optional()
             .describe("The nixosConfigurations.NAME of every node; else each node's host name."),
@@ -105,7 +105,7 @@ export const ClusterUpdateSchema = z.strictObject({
           canary: z
             .strictObject({
               ...Strategy.shape.canary.unwrap().shape,
-              labels: Labels.describe("Or by labels: all nodes that have them."),
+              labels: Labels.describe("Canaries by labels: all nodes that have all of them."),
             })
             .optional()
             .describe("For the strategy canary."),
@@ -121,13 +121,13 @@ export const ClusterUpdateSchema = z.strictObject({
       drainTimeoutSeconds: Timeout.describe("The same as timeoutSeconds of drain; 0: not said."),
       activation: z
         .strictObject({
-          mode: word(activation.mode.unwrap()).describe("How it comes into use."),
+          mode: word(activation.mode.unwrap()).describe("How the version comes into use."),
           rebootPolicy: word(activation.rebootPolicy.unwrap()).describe("Whether nodes reboot."),
         })
         .prefault({})
-        .describe("How it comes into use."),
+        .describe("How the version comes into use."),
       approvalPolicy: word(UpdateSpec.shape.approvalPolicy.unwrap()).describe(
-        "The approval that it needs; manual unless given.",
+        "The approval that the update needs; manual unless given.",
       ),
       rollback: rollback.optional().describe("The reaction to a failed node."),
       rollbackPolicy: rollback.optional().describe("The same as rollback."),

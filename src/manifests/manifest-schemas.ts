@@ -11,8 +11,8 @@ export const ClusterSchema = z.strictObject({
   spec: z
     .strictObject({
       controller: Text.optional().describe("An endpoint of the cluster, HOST:PORT."),
-      certsDir: Text.optional().describe("Where its certificates lie on this machine."),
-      force: z.boolean().default(false).describe("Makes it anew where there is one already."),
+      certsDir: Text.optional().describe("The context's folder; kcore refuses any other."),
+      force: z.boolean().default(false).describe("Makes the CA even if a controller answers; replaces no context."),
     })
     .prefault({})
     .describe("As the flags of kcore create cluster say it."),
@@ -35,13 +35,13 @@ export const NodeInstallSchema = z.strictObject({
       node: Text.describe("The machine itself, HOST:PORT; port 9091 stands for the roster's SSH port, or 22."),
       osDisk: Text.describe("The disk of the operating system."),
       osInstalled: z.boolean().default(false).describe("The operating system is there already."),
-      encryptOs: z.boolean().optional().describe("LUKS2 under its root filesystem."),
-      osUnlock: Text.optional().describe("The way to unlock it at boot, besides the console: ssh."),
+      encryptOs: z.boolean().optional().describe("LUKS2 under the system's root filesystem."),
+      osUnlock: Text.optional().describe("The way to unlock the root filesystem at boot, besides the console: ssh."),
       os: InstallerName.optional().describe(
         "The system that a live machine gets: debian, nixos, or NAME of a state system/NAME.",
       ),
-      dataDisks: z.array(Text).default([]).describe("Disks for volumes; they must be blank or ours."),
-      dataDiskMode: Backend.optional().describe("The use of data disks; the same as storageBackend."),
+      dataDisks: z.array(Text).default([]).describe("Disks for volumes; each must be blank, or already be kcore's."),
+      dataDiskMode: Backend.optional().describe("The use of data disks; storageBackend takes precedence."),
       storageBackend: Backend.optional().describe("The use of data disks: file systems, a volume group or a pool."),
       lvmVgName: Text.optional().describe("The volume group's name, for lvm."),
       encryptDisks: z.boolean().optional().describe("LUKS2 under each data disk's filesystem, volume group or pool."),
@@ -71,7 +71,7 @@ export const NodeManifestSchema = z.strictObject({
     .strictObject({
       name: EntryName.describe("The node's name in the roster."),
       labels: words.optional().describe("Labels; node-role.kubernetes.io/ROLE gives a role."),
-      annotations: words.optional().describe("metalk8s.scality.com/ssh-* say how it is reached."),
+      annotations: words.optional().describe("metalk8s.scality.com/ssh-* say how the node is reached."),
     })
     .describe("The name."),
   spec: z
@@ -99,7 +99,7 @@ export const DiskLayoutSchema = z.strictObject({
   spec: z
     .strictObject({
       nodeId: Text.describe("A node of the roster, by name or id."),
-      diskLayout: LayoutSchema.optional().describe("The layout; or one of the others."),
+      diskLayout: LayoutSchema.optional().describe("The layout; else layoutNix or layoutNixFile."),
       layoutNix: Text.optional().describe("The layout in Nix, as disko has it."),
       layoutNixFile: Text.optional().describe("A file beside the manifest with the layout in Nix."),
     })

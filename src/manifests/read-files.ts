@@ -3,7 +3,7 @@ import { readBytes } from "#engine/yaml/read.ts";
 import { resolveLayouts } from "./resolve-layouts.ts";
 import { readManifests, type Manifest } from "./read-manifests.ts";
 
-/** The manifests of files, `-` for standard input, with layouts in Nix evaluated. @throws KcoreError as `readManifests` and `resolveLayouts` */
+/** The manifests of files, `-` for standard input, with layouts in Nix evaluated. @throws KcoreError as `readBytes`, `readManifests` and `resolveLayouts` */
 export async function readFiles(files: readonly string[]): Promise<readonly Manifest[]> {
   const texts: { readonly file: string; readonly bytes: Uint8Array }[] = [];
   for (const file of files) texts.push({ file, bytes: file === "-" ? await buffer(process.stdin) : readBytes(file) });

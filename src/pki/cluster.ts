@@ -45,10 +45,9 @@ export interface NewCluster extends ContextHome {
 
 /** A file in a context's folder while no controller of the cluster was ever seen ready from this machine (ADR 0514). */
 export const unfoundedMark = "unfounded.json";
-/** The file that replaces it once a controller was seen ready. */
+/** The file that replaces `unfoundedMark` once a controller was seen ready. */
 export const foundedMark = "founded.json";
 
-/** The result of placeContext. */
 export interface PlacedContext {
   readonly folder: string;
   /** The folder to which the former context of that name was moved. */

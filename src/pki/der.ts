@@ -3,7 +3,6 @@ import forge from "node-forge";
 const { asn1 } = forge;
 export type Asn1 = forge.asn1.Asn1;
 
-/** A DER SEQUENCE. */
 export function sequence(items: Asn1[]): Asn1 {
   return asn1.create(asn1.Class.UNIVERSAL, asn1.Type.SEQUENCE, true, items);
 }

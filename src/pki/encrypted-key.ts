@@ -76,7 +76,7 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
     throw new KcoreError({
       code: "PKI_PASSPHRASE_WRONG",
       message: `the passphrase does not open ${where}`,
-      hint: "it is the one given to “kcore create cluster”; --passphrase-file FILE or KCORE_CA_PASSPHRASE pass it without a prompt; if it is right, the file was changed: restore it from a backup",
+      hint: "the passphrase is the one given to “kcore create cluster”; --passphrase-file FILE or KCORE_CA_PASSPHRASE pass it without a prompt; if the passphrase is right, the file was changed: restore it from a backup",
     });
   }
 }

@@ -92,7 +92,7 @@ export function unseal({ uuid, sealed }: Pick<SealedKey, "uuid" | "sealed">, key
     throw new KcoreError({
       code: "RECOVERY_KEY_UNREADABLE",
       message: `the sealed recovery key of the container ${uuid} does not open`,
-      hint: "it was sealed for another escrow key; the container's own header has it, too (token 31): deploy_node brings it here",
+      hint: "the recovery key was sealed for another escrow key; the container's own header has a sealed copy (token 31): deploy_node brings that here",
     });
   }
 }
@@ -116,7 +116,7 @@ export function parseSealedKeys(text: string, at: number): readonly SealedKey[] 
       if (parsed.success) return parsed.data;
       throw new KcoreError({
         code: "RECOVERY_KEY_UNREADABLE",
-        message: "the node told a sealed recovery key that is none",
+        message: "the node reported a malformed sealed recovery key",
       });
     });
 }
@@ -127,7 +127,10 @@ export function parseInitrdEndpoint(text: string): InitrdEndpoint | undefined {
   const [uuid, port, ...key] = text.split(" ");
   const parsed = InitrdEndpoint.safeParse({ uuid, port: Number(port), hostKey: key.join(" ") });
   if (parsed.success) return parsed.data;
-  throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node told a way to unlock it that is none" });
+  throw new KcoreError({
+    code: "RECOVERY_KEY_UNREADABLE",
+    message: "the node reported a malformed endpoint of its initrd",
+  });
 }
 
 /** The keys that a node reported, and the endpoint of its initrd. */

@@ -14,7 +14,7 @@ export interface LeafExpectation {
   readonly spki: string;
   readonly hosts: readonly string[];
   readonly identity: MemberIdentity;
-  /** The cluster's root in PEM: the bastion's sub-CA or a controller's may have issued it. */
+  /** The cluster's root in PEM; the certificate may come from the bastion's sub-CA or a controller's. */
   readonly rootPem: string;
   readonly now: number;
 }
@@ -98,11 +98,10 @@ export const endDays = [failDays, 7, 14, 30] as const;
 export interface WatchedCertificate {
   readonly what: string;
   readonly notAfter: Date;
-  /** The command that renews it. */
+  /** The way to another certificate, such as a command. */
   readonly way: string;
 }
 
-/** The warning of a certificate that ends soon. */
 export interface ExpiryWarning {
   /** The lowest of `endDays` that the certificate has reached. */
   readonly days: (typeof endDays)[number];

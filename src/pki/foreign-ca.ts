@@ -34,7 +34,6 @@ export interface ForeignLeaf {
   readonly spki: string;
 }
 
-/** The folder of all foreign CAs. */
 export function foreignFolder(home: string): string {
   return join(home, "authorities");
 }
@@ -122,7 +121,7 @@ export async function openForeignCa(home: string, name: string, passphrase: stri
 }
 
 /**
- * Issues a certificate (PEM) for a key whose holder proved the private half; it ends with its CA at the latest.
+ * Issues a certificate (PEM) for a key whose holder proved the private half. The certificate ends with its CA at the latest.
  * @throws KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND, PKI_NAME_INVALID; PKI_CERT_INVALID if the CA has ended
  */
 export function issueForeign(
@@ -135,7 +134,7 @@ export function issueForeign(
     throw new KcoreError({
       code: "PKI_CERT_INVALID",
       message: `the CA ${subject} has ended: ${validTo}`,
-      hint: "put its folder aside, and pki.createAuthority makes a new one; all that trusts it has to get that",
+      hint: "put the CA's folder aside, and pki.createAuthority makes a new CA; every program that trusts the former one needs the new one",
     });
   return issueCertificate({
     commonName: leaf.commonName,

@@ -52,7 +52,7 @@ export function formatIdentity({ cluster, role, id }: MemberIdentity): string {
  * takes it for no member's. @throws KcoreError PKI_NAME_INVALID
  */
 export function formatSubCa(cluster: string, controllerId: string): string {
-  return formatIdentity({ cluster, role: "controller", id: controllerId }).replace("/controller/", "/sub-ca/");
+  return formatIdentity({ cluster, role: "controller", id: controllerId }).replace(/controller(?=\/[^/]+$)/, "sub-ca");
 }
 
 /** The identity in a URI of formatIdentity; undefined for any other text. */

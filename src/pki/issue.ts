@@ -41,7 +41,6 @@ export interface KeyProof {
   readonly signature: string;
 }
 
-/** A request for a controller's or node's certificate. */
 export interface LeafRequest {
   readonly role: "controller" | "node";
   /** The UUID of the node or controller. */

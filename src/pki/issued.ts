@@ -90,6 +90,7 @@ export function inventoryEntry(pem: string): CertificateEntry | undefined {
 function holderOf({ subjectAltName = "" }: X509Certificate): Pick<CertificateEntry, "role" | "id"> | undefined {
   const [uri] = subjectAltName.split(", ").filter((name) => name.startsWith("URI:"));
   const text = uri?.slice("URI:".length) ?? "";
-  const identity = parseIdentity(text.replace("/sub-ca/", "/controller/"));
-  return identity && { role: text.includes("/sub-ca/") ? "sub-ca" : identity.role, id: identity.id };
+  const asMember = text.replace(/sub-ca(?=\/[^/]+$)/, "controller");
+  const identity = parseIdentity(asMember);
+  return identity && { role: asMember === text ? identity.role : "sub-ca", id: identity.id };
 }

@@ -81,7 +81,7 @@ export function subCaChallenge(cluster: string, controllerId: string, nonce: str
   return `kcore sub-ca ${cluster} ${controllerId} ${nonce}`;
 }
 
-/** A controller signs this text with the key of its own new certificate; the nonce is the bastion's. */
+/** A controller signs this text with the key of its own new certificate. The nonce is the bastion's; `renewal` if the controller renews by itself. */
 export function controllerChallenge(cluster: string, controllerId: string, nonce: string): string {
   return `kcore controller ${cluster} ${controllerId} ${nonce}`;
 }

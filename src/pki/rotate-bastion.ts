@@ -9,7 +9,7 @@ import type { Authority } from "./issue.ts";
 import { signSubCa, subCaRenewDays, type Root } from "./sub-ca.ts";
 
 /**
- * Opens the bastion's sub-CA for issuing. If it has 180 days or less left and the root lives longer, the root replaces it first.
+ * Opens the bastion's sub-CA for issuing. If the sub-CA has 180 days or less left and the root lives longer, the root replaces it first.
  * @throws KcoreError as openAuthority and openRoot do
  */
 export async function openIssuer(folder: string, passphrase: string, now = Date.now()): Promise<Authority> {

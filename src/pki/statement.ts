@@ -54,8 +54,8 @@ function bastionCaOf(signer: string, rootPem: string): X509Certificate {
   const found = readableCertificates(signer);
   const [ca] = found;
   if (ca === undefined || found.length > 1)
-    throw notSigned("it does not come with exactly one certificate of who signed it");
-  if (ca.raw.equals(firstCertificate(rootPem).raw)) throw notSigned("the root signed it, which signs CAs alone");
+    throw notSigned("it does not come with exactly one certificate of its signer");
+  if (ca.raw.equals(firstCertificate(rootPem).raw)) throw notSigned("the root signed it, not the bastion's sub-CA");
   if (!isOfBastion(ca, rootPem)) throw notSigned("its signer is not the bastion's CA");
   return ca;
 }

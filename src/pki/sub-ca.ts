@@ -10,7 +10,7 @@ import { isKeyProven, readPrivateKey, readPublicKey } from "./keys.ts";
 const dayMs = 86_400_000;
 export const subCommonName = "kcore-cluster-sub-ca";
 export const subCaDays = 1825;
-/** A sub-CA with this many days left, or fewer, is replaced: its leaves live 90 days, and never longer than it. */
+/** A sub-CA with this many days left, or fewer, is replaced: its leaves live 90 days, and never longer than the sub-CA. */
 export const subCaRenewDays = 180;
 
 /** The cluster's root with its opened key, which exists only in the memory of commands on the bastion. */
@@ -21,7 +21,6 @@ export interface Root {
   readonly key: KeyObject;
 }
 
-/** A controller's request for its own sub-CA. */
 export interface SubCaRequest {
   readonly controllerId: string;
   /** The public key, made on the controller: PEM or base64 DER. */

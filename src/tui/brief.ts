@@ -8,7 +8,6 @@ import { stepIn, withoutWave, workIn } from "./work-item.ts";
 /** The amount of detail: `quiet` has failures, warnings and questions, `brief` has changes, too, `verbose` everything. */
 export type Detail = "quiet" | "brief" | "verbose";
 
-/** The lines of an event. */
 export interface EventLines {
   readonly lines: readonly PlainLine[];
   /** Details that may be folded under a title; `since`: milliseconds since the epoch. */

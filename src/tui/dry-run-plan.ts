@@ -23,7 +23,6 @@ export interface DryRunPlan {
   readonly unknown: readonly DryRunStep[];
 }
 
-/** The plan of a dry run's model. */
 export function planOf(model: RunModel): DryRunPlan {
   const byNode = itemsByNode(model);
   // The bastion comes first, as in the live view.

@@ -7,9 +7,7 @@ import { itemTitle } from "./work-item.ts";
 
 /** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The blocks beyond are counted. */
 const mostCharacters = 60_000;
-/** Lines of one diff. */
 const mostDiffLines = 120;
-/** Lines of a failed step's output. */
 const mostOutputLines = 20;
 
 /**
@@ -52,12 +50,13 @@ function section(title: string, blocks: readonly string[]): readonly string[] {
   return blocks.length === 0 ? [] : [`#### ${title}`, ...blocks];
 }
 
-/** As many blocks as there is room for, then the number of the others. */
+/** As many blocks as there is room for, then the number of the others without headings. */
 function fittingBlocks(blocks: readonly string[]): readonly string[] {
   let length = 0;
   const count = blocks.findIndex((block) => (length += block.length + 2) > mostCharacters);
   if (count === -1) return blocks;
-  return [...blocks.slice(0, count), `… and ${blocks.length - count} more: the run's report or record tells them.`];
+  const rest = blocks.slice(count).filter((block) => !block.startsWith("#"));
+  return [...blocks.slice(0, count), `… and ${rest.length} more: the run's report or record tells them.`];
 }
 
 function rangesText(nodes: readonly string[]): string {

@@ -21,7 +21,6 @@ export interface PlayerScreen {
   replace(model: RunModel): void;
 }
 
-/** The state of a player. */
 export interface PlayerState {
   readonly playing: boolean;
   readonly speed: number;

@@ -15,7 +15,7 @@ export interface OrderOptions {
   readonly now: number;
   /** The number of rows that fit. If all do, only failures move: no row jumps without need. */
   readonly height: number;
-  /** The selected row. It stays among rows of the rank that it had when it was selected, until it fails. */
+  /** The selected row, which stays among rows of its rank at the time of the selection, until the row fails. */
   readonly held?: { readonly name: string; readonly rank: Rank };
 }
 

@@ -22,7 +22,7 @@ export interface FeedOptions extends RunPartsOptions {
   readonly isAlive: boolean;
 }
 
-/** A run and its page; it follows the run by itself until `close`. */
+/** A run and its page; follows the run until `close`. */
 export class RunFeed {
   readonly live = new LiveParts();
   readonly parts: RunParts;
@@ -31,7 +31,6 @@ export class RunFeed {
   readonly #stop = new AbortController();
   #isDrawing = false;
   #isLive: boolean;
-  /** The number of changes so far. */
   #changes = 0;
 
   private constructor(follower: RunClient, fold: RunFold, { isAlive, ...options }: FeedOptions) {

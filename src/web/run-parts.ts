@@ -30,12 +30,12 @@ interface KnownLane {
   readonly news: number;
   readonly bars: GrowingBars;
   readonly drawn: string;
-  /** The row was drawn after the end of the run. */
+  /** The row was drawn after the end of the run, or while no process worked on it. */
   readonly isOver: boolean;
   readonly asks: boolean;
 }
 
-/** Draws a run's page by its parts. A row is drawn anew only when its node has changed: its bars do not depend on the axis' length. */
+/** Draws a run's page by its parts. A node's row is drawn anew only after news of the node: its bars do not depend on the axis' length. */
 export class RunParts {
   readonly #options: RunPartsOptions;
   readonly #known = new Map<string, KnownLane>();

@@ -3,7 +3,6 @@ import { html, type Html, type HtmlValue } from "#tui/html/html.ts";
 import { countNoun, makeLabel, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { OpenQuestion } from "#tui/questions.ts";
 
-/** A run in the list. */
 export interface ListedRun {
   readonly id: string;
   readonly state: string;
@@ -55,7 +54,6 @@ export interface RunsPage {
   readonly root: string;
 }
 
-/** The list of runs, with its filters. */
 export function drawRunsPage({ runs, query, states, root }: RunsPage): Html {
   return html`<main class="listing">
     <h1>Runs</h1>

@@ -76,8 +76,10 @@ export interface StepRunOptions {
   readonly plan?: Partial<PlannedStep>;
   /** Whether a watched step changed, or a reaction is owed. */
   readonly due?: boolean;
-  /** On a lab node: a state folder that outlives the step. */
+  /** A state folder that outlives the step. */
   readonly stateDir?: string;
+  /** Keys of the steps that watch this one. */
+  readonly owes?: readonly string[];
   /** The boot in which the run began; by default this machine's boot. */
   readonly bootId?: string;
   /** Whether an earlier step would change something, in a dry run. */
@@ -116,7 +118,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
     const plan = plannedStep(step, options.plan);
     const earlierChanges = options.dryRun ? { earlierChanges: { isFolderMade: false, made: [] } } : {};
     const compiled = compileAlone(plan, {
-      owes: [],
+      owes: options.owes ?? [],
       randomName: () => randomBytes(16).toString("hex"),
       ...earlierChanges,
     });

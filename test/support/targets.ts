@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { descendantsOf } from "./children.ts";
+import { makeCpuGroup } from "./cpu-group.ts";
 import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 import { makeAccounts, makeKey } from "./ssh-server.ts";
@@ -23,7 +24,10 @@ export interface Targets {
   quiet(): Promise<void>;
   /** The number of processes and threads that `work` starts on all targets together, sshd's own included. */
   countStarts(work: () => Promise<unknown>): Promise<number>;
-  /** Seconds of CPU of the targets' running processes and of those that they waited for. Call it when all is quiet. */
+  /**
+   * Seconds of CPU of all targets so far, by their cgroup. On machines without one: of running processes and of those that they waited for,
+   * to be read when all is quiet.
+   */
   cpuSeconds(): number;
   stop(): Promise<void>;
 }
@@ -55,7 +59,8 @@ export async function startTargets(count: number): Promise<Targets> {
   await writeFile(join(folder, "sshd_config"), `${config.join("\n")}\n`);
   await mkdir("/run/sshd", { recursive: true });
   const addresses = Array.from({ length: count }, (_, index) => `127.0.10.${index + 1}`);
-  const text = `${accounts.map(([from, to]) => `mount --bind ${from} ${to}`).join(" && ")} || exit 1
+  const group = makeCpuGroup();
+  const text = `${group?.enter ?? ""}${accounts.map(([from, to]) => `mount --bind ${from} ${to}`).join(" && ")} || exit 1
 for address in ${addresses.join(" ")}; do
   /usr/sbin/sshd -D -e -f ${folder}/sshd_config -o ListenAddress=$address 2>>${folder}/log &
 done
@@ -66,6 +71,7 @@ wait`;
   const stop = async () => {
     child.kill("SIGKILL");
     await ended;
+    await group?.remove();
     await dir.remove();
   };
   try {
@@ -98,7 +104,7 @@ wait`;
       await quiet();
       return (await probe()) - before - 1;
     },
-    cpuSeconds: () => members().reduce((sum, pid) => sum + cpuOf(pid), 0),
+    cpuSeconds: () => group?.cpuSeconds() ?? members().reduce((sum, pid) => sum + cpuOf(pid), 0),
     stop,
   };
 }

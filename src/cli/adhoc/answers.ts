@@ -20,11 +20,11 @@ export interface AnswerStream {
 export interface AnswerOptions {
   readonly out: AnswerStream;
   readonly err: AnswerStream;
-  /** Print equal answers once, at the end. */
+  /** Print no output as it comes: {@link drawGroups} draws equal answers once, at the end. */
   readonly group: boolean;
 }
 
-/** The view of `exec`: it prints the output of a single node unchanged, and of several nodes each line with its node. */
+/** The view of `exec`, which prints the output of a single node unchanged, and each line of several nodes with the node's name. */
 export interface Answers extends RunDrawing {
   /** Prints output that no newline has ended yet. */
   flush(): void;

@@ -22,7 +22,7 @@ export interface FactDifference {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** Each node with all its facts. */
+/** Each node with those of its facts that have a value. */
 export function drawFacts(nodes: readonly FactsAnswer[], now: number): string {
   return nodes
     .map(({ node, facts = {}, gathered, ...end }) => {

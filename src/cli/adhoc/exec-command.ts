@@ -21,7 +21,7 @@ interface ExecFlags extends RunFlags {
   readonly output: "plain" | "json" | "events";
 }
 
-/** The exit code when a single node gave none, or only a part of its output: ssh(1) uses the same. */
+/** The exit code when a single node gave none, or 0 with only a part of its output: ssh(1) uses the same. */
 const exitWithoutAnswer = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */
@@ -51,9 +51,10 @@ Examples:
   kcore exec --on n1 -o json -- cat /etc/os-release
 
 Of one node, stdout, stderr and the exit code are the command's, byte for byte (on a terminal
-without escape sequences); 255: it gave no exit code, and stderr says why. Of several: 0 all
-ended with 0, 1 one did not, 3 some could not be reached. The command of one node reads
-stdin as it comes, of several each all of it; with --lock none does. Ctrl-C ends the command.`,
+without escape sequences); 255: there is no exit code, or not all of the output, and stderr says
+why. Of several: 0 all ended with 0, 1 one did not, 3 some could not be reached. The command of
+one node reads stdin as it comes, of several each all of it; with --lock none does. Ctrl-C ends
+the command.`,
     )
     .action(execute);
   return command;

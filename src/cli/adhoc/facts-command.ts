@@ -24,11 +24,11 @@ interface FactsFlags extends RunFlags {
 export function factsCommand(): Command {
   const command = new Command("facts")
     .description("Gather facts about nodes: the values that expressions see under facts")
-    .argument("[target]", "nodes, as --on has them; with --on it is a path already")
+    .argument("[target]", "nodes, as --on selects them; with --on, the first path")
     .argument("[path...]", "only these: os.id, memory, disks.0.bytes (docs/facts.md lists them)");
   addRunOptions(command, { full: false })
-    .option("--diff", "only what differs between nodes: the target and, one each, all words that are nodes")
-    .option("--kept", "their last kept facts, without connecting, with their age")
+    .option("--diff", "only the facts that differ between nodes; each word that is no path is a target")
+    .option("--kept", "the facts that were kept last, without connecting")
     .addOption(new Option("-o, --output <format>", "how to print").choices(["table", "json"]).default("table"))
     .addHelpText(
       "after",
@@ -56,11 +56,15 @@ async function printFacts(target: string | undefined, words: readonly string[], 
 }
 
 /** Without `--on` the first word is the target; with `--diff`, so is each later word that is no fact's path. */
-function nodesAndPaths(target: string | undefined, words: readonly string[], { on = [], diff = false }: FactsFlags) {
+export function nodesAndPaths(
+  target: string | undefined,
+  words: readonly string[],
+  { on = [], diff = false }: Pick<FactsFlags, "on" | "diff">,
+): { readonly on: readonly string[]; readonly paths: readonly string[] } {
   const given = target === undefined ? [] : [target, ...words];
   if (on.length > 0) return { on, paths: given };
-  const count = diff ? given.filter((word, index) => index === 0 || !isFactPath(word)).length : 1;
-  return { on: given.slice(0, count), paths: given.slice(count) };
+  const isTarget = (word: string, index: number): boolean => index === 0 || (diff && !isFactPath(word));
+  return { on: given.filter(isTarget), paths: given.filter((word, index) => !isTarget(word, index)) };
 }
 
 function refuseUnknown(paths: readonly string[]): void {
@@ -95,7 +99,7 @@ function readKept({ project, on = [], ...flags }: FactsFlags): readonly FactsAns
     process.exitCode = exitCodes.failed;
     const problem: Problem = {
       code: "TARGET_FACTS_UNKNOWN",
-      message: kept ? "its facts are older than that" : "its facts were never gathered",
+      message: kept ? "its facts are older than --facts-age allows" : "its facts were never gathered",
       hint: `kcore facts ${name}`,
     };
     return { node: name, outcome: "failed", problem };

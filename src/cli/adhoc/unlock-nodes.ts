@@ -8,7 +8,7 @@ export interface UnlockFlags extends RunFlags {
   readonly yes?: boolean;
 }
 
-/** `kcore node unlock TARGET`: shows the runs that hold the nodes, asks, and ends the runners of those runs. */
+/** `kcore node unlock TARGET`: ends the runners of the runs that hold the nodes; without `--yes`, shows these runs and asks first. */
 export async function unlockNodes(target: string, flags: UnlockFlags): Promise<void> {
   const targeted = { ...flags, on: [target] };
   if (!flags.yes) {

@@ -58,7 +58,7 @@ export function diffCommand(): Command {
 
 function withFiles(command: Command): Command {
   return addResultOption(addClusterOptions(command), ["table", "json", "yaml"])
-    .option("-f, --filename <file>", "a file of manifests, or - for what comes in (repeatable)", collect)
+    .option("-f, --filename <file>", "a file of manifests, or - for stdin (repeatable)", collect)
     .addOption(grantOption())
     .option("--bundle <file>", "for ClusterUpdate: the bundle of kcore's runtime (kcore update bundle build)")
     .option("--wait", "wait for a node that another run holds instead of refusing");
@@ -101,7 +101,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
-/** Makes the change, except in a dry run, and adds the result to `lines`. Returns the exit code. */
+/** Makes the change, except in a dry run, and adds the result, also a refusal, to `lines`. Returns the exit code. */
 async function perform(
   manifest: Manifest,
   change: ManifestChange,
@@ -160,10 +160,10 @@ function lineOf(
 
 function namedFiles(files: readonly string[] | undefined): readonly string[] {
   if (files !== undefined) return files;
-  throw usageError("no file of manifests is named", "-f FILE, or -f - for what comes in");
+  throw usageError("no file of manifests is named", "-f FILE, or -f - for stdin");
 }
 
-/** The change that applying a manifest would make now; only its `perform` changes anything. @throws KcoreError as the kind's planner */
+/** The change that applying a manifest would make now; only its `perform` changes roster, cluster or nodes. @throws KcoreError as the kind's planner */
 export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promise<ManifestChange> {
   switch (manifest.kind) {
     case "Cluster":

@@ -14,7 +14,7 @@ type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
 /**
  * Plans a `Cluster`: it makes the context with its CA, or adds the controller to the existing context. A manifest never
- * replaces an existing CA, since each repeated apply would replace the CA again.
+ * replaces the CA of an existing context, since each repeated apply would replace the CA again.
  * @throws KcoreError USAGE for another `certsDir` than the context's folder, or an invalid controller; CONFIG_INVALID
  */
 export async function planCluster({ name, spec, at }: ClusterManifest, flags: Flags): Promise<ManifestChange> {

@@ -23,7 +23,6 @@ type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 
 /**
  * Plans a `DiskLayout`: reads the node's disks, then checks the layout and finds the changes by a dry run of its steps.
- * If either refuses, nothing is written.
  * @throws KcoreError for a node that is not in the roster, cannot be reached or lists no disks
  */
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<ManifestChange> {

@@ -25,7 +25,7 @@ import { editRosterFile, entryWith, rosterIfAny, readRosterText } from "../roste
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;
 
-/** Plans a `Node`: its roster entry, and in the cluster its expectations, labels, taints and record. @throws KcoreError */
+/** Plans a `Node`: its roster entry, and in the cluster its expectations, labels, taints and record. */
 export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Promise<ManifestChange> {
   const project = findProject(flags.project);
   const roster = planRoster(project, manifest);
@@ -116,8 +116,8 @@ const ownMaps = ["labels", "vars"] as const;
 
 /**
  * Compares a manifest with the roster. Values that the manifest does not mention stay as they are.
- * @throws KcoreError for a new node without an address, another id than the roster's, and a result that the roster
- * refuses
+ * @throws KcoreError for a new node that needs an address and has none, another id than the roster's, and a result that
+ * the roster refuses
  */
 function planRoster(
   project: string,

@@ -9,7 +9,7 @@ export function auditCommand(): Command {
   const audit = new Command("audit").description("The tamper-evident audit log of runs and changes").addHelpText(
     "after",
     `
-Every run of this project, and every change that a controller was asked for, is an entry that carries the SHA-256 of the one before it.
+Every run of this project, and every change that a controller was asked for, is an entry that carries the SHA-256 of the entry before.
 
 Examples:
   kcore audit show --since 1d
@@ -31,7 +31,10 @@ Examples:
   )
     .addOption(new Option("--since <age>", "only entries newer than this: 90m, 36h, 30d, 8w").argParser(parseAge))
     .addOption(new Option("--limit <n>", "at most so many").argParser(parseCount).default(50))
-    .option("--origin <id>", "instead of trails: the keys that this controller wrote last, also one that was removed")
+    .option(
+      "--origin <id>",
+      "instead of trails: the keys whose last write came from this controller, which may be a removed one",
+    )
     .action(async (flags: ShowTrailsFlags) => (await import("./show-trails.ts")).showTrails(flags));
   add(
     "verify",

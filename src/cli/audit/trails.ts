@@ -107,22 +107,22 @@ async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrai
 }
 
 /**
- * The lines of a controller's trail, page by page; `ask` fetches the page that begins with an entry.
- * @throws KcoreError API_UNTRUSTED if a page does not advance, or the bytes exceed a trail's limit: the controller may
- * be in wrong hands
+ * The lines of a controller's trail, page by page; `ask` fetches the page that begins with the entry of this number.
+ * @throws KcoreError API_UNTRUSTED if a page does not advance, or the trail exceeds its limit: the controller may be in
+ * wrong hands
  */
 export async function* trailPages(
   controller: string,
   ask: (from: number) => Promise<ReplyOf<"listAudit">>,
 ): AsyncGenerator<PlacedLine> {
-  let bytes = 0;
+  let total = 0;
   for (let from: number | undefined = 1; from !== undefined;) {
     const { lines, next }: ReplyOf<"listAudit"> = await ask(from);
     const size = lines.reduce((sum, { text }) => sum + text.length, 0);
-    bytes += size;
+    total += size;
     // Only a full page is followed by another one.
     const isOnward = next === undefined || (next >= from + lines.length && size > pageBytes);
-    if (!isOnward || bytes > mostBytes)
+    if (!isOnward || total > mostBytes)
       throw new KcoreError({
         code: "API_UNTRUSTED",
         message: `the audit trail of ${controller} has no end`,

@@ -44,7 +44,11 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
   const findings: TrailFinding[] = [];
   for (const trail of trails) {
     const known = noted.data[trail.id];
-    const finding = await verify(trail, [...(known ? [known] : []), ...(head ? [head] : [])]);
+    const given = trail.project === undefined ? undefined : head;
+    const finding = await verify(
+      trail,
+      [known, given].filter((one) => one !== undefined),
+    );
     if (trail.isRare && !known && finding.state === "empty") continue;
     findings.push(finding);
     if (finding.state === "whole" && finding.head) heads.set(trail.id, finding.head);

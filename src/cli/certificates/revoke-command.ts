@@ -20,7 +20,10 @@ export function revokeCommand(): Command {
   const revoke = new Command("revoke").description("Revoke certificates");
   addClusterOptions(revoke.command("cert [serial]"))
     .description("Revoke certificates by serial number, by node, or by public key; it cannot be taken back")
-    .option("--serial <hex>", "the certificate with this serial number, and all others of its key")
+    .option(
+      "--serial <hex>",
+      "the certificate with this serial number, or its beginning, and all others of the same key",
+    )
     .option("--node <node>", "all active certificates of this node")
     .option("--spki <sha256>", "all certificates of this public key: SHA-256 in hex")
     .option("--reason <text>", "kept with the revocation")

@@ -48,11 +48,11 @@ A controller that cannot be reached is listed, and the command exits 1: run it a
 Examples:
   kcore rotate certs
 
-Whatever is left of them; nothing is restarted. Controllers and nodes make new keys themselves; a controller's old key is
-revoked as soon as the new one is in use. A node that is away renews when it is back. While a controller cannot be
-reached, no controller gets a new key, for it would not hear of it; it is listed, and the command exits 1: run it again
-when it is back, or remove it. See the progress in kcore get nodes and
-kcore get controllers (CERT-EXPIRY).`,
+Certificates are renewed however long they are still valid; nothing is restarted. Controllers and nodes make new keys themselves;
+a controller's old key is revoked as soon as the new one is in use. A node that is away renews when it is back. While a
+controller cannot be reached, no other controller gets a new key, since the absent one would not learn of that key. Controllers
+without a new key are listed, and the command exits 1: run it again when all controllers can be reached, or remove the lost one.
+See the progress in kcore get nodes and kcore get controllers (CERT-EXPIRY).`,
     )
     .action(rotateCerts);
   withPassphrase(rotate.command("operator"))

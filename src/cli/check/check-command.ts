@@ -26,10 +26,10 @@ interface Flags extends CommonFlags {
 export function checkCommand(): Command {
   return addProjectOption(new Command("check"))
     .description(
-      "Check a project without a connection: its roster, states, templates and orchestrations, these on every node that they concern",
+      "Check a project without a connection: its roster, states and templates, and its orchestrations on the nodes of the roster",
     )
     .argument("[file...]", "check only these files and what uses them; else all of the project")
-    .option("--on <target>", "the nodes that the orchestrations' targets are to be; else any of the roster")
+    .option("--on <target>", "the nodes of target parameters without a default; else any node of the roster")
     .addOption(
       new Option(
         "-o, --output <format>",
@@ -69,7 +69,7 @@ async function check(files: readonly string[], { project: given, on, output }: F
     ...omitUndefined({ on, only }),
   });
   const problems = new Problems();
-  problems.add(...checked.problems, ...(files.length === 0 ? await problemsBesideStates(project, own) : []));
+  problems.add(...checked.problems, ...(only === undefined ? await problemsBesideStates(project, own) : []));
   if (problems.list.length > 0) {
     if (output === "text") throw new KcoreError(problems.inOrder());
     process.exitCode = exitCodes.usage;

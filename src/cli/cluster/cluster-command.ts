@@ -38,11 +38,11 @@ kcore controller backup copies what the controllers know.`,
     .description("Write the context's keys to a new file, encrypted by the CA's passphrase, and verify it")
     .addHelpText(
       "after",
-      "\nExamples:\n  kcore cluster backup prod.age\n\nage -d opens it, too. Keep it on another machine, and the passphrase somewhere else.",
+      "\nExamples:\n  kcore cluster backup prod.age\n\nage -d opens the file, too. Keep the file on another machine, and the passphrase somewhere else.",
     )
     .action(backup);
   withPassphrase(cluster.command("restore <file>"))
-    .description("Put back a context from its backup; one that is there is not replaced")
+    .description("Put back a context from its backup; an existing context is not replaced")
     .addHelpText("after", "\nExamples:\n  kcore cluster restore prod.age")
     .action(restore);
   return cluster;
@@ -103,7 +103,7 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
       throw new KcoreError({
         code: "PKI_PASSPHRASE_WRONG",
         message: `the passphrase does not open ${file}`,
-        hint: "it is that of the CA's keys when the backup was made; if it is right, the file was changed",
+        hint: "the passphrase is that of the CA's keys when the backup was made; if it is right, the file was changed",
       });
     });
   const text = isLocked(bytes) ? await withCaPassphrase(passphraseFile, open) : "";

@@ -25,11 +25,14 @@ Examples:
     .description("Make the root CA, a sub-CA and the operator's certificate on this machine, with a context")
     .option(
       "--controller <host:port>",
-      "a controller that is known already (repeatable); deploy_node adds its own",
+      "a controller that is known already (repeatable); deploy_node adds those that it deploys",
       collect,
     )
     .option(...caPassphrase)
-    .option("--force", "put an existing context of that name aside; make it even if controllers of a cluster answer")
+    .option(
+      "--force",
+      "put an existing context of that name aside; make the cluster even if controllers of another one answer",
+    )
     .addHelpText("after", "\nExamples:\n  kcore create cluster --context lab --controller 192.0.2.11:9090")
     .action(createTheCluster);
   return create;

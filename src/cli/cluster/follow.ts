@@ -117,7 +117,7 @@ export interface FollowChangesOptions<Result> {
 const burstMs = 100;
 
 /**
- * The result of `fetch` now, and again after each change of the cluster.
+ * The result of `fetch` now, again when each watch begins, and after each change of the cluster.
  * @throws KcoreError when no controller answers the first time
  */
 export async function* followChanges<Result>(

@@ -19,7 +19,7 @@ interface HealthRow {
   readonly warnings?: readonly string[];
 }
 
-/** `kcore health`: asks every controller of the context; exits 1 when one is not healthy. */
+/** `kcore health`. */
 export function healthCommand(): Command {
   return addResultOption(addClusterOptions(new Command("health")), ["table", "json", "yaml"])
     .description("Check that every controller of the context answers and has replicated the others' changes")

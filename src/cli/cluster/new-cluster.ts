@@ -17,7 +17,7 @@ export interface ClusterRequest {
   readonly project?: string;
 }
 
-/** Makes a cluster's CA and context; the passphrase is given, or asked for twice. @throws KcoreError */
+/** Makes a cluster's CA and context; the passphrase is given, or asked for twice. */
 export async function makeCluster({ passphraseFile, project, ...request }: ClusterRequest): Promise<CreatedCluster> {
   const { context, controllers, force = false } = request;
   if (!force && !Object.hasOwn((await readConfig(contextHome())).contexts, context))

@@ -63,7 +63,7 @@ export async function checkClock({ context, endpoints }: Pick<Cluster, "context"
   await refuseWrongClock({ ...(await loadContext(contextHome(), context)), endpoints });
 }
 
-/** The cluster; undefined if the operator has no context yet and names none. @throws KcoreError as openCluster */
+/** The cluster; undefined without a current context if neither a flag nor the project names one. @throws KcoreError as openCluster */
 export async function clusterIfAny(flags: ClusterFlags): Promise<Cluster | undefined> {
   try {
     return await openCluster(flags);

@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { fromProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
-/** Adds the roster's controllers to an error of unreachable endpoints, unless the roster still has a host of these endpoints. */
+/** Adds the roster's controllers to an error of unreachable endpoints, unless the roster has all hosts of these endpoints. */
 export function withRoster(error: unknown, tried: readonly string[], project: string | undefined): unknown {
   if (!(error instanceof KcoreError) || error.problems.some(({ code }) => code !== "API_UNREACHABLE")) return error;
   let nodes: readonly NodeEntry[];

@@ -206,7 +206,7 @@ function targets({ current }: CompletionRequest): readonly Candidate[] {
   return unique(nodes.flatMap(words[prefix as keyof typeof words]).map((value) => `${prefix}:${value}`));
 }
 
-/** Offers the newest runs by the last four digits of their ids; whole ids too once the operator has begun to type. */
+/** Offers `last` and the newest runs by the last four digits of their ids; whole ids too once the operator has begun to type. */
 function runIds({ current }: CompletionRequest): readonly Candidate[] {
   const runs = join(projectIfAny(undefined) ?? "", ".kcore", "runs");
   const ids = readdirSync(runs).filter(isRunId).sort().reverse().slice(0, 30);

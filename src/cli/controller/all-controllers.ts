@@ -13,8 +13,8 @@ export interface KnownController {
 }
 
 /**
- * Every registered controller, by datacenter and address. Its endpoints are those of the context at which it answers, then the
- * address that it announced to the others. @throws KcoreError when no controller answers
+ * Every registered controller, by datacenter and address. Its endpoints are those of the context (or of `-s`) at which it answers,
+ * then the address that it announced to the others. @throws KcoreError when no controller answers
  */
 export async function allControllers(cluster: Cluster): Promise<readonly KnownController[]> {
   const { controllers } = await cluster.ask((client) => client.call("listControllers", {}));

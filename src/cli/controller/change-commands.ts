@@ -95,7 +95,7 @@ function addPutBackOptions(command: Command): Command {
     .option("--alone", "no other controller is left: serve at once, without having caught up with one")
     .option(
       "--cluster <name>",
-      "with --alone: the cluster's name, typed; without it the command says what it would do",
+      "with --alone: the cluster's name; without --cluster the command only says what it would do",
     );
 }
 

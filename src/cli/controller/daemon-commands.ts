@@ -11,24 +11,26 @@ interface DaemonFlags {
   readonly config: string;
 }
 
-/** `kcore controller serve`, as the unit kcore-controller does it on a node. */
+/** `kcore controller …`; the unit kcore-controller on a node runs `serve`. */
 export function controllerCommand(): Command {
-  const controller = new Command("controller").description("The controller's commands, to run on a node itself");
+  const controller = new Command("controller").description(
+    "Back up, restore, remove and repair controllers, and run their daemon",
+  );
   addProjectOption(controller.command("serve"))
     .description("Serve the cluster's API until stopped")
-    .option("--config <file>", "its configuration", "/etc/kcore/controller.yaml")
+    .option("--config <file>", "the controller's configuration", "/etc/kcore/controller.yaml")
     .addHelpText("after", "\nExamples:\n  kcore controller serve\n  kcore controller serve --config ./controller.yaml")
     .action((flags: DaemonFlags) => serveController(daemonOf("kcore-controller", flags)));
   addControllerChanges(controller);
   return controller;
 }
 
-/** `kcore agent run`, as the unit kcore-node-agent does it on a node. */
+/** `kcore agent run`, which the unit kcore-node-agent runs on a node. */
 export function agentCommand(): Command {
   const agent = new Command("agent").description("The agent's commands, to run on a node itself");
   addProjectOption(agent.command("run"))
     .description("Register this machine with the controllers and send heartbeats")
-    .option("--config <file>", "its configuration", "/etc/kcore/node-agent.yaml")
+    .option("--config <file>", "the agent's configuration", "/etc/kcore/node-agent.yaml")
     .addHelpText("after", "\nExamples:\n  kcore agent run\n  kcore agent run --config ./node-agent.yaml")
     .action((flags: DaemonFlags) => runAgent(daemonOf("kcore-node-agent", flags)));
   return agent;

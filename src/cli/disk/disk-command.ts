@@ -45,9 +45,9 @@ Examples:
   kcore disk unlock n1
   kcore disk unlock n1 --passphrase-file passphrase
 
-After a power cut or a reboot by hand a machine whose root kcore encrypted (encryptOs) waits in its initrd, at port 2222. It gets the
-recovery key that is kept here, if it shows the host key that it was made with; nothing is sent to another one. The run
-that deploys it, or reboots it, does the same by itself. At the machine's console, the key that kcore disk recovery-key shows does it.`,
+After a power cut or a reboot by hand a machine whose root kcore encrypted (encryptOs) waits in its initrd, at port 2222. kcore
+sends the recovery key that is kept here only to a machine that shows the host key of that initrd. A run that deploys or reboots
+the machine unlocks the root by itself. At the machine's console, type the key that kcore disk recovery-key shows.`,
     )
     .action(async (node: string, flags: RecoveryFlags) => (await import("./unlock.ts")).unlockDisk(node, flags));
   addViewOptions(addChangeOptions(addProjectOption(disk.command("restore-table <node> [disk]"))))

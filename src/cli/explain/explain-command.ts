@@ -17,7 +17,7 @@ interface Flags {
 export function explainCommand(): Command {
   return addResultOption(new Command("explain"))
     .description(
-      "The meaning of an error code, the remedy, and the modules that refuse with it; without one, all codes",
+      "The meaning of an error code, the remedy, and the modules that refuse with it; without a code, all codes",
     )
     .argument("[code...]", "a code, as it stands in brackets behind an error")
     .option("--search <text>", "only the codes in whose text this stands")

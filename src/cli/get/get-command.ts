@@ -39,7 +39,7 @@ Examples:
   kcore get controllers
   kcore get conflicts
   kcore get certificates --expiring-within-days 30
-  kcore get replication-status --require-healthy  exits 1 when it is not
+  kcore get replication-status --require-healthy  exits 1 unless all controllers are
 
 Names: a node's id, its host name, or the beginning of its id (four characters at least).`,
     );
@@ -65,7 +65,7 @@ Names: a node's id, its host name, or the beginning of its id (four characters a
     .action((flags: ListFlags & CertificateFlags) => list(certificateListing(flags), flags));
   addResultOption(addClusterOptions(get.command("replication-status")), ["table", "json", "yaml"])
     .description("Show how far the controllers have replicated, as each of them sees it")
-    .option("--require-healthy", "exit 1 unless all of them are")
+    .option("--require-healthy", "exit 1 unless every controller is healthy")
     .addHelpText("after", exampleOf("get replication-status --require-healthy"))
     .action(showReplicationStatus);
   return get;

@@ -17,8 +17,8 @@ import type { InstallPlan } from "./request.ts";
 type Fields = Readonly<Record<string, Plain>>;
 
 /**
- * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. `edit` makes it in the text
- * of `file`. @throws KcoreError USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
+ * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. `edit` makes the change in
+ * the text of `file`. @throws KcoreError USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
  */
 export function planEntry(
   machine: Machine,

@@ -37,30 +37,43 @@ export function addNodeInstall(node: Command): void {
       "the system: debian, nixos, or NAME of a project with states/system/NAME.yaml (default: debian)",
     )
     .option("--os-installed", "the operating system is there already")
-    .option("--encrypt-os", "LUKS2 under its root filesystem, with a recovery key that unlocks it at each boot")
-    .option("--os-unlock <how>", "the way to unlock it, besides that key at the console: ssh, the default")
-    .option("--data-disk <path>", "a disk for volumes (repeatable); it must be blank or ours", collect)
+    .option("--encrypt-os", "LUKS2 under the root filesystem; a recovery key unlocks the root at each boot")
+    .option("--os-unlock <how>", "the way to unlock the root, besides the recovery key at the console (default: ssh)")
+    .option(
+      "--data-disk <path>",
+      "a disk for volumes (repeatable); blank, made by kcore, or granted (--grant)",
+      collect,
+    )
     .addOption(backend("--data-disk-mode <mode>", "the use of data disks (default: filesystem)"))
-    .addOption(backend("--storage-backend <backend>", "the same; wins over --data-disk-mode"))
+    .addOption(backend("--storage-backend <backend>", "the use of data disks; wins over --data-disk-mode"))
     .option("--encrypt-disks", "LUKS2 under each data disk's filesystem, volume group or pool, with a recovery key")
     .addOption(
-      new Option("--disk-unlock <how>", "the way to open them at boot (default: keyFile)").choices(["keyFile", "tpm2"]),
+      new Option("--disk-unlock <how>", "the way to unlock data disks at boot (default: keyFile)").choices([
+        "keyFile",
+        "tpm2",
+      ]),
     )
     .option("--lvm-vg-name <name>", "volume group, for the backend lvm")
-    .option("--lvm-lv-prefix <prefix>", "of logical volumes, for the backend lvm")
+    .option("--lvm-lv-prefix <prefix>", "prefix of logical volumes, for the backend lvm")
     .option("--zfs-pool-name <name>", "pool, for the backend zfs")
-    .option("--zfs-dataset-prefix <prefix>", "of datasets, for the backend zfs")
+    .option("--zfs-dataset-prefix <prefix>", "prefix of datasets, for the backend zfs")
     .option("--join-controller <host:port>", "a controller that the node belongs to (repeatable: fail-over)", collect)
-    .option("--run-controller", "run a controller on it, which joins those named, or founds the cluster")
-    .option("--dc-id <name>", "its datacenter (default: DC1)")
-    .option("--hostname <name>", "its name (default: kvm-node-ADDRESS-WITH-DASHES)")
-    .option("--node-id <uuid>", "its id (default: a new one)")
+    .option(
+      "--run-controller",
+      "run a controller on the node, which joins the named controllers, or founds the cluster",
+    )
+    .option("--dc-id <name>", "the node's datacenter (default: DC1)")
+    .option(
+      "--hostname <name>",
+      "the node's name (default: kvm-node-ADDRESS-WITH-DASHES, or the host name's first label)",
+    )
+    .option("--node-id <uuid>", "the node's id (default: a new one)")
     .option("--disable-vxlan", "no VXLAN overlay on this node")
     .addOption(grantOption())
     .option("--set <name=value>", "a parameter of deploy_node, such as os_kernel or memory (repeatable)", collect)
     .option(
       "--dry-run",
-      "write the roster entry, which pins the disks, and show what would change; touch nothing there",
+      "write the roster entry, which pins the disks, and show what would change; change nothing on the machine",
     )
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
     .option("--wait", "wait for a node that another run holds instead of refusing")

@@ -63,8 +63,11 @@ Examples:
       .description(description)
       .addHelpText("after", `\nExamples:\n${examples.map((example) => `  kcore lab ${example}`).join("\n")}`)
       .option("--name <name>", "another lab than the usual one")
-      .option("--bridge <name>", "its bridge (default: from its name)")
-      .option("--net <network>", "its network: the beginning of a /24, or of a /64 of IPv6 (default: from its name)");
+      .option("--bridge <name>", "the lab's bridge (default: from the lab's name)")
+      .option(
+        "--net <network>",
+        "the lab's network: the beginning of a /24, or of a /64 of IPv6 (default: from its name)",
+      );
 
   add(
     "up",
@@ -74,7 +77,7 @@ Examples:
     "up --vm 2 --disks 2G,2G",
     "up --vm 3 --live --disks 8G,2G",
   )
-    .argument("[n]", "how many (default: 2)", count)
+    .argument("[n]", "how many (default: 2, or none with --busybox or --vm)", count)
     .option("--busybox <count>", "also nodes b1 … of BusyBox and dropbear", count)
     .option("--vm [count]", "also nodes v1 … that are virtual machines (one, if no number is given)", count)
     .option("--live", "the virtual machines run a live system, to install one on their first disk")
@@ -152,7 +155,7 @@ Examples:
     printTable(disks, flags.output);
   });
   add("roster", "A roster of the running nodes, with pinned host keys", "roster --out roster/lab.yaml")
-    .option("--out <file>", "write it there (default: print it)")
+    .option("--out <file>", "write the roster there (default: print it)")
     .action(async (flags: PlaceFlags & { out?: string }) => {
       const text = await (await open(flags)).roster();
       if (flags.out === undefined) process.stdout.write(text);

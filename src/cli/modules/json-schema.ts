@@ -71,7 +71,7 @@ function withoutImpossible(schema: JsonSchema): JsonSchema {
   });
 }
 
-/** The schema with each of its inner schemas replaced. */
+/** The schema with its inner schemas replaced, except those of `not`, `if`, `then`, `else` and `propertyNames`. */
 export function mapInner(schema: JsonSchema, change: (inner: JsonSchema) => JsonSchema): JsonSchema {
   const { properties, patternProperties, additionalProperties, items, anyOf, oneOf, allOf } = schema;
   const all = (list: readonly JsonSchema[]) => list.map(change);

@@ -44,14 +44,14 @@ export function addNodeChanges(node: Command): void {
     .option("--reason <text>", "kept with the rejection")
     .addHelpText(
       "after",
-      "\nExamples:\n  kcore node reject n1 --reason 'stolen'\n\nA later `kcore node approve` lets it in again; when both happen at once, the rejection wins.",
+      "\nExamples:\n  kcore node reject n1 --reason 'stolen'\n\nA later `kcore node approve` lets the node in again; when both happen at once, the rejection wins.",
     )
     .action((words: readonly string[], flags: DecisionFlags) => changeNodes(words, flags, decision("reject", flags)));
   addClusterOptions(node.command("label <node> <change...>"))
     .description("Set labels (key=value) and take labels away (key-)")
     .addHelpText(
       "after",
-      "\nExamples:\n  kcore node label n1 tier=ssd rack=7\n  kcore node label n1 old-\n\nThey are the cluster's (kcore get nodes -l tier=ssd); --on label:tier=ssd means labels of the roster.",
+      "\nExamples:\n  kcore node label n1 tier=ssd rack=7\n  kcore node label n1 old-\n\nThese labels are the cluster's (kcore get nodes -l tier=ssd); --on label:tier=ssd means labels of the roster.",
     )
     .action(label);
   addClusterOptions(node.command("taint <node> <change...>"))
@@ -131,16 +131,16 @@ const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/;
 
 /** `k=v` sets a label, `k-` takes it away. @throws KcoreError USAGE with every problem */
 export function readLabelChanges(words: readonly string[]): { set: Record<string, string>; remove: string[] } {
-  const set: Record<string, string> = {};
+  const set: [key: string, value: string][] = [];
   const remove: string[] = [];
   collectProblems(words, (word) => {
     const equals = word.indexOf("=");
-    if (equals > 0) set[checkedKey(word.slice(0, equals), word)] = word.slice(equals + 1);
+    if (equals > 0) set.push([checkedKey(word.slice(0, equals), word), word.slice(equals + 1)]);
     else if (word.endsWith("-")) remove.push(checkedKey(word.slice(0, -1), word));
     else throw usageError(`“${word}” is no change of a label`, "key=value sets it, key- takes it away");
   });
-  checkOnce([...Object.keys(set), ...remove], words);
-  return { set, remove };
+  checkOnce([...set.map(([key]) => key), ...remove], words);
+  return { set: Object.fromEntries(set), remove };
 }
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;

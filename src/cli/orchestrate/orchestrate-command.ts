@@ -25,14 +25,14 @@ export async function orchestrateCommand(words: readonly string[] = []): Promise
   const command = new Command("orchestrate")
     .description("Run an orchestration over nodes; without a name, list what there is")
     .argument("[name]", "the orchestration: deploy_node, …")
-    .argument("[target]", "the nodes, when it takes them: the same as --on");
+    .argument("[target]", "the nodes, if the orchestration takes nodes: the same as --on");
   addViewOptions(addRunOptions(command, { full: true }))
     .option("--set <name=value>", "a parameter (repeatable)", collect)
     .option("--params <json>", "parameters as a JSON object, or @FILE")
     .option("--skip-health", "do not look at the cluster's health first; this is recorded")
-    .option("-f, --filename <file>", "for update: the manifest of kind ClusterUpdate, or - for what comes in", collect)
+    .option("-f, --filename <file>", "for update: the manifest of kind ClusterUpdate, or - for stdin", collect)
     .option("--bundle <file>", "for update: the runtime, from kcore update bundle build; else one that was built here")
-    .option("--rollback", "for update: take back what it brought")
+    .option("--rollback", "for update: roll the update back")
     .addHelpText(
       "after",
       `

@@ -77,7 +77,7 @@ async function readOnlyUpdate(files: readonly string[]): Promise<UpdateManifest>
   });
 }
 
-/** The bundle as the run's parameter: a file with its bytes alone, in a cache, as a run resumed days later needs it again. */
+/** The bundle as the run's parameter: the given file if it holds these bytes alone, else a cached copy, as a run resumed days later needs the bytes again. */
 async function bundleParam({
   bundle,
   file,

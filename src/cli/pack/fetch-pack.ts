@@ -23,7 +23,7 @@ export interface PackSource {
 export interface FetchedPack {
   readonly name: string;
   readonly description?: string;
-  /** The commit, 40 hex digits; absent for a folder that is under no git. */
+  /** The commit in hex digits; absent for a folder without a `ref`. */
   readonly revision?: string;
   readonly files: readonly PackFile[];
 }
@@ -103,7 +103,7 @@ async function readPackFolder(root: string, path: string, source: string): Promi
   return { name, ...(description !== undefined && { description }), files: await readPack(folder) };
 }
 
-/** With these settings nothing of the repository runs here, and git converts no file. */
+/** With these settings nothing of the repository runs here, and the operator's own settings convert no file. */
 const gitSettings = [
   "core.hooksPath=/dev/null",
   "core.symlinks=true",

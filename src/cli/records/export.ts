@@ -181,7 +181,7 @@ export async function writeReports(files: readonly string[], folder: RunFolder):
         {
           code: "REPORT_UNWRITABLE",
           message: `the report “${file}” could not be written: ${why}`,
-          hint: `the run's record is whole; write it elsewhere: kcore runs show ${folder.id}`,
+          hint: `the run's record is whole: kcore runs export ${folder.id} --file FILE`,
         },
         { cause, exitCode: exitCodes.failed },
       );

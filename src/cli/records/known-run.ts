@@ -87,7 +87,10 @@ async function resolveId(project: string, id: string, isMeant?: IsMeant): Promis
   }
   throw new KcoreError({
     code: "RUN_UNKNOWN",
-    message: "no run is recorded in this project yet",
-    hint: "kcore orchestrate NAME TARGET",
+    message:
+      ids.length === 0
+        ? "no run is recorded in this project yet"
+        : "“last” can mean none of this project's recorded runs",
+    hint: ids.length === 0 ? "kcore orchestrate NAME TARGET" : "kcore runs list",
   });
 }

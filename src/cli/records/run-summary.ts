@@ -70,9 +70,11 @@ async function readEnds(folder: RunFolder): Promise<RecordEnds> {
     const { size } = await record.stat();
     const head = eventsIn(await readHead(record, size));
     const start = Math.max(0, size - endBytes);
-    const tail = start === 0 ? head : eventsIn(await readAt(record, start, size - start));
+    const end = start === 0 ? head : eventsIn(await readAt(record, start, size - start));
+    // After a resume, open questions and a stop of an earlier part do not count.
+    const tail = end.slice(end.findLastIndex(({ type }) => type === "run.started") + 1);
     const first = head.find((event): event is RunStarted => event.type === "run.started");
-    const last = tail.at(-1);
+    const last = end.at(-1);
     const stopping = tail.some(({ type }) => type === "run.stopping");
     const answered = new Set(tail.flatMap((event) => (event.type === "question.answered" ? [event.id] : [])));
     const question = tail.flatMap((event) => (event.type === "question.asked" ? [event.question] : []));
@@ -150,5 +152,5 @@ export interface RunFilter {
   readonly since?: number;
 }
 
-/** The states of `--failed`: the run did not reach its end, and no operator stopped it. */
+/** The states of `--failed`: the run began and did not succeed, and no operator stopped it. */
 export const failedStates: readonly string[] = ["failed", "unreachable", "died"];

@@ -80,7 +80,7 @@ Examples:
     "show 20261121-061500-a1b2 --html run.html",
   )
     .addOption(result("text", "json"))
-    .option("--events", "everything that happened instead, as it was shown; with -o json one event a line")
+    .option("--events", "print every event instead, as the run showed it; with -o json one event a line")
     .option("--html <file>", "write the run's report for a browser instead: FILE.html, complete in itself")
     .action(async (id: string, flags: ShowRunFlags) => (await import("./show-run.ts")).showRun(id, flags));
   addViewOptions(
@@ -119,16 +119,16 @@ Examples:
     );
   add(
     "export <id>",
-    "Write a run in the form that another program wants, to a file or to the output",
+    "Write a run in the format of another program, to a file or to stdout",
     "export last --file run.xml",
     "export last --format json | jq .failures",
   )
     .addOption(
-      new Option("--format <format>", "the form; else the file's name tells it, else ndjson").choices([
+      new Option("--format <format>", "the format; else that of the file's name, else ndjson").choices([
         ...exportFormats,
       ]),
     )
-    .option("--file <file>", "where to; only you may read it. Else the output")
+    .option("--file <file>", "the file, which only you may read; else stdout")
     .action(async (id: string, flags: ExportFlags) => (await import("../records/export.ts")).exportRun(id, flags));
   add(
     "prune",

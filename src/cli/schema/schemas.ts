@@ -45,7 +45,7 @@ function rosterSchema(): JsonSchema & { readonly definitions: object } {
         ...orNothing(SharedSchema),
         description: "Defaults of all nodes of the file.",
       },
-      groups: byName("group", "Values of the nodes that name it in their groups."),
+      groups: byName("group", "Values of the nodes that name the group in their groups."),
       nodes: byName("node", "The machines, by name."),
       jumps: byName("jump", "Hosts that are only jumped over."),
     },

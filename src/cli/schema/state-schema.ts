@@ -7,15 +7,18 @@ import { either, mapInner, schemaOf, type JsonSchema } from "../modules/json-sch
 /** The schema of a file's `params`. */
 export const paramsSchema: JsonSchema = {
   type: ["object", "null"],
-  description: "The parameters that it declares, by name.",
+  description: "The parameters that the file declares, by name.",
   propertyNames: { pattern: "^[A-Za-z_][A-Za-z0-9_]*$" },
   additionalProperties: schemaOf(Declaration),
 };
 
-const conditionSchema: JsonSchema = { type: ["boolean", "string"], description: "True or false; false leaves it out." };
+const conditionSchema: JsonSchema = {
+  type: ["boolean", "string"],
+  description: "True or false; false leaves the step out.",
+};
 const each: JsonSchema = {
   type: ["array", "object", "string"],
-  description: "A list or a map known before the run; it is repeated, with item.",
+  description: "A list or a map known before the run; the step is repeated for each entry, as item.",
 };
 /** The keys of a step that hold no expression. */
 const expressionlessKeys = schemaOf(WrittenKeys).properties ?? {};
@@ -26,7 +29,7 @@ export function stateSchema(modules: readonly ModuleDefinition[]): JsonSchema & 
   return {
     type: "object",
     properties: {
-      description: { type: "string", description: "The thing that it keeps in order, in one sentence." },
+      description: { type: "string", description: "The thing that the state keeps in order, in one sentence." },
       params: paramsSchema,
       steps: { type: "array", description: "The steps, in this order.", items: stepSchema(modules) },
     },
@@ -57,7 +60,7 @@ function stepSchema(modules: readonly ModuleDefinition[]): JsonSchema {
         pattern: "^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$",
         description: "Another state, whose steps stand in this place.",
       },
-      with: { type: ["object", "null"], description: "Its parameters." },
+      with: { type: ["object", "null"], description: "The parameters of the included state." },
       id,
       require,
       ...common,

@@ -39,10 +39,7 @@ export async function listSecrets({ project: given, output }: ListSecretsFlags):
   );
 }
 
-/**
- * `kcore secrets check`: as listSecrets, but with an error for values that are not in order. @throws KcoreError with
- * every problem, at its place
- */
+/** `kcore secrets check`: prints the number of sealed values. @throws KcoreError with the problems of all that are not in order */
 export async function checkSecrets({ project: given, output }: ListSecretsFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const problems = new Problems();

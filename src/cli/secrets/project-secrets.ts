@@ -46,7 +46,7 @@ export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): st
   );
 }
 
-/** The tree of a file of the project. @throws KcoreError */
+/** The tree of a file of the project. */
 export function readTree({ root, check }: ProjectSecrets, name: string): SourceNode {
   return readSource(join(root, name), { name, maxBytes: MAX_ROSTER_BYTES, check });
 }
@@ -89,8 +89,8 @@ export async function writeText({ root }: ProjectSecrets, file: string, text: st
 }
 
 /**
- * Refuses a text that the roster would refuse for a new reason. SECRET_MISPLACED is no such reason: misplaced
- * values are repaired one after the other. @throws KcoreError
+ * Refuses a text with which the roster has mistakes, except for SECRET_MISPLACED: misplaced values are repaired one after
+ * the other.
  */
 function refuseBadRoster(root: string, instead: RosterText): void {
   try {

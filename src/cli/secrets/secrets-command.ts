@@ -45,7 +45,7 @@ Examples:
       "after",
       `
 Each secret stands there as “secret:VALUE”; a text that you write so becomes one. The editor is $VISUAL, $EDITOR or vi, on a copy
-in memory that only you can read.
+that only you can read, in memory if possible.
 
 Examples:
   kcore secrets edit roster/dc1.yaml
@@ -76,7 +76,7 @@ Examples:
       "\nExamples:\n  kcore secrets keygen\n  kcore secrets keygen --passphrase\n  kcore secrets keygen --file ci.txt --post-quantum",
     )
     .option("--file <file>", "where to; else KCORE_AGE_IDENTITY, or ~/.config/kcore/age-identity.txt")
-    .option("--passphrase", "encrypt it by a passphrase, which is asked for whenever it is used")
+    .option("--passphrase", "encrypt the identity by a passphrase, which kcore asks for at each use")
     .option("--post-quantum", "ML-KEM-768 with X25519 (age 1.3 and later); each value becomes 2 KB longer for it")
     .action(makeIdentity);
   return secrets;
@@ -94,7 +94,7 @@ function recipientsCommand(): Command {
     .description("Add a recipient; kcore secrets rotate re-encrypts what is sealed already")
     .addHelpText(
       "after",
-      "\nWithout a recipient it is that of your own identity.\n\nExamples:\n  kcore secrets recipients add alice age1…\n  kcore secrets recipients add me",
+      "\nWithout RECIPIENT, kcore adds the recipient of your own identity.\n\nExamples:\n  kcore secrets recipients add alice age1…\n  kcore secrets recipients add me",
     )
     .action(addRecipient);
   addProjectOption(recipients.command("remove <name>"))

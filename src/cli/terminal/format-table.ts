@@ -12,7 +12,7 @@ export interface TableStyle {
 }
 
 const gap = "  ";
-/** The longest word that is not broken: ids, hashes and addresses stay in one piece. */
+/** The longest word that is not broken: ids, commits and addresses stay in one piece. */
 const longestPiece = 40;
 
 /** Columns of a stream's terminal; infinite for a file or a pipe. */

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 let environmentPassphrase: string | undefined;
 
 /**
- * Takes the CA's passphrase out of the environment before any other code runs. `bin/kcore` passes KCORE_CA_PASSPHRASE on
+ * Takes the CA's passphrase out of the environment before a command runs. `bin/kcore` passes KCORE_CA_PASSPHRASE on
  * by a pipe; without that launcher the variable itself is read.
  */
 export function takePassphraseFromEnvironment(): void {
@@ -21,7 +21,7 @@ export async function givenPassphrase(file: string | undefined): Promise<string 
 }
 
 /**
- * The first line of a file with a secret, which only its owner may read. `what`: the kind of secret, for messages.
+ * The first line of a file with a secret, which only its owner may read, or of a pipe. `what`: the kind of secret, for messages.
  * @throws KcoreError FILE_UNREADABLE, FILE_UNTRUSTED
  */
 export async function readPassphraseFile(file: string, what = "passphrase"): Promise<string> {

@@ -12,7 +12,7 @@ interface NodeHistory {
   readonly memory: number[];
 }
 
-/** The history of the nodes' load since the view was opened: the highest share of each half minute, 0 to 1. */
+/** The history of the nodes' load since the view was opened: the highest share, 0 to 1, of each of the last half minutes. */
 export class Trends {
   #histories = new Map<string, NodeHistory>();
 

@@ -63,7 +63,7 @@ export async function applyUpdates({
     throw new KcoreError({
       code: "USAGE",
       message: first ? "--watch follows one update, and several are here" : "no file with an update is named",
-      hint: first ? "kcore update cluster get NAME -w follows each of them" : "-f FILE, or -f - for what comes in",
+      hint: first ? "kcore update cluster get NAME -w follows each of them" : "-f FILE, or -f - for stdin",
     });
   const done: AppliedUpdate[] = [];
   try {

@@ -33,8 +33,8 @@ export interface BundlePlaces {
 }
 
 /**
- * Finds the chosen bundle in the given file, else among the runtimes that were built here. If the choice is empty, it is
- * this kcore's own runtime, which is built if it is missing.
+ * Finds the chosen bundle in the given file, else among the runtimes that were built here. An empty choice means this
+ * kcore's own runtime. That runtime is built if it is missing, unless another version is chosen.
  * @throws KcoreError UPDATE_BUNDLE_UNKNOWN, UPDATE_BUNDLE_INVALID, FILE_UNREADABLE, RUNTIME_UNAVAILABLE
  */
 export async function findBundle(wanted: BundleChoice, { tasks, ...places }: BundlePlaces): Promise<FoundBundle> {

@@ -58,7 +58,7 @@ interface ChangeResult {
   readonly wanted?: UpdateView["phase"];
 }
 
-/** Changes an update, prints the result, and with `-w` follows the rollout. With `-w -o json` it prints only transitions. */
+/** Changes an update, prints the result, and with `-w` follows the rollout. With `-w`, JSON and YAML have only transitions. */
 async function change(
   given: string | undefined,
   { filename, watch = false, ...flags }: ChangeFlags,
@@ -71,7 +71,7 @@ async function change(
   const { result, text, wanted } = await work(cluster, view);
   if (!owner.heard)
     toStderr(
-      `its owner ${ownerOf({ owner })} is not heard of: nothing comes of it until that is back, or: kcore update cluster takeover ${name}`,
+      `the owner ${ownerOf({ owner })} is not heard of: the update waits until the owner is back, or: kcore update cluster takeover ${name}`,
     );
   const draw = (): string => `${cleanLine(`${name} ${text}`)}\n`;
   if (!watch || isForPeople(flags.output))

@@ -24,7 +24,7 @@ export const updateColumns: readonly Column<UpdateSummary>[] = [
   { title: "REASON", wide: true, cell: ({ reason = "" }) => reason },
 ];
 
-/** The most characters of an error in a table; `-o wide` has the whole error. */
+/** The most characters of an error in a table; `-o wide` has the whole first line. */
 const maxErrorLength = 80;
 
 export const nodeColumns: readonly Column<NodeUpdateView>[] = [

@@ -162,7 +162,7 @@ async function handOver(
     if (endpoint !== undefined) return handOver(cluster, prepared, request, endpoint, true);
   }
   if (problem?.code !== "API_UNREACHABLE" || !present) throw refusal;
-  const hint = `it owns “${name}”, and takes what changes of it; if it is gone: kcore update cluster takeover ${name}`;
+  const hint = `only this controller, the owner of “${name}”, takes changes; if it is gone: kcore update cluster takeover ${name}`;
   throw new KcoreError({ ...problem, hint }, { cause: refusal, exitCode: refusal.exitCode });
 }
 

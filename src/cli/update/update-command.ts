@@ -125,7 +125,7 @@ among those that were built here, unless --bundle gives it; it is brought to one
     verb: "approve",
     parts: ["name", "file", "yes", "watch", "passphrase", "output"],
     about: "Approve an update as it is now: this generation, this manifest, these nodes",
-    options: [["--hash <hash>", "only if this is what would be approved: eight characters of it at least"]],
+    options: [["--hash <hash>", "approve only an update with this hash, of which eight characters are enough"]],
     examples: ["approve release-0-4-0", "approve release-0-4-0 --hash 3f9a1c2e77d0", "approve release-0-4-0 --yes -w"],
     run: async (name, flags: ChangeFlags & { readonly hash?: string }) => (await changes()).approveUpdate(name, flags),
   },
@@ -211,7 +211,7 @@ function addVerb(cluster: Command, { verb, alias, parts, about, options = [], ex
   const made = addClusterOptions(cluster.command(has("name") ? `${verb} [name]` : verb)).description(about);
   if (alias !== undefined) made.alias(alias);
   if (has("file"))
-    made.option("-f, --filename <file>", "a file with its manifest, or - for what comes in (repeatable)", collect);
+    made.option("-f, --filename <file>", "a file with its manifest, or - for stdin (repeatable)", collect);
   if (has("bundle")) made.option("--bundle <file>", "the bundle of kcore's runtime (kcore update bundle build)");
   if (has("again")) made.option("--again", "also where the same manifest has come to its end: as its next generation");
   if (has("passphrase")) made.option(...caPassphrase);

@@ -60,7 +60,7 @@ function parseNodeCount(text: string): number {
 export function grantOption(): Option {
   return new Option(
     "--grant <disk:contents>",
-    "allow wiping this disk while it holds this, as a refusal says it; with @NODE behind it, of that node alone (repeatable)",
+    "allow wiping this disk while it holds exactly these contents, as a refusal prints both; @NODE behind the grant limits it to that node (repeatable)",
   ).argParser((given: string, earlier: readonly string[] | undefined) => collect(parseGrant(given), earlier));
 }
 

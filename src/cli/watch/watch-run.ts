@@ -38,7 +38,7 @@ export interface WatchOptions {
   readonly detach?: boolean;
   /** Whether to show the present record and then end. */
   readonly replayOnly?: boolean;
-  /** Events up to this number were shown before and are not drawn again. */
+  /** Events up to this number were shown before; only JSON has them again. */
   readonly since?: number;
   /** Called with each event, before it is drawn. */
   readonly onEvent?: (event: RunEvent) => void;
@@ -201,7 +201,7 @@ async function openView(
   }
 }
 
-/** A view that writes lines to the output; events up to `since` are not written again. */
+/** A view that writes lines to the output. Plain lines leave out events up to `since`; JSON has all events. */
 export async function openLines(
   output: "plain" | "json",
   { style, ...more }: { readonly style?: LineStyle } & Pick<PlainOptions, "since" | "run"> = {},

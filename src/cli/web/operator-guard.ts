@@ -9,7 +9,7 @@ import { refuse, type Guard, type GuardDecision } from "#web/guard.ts";
 export interface OperatorGuardOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
-  /** The fingerprint of this machine's own operator's key, which is accepted without an answer of the cluster. */
+  /** The fingerprint of this machine's own operator's key, which is accepted until a controller has answered. */
   readonly own: string;
   readonly answers: () => KeyAnswers;
 }

@@ -43,8 +43,11 @@ export function webCommand(): Command {
       "--tls-cert <file>",
       "with --listen: a certificate of your own, in PEM, instead of one that the cluster's CA signs now",
     )
-    .option("--tls-key <file>", "its key")
-    .option("--passphrase-file <file>", "with --listen: for the CA's key; else KCORE_CA_PASSPHRASE, else it is asked");
+    .option("--tls-key <file>", "with --listen: the key of the certificate in --tls-cert")
+    .option(
+      "--passphrase-file <file>",
+      "with --listen: the passphrase of the CA's keys; else KCORE_CA_PASSPHRASE, else kcore asks",
+    );
   return addResultOption(command)
     .addHelpText(
       "after",

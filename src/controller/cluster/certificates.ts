@@ -5,7 +5,6 @@ import { Refused } from "./refused.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
 
-/** The time, the author and the reason of a revocation. */
 interface RevocationFields {
   readonly at: string;
   readonly by: string;
@@ -188,7 +187,7 @@ export function watchCertificates(records: Records, clock: () => number) {
           issuer: value.issuer,
           notAfter: value.notAfter,
           issued: value.issued,
-          status: revoked ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
+          status: isRevoked(value.spki) ? "revoked" : Date.parse(value.notAfter) <= clock() ? "expired" : "active",
           current: currentSerialOf(value) === serial,
           ...(revoked ? { revoked: { at: revoked.at, reason: revoked.reason, by: revoked.by } } : {}),
         };

@@ -94,7 +94,7 @@ export async function takeLoser(
   const conflict = findConflict(records, id);
   const { key, loser } = asItStands(conflict, rejects);
   if (isSecretKey(key)) {
-    const hint = `write the one that is right, then: kcore conflict ack ${id}`;
+    const hint = `write the right value, then: kcore conflict ack ${id}`;
     throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: the losing value is not given out`, hint);
   }
   const kind = mergeKindOf(key);

@@ -6,7 +6,7 @@ export function encodeDot({ o, s }: Dot): string {
   return `${s}@${o}`;
 }
 
-/** The dot that a caller gave; null for `absent`. @throws Refused 400 */
+/** The dot in a text; null for `absent`, which stands for a register that does not exist. @throws Refused 400 */
 export function decodeDot(text: string): Dot | null {
   if (text === "absent") return null;
   const [, seq, origin] = /^(\d{1,16})@(.+)$/.exec(text) ?? [];

@@ -69,7 +69,7 @@ export function watchNodeNames(records: Records) {
         if (node && isCurrent(entry)) yield { id, admission: node.admission };
       }
     },
-    /** The ids of the nodes with this name, in upper or lower case; the node that registered first keeps the name and comes first. */
+    /** The ids of the nodes with this name, in upper or lower case; the earliest (`sinceOf`) keeps the name and comes first. */
     sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
     /** Each name, in lower case, that several nodes share, with their ids as `sharing` orders them. */
     shared: (): ReadonlyMap<string, readonly string[]> =>
@@ -107,5 +107,5 @@ function unknownNode(word: string, names: readonly string[]): Refused {
 
 function ambiguousNode(word: string, candidates: readonly string[]): Refused {
   const message = `“${word}” fits ${candidates.length} nodes`;
-  return new Refused(409, "NODE_AMBIGUOUS", message, "give the id of the one that is meant", candidates.join("\n"));
+  return new Refused(409, "NODE_AMBIGUOUS", message, "give the id of the node", candidates.join("\n"));
 }

@@ -5,7 +5,7 @@ import type { ParsedRegister, Records } from "./records.ts";
 import { approvalOf, readReject } from "./rejects.ts";
 import { keys, registerKindOf, type ApprovalRecord, type RegistrationRecord, type RejectRecord } from "./registers.ts";
 
-/** All registers of one node, by kind. */
+/** The registers of one node, by kind, without its network and disks. */
 export interface NodeParts {
   readonly id: string;
   reg?: ParsedRegister<RegistrationRecord>;

@@ -98,7 +98,7 @@ export function manageNodes(options: NodesOptions) {
   };
 
   return {
-    /** Writes a node's registration, which approves the node unless approval is manual. @throws Refused KEY_UNREGISTERED */
+    /** Writes a node's registration, which approves an undecided node unless approval is manual. @throws Refused KEY_UNREGISTERED */
     async register(caller: Caller, { nodeId: id, net, storage, ...facts }: Registration): Promise<HeartbeatReply> {
       const parts = partsOf(records, id);
       const before = parts?.reg?.value;

@@ -91,7 +91,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
     credentials: (): LoadedCredentials => present,
     /** Calls `listener` whenever other credentials come into use. */
     watch: (listener: (credentials: LoadedCredentials) => void): void => void listeners.add(listener),
-    /** Reads the files again if they changed, and uses the younger pair. It logs a bad pair and keeps the present one. */
+    /** Reads changed files again, and uses the younger good pair. Without a good deployed pair the present one stays. Bad pairs are logged. */
     reload: (): Promise<void> =>
       inTurn(async () => {
         try {
@@ -159,7 +159,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
           problem = message;
         }
       }),
-    /** The reason why the last renewal failed; undefined if it succeeded or none was due. */
+    /** The reason why the last due renewal failed; undefined if it succeeded. */
     problem: (): string | undefined => problem,
   };
 }

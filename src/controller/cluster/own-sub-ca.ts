@@ -43,8 +43,8 @@ export function openSubCa(options: SubCaOptions) {
   const nextKey = holdNextKey(clock);
   const nonces = new Map<string, { readonly nonce: string; readonly key: string; readonly expires: number }>();
   let authority: Authority | undefined;
-  /** The last logged problem, so that each is logged once. */
-  let lastProblem = "";
+  /** The last logged problem of each file, so that it is not logged again. */
+  const lastProblems = new Map<string, unknown>();
 
   const read = async (pair: {
     readonly certFile: string;
@@ -58,8 +58,8 @@ export function openSubCa(options: SubCaOptions) {
       return readSubCa({ cluster, controllerId, rootPem: rootPem(), certificatePem, keyPem, where: pair.keyFile });
     } catch (error) {
       const { error: reason } = describeError(error);
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT" && lastProblem !== reason) {
-        lastProblem = String(reason);
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" && lastProblems.get(pair.certFile) !== reason) {
+        lastProblems.set(pair.certFile, reason);
         log.warn("a sub-CA cannot be used", { file: pair.certFile, reason });
       }
       return undefined;

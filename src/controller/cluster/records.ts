@@ -99,7 +99,6 @@ export function openRecords(replica: Replica) {
   };
 }
 
-/** Joins a register and its parsed value. */
 export function asParsed<Value>(register: Register, value: Value): ParsedRegister<Value> {
   const { key, o: origin, ms } = register;
   return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };
@@ -124,7 +123,7 @@ function sumOf(text: string): number {
 
 function asRefused(error: WriteRefused, dotOf: (key: string) => string): Refused {
   const { code, status, message, key } = error;
-  if (code === "CONFLICT") return key === undefined ? mismatch("it", "another") : mismatch(key, dotOf(key));
+  if (code === "CONFLICT") return key === undefined ? mismatch("a register", "another") : mismatch(key, dotOf(key));
   if (code === "FULL") return new Refused(status, "STORE_UNWRITABLE", message, "free space; nothing was acknowledged");
   if (code === "TOO_LARGE") return new Refused(status, "API_INVALID", message);
   return new Refused(status, "CONTROLLER_READ_ONLY", message, "ask another controller: kcore -s HOST");

@@ -134,8 +134,8 @@ const OperatorKey = z.looseObject({ spki: text });
 
 interface KindRules {
   /**
-   * False where concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by any writer, and
-   * a rollout's progress, where the owner's epoch decides.
+   * False where concurrent writes lose nothing: facts that a node or controller repeats about itself, a revocation by any writer, and
+   * all of an update except its head and owner.
    */
   readonly isContested?: boolean;
 }

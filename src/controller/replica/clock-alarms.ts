@@ -18,8 +18,8 @@ export function raiseClockAlarms(core: Core): void {
   const way = jump > 0 ? "ahead" : "back";
   const until = hasCompany
     ? "it is read-only until a peer's clock agrees, or the clock is set back. " +
-      "If the clock is right and no other controller is left: stop it, kcore controller repair --alone, start it"
-    : "writes wait a few seconds, in case it is set back";
+      "If the clock is right and no other controller is left: stop this controller, kcore controller repair --alone, start it"
+    : "writes wait a few seconds, in case the clock is set back";
   alarms.set(
     jump !== 0,
     "CLOCK_JUMP",
@@ -45,7 +45,7 @@ function describeAhead({ state, options, tuning }: Core, ahead: number): string 
   const own = waiting === 0 ? "" : `; ${waiting} values that it wrote itself wait on the other controllers`;
   return (
     `this controller's clock is behind what it has stamped or seen, so it is read-only for ${inWords(ahead)}${own}. ` +
-    "If its clock is right now: stop it, kcore controller repair, start it"
+    "If the clock is right now: stop this controller, kcore controller repair, start it"
   );
 }
 

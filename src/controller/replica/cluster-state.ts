@@ -182,8 +182,8 @@ export class ClusterState {
   }
 
   /**
-   * After a full exchange: drops the registers that the sender covers and did not send, since the sender has deleted them. Revocations,
-   * other grow-only registers and memberships always stay.
+   * After a full exchange: drops the registers that the sender covers and did not send, since the sender has deleted them. Memberships stay,
+   * and grow-only registers, such as revocations, until they end.
    */
   #dropAbsent({ full, upto }: Apply, registers: readonly Register[]): readonly string[] {
     const sent = new Set(registers.map(({ key }) => key));
@@ -227,7 +227,6 @@ export class ClusterState {
     this.advanceClock(stamp);
   }
 
-  /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
     return conflictsIn(this.map, this.rules.isSecret);
   }

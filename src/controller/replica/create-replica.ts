@@ -73,7 +73,7 @@ export function createReplica(options: ReplicaOptions) {
     status: (): ReplicaStatus => replicaStatusOf(core, writer.refusal(), quarantine.keys),
     /** The answer of a member that this controller's key was revoked, while no member lets it in. */
     turnedOut: (): string | undefined => core.refusals.turnedOut,
-    /** Whether no member has accepted this controller since its start, although another member has written before. */
+    /** Whether no member has let this controller in since its start, so that writes may reach no other one (`Core.hasHeard`). */
     isUnheard: (): boolean => !core.hasHeard,
     connected: (link: PeerLink): LinkEvents => sessions.connected(link),
     /** Called when no link came about. `refusal`: one of the two controllers refused the other; without it the target was out of reach. */
@@ -108,7 +108,7 @@ export function createReplica(options: ReplicaOptions) {
 
 /**
  * Ends the asking at the start after a while, even without an answer. A store may have been restored without the controller's knowledge, so
- * the controller asks the others before it is ready. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
+ * the controller asks the others before it is ready. A member that is out of reach, or whose stamps lie too far ahead, is not waited for.
  */
 function limitAsking(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;

@@ -79,7 +79,7 @@ export class DuplicateIdentity {
 export function describeDuplicate(id: string, one: string, other: string): string {
   return (
     `two processes run as controller ${id} with its key: at ${one} and at ${other}. Stop the one that should not be ` +
-    "(systemctl disable --now kcore-controller); writes that only it accepted are lost unless it is the one that goes on. " +
-    "To make a controller of its own of it: kcore controller join --fresh, and deploy it with an id of its own"
+    "(systemctl disable --now kcore-controller); writes that only the stopped process accepted are lost. " +
+    "To make another controller of the stopped one: kcore controller join --fresh there, and deploy it with an id of its own"
   );
 }

@@ -3,7 +3,6 @@ import type { Alarms } from "./alarms.ts";
 import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
-/** The treatment of a received stamp. */
 type StampTreatment =
   | "take"
   /** The pages with the stamp wait for the few seconds until they may be taken. */

@@ -111,12 +111,10 @@ const Message = z.discriminatedUnion("t", [
 type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
 export type PeerMessage = DeepReadonly<z.infer<typeof Message>>;
 export type Underway = DeepReadonly<z.infer<typeof Underway>>;
-/** The refusal of a peer's greeting. */
 export interface GreetingRefusal {
   readonly code: RefusalCode;
   readonly message: string;
 }
-/** A message of one kind. */
 export type MessageOf<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 export type PullEnd = DeepReadonly<z.infer<typeof PullEnd>>;
 export type SoftEntry = DeepReadonly<z.infer<typeof SoftEntry>>;

@@ -16,7 +16,6 @@ export class Outbox {
   #registers = 0;
   /** The seq before the first transaction here. */
   #before = 0;
-  /** The seq of the last transaction. */
   #last = 0;
   #origin = "";
   #isPushing = false;

@@ -116,7 +116,7 @@ export class PeerSession implements LinkEvents, PeerStream {
     if (this.#isClosed || this.#core.isStopped) return;
     const message = parsePeerMessage(value);
     if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
-    if (!message) return this.malformed("a message that is none");
+    if (!message) return this.malformed("a message of an unknown form");
     this.#pinger.heard();
     this.peer.phi.heard(this.#core.options.clock.mono());
     try {

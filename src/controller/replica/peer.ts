@@ -5,7 +5,6 @@ import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { RttEstimator } from "./rtt.ts";
 
-/** A process of a peer. */
 export interface PeerProcess {
   /** Random for each process; empty before the greeting. */
   readonly id: string;

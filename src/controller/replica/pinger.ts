@@ -4,13 +4,13 @@ import type { Peer } from "./peer.ts";
 
 /** The unanswered pings after which the connection is closed. */
 const maxMisses = 3;
-/** The unanswered pings after which another connection is tried beside this one: TCP may stay silent long after a cut has healed. */
+/** The ping of an unanswered row with which another connection is tried beside this one: TCP may stay silent long after a cut has healed. */
 const silentMisses = 2;
 
 export interface PingerPorts {
   /** Sends a ping with this number, if the connection is open. */
   readonly send: (n: number) => void;
-  /** Called after two unanswered pings. */
+  /** Called with the second and the third ping of a row without an answer. */
   readonly onSilent: () => void;
   readonly onDead: () => void;
 }

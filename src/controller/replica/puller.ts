@@ -97,7 +97,6 @@ export class Puller {
     });
   }
 
-  /** Gives the present pull up. */
   abandon(): void {
     this.#sync?.cancel();
     this.#sync = undefined;
@@ -147,7 +146,7 @@ export class Puller {
       throw new MalformedPage("transactions that it does not claim to have");
     // A floor within `upto` is bounded by the check of the origins.
     if (end.full && !dominates(upto, new Map(end.full.floor)))
-      throw new MalformedPage("that it forgot what it never had");
+      throw new MalformedPage("a floor of deletions that it does not claim to have");
     checkOrigins(state, end.upto, sync.registers);
     this.#core.generation.check(peer.id, { vv: end.upto, ...end });
     this.#take(sync, end, upto);

@@ -17,7 +17,7 @@ const maxNamed = 64;
 const passingRefusals: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
 
 const wayBackIn =
-  "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
+  "To let this controller in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
 
 /**
  * Codes by which a member answers that it does not know this controller or its key. A member restored from an older backup

@@ -27,7 +27,6 @@ export interface ReplicaTimers {
   readonly soon: (run: () => void) => void;
 }
 
-/** The rules of keys. */
 export interface KeyRules {
   readonly mergeKindOf: (key: string) => MergeKind;
   /** Whether a conflict record must not hold this key's values; without it, no key is secret. */

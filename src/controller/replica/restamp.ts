@@ -26,7 +26,6 @@ export interface Restamped {
 }
 
 export interface RestampOptions {
-  /** The controller's id. */
   readonly id: string;
   /** The controller's wall clock, ms, which must be right. */
   readonly now: number;

@@ -1,4 +1,4 @@
-// “Bounded” (docs/replication.md): facts that no disk keeps (a last heartbeat), in a limited room for each sender.
+// “Bounded” (docs/replication.md): facts in no journal (a last heartbeat), in a limited room for each sender.
 import { isJson } from "#crdt/register.ts";
 import type { SoftEntry } from "./messages.ts";
 import type { Json, SoftValue } from "./replica.ts";
@@ -22,7 +22,6 @@ interface HeldEntry extends SoftEntry {
   read?: { readonly value: Json | undefined };
 }
 
-/** The values of one controller. */
 interface SenderValues {
   readonly held: Map<string, HeldEntry>;
   size: number;

@@ -31,7 +31,7 @@ export interface Tuning {
   /** The most pages of a pull that are under way. */
   readonly window: number;
   readonly page: PageLimits;
-  /** The most registers that are merged in one turn of the event loop. */
+  /** The most registers that are merged in one turn of the event loop, except a push, which is merged whole. */
   readonly slice: number;
   /** The number of tombstones that raises an alarm. */
   readonly tombstoneAlarm: number;

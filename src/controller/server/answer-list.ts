@@ -6,7 +6,6 @@ import type { YieldToLoop } from "./yield-to-loop.ts";
 
 /** The longest turn of one answer in the event loop. */
 const sliceMs = 5;
-/** The size of a chunk. */
 const chunkChars = 64 * 1024;
 /** The time after which a client that reads nothing is cut. */
 export const stalledClientMs = 30_000;

@@ -61,7 +61,7 @@ export function callerOf(
   return caller;
 }
 
-/** Checks that the bastion, not a controller, issued the certificate of an operator or controller (ADR 0517). @throws Refused 403 */
+/** Checks that the bastion issued the certificate of an operator or controller (ADR 0517), or a controller's own sub-CA renewed it (ADR 0516). @throws Refused 403 */
 function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas, issuer: string | undefined): void {
   if (identity.role === "node") return;
   const refusal = bastion.refusalOf(certificate, decodeIssuer(issuer));

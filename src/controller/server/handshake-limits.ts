@@ -19,7 +19,7 @@ const longestWaitMs = 15_000;
 
 /**
  * Starts the handshakes of new connections, a limited number at a time. A client that never finishes its handshakes takes room from its
- * own address alone; a client that opens many connections at once waits its turn. Connections above the limits are reset, since nothing
+ * own address alone; a client that opens many connections at once waits its turn. Connections above the limits are closed, since nothing
  * can be answered before the handshake.
  */
 export function limitHandshakes(

@@ -30,7 +30,6 @@ import type { EventLoopLag } from "./event-loop-lag.ts";
 import { limitRate } from "./rate.ts";
 import { queueYields } from "./yield-to-loop.ts";
 
-/** The arguments of a method's handler. */
 export interface HandlerCall<Name extends MethodName> {
   readonly caller: KnownCaller;
   readonly body: AcceptedBodyOf<Name>;

@@ -16,7 +16,6 @@ import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 
-/** The replacement of a controller's state. */
 export interface Replacement {
   /** The folder of the controller's state; its controller must not run. */
   readonly folder: string;
@@ -30,7 +29,6 @@ export interface Replacement {
   readonly check?: (entries: readonly JournalRecord[]) => void;
 }
 
-/** The result of a replacement. */
 export interface Replaced {
   /** The number of records of the new state. */
   readonly records: number;
@@ -47,7 +45,6 @@ export interface Restored extends Replaced {
   readonly contents: Readonly<Record<"objects" | "nodes" | "controllers", number>>;
 }
 
-/** The result of a repair: its kept and lost records. */
 export interface Repaired extends Replaced {
   /** The number of intact records behind a loss. */
   readonly behind: number;
@@ -182,7 +179,6 @@ export async function restampStore(where: Replacement & { readonly rules: KeyRul
   return { writes, file: join(aside, "restamped.json") };
 }
 
-/** The content of a new state. */
 interface NewState {
   readonly index: number;
   readonly entries: readonly JournalRecord[];

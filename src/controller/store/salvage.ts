@@ -49,7 +49,9 @@ export async function salvage(disk: StoreDisk, folder: string): Promise<Salvaged
   const [damaged] = snapshotsAmong(names);
   if (snapshot || !damaged || found.lostRecords === 0) return found;
   found.lose((await disk.read(join(folder, damaged.name))).toString("utf8"));
-  found.notes.push("no snapshot is whole; another controller has all of it: kcore controller join --fresh HOST:PORT");
+  found.notes.push(
+    "no snapshot is whole; another controller has the whole state: kcore controller join --fresh HOST:PORT",
+  );
   return found;
 }
 

@@ -22,7 +22,7 @@ export function unwritable(folder: string, cause: unknown): KcoreError {
       message: `the controller's state cannot be written to ${folder}: ${errorText(cause)}`,
       hint:
         (cause as NodeJS.ErrnoException).code === "EROFS"
-          ? "dmesg tells why it became so; mount it for writing again, checked if the kernel gave it up"
+          ? "dmesg tells why the file system became read-only; mount it for writing again, after fsck if the kernel found errors"
           : "free space on that file system; writes that were not acknowledged are not kept, and writing goes on by itself",
     },
     { cause },

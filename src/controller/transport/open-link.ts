@@ -40,7 +40,7 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     send(message) {
       if (!isOpen) return;
       const line = `${JSON.stringify(message)}\n`;
-      onBytes?.("out", line.length);
+      onBytes?.("out", Buffer.byteLength(line));
       socket.write(line);
       if (socket.writableLength > backlogLimit) {
         socket.destroy();

@@ -84,7 +84,7 @@ export function refuseUnlessOwner(
       409,
       "UPDATE_OWNED",
       `“${name}” is owned by the controller ${owner.owner}`,
-      `kcore -s ${endpointOf(owner.owner) ?? "HOST"} update cluster ${verb}; if it is gone: kcore update cluster takeover ${name}`,
+      `kcore -s ${endpointOf(owner.owner) ?? "HOST"} update cluster ${verb}; if the owner is gone: kcore update cluster takeover ${name}`,
     );
   }
 }

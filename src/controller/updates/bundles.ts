@@ -13,7 +13,6 @@ export interface BundleState {
   readonly whole: boolean;
 }
 
-/** A part of a bundle. */
 export interface StoredPiece {
   readonly offset: number;
   /** The size of the whole bundle. */
@@ -182,12 +181,17 @@ function checkName(sha256: string): void {
 }
 
 function unknown(sha256: string): Refused {
-  const hint = "it fetches it from another controller when an update names it; else apply the update again";
+  const hint = "a controller fetches the bundle of an update from another one by itself; else apply the update again";
   return new Refused(404, "UPDATE_BUNDLE_UNKNOWN", `this controller does not have the bundle ${sha256}`, hint);
 }
 
 function noRoom(why: string): Refused {
-  return new Refused(507, "UPDATE_BUNDLE_NO_ROOM", why, "make room on its disk; then it goes on where it was");
+  return new Refused(
+    507,
+    "UPDATE_BUNDLE_NO_ROOM",
+    why,
+    "make room on the controller's disk; then the transfer goes on where it was",
+  );
 }
 
 /** Serialises the work of each name, in the order of the calls. */

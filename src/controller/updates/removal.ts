@@ -39,8 +39,8 @@ export async function removeSettledUpdate(
 }
 
 /**
- * Removes this controller's settled updates that are too many or too old, and the remaining registers of removed updates. Removes nothing
- * while another controller is out of reach: an operator may roll an update back there.
+ * Removes settled updates that are too many or too old, and the remaining registers of removed updates, of this controller and of former
+ * ones. Removes nothing while another controller is out of reach: an operator may roll an update back there.
  */
 export async function removeOld(
   parts: ViewParts & { readonly members: () => readonly string[] },

@@ -35,8 +35,8 @@ export function readSigned<Said extends { readonly name: string; readonly signed
     throw new Refused(
       400,
       "UPDATE_UNSIGNED",
-      `it was signed at ${signedAt}, and here it is ${new Date(clock()).toISOString()}`,
-      "set the bastion's clock right, or this controller's, and apply it again",
+      `the statement was signed at ${signedAt}, and this controller's clock says ${new Date(clock()).toISOString()}`,
+      "set the bastion's clock right, or this controller's, and apply the update again",
     );
   return data;
 }

@@ -17,14 +17,14 @@ type Progress = Parameters<FetchRequest["onProgress"]>[0];
 /** Minimum milliseconds between two reports of progress. */
 const reportEvery = 5_000;
 
-/** Milliseconds after which an unused content is removed. */
+/** Milliseconds after which the next fetch removes an unused content. */
 const keptFor = 30 * 86_400_000;
-/** Milliseconds after which the temporary file of a killed process is removed. */
+/** Milliseconds after which the next fetch removes the temporary file of a killed process. */
 const temporaryFor = 86_400_000;
 
 /**
- * Fetches each content once, however many nodes ask for it, and keeps it by its hash. A node asks only for a content that it lacks, so a dry run
- * and a node in order cost no request.
+ * Fetches a content once for all nodes that ask for it by the same URL, and keeps the content by its hash. A node asks only for
+ * a content that the node lacks, so a dry run and a node in order cost no request.
  */
 export function openDownloads({ folder, env, limits = usualLimits }: DownloadOptions): Fetch {
   const running = new Map<string, SharedFetch>();
@@ -97,7 +97,7 @@ class SharedFetch {
     this.ended = work(this.#end.signal, (progress) => this.#report(progress));
   }
 
-  /** Whether the fetch is aborted because no request waits for it. */
+  /** Whether no request waits for the fetch any more: then an unfinished fetch is aborted. */
   get isAbandoned(): boolean {
     return this.#end.signal.aborted;
   }

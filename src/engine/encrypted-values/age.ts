@@ -9,9 +9,9 @@ import {
 } from "age-encryption";
 import { STANZA } from "./header.ts";
 
-// The one home of age-encryption (ADR 0002). It is loaded when a value is sealed or opened, never before.
+// The one home of age-encryption (ADR 0002). Importers load it late (`await import`), so other commands start without it.
 
-/** Encrypts for recipients (`age1…`, `age1pq1…`). The header, authenticated by its MAC, names the place and the recipients. */
+/** Encrypts for recipients (`age1…`, `age1pq1…`). The header, authenticated by its MAC, has the place and the recipients' fingerprints. */
 export function seal(
   value: Uint8Array,
   recipients: readonly string[],

@@ -18,7 +18,7 @@ export function identityFile(env: Environment, home: string): string {
 
 /**
  * The identities in a file as age-keygen(1) writes it, or in such a file encrypted by a passphrase (`age -p`), for which `ask` is called.
- * @throws KcoreError SECRET_IDENTITY when the file is missing, readable for others, not the user's, not opened, or without identities
+ * @throws KcoreError SECRET_IDENTITY when the file is missing, open to others, another user's, not opened, or not of valid identities; FILE_TOO_LARGE
  */
 export async function readIdentities(
   file: string,
@@ -30,8 +30,9 @@ export async function readIdentities(
   const identities = lines.filter((line) => line !== "" && !line.startsWith("#"));
   // A Secret registers its value to be masked in all output.
   for (const identity of identities) new Secret(identity);
-  if (identities.length > 0 && identities.every((line) => /^AGE-SECRET-KEY-(PQ-)?1[0-9A-Z]+$/.test(line)))
-    return identities;
+  const { recipientOf } = await import("./age.ts");
+  const recipients = await Promise.all(identities.map(recipientOf));
+  if (identities.length > 0 && recipients.every((recipient) => recipient !== undefined)) return identities;
   const isSsh = text.includes("PRIVATE KEY-----");
   throw refused(
     `the identity file ${file} holds ${isSsh ? "an SSH key" : identities.length === 0 ? "no identity" : "something else than age identities"}`,

@@ -5,7 +5,7 @@ import { identityFile, readIdentities } from "./identities.ts";
 
 /** Opens sealed values with this user's identities. */
 export interface Opener {
-  /** The bytes of a value; each value is decrypted only once. @throws KcoreError SECRET_IDENTITY, SECRET_UNREADABLE */
+  /** The bytes of a value; the same text is decrypted only once. @throws KcoreError SECRET_IDENTITY, SECRET_UNREADABLE */
   open(text: string): Promise<Uint8Array>;
 }
 
@@ -42,7 +42,7 @@ async function openOne(
   if (value !== undefined) return value;
   const own = await Promise.all(identities.map(recipientOf));
   const isMeant = own.some((recipient) => recipient !== undefined && fingerprints.includes(fingerprintOf(recipient)));
-  // The message depends on the public header alone, so it reveals nothing about the value.
+  // The message depends only on the public header and this user's identities, so it reveals nothing about the value.
   throw new KcoreError({
     code: "SECRET_UNREADABLE",
     message: isMeant

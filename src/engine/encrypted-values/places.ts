@@ -4,7 +4,6 @@ import type { Problems } from "#engine/yaml/problems.ts";
 import { isEncrypted, encryptedValue } from "#engine/step/encrypted-value.ts";
 import { headerOf } from "./header.ts";
 
-/** A value of a file at its path. */
 export interface PlacedScalar {
   readonly node: SourceScalar;
   readonly path: readonly string[];
@@ -124,7 +123,6 @@ export function childOf(node: SourceNode | undefined, key: string): SourceNode |
   return childrenOf(node).find(([name]) => name === key)?.[1];
 }
 
-/** The value at these keys of a file. */
 export function valueAt(root: SourceNode, keys: readonly string[]): SourceNode | undefined {
   return keys.reduce<SourceNode | undefined>(childOf, root);
 }

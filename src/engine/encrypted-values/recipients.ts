@@ -20,7 +20,7 @@ export interface Recipient {
 
 /**
  * The recipients of a project, in the file's order; none if there is no file.
- * @throws KcoreError SECRET_RECIPIENTS with every problem; errors of `check`
+ * @throws KcoreError SECRET_RECIPIENTS with every problem; errors of {@link readSource} and of `check`
  */
 export async function readRecipients(
   project: string,

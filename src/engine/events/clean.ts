@@ -1,7 +1,7 @@
 import { visible } from "#errors/draw.ts";
 
-// ECMA-48: CSI … final byte, OSC/DCS/SOS/PM/APC … terminator, two-byte escapes; 7-bit and 8-bit forms. A string also ends where another
-// sequence begins: otherwise many strings without a terminator would each be read to the end of the text.
+// ECMA-48: CSI … final byte, OSC/DCS/SOS/PM/APC … terminator, two-byte escapes; 7-bit and 8-bit forms. The search for a string's
+// terminator stops where another sequence begins: otherwise each of many unfinished strings would be searched to the end of the text.
 const sequences =
   // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u0090\u0098\u009c-\u009f]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\-~]/g;

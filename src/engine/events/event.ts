@@ -14,7 +14,7 @@ export interface Change {
 export interface StageOutline {
   readonly id: string;
   readonly title: string;
-  /** Nodes of an `on` stage, in order; empty for an action on the bastion that concerns none. */
+  /** Nodes of the stage, in order; empty for an action for the whole run. */
   readonly nodes: readonly string[];
   readonly action?: string;
   /** Number of steps known when the run begins, or of actions: one number for all nodes, or a list in the order of `nodes`. */
@@ -89,7 +89,6 @@ export interface Changed {
   readonly diff?: string;
 }
 
-/** The end of a step. */
 export interface StepEnd extends WorkEnd, Changed {
   /** The step has no probe, so each run counts it as changed. */
   readonly always?: boolean;
@@ -177,8 +176,8 @@ export type RunEventBody =
   /** The node neither wiped nor restored the device, so the bastion dropped the save made for that. */
   | { readonly type: "node.unsaved"; readonly node: string; readonly device: string; readonly save: string }
   /**
-   * Progress of a large content on its way to the node: at most once a second, and less often the longer it takes. Only bytes that the
-   * node has taken count.
+   * Progress of a large content on its way to the node, about once a second; from the bastion less often the longer the transfer takes.
+   * Only bytes that the node has taken count.
    */
   | ({ readonly type: "node.sending"; readonly node: string } & Sending)
   /** The node has the whole content. */
@@ -189,8 +188,8 @@ export type RunEventBody =
   | ({ readonly type: "step.started"; readonly node: string } & StepNames)
   | { readonly type: "step.note"; readonly node: string; readonly step: string; readonly text: string }
   /**
-   * Output in the order in which both streams came, cut at line ends as far as lines end. Bytes that are not UTF-8 become U+FFFD, and
-   * control characters are escaped (`cleanText`). `skipped`: bytes left out before the text.
+   * Output in the order in which both streams came, cut at line ends except in long or slow lines. Bytes that are not UTF-8 become
+   * U+FFFD, and control characters are escaped (`cleanText`). `skipped`: bytes left out before the text.
    */
   | {
       readonly type: "step.output";

@@ -65,7 +65,7 @@ class FormTree {
         if (end === text.length && next.size > 0) tail = Math.min(tail, at);
         const branch = next.get(text.charCodeAt(end));
         if (branch === undefined) break;
-        // A comparison of slices is a hundred times faster than startsWith, which long runs of equal characters need.
+        // Long runs of equal characters need this speed: a comparison of slices is a hundred times faster than startsWith.
         const there = text.slice(end, end + branch.edge.length);
         end += there.length;
         if (there !== branch.edge) {

@@ -9,8 +9,8 @@ export interface Recording {
 }
 
 /**
- * Reads the bytes of `events.ndjson`. A last line that a crash cut short is left out; anything else that is not an
- * event is damage.
+ * Reads the bytes of `events.ndjson`. A last line that is cut short, or is no event, is left out; any other line that is
+ * no event is damage.
  * @throws KcoreError RUN_RECORD_CORRUPT
  */
 export function parseRecording(bytes: Uint8Array, file = "events.ndjson"): Recording {

@@ -11,7 +11,7 @@ export interface Redactor {
   add(value: string): void;
   /**
    * The events to pass on in place of this event. A tail of output that may be the start of a secret is held. The tail
-   * comes with the step's next output, or before the next event of the step or its node.
+   * comes with the stream's next output, or before the next event of the step, its node or the action.
    */
   pass(event: RunEventBody): RunEventBody[];
   /** All output that is still held. */

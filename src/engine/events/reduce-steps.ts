@@ -7,7 +7,7 @@ type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type StepEvent = Extract<RunEvent, { type: `step.${string}` }>;
 type ActionEvent = Extract<RunEvent, { type: `action.${string}` }>;
 
-/** The output of a step or an action after one more event; its tail begins at the start of a line. */
+/** The output of a step or an action after one more event. */
 function withOutput(
   { tail, above = 0, streams }: Pick<StepModel, "tail" | "above" | "streams">,
   { text, at, stream }: EventOf<"step.output" | "action.output">,

@@ -14,7 +14,7 @@ import {
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;
 
-/** The model after a list of events; the cost of an event does not depend on the number of nodes. */
+/** The model after a list of events; the map of nodes is copied once, not for each event. */
 export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = emptyRun): RunModel {
   const fold = new RunFold(model);
   for (const event of events) fold.add(event);
@@ -260,7 +260,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         ...rest,
         state: "connected",
         exchanges: event.exchange,
-        // Interrupted steps are sent again with this segment, so only ended steps are added.
+        // Steps without an outcome are sent again with this segment, so only ended steps are added.
         planned: node.steps.filter(({ outcome }) => outcome !== undefined).length + event.steps,
       };
     case "node.saved": {

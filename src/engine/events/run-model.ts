@@ -14,7 +14,7 @@ import type {
   WorkEnd,
 } from "./event.ts";
 
-/** The state of a run after some of its events: plain values, never changed in place. */
+/** The state of a run after some of its events: plain values. */
 export interface RunModel {
   readonly runId: string;
   readonly title: string;
@@ -51,9 +51,9 @@ export interface RunModel {
 export interface StageModel extends StageOutline {
   readonly state: "pending" | "running" | "ok" | "failed" | "skipped" | "interrupted";
   readonly reason?: string;
-  /** Milliseconds since the epoch; absent: it has not begun. */
+  /** Milliseconds since the epoch; absent: the stage has not begun. */
   readonly startedAt?: number;
-  /** Milliseconds since the epoch; absent: it has not ended. */
+  /** Milliseconds since the epoch; absent: the stage has not ended. */
   readonly endedAt?: number;
   readonly actions: readonly ActionModel[];
 }
@@ -68,7 +68,7 @@ interface Attempt {
   readonly note?: string;
   /** Milliseconds since the epoch: its last output, note or progress. */
   readonly heardAt?: number;
-  /** The last whole lines of both streams, at most {@link MAX_TAIL} characters. */
+  /** The last whole lines of both streams, or the end of a longer last line: at most {@link MAX_TAIL} characters. */
   readonly tail: string;
   /** Number of lines before the tail, which only the record has; absent: none. */
   readonly above?: number;
@@ -108,11 +108,9 @@ export interface NodeModel {
   /** Milliseconds that the node took in earlier parts of the run. */
   readonly ranBefore?: number;
   readonly milestone?: string;
-  /** Disks whose table was saved before they may be wiped. */
   readonly saved?: readonly Save[];
   /** The content on its way to the node; `since`: when its first progress was reported. */
   readonly sending?: Sending & { readonly since: number };
-  /** Large contents that the node has received. */
   readonly sent?: readonly Sent[];
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
@@ -151,7 +149,7 @@ export function runTime({ partAt, endedAt, ranBefore, lastAt }: RunModel, now: n
   return ranBefore + (partAt === 0 ? 0 : Math.max(0, (endedAt ?? now) - partAt));
 }
 
-/** Milliseconds that a node took, from its first attempt to connect to its end, as in `runTime`; undefined: it has not begun. */
+/** Milliseconds that a node took, from its first attempt to connect to its end, as in `runTime`; undefined: the node has not begun. */
 export function nodeTime({ startedAt, endedAt, ranBefore }: NodeModel, now: number): number | undefined {
   if (startedAt === undefined) return ranBefore;
   return (ranBefore ?? 0) + Math.max(0, (endedAt ?? now) - startedAt);

@@ -1,14 +1,14 @@
-/** Bytes of an unfinished line that wait for its end. */
+/** The most bytes of an unfinished line that wait for the line's end. */
 const maxBytes = 16_384;
-/** Milliseconds that an unfinished line waits for its end. */
+/** Milliseconds after which the next piece of an unfinished line passes the line on. */
 const maxWait = 2000;
 
 const [lineFeed, carriageReturn] = [10, 13];
 const nothing = Buffer.alloc(0);
 
 /**
- * Joins the pieces of a stream, which are cut at any byte, into whole lines. A line does not wait for ever: a line that is too long, or that
- * a program prints dot by dot, is passed on unfinished.
+ * Joins the pieces of a stream, which are cut at any byte, into whole lines. A line that is too long, or that a program prints dot by dot, is
+ * passed on unfinished; a line without further pieces waits for `end`.
  */
 export class WholeLines {
   #rest: Buffer = nothing;

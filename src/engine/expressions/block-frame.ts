@@ -2,7 +2,7 @@ import { hasMember, isMapValue, entriesOf, memberOf } from "./members.ts";
 import { Unknown, UnknownValue } from "./unknown.ts";
 import type { Scope } from "./scope.ts";
 
-/** The value of a name that is there, which may be null or undefined. */
+/** The value of an existing name, which may be null or undefined. */
 export interface FoundValue {
   readonly value: unknown;
 }
@@ -47,7 +47,6 @@ export class BlockFrame {
     return new BlockFrame(this.#scope, this, { value: context }, named, data);
   }
 
-  /** This frame with additional names. */
   with(names: Readonly<Record<string, unknown>>): BlockFrame {
     return new BlockFrame(
       this.#scope,
@@ -64,7 +63,7 @@ export class BlockFrame {
     return this.#context ?? { value: this.#scope };
   }
 
-  /** The value of `@index`, `@key`, `@first` or `@last` in the nearest `#each`, or of `@root`; undefined for another name. */
+  /** The value of `@index`, `@key`, `@first` or `@last` in the nearest `#each`, or of `@root`; undefined for another name, and outside `#each`. */
   data(name: string): FoundValue | undefined {
     if (name === "root") return { value: this.#scope };
     if (Object.hasOwn(this.#data, name)) return { value: this.#data[name] };

@@ -11,7 +11,7 @@ import type { Scope } from "./scope.ts";
  * The value of a tree, its expressions evaluated. A scalar that is one whole expression keeps that value's type;
  * any other text with expressions gives a text, which is a Secret if a secret went into it. Values that expressions
  * bring are data: expressions in them are never evaluated (S-4).
- * @throws KcoreError with every problem at its place in the file; UnknownValue if the value depends on an Unknown; SealedValue.
+ * @throws KcoreError with every problem at its place in the file; UnknownValue if the value depends on an Unknown; UnopenedValue.
  */
 export function evaluate(node: SourceNode, scope: Scope): unknown {
   const attempts = new Attempts();
@@ -65,7 +65,7 @@ function conditionHint(value: unknown): string {
   return Array.isArray(value) ? "compare it: {{gt (length x) 0}}" : "compare it: {{eq x 'y'}}, {{ne x null}}";
 }
 
-/** Whether any scalar of the tree holds an expression. */
+/** Whether any scalar of the tree may hold an expression. */
 export function hasExpressions(node: SourceNode): boolean {
   switch (node.kind) {
     case "scalar":

@@ -92,7 +92,7 @@ function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
 /** Bounds the depth before parsing: the parser's time grows with the square of the depth, the stack of a walk with the depth. */
 function refuseDepth(text: string, place: (loc: Loc) => SourcePosition): void {
   let [blocks, parentheses] = [0, 0];
-  for (const { 0: found, index } of text.matchAll(/\{\{\{?~?\s*[#^]|\{\{~?\s*\/|\}\}|[()]/g)) {
+  for (const { 0: found, index } of text.matchAll(/\{\{\{?~?\s*(?:#|\^(?!\s*~?\}\}))|\{\{~?\s*\/|\}\}|[()]/g)) {
     if (found === "(") parentheses++;
     else if (found === ")") parentheses--;
     else if (found === "}}") parentheses = 0;

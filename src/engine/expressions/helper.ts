@@ -2,7 +2,7 @@ import { Fault } from "./fault.ts";
 import { entriesOf, isMapValue } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 
-/** A helper's evaluated arguments, positional and named; each accessor checks the type. */
+/** A helper's evaluated arguments, positional and named; each accessor but `any` checks the type. */
 export class Arguments {
   readonly name: string;
   readonly values: readonly unknown[];
@@ -88,7 +88,7 @@ export function scalarText(value: unknown): string | undefined {
 
 /** Whether two values are equal in type and content; the order of a map's keys does not count. */
 export function isEqual(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
+  if (a === b || Object.is(a, b)) return true;
   if (Array.isArray(a) && Array.isArray(b))
     return a.length === b.length && a.every((item, index) => isEqual(item, b[index]));
   if (!isMapValue(a) || !isMapValue(b)) return false;

@@ -55,7 +55,8 @@ function has(args: Arguments): boolean {
   const [where, what] = [args.any(0), args.any(1)];
   if (Array.isArray(where)) return where.some((item) => isEqual(item, what));
   if (isMapValue(where)) return entriesOf(where).some(([key]) => key === args.printable(1));
-  throw new Fault(`has looks into a list or a map, not ${describeValue(where)}`, {
+  const kinds = args.name === "contains" ? "a text, a list or a map" : "a list or a map";
+  throw new Fault(`${args.name} looks into ${kinds}, not ${describeValue(where)}`, {
     argument: 0,
     hint: typeof where === "string" ? "contains looks into a text" : undefined,
   });

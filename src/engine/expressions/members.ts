@@ -12,7 +12,6 @@ export function isMapValue(value: unknown): value is Readonly<Record<string, unk
   return prototype === null || prototype === Object.prototype;
 }
 
-/** The own entries of a map, in order. */
 export function entriesOf(
   value: Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>,
 ): [string, unknown][] {
@@ -22,7 +21,7 @@ export function entriesOf(
 /** Whether a map has the key, or a list the index; keys of prototypes do not count. */
 export function hasMember(value: unknown, key: string): boolean {
   if (value instanceof Map) return value.has(key);
-  if (Array.isArray(value)) return /^\d+$/.test(key) && Number(key) < value.length;
+  if (Array.isArray(value)) return /^(?:0|[1-9]\d*)$/.test(key) && Number(key) < value.length;
   return isMapValue(value) && Object.hasOwn(value, key) && (value as Record<string, unknown>)[key] !== undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The context of a position in a shell text; an expression may stand in the context "word" only. */
+/** The context of a position in a shell text; a quoted value may stand in the context "word" only. */
 export type Quoting =
   | "word"
   | "in quotes"
@@ -24,7 +24,7 @@ interface HereDocument {
 }
 
 /**
- * Tracks the context through a POSIX shell text (XCU 2.2, 2.3, 2.6, 2.7.4). It knows quotes, expansions, comments and
+ * Tracks the context through a POSIX shell text (XCU 2.2, 2.3, 2.6, 2.7.4). The scanner knows quotes, expansions, comments and
  * here-documents; everything else counts as words.
  */
 export class QuotingScanner {
@@ -51,7 +51,7 @@ export class QuotingScanner {
     return this.#last === "$" ? "right behind a $" : "word";
   }
 
-  /** A key of the open quotes, expansions and here-documents: a shell reads the same text alike after positions with equal keys. */
+  /** A key of the open quotes, expansions, comments and here-documents: equal before and after a text that closes all that it opens. */
   get context(): string {
     const documents = [this.#document, ...this.#announced].map((one) => one?.end ?? "");
     // The current line counts only while it may still become the here-document's delimiter.
@@ -59,7 +59,6 @@ export class QuotingScanner {
     return [...this.#open, this.#isComment ? "#" : "", this.#isEscaped ? "\\" : "", line, ...documents].join(" ");
   }
 
-  /** Scans the next piece of the text. */
   feed(text: string): void {
     const begin = this.#isEscaped && text !== "" ? 1 : 0;
     if (begin > 0) this.feedWord();

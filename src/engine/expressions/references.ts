@@ -56,7 +56,6 @@ export function referencesOfTemplate({ program }: Template, partial?: PartialOf)
   return new References([...pathsIn(program, partial)]);
 }
 
-/** The union of all given references. */
 export function mergeReferences(all: readonly References[]): References {
   return new References(all.flatMap(({ paths }) => paths));
 }

@@ -223,7 +223,7 @@ interface Branch {
   readonly endsLine: boolean;
 }
 
-/** Problems in a branch. It must close all quotes that it opens, or the quoting after the block would depend on the condition. */
+/** Problems in a branch, which must close all quotes that it opens, or the quoting after the block would depend on the condition. */
 function misplacedWithin(
   branch: Program,
   { path, loc }: BlockStatement,

@@ -123,5 +123,5 @@ const rows: readonly Row[] = [
   ["partitions.N.label", "text", "of what is in it", "udev, else `blkid`"],
 ];
 
-/** Every fact there is (docs/facts.md), in the order in which facts.sh gives the columns of lists. */
+/** Every fact (docs/facts.md); those of a list are in the order of the columns in facts.sh. */
 export const factCatalogue: readonly FactDescription[] = rows.map(describe);

@@ -1,7 +1,6 @@
 import { factCatalogue, type FactDescription } from "./catalogue.ts";
 import { factTree } from "./shape.ts";
 
-/** A single value of a fact. */
 export type FactValue = string | number | boolean;
 
 /** Matches a fact's path: an index, `*` or nothing for `N`, any name for `NAME`, and perhaps an index after a list of texts. */

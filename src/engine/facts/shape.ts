@@ -3,7 +3,7 @@ import { factCatalogue, type FactDescription, type FactType } from "./catalogue.
 /** A node's facts: {@link factCatalogue}, with null for each fact that the node could not determine. */
 export type NodeFacts = Readonly<Record<string, unknown>>;
 
-/** Limits for a report: a longer value becomes null, further rows of a list are dropped. */
+/** Limits for a report: a longer value becomes null, further rows or texts of a list are dropped. */
 const limits = { text: 4096, rows: 2000 };
 
 /** One line of facts.sh: a value, or a list or map of rows with columns. */
@@ -43,7 +43,8 @@ function emptyMap(): Record<string, unknown> {
 function reader(name: string, facts: readonly [FactDescription, ...FactDescription[]]): FactLine["read"] {
   const [{ name: first, type }] = facts;
   if (first === name)
-    return (text) => (type === "texts" ? (text?.split("\n").filter(Boolean) ?? null) : valueOf(type, text));
+    return (text) =>
+      type === "texts" ? (text?.split("\n").filter(Boolean).slice(0, limits.rows) ?? null) : valueOf(type, text);
   const columns = facts.map((fact) => ({ key: fact.name.slice(fact.name.lastIndexOf(".") + 1), type: fact.type }));
   const isMap = first.startsWith(`${name}.NAME.`);
   return (text) => {

@@ -21,7 +21,6 @@ const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
 
-/** The keys that a type needs, and those that it may have. */
 const keysOfType: Readonly<
   Record<Content["type"], { readonly needs: readonly string[]; readonly may: readonly string[] }>
 > = {
@@ -173,7 +172,7 @@ export function groupMembers(layout: Layout, type: "lvm_pv" | "zfs", name: strin
   );
 }
 
-/** The fewest members of each kind of pool, and the number that divides their count (zpoolconcepts(7)). */
+/** The fewest members of each kind of pool (zpoolconcepts(7)), and the number that divides their count: mirrors are pairs. */
 const poolMembers = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
 
 /** Each volume group and each pool needs members, with one name and one encryption on every disk, as their modules require. */

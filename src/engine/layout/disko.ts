@@ -31,8 +31,8 @@ const otherWays: Readonly<Record<string, string>> = {
 };
 
 /**
- * `disko.devices` in the words of `spec.diskLayout`, for its schema to check. Every key that this reader does not use
- * is reported, never left out silently.
+ * `disko.devices` in the words of `spec.diskLayout`, for its schema to check. Every key with a value that this reader does not
+ * use is reported, except the name of a LUKS container, which kcore chooses itself.
  */
 export function translateDisko(devices: unknown): {
   readonly layout: Fields;

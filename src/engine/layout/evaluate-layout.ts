@@ -61,7 +61,6 @@ function namedPath(path: readonly PropertyKey[], layout: unknown): string {
     .join(".");
 }
 
-/** Milliseconds that an evaluation may take. */
 const evaluationLimitMs = 10_000;
 /** The most bytes of a layout as JSON. */
 const outputLimit = 1 << 20;
@@ -80,7 +79,7 @@ in
 layout.disko.devices or null
 `;
 
-/** Limits memory too, to 2 GiB: a layout is small. */
+/** Limits the address space to 2 GiB: a layout is small. */
 const command = `ulimit -v 2097152; exec nix-instantiate --eval --strict --json --store dummy:// \\
   --option restrict-eval true --option allowed-uris "" --option substituters "" --option allow-import-from-derivation false -I "$1" "$1/kcore.nix"`;
 

@@ -7,18 +7,18 @@ const Text = z.string().min(1);
 
 /** The contents of a partition; `checkLayout` knows the keys of each type. */
 const contentFields = {
-  format: z.enum(["ext4", "xfs", "vfat"]).optional().describe("Of a filesystem."),
+  format: z.enum(["ext4", "xfs", "vfat"]).optional().describe("The format of a filesystem."),
   mountpoint: AbsolutePath.optional().describe("Where a filesystem is mounted."),
-  mountOptions: z.array(Text).optional().describe("How a filesystem is mounted: noatime."),
+  mountOptions: z.array(Text).optional().describe("Mount options of a filesystem, such as noatime."),
   vg: VolumeName.optional().describe("The volume group of an lvm_pv."),
   pool: PoolName.optional().describe("The pool of a zfs."),
 };
 const Inner = z.strictObject({
-  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]).describe("The kind."),
+  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap"]).describe("The kind of contents."),
   ...contentFields,
 });
 export const ContentSchema = z.strictObject({
-  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]).describe("The kind."),
+  type: z.enum(["filesystem", "lvm_pv", "zfs", "swap", "luks"]).describe("The kind of contents."),
   ...contentFields,
   allowDiscards: z.boolean().optional().describe("A luks lets discards through to the disk."),
   content: Inner.optional().describe("The content of a luks."),
@@ -29,18 +29,18 @@ export type InnerContent = z.output<typeof Inner>;
 const Identifier = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a name of letters, digits and “_”");
 
 const PartitionSchema = z.strictObject({
-  name: Identifier.pipe(PartitionName).describe("Its name in the table."),
+  name: Identifier.pipe(PartitionName).describe("The partition's name in the table."),
   size: z.union([z.string(), z.number()]).describe("16G, or 100% for what the others leave."),
-  content: ContentSchema.optional().describe("Its content."),
+  content: ContentSchema.optional().describe("The partition's content."),
 });
 
 const DiskSchema = z.strictObject({
-  name: Identifier.describe("Its name in this layout."),
-  device: Text.optional().describe("Any name of it below /dev; or serial."),
-  serial: Text.optional().describe("Its serial number."),
+  name: Identifier.describe("The disk's name in this layout."),
+  device: Text.optional().describe("Any name of the disk below /dev; or serial."),
+  serial: Text.optional().describe("The disk's serial number; or device."),
   gpt: z
     .strictObject({ partitions: z.array(PartitionSchema).describe("In the order in which they lie on the disk.") })
-    .describe("Its partition table."),
+    .describe("The disk's partition table."),
 });
 
 /** The kinds of vdevs of a pool. */
@@ -57,10 +57,10 @@ export const LayoutSchema = z.strictObject({
     .array(
       z.strictObject({
         name: PoolName.describe("The pool's name."),
-        mode: z.enum(modes).default("stripe").describe("The level of the array."),
+        mode: z.enum(modes).default("stripe").describe("The kind of the pool's vdevs."),
         rootProperties: Properties([...encryptionProperties, "mountpoint"])
           .default({ compression: "lz4" })
-          .describe("Properties of its root dataset."),
+          .describe("Properties of the pool's root dataset."),
       }),
     )
     .default([])

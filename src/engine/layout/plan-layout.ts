@@ -51,8 +51,8 @@ export interface LayoutPlan {
 const modePath = "/etc/kcore/disk-management-mode";
 
 /**
- * The plan of a layout for a node: its disks, each divided as before and after. Its refusals are only those that no step of
- * the layout would give; `withRefusals` adds the refusals of the steps' dry run.
+ * The plan of a layout for a node: the disks, each divided as before and after. The plan's refusals are only those that no step
+ * of the layout would give; `withRefusals` adds the refusals of the steps' dry run.
  */
 export function planLayout(
   node: Pick<NodeEntry, "name" | "id" | "disks">,

@@ -16,7 +16,7 @@ const args = z
       .describe("The CA's name on the node: its file's name, without .crt."),
     certificate: z.string().optional().describe("The CA's certificate in PEM."),
     source: z.string().optional().describe("Instead of certificate: a file of the project with it."),
-    state: z.enum(["present", "absent"]).default("present").describe("Whether the node shall trust it."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the node shall trust the CA."),
   })
   .refine(
     ({ certificate, source, state }) =>
@@ -43,7 +43,7 @@ type Args = z.output<typeof args>;
  *     -----END CERTIFICATE-----
  * ```
  * The CA is added to the distribution's: by update-ca-certificates(8) on Debian and Alpine, update-ca-trust(8) on Fedora.
- * The step is in order if the bundle that programs read contains the CA. A certificate that is not a CA's is refused
+ * The bundle that programs read must contain the CA, too. A certificate that is not a CA's is refused
  * before the run; a certificate that is not valid by the node's clock is refused on the node. Services that read the
  * bundle at their start keep the old one: restart them with `restartOn`.
  */
@@ -126,7 +126,6 @@ parent_of "$file" 1 && put_file ${blob} "$file" 0644 root root && ${renew}`,
   },
 });
 
-/** The date of a time in seconds since 1970, as YYYY-MM-DD. */
 function dateOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(0, 10);
 }

@@ -143,7 +143,6 @@ function noKey(key: string): string {
   return `there is no private key ${key}: key.generated makes it`;
 }
 
-/** Refuses a certificate that is not for the key, is not valid now, or does not verify up to the CA. */
 function check(leaf: Blob, root: Blob, key: string): Sh {
   return sh`case $(compare ${leaf} ${key}) in
   matches) ;;

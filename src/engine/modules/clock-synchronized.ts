@@ -41,9 +41,7 @@ export const clockSynchronized = defineModule({
       .enum(["auto", "timesyncd", "chrony"])
       .default("auto")
       .describe("The service; auto: chrony where it is installed, else systemd-timesyncd."),
-    wait: Duration.default(60).describe(
-      "How long it may take until the clock is synchronized; 0: that is not looked at.",
-    ),
+    wait: Duration.default(60).describe("How long to wait until the clock is synchronized; 0: not at all."),
   }),
   refusals: ["CLOCK_UNSYNCHRONIZED", "SERVICE_FAILED", "TIME_SERVICE_CONFLICT", "TOOL_MISSING", ...fileRefusals],
   step: ({ servers, service: wanted, wait }) => {

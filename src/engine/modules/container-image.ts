@@ -43,11 +43,9 @@ export const containerImage = defineModule({
       pull: z
         .enum(["missing", "never"])
         .default("missing")
-        .describe("Whether a registry may be asked for what is not there."),
-      archive: AbsolutePath.optional().describe(
-        "A file on the node to load it from, as docker save and its like write it.",
-      ),
-      state: z.enum(["present", "absent"]).default("present").describe("Whether it shall be there."),
+        .describe("Whether a registry may be asked for a missing image."),
+      archive: AbsolutePath.optional().describe("A file on the node to load the image from, as docker save writes it."),
+      state: z.enum(["present", "absent"]).default("present").describe("Whether the image shall be there."),
     })
     .refine(({ archive, state }) => archive === undefined || state === "present", "archive is for state: present"),
   refusals: ["IMAGE_FAILED", "TOOL_MISSING"],

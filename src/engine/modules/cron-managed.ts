@@ -40,7 +40,7 @@ export const cronManaged = defineModule({
         .string()
         .regex(/^[a-z_][a-z0-9_-]{0,31}\$?$/, "must be a user's name")
         .default("root")
-        .describe("The user who runs it."),
+        .describe("The user who runs the job."),
       environment: z
         .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), Value)
         .default({})

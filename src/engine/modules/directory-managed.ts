@@ -14,9 +14,12 @@ const args = z
     mode: FileMode.optional().describe("Mode; else kept, 0755 for a new one."),
     owner: UserName.optional().describe("Owner; else kept, root for a new one."),
     group: UserName.optional().describe("Group; else kept, root for a new one."),
-    makeDirs: z.boolean().default(true).describe("Make the folders above it too (0755, root)."),
-    recurse: z.array(Attribute).default([]).describe("Attributes that everything in it gets, too: owner, group, mode."),
-    fileMode: FileMode.optional().describe("Mode of the files in it, with recurse: [mode]."),
+    makeDirs: z.boolean().default(true).describe("Make the missing folders above path, too (0755, root)."),
+    recurse: z
+      .array(Attribute)
+      .default([])
+      .describe("Attributes that everything in the folder gets, too: owner, group, mode."),
+    fileMode: FileMode.optional().describe("Mode of the files in the folder, with recurse: [mode]."),
   })
   .superRefine((given, context) => {
     for (const attribute of given.recurse)

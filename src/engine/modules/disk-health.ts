@@ -25,7 +25,7 @@ export const diskHealth = defineModule({
       .min(0)
       .default(0)
       .describe("How many sectors or blocks may be unreadable, or waiting to be replaced."),
-    maxTemperature: z.int().min(1).max(150).optional().describe("In degrees Celsius."),
+    maxTemperature: z.int().min(1).max(150).optional().describe("The highest temperature, in degrees Celsius."),
     required: z.boolean().default(false).describe("Must the disk have SMART?"),
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_FAILING", "DISK_NOT_FOUND"],
@@ -33,11 +33,11 @@ export const diskHealth = defineModule({
     effects: { writes: [], reads: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
     want: { health: "good" },
     probe: sh`${findDisk(disk)}
-# The exit status is a bit mask: bits 0 and 1 mean that smartctl could not read, the other bits describe the disk.
+# The exit status is a bit mask: bits 0 to 2 mean that smartctl could not read, the other bits describe the disk.
 smartctl -H -A "$disk" >"$K_TMP/smart" 2>&1
 status=$?
-# The last number of an ATA attribute's line is its raw value; NVMe and SCSI write names and values.
-number() { sed -n -e "s/^ *$1 .* - *\([0-9][0-9]*\).*/\1/p" "$K_TMP/smart" | head -n 1; }
+# The tenth word of an ATA attribute's line begins with its raw value; NVMe and SCSI write names and values.
+number() { awk -v id="$1" '$1 == id && NF > 9 { sub(/[^0-9].*/, "", $10); print $10; exit }' "$K_TMP/smart"; }
 value() { sed -n -e "s/^$1: *\([0-9][0-9,]*\).*/\1/p" "$K_TMP/smart" | tr -d , | head -n 1; }
 verdict=$(sed -n -e 's/^SMART overall-health self-assessment test result: //p' -e 's/^SMART Health Status: //p' "$K_TMP/smart" | head -n 1)
 bad=0
@@ -51,7 +51,7 @@ warm=$(value Temperature)
 [ -n "$warm" ] || warm=$(number 194)
 why=
 tell() { why="$why\${why:+, }$1"; }
-if [ -z "$verdict" ] && [ $((status & 3)) != 0 ]; then
+if [ -z "$verdict" ] && [ $((status & 7)) != 0 ]; then
   fact smart none
   ${required ? sh`tell "it has no SMART"` : sh`:`}
 else

@@ -25,7 +25,7 @@ const MiB = 1024 ** 2;
 
 const Partition = z
   .strictObject({
-    name: PartitionName.describe("Its name in the table; also what filesystem.formatted calls it by."),
+    name: PartitionName.describe("The partition's name in the table, by which other steps name it."),
     size: z
       .union([z.literal("100%"), ByteSize])
       .default("100%")

@@ -230,7 +230,7 @@ if [ -n "$found" ]; then
 fi`;
 }
 
-/** Makes the kernel read the table again, and waits until udev has settled. */
+/** Makes the kernel read the table again, until the kernel shows the table's partitions. */
 const reread = sh`tries=0
 while :; do
   if [ -n "$disk" ]; then blockdev --rereadpt "$device" 2>/dev/null || partx -u "$device" 2>/dev/null; fi

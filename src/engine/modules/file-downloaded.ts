@@ -23,7 +23,7 @@ function isOneLine(text: string | Secret): boolean {
  *   mode: "0755"
  *   via: node # bastion: for nodes that do not reach it
  * ```
- * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off. With `via: bastion`
+ * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off (not with `runAs`). With `via: bastion`
  * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps the content (2 GB
  * at most) in `~/.kcore/cache/downloads` for 30 days after its last use. Nodes that lack it get it from the bastion, with `--feed nodes` also
  * from one another. With `via: bastion` a dry run asks no server. A file of the project is `file.managed` with `source:`.
@@ -40,12 +40,12 @@ export const fileDownloaded = defineModule({
     path: AbsolutePath.describe("The file on the node."),
     url: z
       .union([HttpUrl, z.instanceof(Secret).refine(isOneLine, "must be one line")])
-      .describe("Where it is: http or https."),
-    sha256: Sha256.describe("The SHA-256 that it must have."),
+      .describe("Where the file is: http or https."),
+    sha256: Sha256.describe("The SHA-256 that the file must have."),
     mode: FileMode.optional().describe("Mode; else kept, 0644 for a new file."),
     owner: UserName.optional().describe("Owner; else kept, root for a new file."),
     group: UserName.optional().describe("Group; else kept, root for a new file."),
-    makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
+    makeDirs: z.boolean().default(false).describe("Make the missing folders above path."),
     headers: z
       .record(
         z.string().regex(/^[A-Za-z0-9-]+$/, "must be a header's name"),
@@ -56,7 +56,7 @@ export const fileDownloaded = defineModule({
     via: z
       .enum(["node", "bastion"])
       .default("node")
-      .describe("The machine that fetches it: the node, or the bastion, which sends it to nodes that lack it."),
+      .describe("The machine that fetches the file: the node, or the bastion, which sends it to nodes that lack it."),
     caFile: AbsolutePath.optional().describe("The CA to trust, a file on the machine that fetches."),
     proxy: HttpUrl.optional().describe(
       "A proxy; else what the environment of the machine that fetches names (http_proxy, https_proxy).",
@@ -135,7 +135,7 @@ if [ -e "$why" ]; then
   esac
 fi
 [ -e "$part" ] || {
-  echo "it changed between the look and the change; run again" >&2
+  echo "the file changed between the look and the change; run again" >&2
   exit 1
 }`,
   };

@@ -27,7 +27,7 @@ const args = z
       "must be one line that is not empty; a text of several is file.block",
     )
       .optional()
-      .describe("The line as it shall stand there."),
+      .describe("The line as it shall stand in the file."),
     match: Ere.optional().describe(
       "The last line that matches this POSIX ERE is the one to change; with state: absent, all that match go.",
     ),

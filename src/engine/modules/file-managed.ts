@@ -9,16 +9,16 @@ import { sh, type Sh } from "../step/sh.ts";
 const args = z
   .strictObject({
     path: AbsolutePath.describe("The file on the node."),
-    content: TextOrSecret.optional().describe("Its text, as it is."),
-    template: z.string().optional().describe("A template under templates/ that makes its text."),
+    content: TextOrSecret.optional().describe("The file's text, as it is."),
+    template: z.string().optional().describe("A template under templates/ that makes the text."),
     vars: z.record(z.string(), z.unknown()).optional().describe("More names for the template."),
-    source: z.string().optional().describe("A file of the project with its bytes."),
-    base64: TextOrSecret.optional().describe("Its bytes in base64."),
-    mode: FileMode.optional().describe("Mode; else kept, for a new file 0644, or 0600 when the content is secret."),
+    source: z.string().optional().describe("A file of the project with the bytes."),
+    base64: TextOrSecret.optional().describe("The file's bytes in base64."),
+    mode: FileMode.optional().describe("Mode; else 0600 if the content is secret, else kept, 0644 for a new file."),
     owner: UserName.optional().describe("Owner; else kept, root for a new file."),
     group: UserName.optional().describe("Group; else kept, root for a new file."),
-    makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
-    backup: z.boolean().default(false).describe("Keep what it replaces as PATH.kcore-TIME."),
+    makeDirs: z.boolean().default(false).describe("Make the missing folders above path."),
+    backup: z.boolean().default(false).describe("Keep the replaced file as PATH.kcore-TIME."),
     validate: Validate,
     sensitive: z.boolean().default(false).describe("Never show the content, not even its hash."),
   })
@@ -73,7 +73,6 @@ ${step.apply}`,
   };
 }
 
-/** A file that belongs to root. */
 interface FileOfRoot {
   readonly path: string;
   readonly content: string;

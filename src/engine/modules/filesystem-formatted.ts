@@ -29,11 +29,11 @@ const args = z
       .string()
       .regex(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,15}$/, "must be a label of letters, digits, “.”, “_” and “-”")
       .optional()
-      .describe("Its label (at most 16 characters, xfs 12, vfat 11)."),
+      .describe("The filesystem's label (at most 16 characters, xfs 12, vfat 11)."),
     options: z
       .array(z.string().regex(/^[A-Za-z0-9=,._:^/-]+$/, "must be one word of an mkfs command"))
       .default([])
-      .describe("More words for the mkfs command, such as -m and 0; used only when it is made."),
+      .describe("More words for the mkfs command, such as -m and 0; used only when the filesystem is made."),
   })
   .refine(
     (given) => (given.partuuid === undefined ? deviceFrom(given) !== undefined : namesNoDevice(given)),
@@ -53,7 +53,7 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   label: kcore-volumes
  * ```
- * The filesystem's UUID is derived from the UUID of the partition, array or LUKS container, or from `vg` and `lv`. By it a later run recognizes kcore's filesystem. Other contents are refused, never formatted,
+ * The filesystem's UUID is derived from the UUID of the partition, array or LUKS container, or from `vg` and `lv`; a later run recognizes kcore's filesystem by that UUID. Other contents are refused, never formatted,
  * unless the disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const filesystemFormatted = defineModule({

@@ -10,9 +10,9 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
  * ```yaml
  * filesystem.grown: { vg: vg_kcore, lv: images }
  * ```
- * The filesystem grows in place, mounted or not (xfs only mounted), after its device became larger; it never shrinks. It is
- * in order if less than 4 MiB of the device are unused: no filesystem can always use a smaller remainder (resize2fs(8),
- * xfs_growfs(8)).
+ * The filesystem grows in place, mounted or not (xfs only mounted), after its device became larger, and never shrinks. The
+ * step is in order if less than 4 MiB of the device are unused: no filesystem can always use a smaller remainder
+ * (resize2fs(8), xfs_growfs(8)).
  */
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",

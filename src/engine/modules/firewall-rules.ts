@@ -38,10 +38,10 @@ const listOf = <One extends z.ZodType>(one: One) =>
 
 const Allow = z
   .strictObject({
-    protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp").describe("Its protocol; any: all of them."),
-    ports: listOf(Port).describe("Ports or ranges of it; all if not told."),
+    protocol: z.enum(["tcp", "udp", "sctp", "any"]).default("tcp").describe("The protocol; any: all protocols."),
+    ports: listOf(Port).describe("Ports or ranges of the protocol; all if not given."),
     from: listOf(Source).describe("Addresses or networks; all if not given."),
-    interfaces: listOf(InterfacePattern).describe("Interfaces that it comes in by; all if not told."),
+    interfaces: listOf(InterfacePattern).describe("Interfaces that packets come in by; all if not given."),
     comment: Comment.optional().describe("A remark that nft shows with the rule."),
   })
   .refine(({ protocol, ports }) => protocol !== "any" || ports === undefined, "ports need a protocol that has them")
@@ -107,11 +107,14 @@ export const firewallRules = defineModule({
     .strictObject({
       table: z
         .string()
-        .regex(/^[a-z][a-z0-9_]{0,31}$/, "must be a short name of small letters")
+        .regex(/^[a-z][a-z0-9_]{0,31}$/, "must be a short name of small letters, digits and “_”")
         .default("kcore")
         .describe("The table's name; its family is inet."),
       input: z.enum(["drop", "accept"]).default("drop").describe("The fate of packets that no rule lets in."),
-      icmp: z.boolean().default(true).describe("Let in ICMP and ICMPv6: pings, and errors that nothing is known of."),
+      icmp: z
+        .boolean()
+        .default(true)
+        .describe("Let in ICMP and ICMPv6: pings, and errors that belong to no known connection."),
       allow: z
         .array(Allow)
         .default([])
@@ -167,7 +170,7 @@ on_revert "nft -f '$k_trial/"${table}".nft'"`,
     if (state === "absent")
       return {
         ...common,
-        // Without nft the table cannot exist; only its files can.
+        // A node without nft is in order if it has none of the table's files; else the guard refuses.
         tools: [systemctl],
         want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
         probe: sh`${readState}

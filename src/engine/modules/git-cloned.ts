@@ -24,10 +24,13 @@ const args = z
       .regex(/^[A-Za-z0-9_][A-Za-z0-9._/@+-]*$/, "must be a branch, a tag or a commit")
       .refine((ref) => !/\.\.|@\{|\/$|\.lock$/.test(ref), "must be a branch, a tag or a commit")
       .default("HEAD")
-      .describe("A branch, a tag, or a whole commit, which pins it; else what the remote calls HEAD."),
-    depth: z.number().int().positive().optional().describe("So many commits of its history; else all."),
-    update: z.boolean().default(true).describe("Follow the ref; false: any commit will do once it is cloned."),
-    submodules: z.boolean().default(false).describe("Bring its submodules, too."),
+      .describe("A branch, a tag, or a whole commit, which pins the clone; else what the remote calls HEAD."),
+    depth: z.number().int().positive().optional().describe("The number of commits to fetch of the history; else all."),
+    update: z
+      .boolean()
+      .default(true)
+      .describe("Follow the ref; false: any commit will do once the repository is cloned."),
+    submodules: z.boolean().default(false).describe("Bring the submodules, too."),
     force: z.boolean().default(false).describe("Changes and commits that were made on the node may be lost."),
     username: z
       .string()

@@ -17,7 +17,7 @@ export const groupManaged = defineModule({
   args: z
     .strictObject({
       name: AccountName.describe("The group."),
-      gid: AccountId.optional().describe("Its number; else the next free one."),
+      gid: AccountId.optional().describe("The group's number; else, for a new group, the next free one."),
       system: z.boolean().default(false).describe("Take the number from the range for system groups, when made anew."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the group shall be there."),
     })

@@ -84,7 +84,7 @@ fi`,
   },
 });
 
-/** Sets `static` to the first line of /etc/hostname that is no comment (hostname(5)), or to absent. */
+/** Sets `static` to the first line of /etc/hostname that is no comment (hostname(5)), or to absent if there is no such file. */
 const readStatic: Sh = sh`static=absent
 if [ -f ${hostname} ]; then
   while read -r static || [ -n "$static" ]; do

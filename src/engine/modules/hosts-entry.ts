@@ -10,12 +10,15 @@ const HostName = z
 
 const args = z
   .strictObject({
-    address: z.union([z.ipv4(), z.ipv6()]).optional().describe("The address; with state: absent, else any."),
+    address: z
+      .union([z.ipv4(), z.ipv6()])
+      .optional()
+      .describe("The address; with state: absent, all addresses unless given."),
     names: z
       .union([HostName.transform((name) => [name]), z.array(HostName).min(1)])
-      .describe("Its names, one or a list; of a new line the first is the canonical one."),
-    move: z.boolean().default(false).describe("Take a name away from another address where it stands so far."),
-    state: z.enum(["present", "absent"]).default("present").describe("Whether the names shall stand there."),
+      .describe("The address's names, one or a list; of a new line the first is the canonical one."),
+    move: z.boolean().default(false).describe("Take a name away from another address that has it."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether the address shall have the names."),
   })
   .refine(({ address, state }) => state === "absent" || address !== undefined, "needs an address")
   .refine(({ move, state }) => state === "present" || !move, "move is for state: present")

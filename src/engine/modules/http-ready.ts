@@ -12,7 +12,7 @@ const Status = z.number().int().min(100).max(599);
  * ```
  * The node sends the request by the first of these programs that it has: curl, GNU wget, BusyBox wget, for http also bash.
  * BusyBox wget checks no certificates, so over TLS it needs `insecure`; a client certificate needs curl. Redirects are not
- * followed, except by BusyBox wget. The request is repeated for a minute unless the step has `retry`.
+ * followed, except by BusyBox wget. The request is repeated every 2 s, 30 times, unless the step has `retry`.
  */
 export const httpReady = defineModule({
   name: "http.ready",
@@ -24,12 +24,12 @@ export const httpReady = defineModule({
       status: z
         .union([Status.transform((status) => [status]), z.array(Status).min(1)])
         .default([200])
-        .describe("The status, or each that will do."),
+        .describe("The wanted status, or a list of them."),
       contains: z.string().min(1).optional().describe("A text that the answer must hold, in one line."),
       insecure: z.boolean().default(false).describe("Accept any certificate."),
       caFile: AbsolutePath.optional().describe("The CA to trust, a file on the node."),
       certFile: AbsolutePath.optional().describe("A client certificate, a file on the node."),
-      keyFile: AbsolutePath.optional().describe("Its key, a file on the node."),
+      keyFile: AbsolutePath.optional().describe("The client certificate's key, a file on the node."),
       limit: Duration.default(5).describe("How long one attempt may take."),
     })
     .refine(

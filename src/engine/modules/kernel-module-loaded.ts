@@ -24,16 +24,16 @@ const args = z
         z.union([z.int(), z.string().regex(/^[!-~]+$/, "must hold no blanks")]).transform(String),
       )
       .default({})
-      .describe("Its parameters, as `modinfo -p` lists them, with their values."),
-    state: z.enum(["loaded", "absent"]).default("loaded").describe("Whether it is loaded, now and at boot."),
+      .describe("The module's parameters, as `modinfo -p` lists them, with their values."),
+    state: z.enum(["loaded", "absent"]).default("loaded").describe("Whether the module is loaded, now and at boot."),
     blacklist: z
       .boolean()
       .default(false)
-      .describe("With state: absent, nothing loads it any more, neither by a device nor by name."),
+      .describe("With state: absent, nothing loads the module any more, neither by a device nor by name."),
     reload: z
       .boolean()
       .default(false)
-      .describe("Load it anew where it runs with other options; else these count from the next boot."),
+      .describe("Load the module anew if it runs with other options; else the options count from the next boot."),
   })
   .refine(({ blacklist, state }) => !blacklist || state === "absent", "blacklist is for state: absent")
   .refine(
@@ -50,7 +50,7 @@ type Args = z.output<typeof args>;
  * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. A built-in module counts as loaded. If
  * the module runs with other options, a note reports that; the new ones count from the next boot unless `reload` is set.
  * A module in use is never removed, and a network interface's module only on trial (`risk: connectivity`). If a file of
- * modprobe.d(5) gives one of the options another value, the step names it and is refused. A module that the initial
+ * modprobe.d(5) gives one of the options another value, the step names the file and is refused. A module that the initial
  * ramdisk loads gets the options that update-initramfs(8) copied there.
  */
 export const kernelModuleLoaded = defineModule({

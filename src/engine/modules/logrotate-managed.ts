@@ -41,7 +41,7 @@ export const logrotateManaged = defineModule({
       paths: z.array(Path).min(1).optional().describe("The logs; * stands for more."),
       options: z.array(Directive).default([]).describe("Directives of logrotate, a line each."),
       postrotate: Script.optional().describe("A script for sh, after a rotation."),
-      content: z.string().optional().describe("The file's text, instead of all these."),
+      content: z.string().optional().describe("The file's text, instead of paths, options and postrotate."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
     })
     .refine(

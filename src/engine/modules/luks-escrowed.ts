@@ -118,7 +118,6 @@ function isRsa(pem: string): boolean {
   }
 }
 
-/** Lower-case hex SHA-256 of the SPKI. */
 function spkiSha256(pem: string): string {
   return createHash("sha256")
     .update(createPublicKey(pem).export({ type: "spki", format: "der" }))

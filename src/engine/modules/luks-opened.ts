@@ -42,12 +42,12 @@ const args = z
     discard: z
       .boolean()
       .default(false)
-      .describe("Does the disk hear of blocks that are free? It then shows which are (crypttab(5))."),
+      .describe("Does the disk hear of free blocks? The disk then shows which blocks are free (crypttab(5))."),
     unlock: z
       .enum(["keyFile", "tpm2"])
       .default("keyFile")
       .describe(
-        "The way to open it at boot: a key file on the node, or the machine's TPM 2.0, and then no key lies on the node.",
+        "The way to open the container at boot: a key file on the node, or the machine's TPM 2.0 and no key on the node.",
       ),
     pcrs: z
       .array(z.int().min(0).max(23))
@@ -69,8 +69,8 @@ const args = z
  * (systemd-cryptenroll(1)), and then the key file is removed. `unlock` can be changed while the container is in use: at every
  * moment key file or TPM opens it. After a change of the board or of Secure Boot only the recovery key remains. Steps for
  * the container's contents have `encrypted: true`. The container's UUID is derived from the UUID of its partition or array,
- * or from the names of its volume. By it a later run recognizes kcore's container. Other contents are refused unless the
- * disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
+ * or from the names of its volume; a later run recognizes kcore's container by that UUID. Other contents are refused unless
+ * the disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({
   name: "luks.opened",

@@ -10,7 +10,10 @@ import { sh } from "../step/sh.ts";
 const args = z.strictObject({
   disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
   partition: PartitionName.default("root").describe("The partition, as given to disk.partitioned."),
-  unlock: z.enum(["ssh"]).default("ssh").describe("How it is unlocked at boot, besides at the console: over SSH."),
+  unlock: z
+    .enum(["ssh"])
+    .default("ssh")
+    .describe("How the container is unlocked at boot, besides at the console: over SSH."),
 });
 
 /**

@@ -22,7 +22,7 @@ const args = z
       ])
       .refine((size) => typeof size === "string" || (size >= MiB && size % MiB === 0), "must be whole MiB")
       .describe(
-        "The least size; a share of the group (50%VG) or of its free space (100%FREE) counts when the volume is made.",
+        "The size; a share of the group (50%VG) or of its free space (100%FREE) counts only when the volume is made.",
       ),
     pool: VolumeName.optional().describe("The thin pool; for type thin."),
   })
@@ -40,8 +40,9 @@ const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" }
  * ```yaml
  * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
  * ```
- * A volume that is smaller than wanted grows, and none ever shrinks; `filesystem.grown` grows the filesystem on it. A new
- * linear volume loses the signatures of an older volume on the same extents.
+ * LVM rounds a size up to whole extents. A volume that is smaller than wanted grows, and a larger one is refused;
+ * `filesystem.grown` grows the filesystem on the volume. A new linear volume loses the signatures of an older volume on the
+ * same extents.
  */
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",
@@ -102,7 +103,6 @@ set -- $line
 IFS=$ifs
 [ $# -lt 3 ] || layout=\${1##* } have=$2 extent=$3 active=\${4-} pool=\${5-}
 size=$((have / 1048576))' MiB'
-# LVM rounds up to whole extents.
 ${wanted === undefined ? sh`` : sh`if [ "$have" -ge "$wanted" ] && [ "$have" -lt $((wanted + extent)) ]; then size=${`${wanted / MiB} MiB`}; fi`}`;
 }
 

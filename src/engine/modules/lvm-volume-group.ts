@@ -22,7 +22,7 @@ const args = z.strictObject({
     .array(DiskId)
     .min(1)
     .max(256)
-    .describe("The disks whose physical volumes are in the group; other volumes stay in it."),
+    .describe("The disks whose physical volumes are in the group; other members stay in the group."),
   partition: PartitionName.describe("The name of the partition that is a physical volume on each of the disks."),
   encrypted: deviceFields.encrypted,
   extentSize: ByteSize.refine((size) => size >= MiB && Number.isInteger(Math.log2(size / MiB)), {

@@ -26,7 +26,7 @@ const isBind = (options: readonly string[]): boolean => options.includes("bind")
 
 const args = z
   .strictObject({
-    path: AbsolutePath.describe("Where it is mounted; a folder, made if it is not there."),
+    path: AbsolutePath.describe("Where the filesystem is mounted: a folder, made if missing."),
     source: z
       .union([Source, Device])
       .optional()
@@ -42,13 +42,15 @@ const args = z
       .array(z.string().regex(/^[!-+\--~]+$/, "must be one option without blanks or commas; a blank is \\040"))
       .default([])
       .describe("Mount options, such as noatime; others have mount's default."),
-    nofail: z.boolean().optional().describe("Boot goes on without it; true unless path is /."),
+    nofail: z.boolean().optional().describe("Boot goes on without the mount; by default true unless path is /."),
     passno: z
       .int()
       .min(0)
       .max(2)
       .optional()
-      .describe("Order of checks at boot; 2, for / 1, for xfs, btrfs and vfat 0."),
+      .describe(
+        "Order of checks at boot; by default 1 for /, else 2 for a device, but 0 for xfs, btrfs, vfat and other sources.",
+      ),
     dump: z.int().min(0).max(1).default(0).describe("The fifth field of fstab."),
     persist: z
       .enum(["fstab", "unit"])

@@ -46,13 +46,16 @@ const args = z
       "The interface, as `ip link` shows it; for a VLAN, bond or bridge, what it shall be called.",
     ),
     backend: z.enum(backends).default("auto").describe("The network service of the node; auto: the one that runs."),
-    addresses: z.array(NetworkAddress).default([]).describe("Its addresses, each with the length of its network."),
+    addresses: z
+      .array(NetworkAddress)
+      .default([])
+      .describe("The interface's addresses, each with the length of its network."),
     dhcp: z
       .enum(["none", "ipv4", "ipv6", "both"])
       .default("none")
-      .describe("Whether it asks for more by DHCP, or for IPv6 by router advertisements."),
+      .describe("Whether the interface asks for more addresses by DHCP, or for IPv6 by router advertisements."),
     gateways: z.array(Address).max(2).default([]).describe("Default gateways, one for IPv4 and one for IPv6 at most."),
-    dns: z.array(Address).default([]).describe("Servers that names are asked from."),
+    dns: z.array(Address).default([]).describe("DNS servers."),
     domains: z
       .array(z.string().regex(/^~?[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$/, "must be a domain"))
       .default([])
@@ -63,7 +66,7 @@ const args = z
           .strictObject({
             to: NetworkAddress.describe("The network."),
             via: Address.describe("The router."),
-            metric: z.int().min(0).max(4_294_967_295).optional().describe("Lower ones win."),
+            metric: z.int().min(0).max(4_294_967_295).optional().describe("The route with the lowest metric wins."),
           })
           .meta({ examples: [{ to: "198.51.100.0/24", via: "192.0.2.1", metric: 100 }] }),
       )
@@ -72,31 +75,36 @@ const args = z
     mtu: z.int().min(576).max(65_535).optional().describe("Bytes of the largest packet; else not managed."),
     vlan: z
       .strictObject({
-        link: InterfaceName.describe("The interface that it lies on."),
-        id: z.int().min(1).max(4094).describe("Its number (IEEE 802.1Q)."),
+        link: InterfaceName.describe("The interface that carries the VLAN."),
+        id: z.int().min(1).max(4094).describe("The VLAN's number (IEEE 802.1Q)."),
       })
       .optional()
-      .describe("Makes it a VLAN of another interface.")
+      .describe("Makes the interface a VLAN of another one.")
       .meta({ examples: [{ link: "eth1", id: 20 }] }),
     bond: z
       .strictObject({
-        members: z.array(InterfaceName).min(1).describe("The interfaces that it is made of."),
+        members: z.array(InterfaceName).min(1).describe("The interfaces that the bond is made of."),
         mode: z
           .enum(["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"])
           .default("active-backup")
-          .describe("How they share the traffic."),
-        miimon: z.int().min(0).max(60_000).default(100).describe("Milliseconds between two looks at their carriers."),
+          .describe("How the members share the traffic."),
+        miimon: z
+          .int()
+          .min(0)
+          .max(60_000)
+          .default(100)
+          .describe("Milliseconds between two looks at the members' carriers."),
       })
       .optional()
-      .describe("Makes it a bond of others.")
+      .describe("Makes the interface a bond of others.")
       .meta({ examples: [{ members: ["eth1", "eth2"], mode: "802.3ad", miimon: 100 }] }),
     bridge: z
       .strictObject({
-        ports: z.array(InterfaceName).default([]).describe("The interfaces that it connects."),
-        stp: z.boolean().default(false).describe("Whether it speaks the spanning tree protocol."),
+        ports: z.array(InterfaceName).default([]).describe("The interfaces that the bridge connects."),
+        stp: z.boolean().default(false).describe("Whether the bridge speaks the spanning tree protocol."),
       })
       .optional()
-      .describe("Makes it a bridge.")
+      .describe("Makes the interface a bridge.")
       .meta({ examples: [{ ports: ["eth1"], stp: false }] }),
   })
   .refine(({ vlan, bond, bridge }) => [vlan, bond, bridge].filter((kind) => kind !== undefined).length <= 1, {

@@ -8,8 +8,8 @@ const folder = "/nix/var/nix/profiles";
  * ```yaml
  * nix.collected: { keep: 5 }
  * ```
- * Each profile below /nix/var/nix/profiles keeps `keep` generations, the present generation and the ones before it, and all
- * newer generations (after a rollback). The others are deleted, and then all store paths without a reference. If no profile
+ * Each profile in /nix/var/nix/profiles itself keeps `keep` generations, the present generation and the ones before it, and
+ * all newer generations (after a rollback). The others are deleted, and then all store paths without a reference. If no profile
  * has too many generations, nothing is collected.
  */
 export const nixCollected = defineModule({

@@ -8,7 +8,6 @@ import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
-/** The socket and the service of the daemon. */
 const daemonUnits = ["nix-daemon.socket", "nix-daemon.service"] as const;
 
 /** Seconds to wait for apt's lock. */
@@ -53,7 +52,9 @@ const args = z
     settings: z
       .record(z.string().regex(/^[a-z][a-z0-9-]*$/, "must be a setting of nix.conf(5)"), Setting)
       .default({})
-      .describe("Settings that nix.conf shall have; others in it stay. They override substituters and trustedKeys."),
+      .describe(
+        "Settings that nix.conf shall have, before substituters and trustedKeys; other settings in nix.conf stay.",
+      ),
   })
   .refine(
     ({ method, source, sha256 }) => method === "package" || (source !== undefined && sha256 !== undefined),

@@ -16,8 +16,8 @@ const PathExport = z
   .strictObject({
     path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
     file: AbsolutePath.describe("The file on the bastion."),
-    sha256: Sha256.describe("Its SHA-256."),
-    size: z.int().positive().describe("Its size in bytes."),
+    sha256: Sha256.describe("The file's SHA-256."),
+    size: z.int().positive().describe("The file's size in bytes."),
   })
   .meta({
     examples: [
@@ -47,7 +47,7 @@ const args = z
       .int()
       .min(1)
       .optional()
-      .describe("Instead of path: the generation that it shall be at, one that is there."),
+      .describe("Instead of path: the existing generation that the profile shall be at."),
     backFrom: z
       .string()
       .refine(
@@ -56,7 +56,7 @@ const args = z
       )
       .optional()
       .describe(
-        "Instead of path: a version that it must not be at, such as kcore-0.2.0: it goes back to the generation before.",
+        "Instead of path: the version that the profile leaves, such as kcore-0.2.0, for the newest earlier generation of another version.",
       ),
     source: z
       .array(PathExport)
@@ -64,17 +64,14 @@ const args = z
       .max(10_000)
       .optional()
       .describe(
-        "Where the bastion has it and each path that it needs, for nodes that lack some; a path comes after those that it needs.",
+        "The bastion's files of the path and of each path that it needs, for nodes that lack some; a path comes after those that it needs.",
       ),
     narHash: z
       .string()
       .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32")
       .optional()
       .describe("The path's hash as `nix-store -q --hash` prints it; compared after delivery."),
-    downgrade: z
-      .boolean()
-      .default(false)
-      .describe("May the profile go back from a newer version of what the path's name says?"),
+    downgrade: z.boolean().default(false).describe("May the path replace a newer version of the same name?"),
   })
   .refine(
     ({ path, generation, backFrom }) => [path, generation, backFrom].filter((one) => one !== undefined).length === 1,
@@ -96,7 +93,7 @@ type Args = z.output<typeof args>;
  *   profile: /nix/var/nix/profiles/kcore
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * The path becomes the profile's newest generation; older generations stay, and `generation` or `backFrom` goes back to one
+ * The path becomes the profile's newest generation; the other generations stay, and `generation` or `backFrom` goes to one
  * of them. A newer version of the same name is not replaced unless `downgrade` allows it. The bastion sends only paths that
  * the node's store lacks, or has with damaged files. The fact `generation` is the number of the present generation.
  */

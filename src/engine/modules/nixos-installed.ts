@@ -20,10 +20,10 @@ const exampleFile = { path: "flake.nix", file: "/home/ops/dc1/.kcore/n1/flake.ni
 
 const FlakeFile = z
   .strictObject({
-    path: InFlake.describe("Where it lies in the flake."),
+    path: InFlake.describe("The file's path in the flake."),
     file: AbsolutePath.describe("The file on the bastion."),
-    sha256: Sha256.describe("Its SHA-256."),
-    size: z.int().min(0).describe("Its size in bytes."),
+    sha256: Sha256.describe("The file's SHA-256."),
+    size: z.int().min(0).describe("The file's size in bytes."),
   })
   .meta({ examples: [exampleFile] });
 
@@ -41,7 +41,7 @@ const args = z.strictObject({
     })
     .describe("The output of the action nixos.config.")
     .meta({ examples: [{ name: "n1", files: [exampleFile] }] }),
-  user: UserName.default("root").describe("Whom kcore logs in as."),
+  user: UserName.default("root").describe("The user as whom kcore logs in."),
   nixpkgs: z
     .string()
     .regex(/^[\x21-\x7e]*$/, "must be one word")

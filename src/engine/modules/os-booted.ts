@@ -22,7 +22,10 @@ export const osBooted = defineModule({
   args: z.strictObject({
     disk: DiskId.describe("The disk, by serial, wwn, byId, busPath, model or size."),
     root: PartitionName.default("root").describe("The partition of the root filesystem."),
-    boot: z.boolean().default(true).describe("false: only look whether it does, behind a step that booted it."),
+    boot: z
+      .boolean()
+      .default(true)
+      .describe("false: only check that the machine runs from the disk, after a step that booted it."),
     timeout: Duration.default(900).describe("How long the machine may take to come back."),
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "PARTITION_NOT_FOUND", "TOOL_MISSING"],

@@ -13,8 +13,8 @@ import { sh, type Sh } from "../step/sh.ts";
 const Image = z
   .strictObject({
     file: AbsolutePath.describe("The file on the bastion."),
-    sha256: Sha256.describe("Its SHA-256."),
-    size: z.int().positive().describe("Its size in bytes."),
+    sha256: Sha256.describe("The file's SHA-256."),
+    size: z.int().positive().describe("The file's size in bytes."),
   })
   .meta({ examples: [{ file: "/var/cache/kcore/debian.img.gz", sha256: "0".repeat(64), size: 1048576 }] });
 
@@ -37,7 +37,7 @@ const args = z.strictObject({
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/, "must be a host's name")
     .describe("The installed system's name."),
   user: UserName.default("root").describe(
-    "Whom kcore logs in as; made if it is not root, with sudo without a password.",
+    "The user as whom kcore logs in; a user other than root is made, with sudo without a password.",
   ),
   authorizedKeys: z
     .array(z.string().regex(/^[^\n\r]{16,}$/, "must be a line of authorized_keys"))
@@ -46,7 +46,7 @@ const args = z.strictObject({
   kernelParameters: z
     .array(z.string().regex(/^[A-Za-z0-9_.,:;=/@+%~-]+$/, "must be one word that no shell reads anything into"))
     .default([])
-    .describe("For the kernel's command line, such as nomodeset."),
+    .describe("Words for the kernel's command line, such as nomodeset."),
 });
 
 /**
@@ -169,7 +169,7 @@ if [ -n "$running" ]; then
   cryptsetup config --label ${finishedLabel} "$container" && rm -f /.kcore-unfinished && sync || exit 1
   exit 0
 fi
-device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
+device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; a live system that was started anew has lost the key of an unfinished container: run again, and luks.root makes the container anew`}
 # The container holds an unfinished system, or nothing.
 [ "$(blkid -p -o value -s LABEL "$container")" = ${unfinishedLabel} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
 [ -s ${`${luksFolder}/${uuid}.recovery`} ] ||

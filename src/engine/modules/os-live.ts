@@ -22,7 +22,7 @@ export const osLive = defineModule({
   args: z.strictObject({
     disk: DiskId.describe("The disk that the system will be on, by serial, wwn, byId, busPath, model or size."),
     root: PartitionName.default("root").describe("The partition of the root filesystem."),
-    user: UserName.default("root").describe("Whom kcore logs in as."),
+    user: UserName.default("root").describe("The user as whom kcore logs in."),
   }),
   refusals: ["DISK_AMBIGUOUS", "DISK_NOT_FOUND", "LIVE_UNSUITED", "TOOL_MISSING"],
   step: ({ disk, root, user }, context) => ({

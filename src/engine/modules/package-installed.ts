@@ -47,13 +47,13 @@ export const packageInstalled = defineModule({
   args: z
     .strictObject({
       name: PackageName.optional().describe(
-        "One package; name=version pins a version (apt, apk), name=1.22.* its beginning (apt), name/RELEASE says where from (apt). Or a .deb (apt) or .rpm (dnf) on the node, which is there in its version.",
+        "One package; name=version pins a version (apt, apk), name=1.22.* its beginning (apt), name/RELEASE says where from (apt). Or a .deb (apt) or .rpm (dnf) on the node, whose version is installed.",
       ),
       names: z
         .union([PackageName.transform((name) => [name]), z.array(PackageName).min(1)])
         .optional()
         .describe("Instead of name: one or more packages."),
-      state: z.enum(["present", "latest", "absent"]).default("present").describe("The wanted state of all of them."),
+      state: z.enum(["present", "latest", "absent"]).default("present").describe("The wanted state of all packages."),
       updateCache: z.boolean().default(false).describe("Fetch the lists of packages before a change."),
       recommends: z.boolean().default(false).describe("Install what apt only recommends, too."),
       purge: z.boolean().default(false).describe("With state: absent, remove configuration files too (apt)."),

@@ -26,11 +26,11 @@ const args = z
         /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/,
         "must be letters, digits, “.”, “_” and “-”, as apt reads no other file",
       )
-      .describe("The repository's name; its files on the node are called so."),
+      .describe("The repository's name, and that of its files on the node."),
     uris: z
       .union([Uri.transform((uri) => [uri]), z.array(Uri).min(1)])
       .optional()
-      .describe("Where it is: one URI or more that have the same."),
+      .describe("The repository's URI, or several with the same content."),
     suites: Words.optional().describe("Suites such as bookworm; one that ends with / is a folder without components."),
     components: Words.optional().describe("Components such as main."),
     types: z
@@ -39,8 +39,8 @@ const args = z
       .default(["deb"])
       .describe("Packages, sources, or both."),
     architectures: Words.optional().describe("Only these architectures; else all that dpkg has on the node."),
-    key: z.string().optional().describe("Its public keys, as gpg --armor --export writes them."),
-    source: z.string().optional().describe("Instead of key: a file of the project with them."),
+    key: z.string().optional().describe("The repository's public keys, as gpg --armor --export writes them."),
+    source: z.string().optional().describe("Instead of key: a file of the project with the keys."),
     keyring: AbsolutePath.optional().describe("Instead of key: a keyring that is on the node already."),
     trusted: z
       .boolean()
@@ -51,7 +51,7 @@ const args = z
       .optional()
       .describe("The fingerprint that the key must have; of several keys, each one's."),
     lockTimeout: Duration.default(300).describe("How long to wait for apt's lock."),
-    state: z.enum(["present", "absent"]).default("present").describe("Whether apt shall know it."),
+    state: z.enum(["present", "absent"]).default("present").describe("Whether apt shall know the repository."),
   })
   .refine(
     ({ state, uris, suites }) => state === "absent" || (uris !== undefined && suites !== undefined),

@@ -27,7 +27,7 @@ export const packageUpgraded = defineModule({
         .enum(["safe", "full"])
         .default("safe")
         .describe("safe: upgrades that would remove packages are kept back; full: apt-get dist-upgrade."),
-      removals: z.boolean().default(false).describe("With mode: full, packages may be removed for it."),
+      removals: z.boolean().default(false).describe("With mode: full, the upgrade may remove packages."),
       listsMaxAge: Duration.default(86_400).describe(
         "How old the lists of packages may be; older ones are fetched first.",
       ),

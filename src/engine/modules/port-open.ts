@@ -11,7 +11,7 @@ const HostName = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "mus
  * port.open: { port: 9090 }
  * ```
  * For the node's own loopback the step reads the kernel's socket tables. For other hosts the node connects by nc, or by
- * bash if it has no nc. The check is repeated for a minute unless the step has `retry`.
+ * bash if it has no nc. The check is repeated every 2 s, 30 times, unless the step has `retry`.
  */
 export const portOpen = defineModule({
   name: "port.open",

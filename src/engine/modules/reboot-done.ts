@@ -17,8 +17,8 @@ export const rebootDone = defineModule({
   alsoKnownAs: ["reboot", "system.reboot", "server.reboot", "shutdown"],
   args: z
     .strictObject({
-      ifFile: AbsolutePath.optional().describe("Only when this file is there."),
-      always: z.boolean().default(false).describe("In every run."),
+      ifFile: AbsolutePath.optional().describe("Boot only if this file exists."),
+      always: z.boolean().default(false).describe("Boot in every run."),
       timeout: Duration.default(600).describe("How long the node may take to come back."),
     })
     .refine(({ ifFile, always }) => (ifFile !== undefined) !== always, "give either ifFile or always: true"),

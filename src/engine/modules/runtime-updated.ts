@@ -13,7 +13,7 @@ const args = z.strictObject({
   to: z
     .enum(["reached", "fenced", "prepared", "activated", "booted", "held", "rolled_back"])
     .describe(
-      "How far: the updater is there; knows whose it is; has it ready; has it in use; has booted if it wants to; keeps it; went back.",
+      "How far: an updater is there; this owner counts; the target is ready; is in use; a needed boot is done; the target is kept; the former version is back.",
     ),
   update: Word.describe("The update's name."),
   owner: Word.describe("The owner that gives the orders; the node refuses the owners of lower epochs."),
@@ -28,7 +28,7 @@ const args = z.strictObject({
   signed: z
     .strictObject({
       order: z.string().describe("The fields of an order that the bastion signed, as JSON."),
-      epoch: z.int().min(0).describe("The epoch that it signed the owner for."),
+      epoch: z.int().min(0).describe("The epoch for which the bastion signed the owner."),
     })
     .meta({ examples: [{ order: '"signed":{},"ownership":{}', epoch: 1764450000000 }] })
     .optional()
@@ -36,19 +36,19 @@ const args = z.strictObject({
   bundle: z
     .strictObject({
       file: AbsolutePath.describe("The bundle's bytes on the bastion."),
-      sha256: Sha256.describe("Their SHA-256."),
-      size: z.int().positive().describe("How many they are."),
+      sha256: Sha256.describe("The bundle's SHA-256."),
+      size: z.int().positive().describe("The bundle's size in bytes."),
     })
     .meta({ examples: [{ file: "/var/cache/kcore/kcore.nar.gz", sha256: "0".repeat(64), size: 1048576 }] })
     .optional()
-    .describe("Where the bastion has it, for nodes that lack it."),
+    .describe("The bundle on the bastion, for nodes that lack the target."),
   limit: Duration.default(600).describe("How long the updater may take."),
   own: z.boolean().default(false).describe("Go back only from what this owner brought."),
   profile: AbsolutePath.default("/nix/var/nix/profiles/kcore").describe("The profile of kcore's runtime."),
   tried: z
     .boolean()
     .default(false)
-    .describe("Is the target enough where no boot keeps it? As with activation.mode test."),
+    .describe("Does a running target count although the next boot drops it? As with activation.mode test."),
   system: AbsolutePath.default("/run/current-system").describe(
     "Of a NixOS system, the link to compare: the system in use, or the profile, which the next boot begins with.",
   ),
@@ -67,7 +67,8 @@ type Args = z.output<typeof args>;
  * updater refuses owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is
  * missing, which `held` gives over a new connection (`reconnect` of a stage). If the updater is about to boot the node,
  * `activated`, `held` and `rolled_back` end before the boot. Then a step `booted` waits for the boot, and a repetition of
- * the first step reports the result. A node that runs the target already gets no order.
+ * the first step reports the result. A node that runs the target already gets no order to `fenced`, `prepared` or
+ * `activated`.
  */
 export const runtimeUpdated = defineModule({
   name: "runtime.updated",

@@ -34,12 +34,12 @@ export const serviceRunning = defineModule({
     enabled: z
       .union([z.boolean(), z.literal("keep")])
       .default(true)
-      .describe("Whether it starts at boot; keep: not managed."),
-    unmask: z.boolean().default(false).describe("Take a mask off it."),
-    verifyFor: Duration.default(0).describe("How long it must stay up after a start or restart."),
+      .describe("Whether the unit starts at boot; keep: not managed."),
+    unmask: z.boolean().default(false).describe("Take a mask off the unit."),
+    verifyFor: Duration.default(0).describe("How long the unit must stay up after a start or restart."),
     onChange: z.enum(["restart", "reload"]).default("restart").describe("The reaction to a change of a watched step."),
     runsFrom: AbsolutePath.optional().describe(
-      "Its main process must be a program below this folder, or is restarted.",
+      "The folder of the main process's program: a unit that runs another program is restarted.",
     ),
   }),
   refusals: ["SERVICE_FAILED", "SERVICE_UNSTABLE", "UNIT_MASKED", "UNIT_STATIC"],
@@ -53,8 +53,10 @@ export const serviceRunning = defineModule({
     probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState", ...(runsFrom === undefined ? [] : ["MainPID" as const])])}
 case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
 case $ActiveState in reloading | refreshing) ActiveState=active ;; esac
-# An alias belongs to an enabled unit; a generated unit is enabled at every boot by its generator.
+# An alias belongs to an enabled unit; a generated unit is enabled at every boot by its generator. A unit without an
+# [Install] section does not start at boot by itself.
 case $UnitFileState in alias | generated) UnitFileState=enabled ;; '') UnitFileState=absent ;; esac
+${enabled === false ? sh`case $UnitFileState in static | indirect) UnitFileState=disabled ;; esac` : sh``}
 ${refuseUnlessUp(name)}
 fact active "$ActiveState"
 fact enabled "$UnitFileState"

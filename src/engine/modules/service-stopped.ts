@@ -28,8 +28,8 @@ export const serviceStopped = defineModule({
     enabled: z
       .union([z.boolean(), z.literal("keep")])
       .default(false)
-      .describe("Whether it starts at boot; keep: not managed."),
-    mask: z.boolean().default(false).describe("Mask it, so that nothing can start it."),
+      .describe("Whether the unit starts at boot; keep: not managed."),
+    mask: z.boolean().default(false).describe("Mask the unit, so that nothing can start it."),
   }),
   refusals: ["SERVICE_FAILED"],
   step: ({ name, enabled, mask }) => {

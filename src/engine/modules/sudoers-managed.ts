@@ -31,8 +31,8 @@ export const sudoersManaged = defineModule({
   args: z
     .strictObject({
       name: EtcName.describe("The file in /etc/sudoers.d."),
-      user: Account.optional().describe("Who may."),
-      group: Account.optional().describe("The group whose members may."),
+      user: Account.optional().describe("The user who may run the commands."),
+      group: Account.optional().describe("The group whose members may run the commands."),
       commands: z
         .array(
           z
@@ -44,14 +44,14 @@ export const sudoersManaged = defineModule({
         )
         .min(1)
         .optional()
-        .describe("The programs that they may run, each by its whole path; ALL: any."),
+        .describe("The allowed programs, each by its whole path; ALL: any."),
       runAs: z
         .array(z.union([z.literal("ALL"), Account]))
         .min(1)
         .optional()
-        .describe("The user to run them as; root if not given, ALL: any user."),
-      noPassword: z.boolean().optional().describe("Without being asked for a password."),
-      content: z.string().optional().describe("The file's text, instead of all these."),
+        .describe("The users to run the commands as; root if not given, ALL: any user."),
+      noPassword: z.boolean().optional().describe("Let sudo ask for no password."),
+      content: z.string().optional().describe("The file's text, instead of a rule of these arguments."),
       state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
     })
     .superRefine((given, context) => {

@@ -23,7 +23,7 @@ const args = z
       .min(-1)
       .max(32_767)
       .default(-1)
-      .describe("Its priority; -1: behind those that were there before it."),
+      .describe("The area's priority; -1: behind areas that were there before."),
   })
   .refine((given) => deviceFrom(given) !== undefined, oneDeviceMessage);
 

@@ -13,7 +13,10 @@ const fstab = "/etc/fstab";
 const args = z
   .strictObject({
     state: z.enum(["on", "off"]).describe("on: a swap file; off: no swap of any kind, now and at boot."),
-    path: AbsolutePath.refine((path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path), "must hold no blanks")
+    path: AbsolutePath.refine(
+      (path) => /^[!-~]+$/.test(path) && !/[\\#]/.test(path),
+      "must hold no blanks, “\\” or “#”",
+    )
       .optional()
       .describe("The swap file; /swapfile unless told otherwise."),
     size: ByteSize.refine((size) => size >= 2 ** 20 && size % 2 ** 20 === 0, "must be whole mebibytes, such as 2GiB")
@@ -24,7 +27,7 @@ const args = z
       .min(-1)
       .max(32_767)
       .optional()
-      .describe("Its priority; -1 unless told otherwise: behind those that were there before it."),
+      .describe("The file's priority; -1 unless told otherwise: behind areas that were there before."),
   })
   .refine(({ state, size }) => state === "off" || size !== undefined, "a swap file needs a size")
   .refine(

@@ -23,7 +23,7 @@ export const symlinkManaged = defineModule({
       .refine((target) => !/[\0\n]/.test(target), "must not hold a NUL or a line break")
       .describe("The target, as it shall be written: absolute, or relative to the link's folder."),
     force: z.boolean().default(false).describe("Replace an empty file or an empty folder too."),
-    makeDirs: z.boolean().default(false).describe("Make the folders above it when they are not there."),
+    makeDirs: z.boolean().default(false).describe("Make the missing folders above path."),
   }),
   refusals: [...fileRefusals],
   step: (given) => ({

@@ -21,7 +21,7 @@ const args = z
     name: Key.optional().describe(
       "The key, with slashes between its parts if a part has a dot: net/ipv4/conf/eth0.10/rp_filter.",
     ),
-    value: Value.optional().describe("Its value."),
+    value: Value.optional().describe("The key's value."),
     values: z.record(Key, Value).optional().describe("Several keys with their values, in one file."),
     file: z
       .string()

@@ -22,23 +22,23 @@ const args = z
       .string()
       .regex(/^[A-Za-z0-9:_@-][A-Za-z0-9:_.@-]{0,200}$/, "must be a unit's name without its suffix")
       .refine((name) => !/\.(timer|service)$/.test(name), "must be without .timer and .service")
-      .describe("NAME.timer, and NAME.service if it runs a command."),
+      .describe("The name of NAME.timer, and of NAME.service if the timer runs a command."),
     command: z
       .union([shellText(Line), shellWords(z.array(z.string().regex(/^[^\0\n]*$/, "must be one line")).min(1))])
       .optional()
       .describe("The job: a command line for /bin/sh, or a program by its whole path and its arguments."),
-    service: UnitName.optional().describe("The unit that it starts instead, which is there already."),
+    service: UnitName.optional().describe("Instead of command: an existing unit that the timer starts."),
     onCalendar: z
       .union([Line.transform((one) => [one]), z.array(Line).min(1)])
       .default([])
       .describe("When, as systemd.time(7) has it: daily, Mon..Fri 02:30."),
-    onBootSec: Span.optional().describe("So long after the boot."),
-    onUnitActiveSec: Span.optional().describe("So long after it ran last."),
+    onBootSec: Span.optional().describe("The time from the boot to a start."),
+    onUnitActiveSec: Span.optional().describe("The time from one start to the next."),
     persistent: z
       .boolean()
       .default(false)
       .describe("Make up for a turn of onCalendar that was missed while the node was off."),
-    randomizedDelay: Span.optional().describe("Up to so much later, by chance."),
+    randomizedDelay: Span.optional().describe("The most that a start is delayed, at random."),
     user: UserName.optional().describe("The user who runs the command; root if not given."),
     environment: z
       .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name"), z.string().regex(/^[^\0\n]*$/))

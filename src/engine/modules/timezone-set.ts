@@ -11,8 +11,8 @@ const database = "/usr/share/zoneinfo";
  * ```yaml
  * timezone.set: { zone: Europe/Berlin }
  * ```
- * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone on Debian. Running programs keep the zone that
- * they started with. The hardware clock is not changed.
+ * The link /etc/localtime (localtime(5)), and /etc/timezone on Debian or where that file exists. Running programs keep the
+ * zone that they started with. The hardware clock is not changed.
  */
 export const timezoneSet = defineModule({
   name: "timezone.set",

@@ -18,7 +18,7 @@ const args = z
       .regex(/^[A-Za-z0-9_@.-]+$/, "must be a plain file name such as 10-limits")
       .optional()
       .describe("Write a drop-in of this name beside the unit instead of the unit."),
-    enabled: z.boolean().optional().describe("Whether it starts at boot; else not managed."),
+    enabled: z.boolean().optional().describe("Whether the unit starts at boot; else not managed."),
     verify: z.boolean().default(true).describe("Let systemd-analyze check the text first."),
     state: z.enum(["present", "absent"]).default("present").describe("Whether the file shall be there."),
   })
@@ -59,6 +59,12 @@ export const unitManaged = defineModule({
       dropin === undefined ? `${folder}/${name}` : `${folder}/${name}.d/${dropin.replace(/\.conf$/, "")}.conf`;
     const readState = sh`${unitProperties(name, ["NeedDaemonReload", "UnitFileState"])}
 fact reload "$NeedDaemonReload"
+${
+  enabled === false
+    ? sh`# A unit without an [Install] section does not start at boot by itself.
+case $UnitFileState in static | indirect) UnitFileState=disabled ;; esac`
+    : sh``
+}
 fact enabled "\${UnitFileState:-absent}"`;
     const atBoot = enabled === undefined ? {} : { enabled: enabled ? "enabled" : "disabled" };
     const setBoot = enabled === undefined ? sh`` : sh`systemctl ${enabled ? "enable" : "disable"} -- ${name} || exit 1`;

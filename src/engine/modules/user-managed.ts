@@ -12,8 +12,8 @@ const OneLine = z.string().regex(/^[^:\n\0]*$/, "must not hold a colon or a line
 const args = z
   .strictObject({
     name: AccountName.describe("The user."),
-    uid: AccountId.optional().describe("Its number; else the next free one."),
-    group: UserName.optional().describe("Its primary group; else, for a new user, one of the same name."),
+    uid: AccountId.optional().describe("The user's number; else, for a new user, the next free one."),
+    group: UserName.optional().describe("The primary group; else, for a new user, one of the same name."),
     groups: z.array(AccountName).optional().describe("Supplementary groups."),
     append: z.boolean().default(true).describe("Keep supplementary groups that are not named; false: exactly these."),
     shell: AbsolutePath.optional().describe("Login shell."),

@@ -27,7 +27,7 @@ export const userPassword = defineModule({
   args: z
     .strictObject({
       name: AccountName.describe("The user."),
-      password: PasswordHash.optional().describe("Its hash as in /etc/shadow; a secret of the roster."),
+      password: PasswordHash.optional().describe("Password hash as in /etc/shadow; a secret of the roster."),
       lock: z.boolean().optional().describe("Whether login by password is locked; else as it is."),
     })
     .refine(({ password, lock }) => password !== undefined || lock !== undefined, "give password, lock or both"),

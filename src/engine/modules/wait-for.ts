@@ -9,7 +9,7 @@ import { shellText } from "../step/shell-text.ts";
  * ```yaml
  * wait.for: { path: /run/kcore/ready }
  * ```
- * The check is repeated for a minute unless the step has `retry`; in a dry run it runs once. For ports and URLs see
+ * The check is repeated every 2 s, 30 times, unless the step has `retry`; a dry run checks once. For ports and URLs see
  * `port.open` and `http.ready`.
  */
 export const waitFor = defineModule({

@@ -13,17 +13,19 @@ const fixedProperties = ["casesensitivity", "normalization", "utf8only", "volblo
 const args = z
   .strictObject({
     pool: PoolName.default("tank0").describe("The pool."),
-    name: DatasetName.describe("Its name in the pool, such as images or guests/images; those above it are made."),
+    name: DatasetName.describe(
+      "The dataset's name in the pool, such as images or guests/images; missing ones above it are made.",
+    ),
     mountpoint: z
       .union([z.literal("none"), AbsolutePath])
       .optional()
-      .describe("Where it is mounted, now and at every boot; none: nowhere (default: the inherited one)."),
+      .describe("Where the filesystem is mounted, now and at every boot; none: nowhere (default: the inherited one)."),
     size: ByteSize.refine((size) => size >= MiB && size % MiB === 0, "must be whole MiB")
       .optional()
-      .describe("Makes it a volume, /dev/zvol/POOL/NAME, at least of this size, instead of a filesystem."),
+      .describe("Makes a volume of this size, /dev/zvol/POOL/NAME, instead of a filesystem."),
     properties: Properties([...encryptionProperties, "mountpoint", "volsize"])
       .default({})
-      .describe("Its properties, such as compression, recordsize or quota (zfsprops(7))."),
+      .describe("The dataset's properties, such as compression, recordsize or quota (zfsprops(7))."),
   })
   .refine(({ mountpoint, size }) => mountpoint === undefined || size === undefined, "a volume is not mounted");
 type Args = z.output<typeof args>;
@@ -32,7 +34,8 @@ type Args = z.output<typeof args>;
  * ```yaml
  * zfs.dataset: { pool: tank0, name: images, mountpoint: /var/lib/kcore/volumes, properties: { compression: zstd } }
  * ```
- * A volume that is smaller than wanted grows; none ever shrinks, and no dataset is destroyed.
+ * ZFS rounds a size up to whole blocks. A volume that is smaller than wanted grows, and a larger one is refused. No dataset is
+ * destroyed.
  */
 export const zfsDataset = defineModule({
   name: "zfs.dataset",
@@ -113,8 +116,7 @@ size=$((have / 1048576))' MiB'
 ${
   size === undefined
     ? sh``
-    : sh`# ZFS rounds up to whole blocks.
-wanted=${size} block=$(property volblocksize)
+    : sh`wanted=${size} block=$(property volblocksize)
 most=$((wanted + \${block:-1} - 1))
 if [ "$have" -ge ${size} ] && [ "$have" -le $most ]; then size=${`${size / MiB} MiB`}; fi`
 }`;

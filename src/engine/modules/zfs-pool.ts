@@ -31,7 +31,7 @@ const args = z
       .array(DiskId)
       .min(1)
       .max(256)
-      .describe("The disks whose partitions are members of the pool; other members stay in it."),
+      .describe("The disks whose partitions are members of the pool; other members stay in the pool."),
     partition: PartitionName.describe("The name of the member partition on each of the disks."),
     encrypted: deviceFields.encrypted,
     ashift: z.int().min(9).max(16).default(12).describe("The sector size that is written for, as a power of two."),
@@ -41,10 +41,10 @@ const args = z
     mountpoint: z
       .union([z.literal("none"), AbsolutePath])
       .default("none")
-      .describe("Where its root dataset is mounted; none: only the datasets in it are."),
+      .describe("Where the root dataset is mounted; none: nowhere."),
     rootProperties: Properties([...encryptionProperties, "mountpoint"])
       .default({})
-      .describe("Properties of its root dataset, which others inherit, such as compression (zfsprops(7))."),
+      .describe("Properties of the root dataset, which other datasets inherit, such as compression (zfsprops(7))."),
   })
   .refine(({ layout, width }) => layout !== "stripe" || width === undefined, "a stripe has no width")
   .refine((given) => widthOf(given) >= fewest[given.layout], "too few disks for this layout")
@@ -175,10 +175,11 @@ fi
 ${wipeGranted}
 for one in $wipe; do
   wipe_granted "\${one%%=*}" "\${one#*=}"
-  # The first and the last MiB hold a pool's four labels, with all signatures that libblkid reads.
-  size=$(($(blockdev --getsize64 "$device") / 1048576))
-  for at in 0 $((size - 1)); do
-    dd if=/dev/zero of="$device" bs=1048576 count=1 seek="$at" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
+  # The first and the last MiB hold a pool's four labels, with all signatures that libblkid reads. The last MiB begins at any
+  # sector: a partition of 100% has no whole number of MiB.
+  sectors=$(($(blockdev --getsize64 "$device") / 512))
+  for at in 0 $((sectors - 2048)); do
+    dd if=/dev/zero of="$device" bs=512 count=2048 seek="$at" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
   done
 done
 set -f

@@ -27,7 +27,7 @@ export interface ActionContext {
   readonly node?: NodeEntry;
   /** Every node of the roster. */
   readonly nodes: ReadonlyMap<string, NodeEntry>;
-  /** Names of the nodes that this run deploys or changes. */
+  /** Names of the nodes of the run's stages. */
   readonly targets: readonly string[];
   /** The outcome and the problem of each node whose part in this run is over. */
   readonly ended: ReadonlyMap<string, NodeEnd>;
@@ -36,7 +36,7 @@ export interface ActionContext {
   readonly note: (text: string) => void;
   /** Records a command's output, whole lines at a time. */
   readonly output: (stream: "out" | "err", text: string) => void;
-  /** Asks the operators who watch the run; resolves with the first answer. Rejects when the run is stopped. */
+  /** Asks the operators who watch the run; resolves with the first answer. Rejects when the run is stopped or no operator answers. */
   readonly ask: (question: Omit<Question, "id">) => Promise<string>;
   /** The passphrase of the cluster CA's keys: asked for once a run, kept in memory only. */
   readonly passphrase: () => Promise<string>;
@@ -72,7 +72,7 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   readonly outputs?: readonly string[];
   /** Arguments that name a file, program or host for the bastion: no node's answer may decide them. `command.0` is a list's first item. */
   readonly bastionNames?: readonly string[];
-  /** The outputs of an action that `--skip-health` leaves out; absent: later stages cannot use it then. */
+  /** The outputs of an action that `--skip-health` leaves out; absent: later stages cannot use them then. */
   readonly leftOut?: Outputs;
   /** A stop ends the action at once, since ending it in the middle does no harm. */
   readonly endsAtStop?: true;

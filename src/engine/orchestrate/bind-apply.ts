@@ -74,7 +74,7 @@ function usedStages(given: SourceNode | undefined, states: readonly { readonly t
   return new Set(used.flatMap(({ value }) => [...referencesOf(value).stages]));
 }
 
-/** The parameters of `with` that a state takes; a value that no stage has given yet is an Unknown. */
+/** The parameters of `with` that a state takes; a value that is not known yet is an Unknown. */
 function givenIn(map: SourceNode | undefined, takes: ParamNames, scope: Scope): Map<string, GivenParam> {
   const given = new Map<string, GivenParam>();
   if (map && map.kind !== "map") return givenWhole(map, scope);

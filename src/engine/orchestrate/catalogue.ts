@@ -20,7 +20,7 @@ export type CatalogueDependencies = Pick<
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string | Unknown>;
 };
 
-/** States of the project and the shipped ones, with the modules that their steps use, and the actions. */
+/** The states, with the modules that their steps use, and the actions. */
 export function openCatalogue(
   { project, shipped, trust, fetch, actions, actionNames, readSecret }: CatalogueDependencies,
   { roster, run }: { readonly roster: Roster; readonly run: Readonly<Record<string, unknown>> },

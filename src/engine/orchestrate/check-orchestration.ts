@@ -12,7 +12,7 @@ import { makeStages } from "./make-stages.ts";
 
 export interface OrchestrationCheckInput {
   readonly folders: readonly Folder[];
-  /** Absent if the roster could not be read: then only the files are checked. */
+  /** Absent if the nodes are not known: then only the files are checked. */
   readonly roster?: Roster;
   readonly catalogue: Catalogue;
   readonly run: Readonly<Record<string, unknown>>;

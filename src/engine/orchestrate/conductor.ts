@@ -111,9 +111,15 @@ export class Conductor {
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
-    for (const { id, nodes: concerned } of plan.onFailure) this.#run.tracker.expect(id, concerned);
+    this.#expect(plan.onFailure);
     await this.#runSections(runSections(plan.onFailure), nodes, { areClosing: true });
     this.#halt = halt ?? this.#halt;
+  }
+
+  /** Expects these stages on the nodes that are left: no other node can leave them. */
+  #expect(stages: readonly PlannedStage[]): void {
+    const isLeft = (name: string): boolean => this.#run.nodes.get(name)?.isAlive === true;
+    for (const { id, nodes } of stages) this.#run.tracker.expect(id, nodes?.filter(isLeft));
   }
 
   #mayGoOn(): boolean {
@@ -174,7 +180,8 @@ export class Conductor {
   }
 
   async #failNode(node: RunNode, { outcome, problem, stage }: PipelineEnd): Promise<void> {
-    for (const one of this.#run.plan.stages) {
+    const { stages, onFailure = [] } = this.#run.plan;
+    for (const one of [...stages, ...onFailure]) {
       if (one.nodes?.includes(node.name) && one.id !== stage?.id)
         this.#run.tracker.leave(
           one.id,
@@ -208,7 +215,10 @@ export class Conductor {
     this.#run.deps.emit({ type: "warning", ...omitUndefined({ node }), text });
   }
 
-  /** `isClosing`: no stage with nodes follows. A closing stage may report the nodes' ends, so it runs even with no node left. */
+  /**
+   * `isClosing`: no stage with nodes follows, or the run's own stages are over. A closing stage may report the nodes' ends, so it runs even
+   * with no node left.
+   */
   async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;
@@ -243,7 +253,7 @@ export class Conductor {
 
   async #cleanUp(stage: PlannedStage): Promise<void> {
     if (stage.onFailure.length === 0 || this.#run.isStopping) return;
-    for (const { id, nodes } of stage.onFailure) this.#run.tracker.expect(id, nodes);
+    this.#expect(stage.onFailure);
     await this.#runSections(runSections(stage.onFailure));
   }
 

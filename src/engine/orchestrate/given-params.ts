@@ -6,7 +6,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import type { RunRequest } from "./run-types.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 
-/** The operator's parameters: texts as typed after `--set`, all other values from `--params`. */
+/** The operator's parameters; a text of `--params` counts as typed after `--set`. */
 export function givenByUser(params: RunRequest["params"]): Map<string, GivenParam> {
   const given = new Map<string, GivenParam>();
   for (const [name, value] of Object.entries(params)) {
@@ -41,7 +41,7 @@ export function givenToOrchestration(
   return given;
 }
 
-/** Every parameter of type target as the names of its nodes. A target that matches no node is an error at its place (S-25). */
+/** The parameters, those of type target as the names of their nodes. A target that matches no node is an error at its place (S-25). */
 export function resolveTargets(
   declared: ParamDeclarations,
   bound: Readonly<Record<string, unknown>>,
@@ -79,7 +79,7 @@ function missing(name: string, param: string, roster: Roster): KcoreError {
   return new KcoreError({
     code: "TARGET_MISSING",
     message: `“${name}” needs to know which nodes: its parameter “${param}”`,
-    hint: name.startsWith("update")
+    hint: ["update", "update_rollback"].includes(name)
       ? "kcore orchestrate update -f rollout.yaml, with --rollback to take it back: the manifest names them"
       : `kcore orchestrate ${name} ${first}, --on 'role:worker', or --set ${param}=${first}`,
     detail: nodes.length === 0 ? "the roster holds no node yet" : `the roster's nodes: ${nodes.join(", ")}`,

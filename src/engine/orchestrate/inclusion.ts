@@ -24,8 +24,8 @@ export const IncludeShape = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/, "must name one orchestration, written out, such as deploy_node")
     .describe("The orchestration whose stages stand in this place."),
-  with: z.record(z.string(), z.unknown()).optional().describe("Its parameters."),
-  when: z.unknown().optional().describe("True or false, asked for each of its stages."),
+  with: z.record(z.string(), z.unknown()).optional().describe("The parameters of the included orchestration."),
+  when: z.unknown().optional().describe("True or false, asked for each included stage."),
 });
 
 /** Reads one `include`. @throws KcoreError with every problem of it. */

@@ -3,7 +3,13 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { Feed } from "#engine/peer-transfer/feed.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
-import type { Connect, ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
+import {
+  type Connect,
+  type ConnectOptions,
+  connectTimeouts,
+  type Endpoint,
+  type Host,
+} from "#engine/transport/host.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./run-types.ts";
@@ -16,10 +22,8 @@ import { StageTracker } from "./stage-tracker.ts";
 
 /** The default number of nodes at a time. */
 export const CONCURRENCY = 50;
-/** Connections at most that are being opened at a time. */
+/** The most connections that are being opened at a time. */
 const MAX_CONNECTING = 32;
-/** Milliseconds for one attempt to connect (F-14). */
-const CONNECT_TIMEOUT = 10_000;
 
 /** A run in progress: its plan, its nodes, the outputs of its stages. */
 export class LiveRun {
@@ -122,7 +126,7 @@ export class LiveRun {
         ...omitUndefined({ feed: this.feed }),
         resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
-        connectTimeout: CONNECT_TIMEOUT,
+        connectTimeout: connectTimeouts[entry.transport],
         connectSlot: () => this.#connecting.acquire(),
       });
     });

@@ -42,7 +42,7 @@ export interface WaveSource {
 /** The schema of a file's top. */
 export const OrchestrationShape = z.strictObject({
   description: z.string().optional().describe("The purpose, in one sentence."),
-  params: z.unknown().optional().describe("The parameters that it declares, by name."),
+  params: z.unknown().optional().describe("The parameters of the orchestration, by name."),
   waves: z
     .array(z.looseObject({ on: z.unknown() }))
     .min(1)
@@ -58,13 +58,16 @@ export const WaveShape = z.strictObject({
     .union([z.string(), z.array(z.string()).min(1)])
     .describe("A target: those of its nodes that no earlier wave took."),
   forEach: z.unknown().optional().describe("A list: there is one such wave for each item, which “on” sees as item."),
-  batch: z.unknown().optional().describe("So many of them (or a share, 25%) in each group."),
-  concurrency: z.unknown().optional().describe("At most so many nodes at a time, for stages that say nothing of it."),
-  maxFailures: z.unknown().optional().describe("So many (or a share) may fail, for stages that say nothing of it."),
+  batch: z.unknown().optional().describe("The number of nodes (or a share, 25%) in each group."),
+  concurrency: z.unknown().optional().describe("The most nodes at a time, for stages without a limit of their own."),
+  maxFailures: z
+    .unknown()
+    .optional()
+    .describe("The number (or share) of nodes that may fail, for stages without a limit of their own."),
   maxUnavailable: z
     .unknown()
     .optional()
-    .describe("At most so many at a time, less those that failed, for stages that say nothing of it."),
+    .describe("The most nodes at a time, less those that failed, for stages without a limit of their own."),
 });
 
 /** The place of an `include`, and the names of the files that led to it. */

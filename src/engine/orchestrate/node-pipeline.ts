@@ -33,8 +33,8 @@ type StageStart =
 
 /**
  * Takes one node through stages at its own pace: a barrier after each stage would let one dead node hold up all (F-13, F-14).
- * Adjacent stages of states go to the node together. An action on the bastion, or a stage that needs an earlier stage's
- * output, ends such a group, unless its condition is false already. Stops at the first failure; a failure on the node
+ * Adjacent stages of states go to the node together. A group ends before an action, a look, a time limit, a reconnect, or
+ * a stage that needs its output; not if that stage's condition is false already. Stops at the first failure; a failure on the node
  * never rejects. `isLast`: the run has no further stage for this node.
  */
 export async function runNodeStages(

@@ -13,16 +13,16 @@ const Notice = z
     on: z
       .array(z.enum(["failure", "change", "question"]))
       .min(1)
-      .describe("The events that it is sent for."),
+      .describe("The events for which kcore sends the notice."),
     command: z
       .array(z.string().min(1))
       .min(1)
       .optional()
-      .describe("A program in the project's folder; stdin has the JSON."),
+      .describe("A program, run in the project's folder; its stdin has the notice as JSON."),
     webhook: z
       .url({ protocol: /^https?$/ })
       .optional()
-      .describe("An address that gets the JSON by POST."),
+      .describe("An address that gets the notice as JSON by POST."),
     mail: z
       .string()
       .regex(/^[^\s,<>]+@[^\s,<>]+$/, "must be one address")

@@ -4,7 +4,7 @@ import { type ShellSource, skeletonsOf } from "#engine/expressions/shell-values.
 import type { SourceScalar } from "#engine/yaml/node.ts";
 import { forEachLimited } from "./semaphore.ts";
 
-/** Shells at most that parse at a time. */
+/** The most shells that parse at a time. */
 const MAX_SHELLS = 4;
 
 /**

@@ -40,7 +40,7 @@ export type StageTask =
     }
   /** @throws KcoreError if the arguments are invalid; UnknownValue if they depend on a value that is not known yet. */
   | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }
-  /** No steps, only the connection and the node's facts: `kcore ping`, `kcore facts`. */
+  /** No steps, only the connection and the node's facts or lock: `kcore ping`, `kcore facts`, `kcore node unlock`. */
   | { readonly kind: "look" };
 
 /** One stage of a run, bound to its nodes and values; with waves there is one for each wave. */
@@ -60,7 +60,7 @@ export interface PlannedStage {
   readonly timeout?: number;
   /** The reason for which the stage is left out. */
   readonly skip?: string;
-  /** Registered names of earlier stages that `when` and `with` use. */
+  /** Registered names of earlier stages that `when` and the arguments use. */
   readonly dependencies: ReadonlySet<string>;
   /** By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`); "" is the stage's own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;

@@ -120,7 +120,7 @@ async function renderAll(
 
 /** A stage on one node, as far as known before the run. */
 interface RenderedStage {
-  /** Absent: not known yet. */
+  /** Absent: not known yet, or an action. */
   readonly steps?: readonly UnresolvedStep[];
   readonly isAction: boolean;
   /** The stage's condition is not known yet. */

@@ -13,7 +13,7 @@ import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
-/** Seconds that an action may take whose stage has no timeout. */
+/** Seconds for an action whose stage has no timeout. */
 const DEFAULT_SECONDS = 3600;
 
 export interface ActionEnd {

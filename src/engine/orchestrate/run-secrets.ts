@@ -3,7 +3,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { RunDependencies } from "./run-types.ts";
 
-/** The secrets of a run on the bastion: each is read or asked for once, when first needed, and kept in memory only. */
+/** The secrets of a run on the bastion: each is read or asked for when first needed, anew only after a wrong answer, and kept in memory only. */
 export class RunSecrets {
   readonly #deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret" | "opensCa">;
   readonly #known = new Map<string, Promise<string | undefined>>();

@@ -82,7 +82,7 @@ export interface RunDependencies {
   readonly stop: AbortSignal;
   /** Aborted when the running steps are to be ended, too. */
   readonly abort: AbortSignal;
-  /** Asks the operators who watch the run; rejects when the run is stopped. */
+  /** Asks the operators who watch the run; rejects when the run is stopped or no operator answers. */
   readonly ask: (question: Omit<Question, "id">) => Promise<string>;
   /** Loads the action of that name; undefined if there is none. */
   readonly actions: (name: string) => Promise<Action | undefined>;
@@ -96,7 +96,7 @@ export interface RunDependencies {
   readonly sources?: SourceOptions;
   /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
-  /** The CA passphrase given at start (file or environment); absent: the operator is asked once. */
+  /** The CA passphrase given at start (file or environment); absent: an operator is asked. */
   readonly passphrase?: string;
   /** Whether a passphrase opens the CA of the run's context; true if the context has no CA yet. */
   readonly opensCa?: (passphrase: string) => Promise<boolean>;

@@ -73,15 +73,18 @@ const common = {
     .optional()
     .describe("stages.NAME gives the stage's outputs; the id unless given."),
   with: z.record(z.string(), z.unknown()).optional().describe("Parameters of the states, or arguments of the action."),
-  batch: z.unknown().optional().describe("So many nodes (or a share, 25%), then the next ones."),
-  concurrency: z.unknown().optional().describe("At most so many nodes at a time."),
+  batch: z.unknown().optional().describe("The number of nodes (or a share, 25%) in each batch."),
+  concurrency: z.unknown().optional().describe("The most nodes at a time."),
   maxFailures: z.unknown().optional().describe("A number or share of nodes that may fail or be unreachable."),
   maxUnavailable: z
     .unknown()
     .optional()
-    .describe("At most so many nodes (or a share) at a time, less those that failed or are unreachable."),
+    .describe("The most nodes (or a share) at a time, less those that failed or are unreachable."),
   timeout: z.unknown().optional().describe("90s, 10m; an action without one may take an hour."),
-  order: z.enum(["file", "reverse", "name"]).optional().describe("Of the nodes: as in the roster unless given."),
+  order: z
+    .enum(["file", "reverse", "name"])
+    .optional()
+    .describe("The order of the nodes: as in the roster unless given."),
   once: z.boolean().optional().describe("With waves: before the first or after the last one, for all nodes at once."),
   onFailure: z.array(z.unknown()).optional().describe("Stages that follow when this one failed."),
 };
@@ -100,7 +103,7 @@ export const ApplyShape = z.strictObject({
   reconnect: z
     .boolean()
     .optional()
-    .describe("The nodes are connected to anew first, so that this proves that they can be."),
+    .describe("The bastion connects to the nodes anew first, and so proves that they can be reached."),
 });
 /** A stage that runs an action; every other key is an argument of the action. */
 export const RunShape = z.strictObject({
@@ -115,7 +118,6 @@ export const RunShape = z.strictObject({
 /** Every key of a stage. A test compares docs/orchestrations.md with them. */
 export const STAGE_KEYS: readonly string[] = Object.keys({ ...ApplyShape.shape, ...RunShape.shape });
 
-/** Keys of a stage that runs an action; every other key is an argument of the action. */
 export const RUN_KEYS: readonly string[] = Object.keys(RunShape.shape);
 /** Keys of stages that apply states: a mistake in a stage that runs an action, not its arguments. */
 const strayKeys = ["on", "apply", "reconnect"];

@@ -15,7 +15,7 @@ interface TrackedStage {
 /** A stage's outcome is the first of these that any node of the stage has. */
 const RANK: readonly StageOutcome[] = ["failed", "interrupted", "ok", "skipped"];
 
-/** Emits the start of a stage on its first node and its end on its last node, each exactly once. */
+/** Emits the start of a stage on its first node and its end on its last node, each at most once. */
 export class StageTracker {
   readonly #emit: Emit;
   readonly #stages = new Map<string, TrackedStage>();

@@ -22,7 +22,7 @@ const [mostSchemas, deepest] = [2000, 64];
 const annotations = ["default", "title", "examples", "deprecated", "$comment"];
 
 /**
- * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. Arguments without a property are refused;
+ * Reads `args`: a JSON Schema (draft 2020-12) of an object, whose properties each have a description. An argument that no property names is refused;
  * `format: secret` lets a text be one of the roster's secrets, `format: shell` marks code for a shell.
  * @throws KcoreError with every problem at its place
  */

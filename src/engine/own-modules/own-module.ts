@@ -178,7 +178,7 @@ function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: Step
   );
 }
 
-/** The wanted facts; null leaves a fact out. @throws KcoreError for a secret, since facts are shown */
+/** The wanted facts; null leaves a fact out. @throws KcoreError for a secret, since facts are shown, and for a list or map */
 function factsOf(node: SourceNode, scope: Scope): StepFacts {
   const facts = Object.entries(evaluate(node, scope) as Readonly<Record<string, unknown>>);
   return Object.fromEntries(

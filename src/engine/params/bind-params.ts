@@ -43,7 +43,7 @@ export interface BindOptions {
   readonly at?: SourcePosition;
   /** The names that defaults may use: node, nodes, vars, run. */
   readonly scope?: Scope;
-  /** Needed only where a parameter of type `secret` is declared. */
+  /** Needed for parameters of type `secret`, and to open sealed values in texts. */
   readonly readSecret?: SecretReader;
 }
 
@@ -126,8 +126,8 @@ function openingWith({ readSecret: read }: BindOptions, work: () => unknown): un
  */
 function secretOfText(value: string, node: SourceNode, scope: Scope, options: BindOptions): unknown {
   const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars", "shell"].includes(name));
-  // A sealed value counts only where a file holds it and its place was checked, never in a composed text.
   if (fromRoster && node.kind === "scalar" && value.startsWith("command:")) refuseSyntax(node, scope);
+  // A sealed value counts only where a file holds it and its place was checked, never in a composed text.
   if (fromRoster && !isEncrypted(value)) return readSecret(referenceOfLiteral(value), node.at, options);
   return new Secret(value);
 }

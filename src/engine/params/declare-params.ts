@@ -27,14 +27,14 @@ export type ParamDeclarations = ReadonlyMap<string, ParamDeclaration>;
 /** A file's declaration of one parameter. */
 export const Declaration = z.strictObject({
   type: z.enum(typeNames).describe("The type of the value; size gives bytes, duration seconds, target names of nodes."),
-  required: z.boolean().optional().describe("The parameter must be given; else it is null, or its default."),
+  required: z.boolean().optional().describe("Must the parameter be given? Another one has its default, or null."),
   description: z.string().optional().describe("The purpose."),
   oneOf: z
     .array(z.union([z.string(), z.number()]))
     .min(1)
     .optional()
-    .describe("The only values that it may have."),
-  default: z.unknown().optional().describe("Its value when none is given; may use node, nodes, vars and run."),
+    .describe("The only values that the parameter may have."),
+  default: z.unknown().optional().describe("The value when none is given; may use node, nodes, vars and run."),
 });
 
 /**

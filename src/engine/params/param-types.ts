@@ -95,7 +95,7 @@ export function coerceText({ type, oneOf }: Typed, text: string): unknown {
       return fromYaml(type, text);
     case "size":
     case "duration":
-      return coerceValue({ type }, /^\d+$/.test(text) ? Number(text) : text);
+      return coerceValue({ type, ...omitUndefined({ oneOf }) }, /^\d+$/.test(text) ? Number(text) : text);
     default:
       return coerceValue({ type, ...omitUndefined({ oneOf }) }, text);
   }

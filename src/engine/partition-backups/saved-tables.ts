@@ -60,10 +60,9 @@ export type SavedTable = StoredSave & {
   readonly file: string;
 };
 
-/** The result of a save. */
 export interface KeptTable {
   readonly id: string;
-  /** Whether no equal save existed before. */
+  /** Whether no equal, undamaged save existed before. */
   readonly isNew: boolean;
   /** Size of the compressed pieces, in bytes. */
   readonly bytes: number;

@@ -19,7 +19,7 @@ interface Source {
 
 /**
  * The nodes that have one content, get it, or wait for it. The plan sends nothing itself: each method returns the orders to give now. While
- * no node is a source, the bastion sends to one node at a time; else only to nodes whose fetch from a source failed.
+ * no node is a source, the bastion sends to one waiting node at a time. It also sends to each node whose fetch from a source failed.
  */
 export class FeedPlan {
   readonly #sources = new Map<string, Source>();
@@ -27,7 +27,6 @@ export class FeedPlan {
   readonly #travelling = new Map<string, string | undefined>();
   readonly #waiting: string[] = [];
 
-  /** Whether one more node shall become a source. */
   get wantsSource(): boolean {
     return this.#sources.size < maxSources;
   }
@@ -83,7 +82,6 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  /** The node is no source any more. */
   removeSource(source: string): readonly FeedOrder[] {
     this.#sources.delete(source);
     return this.#assign();

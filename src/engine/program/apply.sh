@@ -36,10 +36,10 @@ k_apply() {
   done
 }
 
-# k_reap: reports how each step of the batch ended. If the batch's shell was killed, the last step that had begun has
+# k_reap: reports how each step of the batch ended, and wakes the followers once for all of them. If the batch's shell was killed, the last step that had begun has
 # failed or was stopped. Earlier steps without a proof are interrupted.
 k_reap() {
-  k_begun= k_reported=' '
+  k_begun= k_reported=' ' k_mute=1
   # Status 13: the batch ran to its end, and reported which step failed.
   [ "$k_rc" != 13 ] || k_rc=0
   while read -r i k_outcome k_exit; do
@@ -67,6 +67,7 @@ k_reap() {
     [ "$i" != "$k_next" ] || { k_outcome=failed && [ ! -e "$K_RUN/late" ] || k_rc=timeout; }
     k_end_step "$k_outcome" "$k_rc"
   done
+  k_mute= && k_poke
   [ -n "$k_seen" ] || k_outcome=changed
   [ -n "$K_DRY" ] || k_status running
 }

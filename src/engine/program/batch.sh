@@ -2,13 +2,14 @@
 # evidence shows a difference. Follows step.sh, whose functions it uses.
 #
 # Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or
-# wildcards. Steps of one wave have one type, and none lies beneath another, so one command can serve all of them.
+# wildcards. The steps of a wave have one type. Only folders lie above other paths of a batch, and no path comes twice.
 #
-# First the shell probes all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
-# places, flushes them by one sync, and renames each into place. In the end it flushes the folders; one stat and one
-# sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the batch:
-# earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
-# begun`, later `KEY OUTCOME STATUS`.
+# One stat looks at all steps, and at the folders above them. Then the shell makes all things aside: in a folder of its own
+# beside their places, which only root can enter, under their final names. New folders hold the things beneath them. It
+# flushes the files by one sync, and one mv a folder moves all into place (b_commit). In the end it flushes the folders; one
+# stat and one sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the
+# batch: earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended:
+# `KEY begun`, later `KEY OUTCOME STATUS`.
 
 # b_load N: sets b_type, k_key and the other variables from the words of step N.
 b_load() {
@@ -42,9 +43,10 @@ b_inspect() {
     [ "$b_type" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
     eval "path_$b_step=\$b_path seen_$b_step= hash_$b_step="
   done
-  b_lines=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths 2>/dev/null)
+  b_lines=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths $b_above 2>/dev/null)
   # stat ends with 1 when a path is absent. A stat that could not run at all would look as if every path were absent.
   [ $? -le 1 ] || exit 98
+  b_folders=$K_NL$b_lines$K_NL
   b_keep seen "$b_lines" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
   b_targets=$K_NL
@@ -149,12 +151,7 @@ b_show() {
 # b_begin N: begins step N: records it as running, and refuses it where something is in its way. Before any change,
 # reactions are owed to the steps that watch it.
 b_begin() {
-  b_load "$1"
-  eval "set -- $1 \$have_$1"
-  b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
-  # Written over the old bytes: a reader takes the first line alone, and emptying the file first costs ext4 a flush.
-  echo "$$ $k_born $b_secs $k_key" 1<>"$K_RUN/current"
-  b_attribute_output || return 1
+  b_turn_to "$1" || return 1
   echo "$k_key begun" >>"$K_RUN/batch" || return 1
   b_out="$k_nonce start $k_key$K_NL"
   b_report have "$1"
@@ -171,6 +168,16 @@ b_begin() {
     done
   fi
   printf '%s apply %s apply\n' "$k_nonce" "$k_key" >&5
+}
+
+# b_turn_to N: loads step N with its facts found. The time limit and output from now on are those of this step.
+b_turn_to() {
+  b_load "$1"
+  eval "set -- \$have_$1"
+  b_kind=$1 b_found=${2:-} b_size=${3:-0} b_found_user=${4:-} b_found_group=${5:-}
+  # Written over the old bytes: a reader takes the first line alone, and emptying the file first costs ext4 a flush.
+  echo "$$ $k_born $b_secs $k_key" 1<>"$K_RUN/current"
+  b_attribute_output
 }
 
 # b_attribute_output: output from now on belongs to the loaded step.
@@ -220,59 +227,117 @@ b_try() {
   [ "$k_status" = 0 ]
 }
 
-# b_fail STATUS: reports the loaded step as failed.
+# b_fail STATUS: reports the loaded step as failed. A later step that failed before is interrupted.
 b_fail() {
+  [ -z "$b_failed" ] || echo "$b_failed interrupted 0" >>"$K_RUN/batch"
   b_failed=$k_key
   printf '%s rc %s %s\n' "$k_nonce" "$k_key" "$1" >&5
 }
 
 # ---- folders above (requirement S-6) ---------------------------------------------------------------------------------
 
-# b_above N...: one stat of all folders above these steps, and of this process, which shows our own user.
-b_above() {
-  b_dirs=' ' b_safe= b_mates=$*
-  for b_mate in "$@"; do
-    b_load "$b_mate"
+# b_list_above: b_above = all folders above the steps, and this process, which shows our own user.
+b_list_above() {
+  b_above=' '
+  for b_step in $b_all; do
+    b_load "$b_step"
     b_up=$b_dir
     while [ -n "$b_up" ]; do
       # The folders above this one are in the list already.
-      case $b_dirs in *" $b_up "*) break ;; esac
-      b_dirs="$b_dirs$b_up "
+      case $b_above in *" $b_up "*) break ;; esac
+      b_above="$b_above$b_up "
       b_up=${b_up%/*}
     done
   done
-  b_folders=$K_NL$(stat -c '%u %g %a %f %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
+  b_above="/proc/$$ / $b_above"
 }
 
-# b_parents: makes sure that the folder of the loaded step exists. b_plain = 1: only root can make or swap a name in it,
-# or above it. For other folders files.sh takes over, which is safe in a hostile user's folder, and refuses where it
-# cannot be.
-b_parents() {
+# b_line_above PATH: b_line = the line of the folder in b_folders, without the path.
+b_line_above() {
+  IFS=$K_NL
+  set -- ${b_folders%%" $1$K_NL"*}
+  unset IFS
+  eval "b_line=\${$#}"
+}
+
+# b_locate: makes sure that the folder of the loaded step exists, or is made aside. b_tmp = the path aside for the step. b_tmp is
+# empty in folders that other users can change. There files.sh takes over, which is safe in a hostile user's folder, and
+# refuses where it cannot be.
+b_locate() {
+  b_plain=1
+  ! b_find_place || return 0
   if [ ! -d "${b_dir:-/}" ]; then
-    b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
-    # A new stat of the folders above, for the other steps of the wave that lie beneath the new folder.
-    b_above $b_mates
-    b_load "$b_step"
+    # A step of this batch may make the folder by another name.
+    [ -z "$b_staged" ] || b_first b_commit || return
+    [ -d "${b_dir:-/}" ] || b_try parent_of "$b_path" "$b_make" "$b_user" || return
+    b_folders=
   fi
-  b_is_plain
-  return 0
+  if b_goes_aside; then b_open "$b_step" && b_find_place; else b_is_plain; fi || :
+}
+
+# b_find_place: b_tmp = the path aside for the loaded step; b_in = the number of its folder, empty beneath a new folder.
+# b_places has words `ASIDE>NUMBER<FOLDER`. Shells cut at `%%WORD*` and split fast; `#*WORD` takes dash the square of the length.
+b_find_place() {
+  b_tmp= b_in=
+  case $b_places in *"<$b_dir "*) ;; *) return 1 ;; esac
+  set -- ${b_places%%"<$b_dir "*}
+  eval "b_rest=\${$#}"
+  b_tmp=${b_rest%>*}/${b_path##*/} b_in=${b_rest##*>}
+}
+
+# b_goes_aside: true if the loaded step is made aside: a new folder, a file, a link that replaces something or comes with others.
+b_goes_aside() {
+  case $b_type$b_kind:$b_staged in f* | dabsent:* | l[!a]* | labsent:?*) return 0 ;; *) return 1 ;; esac
+}
+
+# b_open N...: gives each folder in which these steps make something a folder aside, if only root can change it. A setgid
+# folder passes its group on, so files.sh makes its things one by one.
+b_open() {
+  for b_one in "$@"; do
+    eval "b_is_good=\$good_$b_one b_kind=\${have_$b_one%% *}"
+    b_load "$b_one"
+    if [ -n "$b_is_good" ] || ! b_goes_aside || b_find_place || [ ! -d "${b_dir:-/}" ] || ! b_is_plain; then continue; fi
+    b_line_above "${b_dir:-/}"
+    case $b_line in 4[4567cdef]*) b_plain= && continue ;; esac
+    b_sweep
+    b_tmp=$b_dir/.kcore.$$.$k_born b_opened=$((b_opened + 1))
+    # If this shell is killed, the next runner removes the folder when it is empty.
+    echo "$b_tmp" >>"$K_STATE/aside" || continue
+    eval "folder_$b_opened=\$b_dir into_$b_opened="
+    b_base="$b_base$b_tmp>$b_opened<$b_dir " b_places="$b_places$b_tmp>$b_opened<$b_dir "
+    b_fresh="$b_fresh $b_tmp" b_asides="$b_asides $b_tmp"
+  done
+}
+
+# b_sweep: removes the folders aside that killed shells left in the folder of the loaded step.
+b_sweep() {
+  for b_old in "$b_dir"/.kcore.*.*; do [ ! -d "$b_old" ] || b_lives "${b_old##*/.kcore.}" || rm -rf "$b_old"; done
+}
+
+# b_lives PID.START_TIME: true if that very process lives.
+b_lives() {
+  { IFS= read -r k_stat <"/proc/${1%.*}/stat"; } 2>/dev/null || return 1
+  b_since=${1#*.}
+  set -- ${k_stat##*) }
+  [ "${20}" = "$b_since" ]
 }
 
 # b_is_plain: sets b_plain, and is true if it is 1.
 b_is_plain() {
   b_plain=
+  [ -n "$b_folders" ] || b_folders=$K_NL$(stat -c "%f %s %u %g %U:%G %n" -- $b_above 2>/dev/null)$K_NL b_safe=
   case "$b_safe " in *" ${b_dir:-/} "*) b_plain=1 && return ;; esac
   b_up=$b_dir
   while :; do
     case $b_folders in *" ${b_up:-/}$K_NL"*) ;; *) return 1 ;; esac
-    b_before=${b_folders%%" ${b_up:-/}$K_NL"*}
-    set -- ${b_before##*"$K_NL"}
-    case $4:$1:$3 in
-      4???:0:*[2367]? | 4???:0:*[2367])
-        # A sticky folder is safe only above the step's own folder.
-        case $b_up:$3 in "$b_dir":*) return 1 ;; *:[1357]???) ;; *) return 1 ;; esac
+    b_line_above "${b_up:-/}"
+    set -- $b_line
+    case $1:$3 in
+      4??[2367abef]:0 | 4?[13579bdf]?:0)
+        # Others or the group can write to it. A sticky folder is safe only above the step's own folder.
+        case $b_up:$1 in "$b_dir":*) return 1 ;; *:4[2367abef]??) ;; *) return 1 ;; esac
         ;;
-      4???:0:*) ;;
+      4???:0) ;;
       *) return 1 ;;
     esac
     [ -n "$b_up" ] || break
@@ -281,51 +346,36 @@ b_is_plain() {
   b_safe="$b_safe ${b_dir:-/}" b_plain=1
 }
 
-# b_is_ours USER:GROUP: true if a file that root makes in the loaded step's plain folder gets this owner without chown.
-b_is_ours() {
-  case $1 in root:root | 0:0) ;; *) return 1 ;; esac
-  case $b_folders in *" ${b_dir:-/}$K_NL"*) ;; *) return 1 ;; esac
-  b_before=${b_folders%%" /proc/$$$K_NL"*}
-  case ${b_before##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
-  b_before=${b_folders%%" ${b_dir:-/}$K_NL"*}
-  set -- ${b_before##*"$K_NL"}
-  # A setgid folder passes its group on to new files.
-  case $3 in [2367]???) return 1 ;; esac
-}
-
 # ---- applying --------------------------------------------------------------------------------------------------------
 
 # b_wave N...: the steps of one wave, in their order, until one fails.
 b_wave() {
   [ $# -gt 0 ] && [ -z "$b_failed$b_halted" ] || return 0
-  b_above "$@"
-  b_staged= b_modes=
+  b_load "$1"
+  # A step that removes comes after all before it. In a dry run nothing is made.
+  case $b_type:$K_DRY in a:) b_commit ;; *:) b_open "$@" ;; esac
   for b_step in "$@"; do
+    [ -z "$b_failed" ] || break
     eval "b_is_good=\$good_$b_step"
     if [ -n "$b_is_good" ]; then
       b_load "$b_step"
       echo "$k_key ok 0" >>"$K_RUN/batch"
       continue
     fi
-    if ! b_may_go || b_waits; then b_halted=1 && break; fi
+    if ! b_may_go; then b_halted=1 && break; fi
     b_begin "$b_step" && b_apply
     b_status=$?
-    [ "$b_status" = 0 ] || { b_fail $b_status; break; }
+    [ "$b_status" = 0 ] || [ -n "$b_failed" ] || b_fail $b_status
   done
-  [ -n "$b_staged" ] || return 0
-  b_take_time
-  if [ "$b_type" = d ]; then b_make; else b_put; fi
 }
 
-# b_waits: true if the folder `b_step` may lie, by another name, beneath one of this wave that has to be made first. Then
-# its turn comes again.
-b_waits() {
-  [ -n "$b_staged" ] || return 1
-  b_load "$b_step"
-  [ "$b_type" = d ] && [ ! -d "${b_dir:-/}" ] || return 1
-  b_up=$b_dir
-  while [ -n "$b_up" ] && [ ! -d "$b_up" ]; do b_up=${b_up%/*}; done
-  [ "$(cd -P "${b_up:-/}" && pwd -P)" != "${b_up:-/}" ]
+# b_first b_make|b_commit: brings the steps before the present one further. If one of them fails, the present step is interrupted.
+b_first() {
+  "$1"
+  b_turn_to "$b_step"
+  [ -n "$b_failed" ] || return 0
+  echo "$k_key interrupted 0" >>"$K_RUN/batch"
+  return 1
 }
 
 # b_may_go: true while the run is not stopped and a bastion watches; else no further step begins.
@@ -333,19 +383,55 @@ b_may_go() {
   [ ! -e "$K_RUN/stop" ] && { read -r b_bastion <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_bastion" 2>/dev/null
 }
 
-# b_apply: applies the loaded step, or stages it for the wave's common commands; in a dry run only foresees.
+# b_apply: applies the loaded step, or makes its thing aside; in a dry run only foresees.
 b_apply() {
   if [ -n "$K_DRY" ]; then
     b_foresee || return
     echo "$k_key would 11" >>"$K_RUN/batch"
     return
   fi
+  if [ "$b_type" = a ]; then
+    b_remove && b_done="$b_done $b_step"
+    return
+  fi
+  b_locate || return
+  b_goes_aside || b_tmp=
+  if [ -z "$b_tmp" ]; then
+    [ -z "$b_staged" ] || b_first b_commit || return
+    b_apply_alone && b_done="$b_done $b_step"
+    b_status=$?
+    # A folder may have another owner now, so all folders above count anew.
+    [ "$b_type" != d ] || b_places=' ' b_base=' ' b_fresh= b_folders=
+    return $b_status
+  fi
+  case $b_type:$b_fresh in [fl]:?*) b_first b_make && b_find_place || return ;; esac
+  b_does=
   case $b_type in
-    d) b_plan && b_staged="$b_staged $b_step" && return ;;
-    f) b_stage && b_staged="$b_staged $b_step" && return ;;
-    l) b_link ;;
-    a) b_remove ;;
-  esac && b_done="$b_done $b_step"
+    d) b_plan ;;
+    f) b_stage ;;
+    l) b_link "$b_tmp" ;;
+  esac || return
+  # A flush goes to no name in a new folder, where another user may swap names as soon as it is in place.
+  [ -z "$b_in" ] || b_flush_later "${b_dir:-/}"
+  eval "tmp_$b_step=\$b_tmp in_$b_step=\$b_in does_$b_step=\$b_does"
+  b_staged="$b_staged $b_step"
+}
+
+# b_apply_alone: applies the loaded step by itself, at its place.
+b_apply_alone() {
+  case $b_type:$b_plain in
+    l:1)
+      b_flush_later "${b_dir:-/}"
+      b_sweep
+      b_link "$b_path"
+      ;;
+    l:) b_try put_link "$b_target" "$b_path" ;;
+    f:*) b_try b_put_alone ;;
+    d:*)
+      b_wanted -
+      b_try keep_folder "$b_path" "$b_perm" "$b_user" "$b_group"
+      ;;
+  esac
 }
 
 # b_wanted MODE: sets b_perm, b_to_user and b_to_group to the loaded step's mode, owner and group. Defaults: MODE, root
@@ -357,67 +443,56 @@ b_wanted() {
   [ "$b_to_group" != - ] || b_to_group=root
 }
 
-# b_flush_later PATH...: adds the paths to those that the sync at the end flushes.
+# b_flush_later PATH: adds the path to those that the sync at the end flushes.
 b_flush_later() {
-  for b_place in "$@"; do
-    case "$b_flush " in *" $b_place "*) ;; *) b_flush="$b_flush $b_place" ;; esac
-  done
+  case "$b_flush " in *" $1 "*) ;; *) b_flush="$b_flush $1" ;; esac
 }
 
-# b_plan: decides how a folder is made. mode_N = its mode if one mkdir makes it with others, or - if it is made alone.
+# b_plan: has the next mkdir make the loaded folder, and later steps make their things in it.
 b_plan() {
-  b_parents || return
   b_wanted 0755
-  if [ "$b_kind" = absent ] && [ -n "$b_plain" ] && b_is_ours "$b_to_user:$b_to_group"; then b_want_mode; else b_perm=-; fi
-  [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}" "$b_path"
-  eval "mode_$b_step=\$b_perm kind_$b_step=\$b_kind"
+  b_want mkdir,-p
+  [ "$b_perm" = 0700 ] || b_want "chmod,$b_perm"
+  b_own
+  b_places="$b_places$b_tmp><$b_path " b_fresh="$b_fresh $b_tmp"
 }
 
-# b_want_mode: adds the mode b_perm to b_modes.
-b_want_mode() {
-  case "$b_modes " in *" $b_perm "*) ;; *) b_modes="$b_modes $b_perm" ;; esac
+# b_want COMMAND...: adds commands, with commas for blanks, to those that the loaded step shares with others.
+b_want() {
+  for b_word in "$@"; do
+    b_does="$b_does $b_word"
+    case $b_word in chmod*) case "$b_commons " in *" $b_word "*) ;; *) b_commons="$b_commons $b_word" ;; esac ;; esac
+  done
 }
 
-# b_make: makes the folders of a wave, by one mkdir a mode. If one mkdir fails, each folder is tried by itself, to find
-# the step at fault.
+# b_own: gives the loaded step's thing its owner, which comes before its mode.
+b_own() {
+  case $b_to_user:$b_to_group:$b_us in root:root:0:0 | 0:0:0:0) return 0 ;; esac
+  b_word=chown,-h,$b_to_user:$b_to_group
+  b_does="$b_does $b_word"
+  case "$b_owners " in *" $b_word "*) return 0 ;; esac
+  b_owners="$b_owners $b_word"
+  # The first file of an owner shows that the owner exists, before a further step begins.
+  [ "$b_type" = d ] || b_run "$b_word" "$b_tmp"
+}
+
+# b_run COMMAND PATH...: runs a command that has commas for blanks.
+b_run() {
+  b_word=$1
+  shift
+  IFS=,
+  set -- $b_word "$@"
+  unset IFS
+  "$@"
+}
+
+# b_make: makes the new folders, and those aside, by one mkdir. `-m` keeps them private where a folder has a default ACL;
+# on vfat BusyBox makes them, and fails then.
 b_make() {
-  for b_mo in $b_modes; do
-    set --
-    for b_step in $b_staged; do
-      eval "[ \"\$mode_$b_step\" != $b_mo ] || set -- \"\$@\" \"\$path_$b_step\""
-    done
-    mkdir -m "$b_mo" "$@" 2>/dev/null
-  done
-  b_rest=
-  for b_step in $b_staged; do
-    eval "b_perm=\$mode_$b_step b_kind=\$kind_$b_step"
-    b_load "$b_step"
-    b_attribute_output
-    if [ -z "$b_rest" ] && b_folder; then
-      b_done="$b_done $b_step"
-      continue
-    fi
-    # Folders after the failed one are undone: the common mkdir made only absent folders, below folders that root alone
-    # can write to.
-    [ -z "$b_rest" ] || [ "$b_perm" = - ] || rmdir "$b_path" 2>/dev/null
-    b_give_up
-  done
-}
-
-# b_folder: makes the loaded folder unless the common mkdir has made it, or mends it.
-b_folder() {
-  if [ "$b_perm" != - ]; then
-    [ -d "$b_path" ] || mkdir -m "$b_perm" "$b_path"
-    return
-  fi
-  b_wanted -
-  b_try keep_folder "$b_path" "$b_perm" "$b_user" "$b_group"
-}
-
-# b_aside: b_tmp = a new name in the folder of the loaded step. Remains of a killed shell there are removed.
-b_aside() {
-  for b_old in "$b_dir/.kcore-$k_key-"*; do [ ! -e "$b_old" ] && [ ! -L "$b_old" ] || rm -rf "$b_old"; done
-  b_tmp=$b_dir/.kcore-$k_key-$k_unique
+  [ -n "$b_fresh" ] || return 0
+  # shellcheck disable=SC2174 # the umask serves the folders above
+  mkdir -p -m 0700 $b_fresh 2>/dev/null || { mkdir -p $b_asides; b_one_by_one mkdir,-p; }
+  b_fresh=
 }
 
 # b_write: prints the content of the loaded step. Small contents come as an assignment, which the shell itself writes.
@@ -435,7 +510,7 @@ b_write() {
   esac
 }
 
-# b_stage: makes the new file beside the old one, with O_EXCL and 0600; b_put sets the modes of all such files.
+# b_stage: makes the new file aside, with O_EXCL and 0600.
 b_stage() {
   b_wanted 0644
   if [ "$b_kind" = file ]; then
@@ -445,19 +520,9 @@ b_stage() {
     [ "$b_user" != - ] || b_to_user=$b_found_user
     [ "$b_group" != - ] || b_to_group=$b_found_group
   fi
-  b_parents || return
-  if [ -z "$b_plain" ]; then
-    # In another user's folder no temporary file may wait for the common flush.
-    eval "mode_$b_step=- tmp_$b_step="
-    return
-  fi
-  b_aside
   b_error=
-  if b_write >"$b_tmp" &&
-    { b_is_ours "$b_to_user:$b_to_group" || { chown -h "$b_to_user:$b_to_group" "$b_tmp" && chmod "$b_perm" "$b_tmp" && b_perm=-; }; }; then
-    eval "mode_$b_step=\$b_perm tmp_$b_step=\$b_tmp"
-    b_want_mode
-    b_flush_later "${b_dir:-/}"
+  if b_write >"$b_tmp" && b_own; then
+    b_want "chmod,$b_perm" sync
     return
   fi
   rm -f "$b_tmp"
@@ -465,38 +530,50 @@ b_stage() {
   return 1
 }
 
-# b_give_up [FILE]: gives up the loaded step, and removes FILE, which was made for it. The first such step of a wave has
-# failed; later ones are interrupted, and their paths untouched.
+# b_give_up: gives up the loaded step, and removes its thing aside. The first such step has failed; later ones
+# are interrupted, and their paths untouched.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_key interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
-  [ $# = 0 ] || rm -f "$1"
+  rm -rf "$b_tmp" 2>/dev/null
 }
 
-# b_put: gives the files made aside their modes, flushes them, and renames them into place one after the other. If a
-# common command fails, b_put tries the files one by one, to find the step at fault.
-b_put() {
-  b_tmps=
-  for b_mo in $b_modes; do
+# b_commit: gives all things made aside owners and modes, flushes the files, and moves all into place by one mv a folder. If
+# a common command fails, b_commit tries the steps one by one, to find the one at fault.
+b_commit() {
+  b_make
+  [ -n "$b_staged" ] || return 0
+  b_take_time
+  for b_command in $b_owners $b_commons sync; do
     set --
-    for b_step in $b_staged; do
-      eval "[ \"\$mode_$b_step\" != $b_mo ] || set -- \"\$@\" \"\$tmp_$b_step\""
+    for b_each in $b_staged; do
+      eval "b_tmp=\$tmp_$b_each b_its=\$does_$b_each"
+      case "$b_its " in *" $b_command "*) set -- "$@" "$b_tmp" ;; esac
     done
-    [ "$b_mo" = - ] || chmod "$b_mo" "$@" 2>/dev/null || b_one_by_one chmod
-    b_tmps="$b_tmps $*"
+    [ $# = 0 ] || b_run "$b_command" "$@" 2>/dev/null || b_one_by_one "$b_command"
   done
-  [ -z "$b_tmps" ] || sync $b_tmps 2>/dev/null || b_one_by_one sync
+  for b_each in $b_staged; do
+    eval "b_in=\$in_$b_each"
+    [ -z "$b_in" ] || eval "into_$b_in=\"\$into_$b_in \$tmp_$b_each\""
+  done
+  b_count=0
+  while [ $((b_count += 1)) -le "$b_opened" ]; do
+    eval "set -- \$into_$b_count; b_dir=\$folder_$b_count into_$b_count="
+    [ $# = 0 ] || mv -f "$@" "$b_dir/" 2>/dev/null
+  done
   b_rest=
-  for b_step in $b_staged; do
-    eval "b_tmp=\$tmp_$b_step"
-    b_load "$b_step"
+  for b_each in $b_staged; do
+    eval "b_tmp=\$tmp_$b_each"
+    b_load "$b_each"
     b_attribute_output
-    if [ -n "$b_rest" ] || ! if [ -n "$b_tmp" ]; then mv -fT "$b_tmp" "$b_path"; else b_try b_put_alone; fi; then
-      b_give_up "$b_tmp"
+    # mv goes on after a failure, so a later thing may be in place.
+    if [ ! -e "$b_tmp" ] && [ ! -L "$b_tmp" ] || { [ -z "$b_rest" ] && mv -fT "$b_tmp" "$b_path"; }; then
+      b_done="$b_done $b_each"
     else
-      b_done="$b_done $b_step"
+      b_give_up
     fi
   done
+  b_staged= b_owners= b_commons= b_places=$b_base b_folders=
 }
 
 # b_put_alone: puts the file of the loaded step into a folder that other users can change.
@@ -512,20 +589,20 @@ b_put_alone() {
   put_file "$b_from" "$b_path" "$b_perm" "$b_user" "$b_group"
 }
 
-# b_one_by_one chmod|sync: runs the command for each staged file; only the files before the first failure stay staged.
+# b_one_by_one COMMAND: runs the command for each step that wants it; only steps before the first failure stay.
 b_one_by_one() {
-  b_good= b_rest=
-  for b_step in $b_staged; do
-    eval "b_tmp=\$tmp_$b_step b_perm=\$mode_$b_step"
-    b_load "$b_step"
+  b_keep= b_rest=
+  for b_each in $b_staged; do
+    eval "b_tmp=\$tmp_$b_each b_its=\$does_$b_each"
+    b_load "$b_each"
     b_attribute_output
-    if [ -n "$b_rest" ] || ! case $1:$b_perm:$b_tmp in chmod:-:* | *:) ;; chmod:*) chmod "$b_perm" "$b_tmp" ;; *) sync "$b_tmp" ;; esac; then
-      b_give_up "$b_tmp"
+    if [ -z "$b_rest" ] && case "$b_its " in *" $1 "*) b_run "$1" "$b_tmp" ;; esac; then
+      b_keep="$b_keep $b_each"
     else
-      b_good="$b_good $b_step"
+      b_give_up
     fi
   done
-  b_staged=$b_good
+  b_staged=$b_keep
 }
 
 # b_take_time: gives the next common commands the time limit of all steps of the batch together.
@@ -533,31 +610,19 @@ b_take_time() {
   echo "$$ $k_born $b_all_secs ${b_failed:-$k_key}+" 1<>"$K_RUN/current"
 }
 
+# b_link PATH: makes the link of the loaded step at PATH, which is aside or its place.
 b_link() {
-  b_parents || return
-  if [ -z "$b_plain" ]; then
-    b_try put_link "$b_target" "$b_path"
-    return
-  fi
-  b_flush_later "${b_dir:-/}"
   case $b_kind in
-    absent)
-      # An earlier step may have made a folder here by another path: the link would land inside it.
-      [ ! -e "$b_path" ] && [ ! -L "$b_path" ] || return
-      ln -s -- "$b_target" "$b_path"
-      return
-      ;;
+    # An earlier step may have made a folder here by another path: the link would land inside it.
+    absent) [ ! -e "$b_path" ] && [ ! -L "$b_path" ] || return ;;
     directory) rmdir "$b_path" || return ;;
   esac
-  b_aside
-  ln -s -- "$b_target" "$b_tmp" && mv -fT "$b_tmp" "$b_path" && return
-  b_status=$?
-  rm -f "$b_tmp"
-  return $b_status
+  ln -s -- "$b_target" "$1"
 }
 
 b_remove() {
-  b_parents || return
+  [ -d "${b_dir:-/}" ] || b_try parent_of "$b_path" 0 || return
+  b_is_plain
   [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}"
   case $b_plain:$b_kind:$b_recurse in
     1:directory:0) rmdir "$b_path" ;;
@@ -573,6 +638,7 @@ b_prove() {
   b_take_time
   # A folder that a later step removed cannot be flushed.
   [ -z "$b_flush" ] || sync $b_flush || sync
+  b_above=
   b_inspect $b_done
   for b_step in $b_done; do
     b_load "$b_step"
@@ -588,6 +654,7 @@ b_main() {
   trap b_on_term TERM
   set -C
   k_found=$K_TMP/found b_all= b_done= b_failed= b_halted= b_flush= b_count=0 b_all_secs=0 b_writer=
+  b_places=' ' b_base=' ' b_staged= b_owners= b_commons= b_fresh= b_asides= b_opened=0 b_safe=
   IFS=$K_NL
   for b_words in $b_data; do
     b_count=$((b_count + 1)) b_all="$b_all $b_count"
@@ -598,7 +665,11 @@ b_main() {
     b_load "$b_next"
     b_all_secs=$((b_all_secs + b_secs))
   done
+  b_list_above
   b_inspect $b_all
+  b_line_above /proc/$$
+  set -- $b_line
+  b_us=$3:$4
   b_list= b_at=
   for b_next in $b_all; do
     b_load "$b_next"
@@ -610,6 +681,8 @@ b_main() {
     b_list="$b_list $b_next"
   done
   b_wave $b_list
+  b_commit
+  [ -z "$b_asides" ] || { rmdir $b_asides 2>/dev/null; : >|"$K_STATE/aside"; }
   [ -z "$b_writer" ] || b_move_output
   b_prove || exit 98
   [ -z "$b_failed" ] || { echo "$b_failed failed 13" >>"$K_RUN/batch" || exit 98; exit 13; }

@@ -74,12 +74,10 @@ const longestBatch = 200;
 
 /**
  * Cuts consecutive steps into batches and waves. All steps of a batch are probed before the first of them is applied. So
- * only folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none
- * lies beneath another.
+ * only folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind.
  */
 export class BatchPlanner {
   #paths = new Map<string, StepData["kind"]>();
-  #wavePaths = new Set<string>();
   #waveKind: StepData["kind"] | undefined;
   #wave = 0;
   #open = false;
@@ -98,13 +96,11 @@ export class BatchPlanner {
       this.#waveKind = undefined;
       this.#open = true;
     }
-    if (kind !== this.#waveKind || foldersAbove(path).some((folder) => this.#wavePaths.has(folder))) {
+    if (kind !== this.#waveKind) {
       this.#wave += 1;
       this.#waveKind = kind;
-      this.#wavePaths.clear();
     }
     this.#paths.set(path, kind);
-    this.#wavePaths.add(path);
     return { opens, wave: this.#wave };
   }
 

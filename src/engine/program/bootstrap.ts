@@ -145,7 +145,6 @@ function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): s
   return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;
 }
 
-/** The run's values, as assignments. */
 export function runAssignments({ nonce, stateDir, runId, who, node, dryRun, grants }: RunVariables): string[] {
   return [
     `k_nonce=${nonce}`,

@@ -31,7 +31,7 @@ export interface CompiledStep {
   readonly skeleton: string;
   /** Names of the blobs that must be there before the probe: those of probe, guard and show, and the secrets. */
   readonly early: readonly string[];
-  /** Names of the blobs that only apply and react need. */
+  /** Names of the blobs that only apply, asks and react need. */
   readonly late: readonly string[];
   /** All blobs by their names on the node, `Step.offers` included. */
   readonly blobs: ReadonlyMap<string, Blob>;
@@ -219,7 +219,7 @@ export function wantLines(want: StepFacts): string {
     .join("\n");
 }
 
-/** Assignments of the values that are not empty: step.sh sets all variables to empty at its beginning. */
+/** Assignments of the values that are not empty; step.sh has the defaults of the others. */
 function assign(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
     .filter(([, value]) => value !== "")

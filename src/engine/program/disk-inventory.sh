@@ -24,7 +24,7 @@ k_block_devices() {
       k_all="$k_all /dev/${k_path%"${k_path##*/}"}${k_part##*!}"
     done
   done
-  # udev's database needs no program and no right to read disks, so blkid is asked only without it.
+  # udev's database needs no program and no right to read disks: blkid runs only without that database, or with -p.
   [ -z "$k_all" ] || { [ -z "${1-}" ] && [ -d /run/udev/data ]; } || ! k_has blkid || {
     echo blkid
     if [ -z "${1-}" ]; then

@@ -1,6 +1,5 @@
 import { shippedText } from "./texts.ts";
 
-/** A block device of a node. */
 export interface BlockDevice {
   readonly name: string;
   readonly path: string;

@@ -1,5 +1,5 @@
 # Gathers a node's facts (POSIX sh and awk over /proc, /sys and /run/udev; other programs only if the node has them). The catalogue
-# (src/engine/facts/catalogue.ts, docs/facts.md) names them. Each is a `fact NAME VALUE`; a list has a row a line, with tab-separated columns in
+# (src/engine/facts/catalogue.ts, docs/facts.md) names them. A list has a row a line, with tab-separated columns in
 # the catalogue's order. Unknown facts are left out, or empty. Follows disk-inventory.sh. Builtins read most files: few processes.
 
 k_fact() { ! k_first "$2" || fact "$1" "$k_value"; }
@@ -84,7 +84,7 @@ k_devices() {
 } 2>/dev/null
 
 k_devices | k_container=$k_container k_arch=$k_arch awk "$k_disks_awk"'
-  # fact(): as in step.sh, for values without line breaks; list() gets rows with escaped line breaks.
+  # fact(): as in step-functions.sh, for values without line breaks; list() gets rows with escaped line breaks.
   function fact(name, value,  i, c, out) {
     if (value == "") return
     if (index(value, "\\")) {

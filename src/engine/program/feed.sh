@@ -15,8 +15,7 @@ k_say() { k_print "$k_nonce $1"; }
 K_RUN=$K_STATE/runs/$K_RUNID
 # A run's folder with a mark: the next run clears the remains of a killed feed (follower.sh).
 k_dir=$K_STATE/runs/feed-$k_id
-# sshd reads authorized_keys2, too, unless it is configured otherwise. Then the first file, which states may manage,
-# stays untouched.
+# If sshd reads authorized_keys2, too, as it does by default, authorized_keys, which states may manage, stays untouched.
 k_keys=.ssh/authorized_keys
 case " $(sshd -T 2>/dev/null | grep -i '^authorizedkeysfile ') " in *" ${k_keys}2 "*) k_keys=${k_keys}2 ;; esac
 # k_on: true while the run is not over (follower.sh).
@@ -27,7 +26,7 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # k_undo removes this feed's lines, or fails. After its id, a line has the state before the first one: d: no folder was there,
 # f: no file, n: no line feed at the end of the file. k_undo is a text, because the next run evaluates it for a killed
-# process (follower.sh). It never overwrites a concurrent change: it tries again instead.
+# process (follower.sh). After a concurrent change of the file k_undo tries again, three times in all.
 k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id
 rm -f "$n" "$n.n"
@@ -135,7 +134,7 @@ k_fetch() {
   elif ! k_has_hash "$k_part" "$4"; then
     k_why='its hash is wrong'
   else
-    # Linked into the run's blobs at once: the runner waits for it.
+    # The runner waits for the content among the run's blobs.
     mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
     k_why='it cannot be put in its place'
     ! mv -f "$k_part" "$k_dir/has.$2" || ! k_on || ! ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2" || k_why=
@@ -159,7 +158,7 @@ k_leave() {
     [ "$2" != $$ ] || kill "$k_job"
   done
   # Large contents go first: on a full disk there is no room for a new file of keys. If that file cannot be written, the
-  # next run undoes it.
+  # next run removes the lines.
   rm -rf "$k_dir"/[!mu]*
   k_take_back && rm -rf "$k_dir"
 }

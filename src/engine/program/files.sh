@@ -140,7 +140,8 @@ k_empty() {
 k_leave() {
   k_empty
   rmdir "../$k_new" 2>/dev/null
-  [ -n "$k_as" ] || : >|"$K_STATE/aside"
+  # A batch may have folders aside of its own; it empties the file at its end.
+  [ -n "$k_as${b_asides-}" ] || : >|"$K_STATE/aside"
 }
 
 # k_leave_flushed STATUS: removes the folder aside, and flushes the folder above it; exits if STATUS is not 0.
@@ -199,21 +200,6 @@ k_is_shared() {
 # caused.
 nothing_done() {
   for k_watcher in $k_new_owed; do rm -f "$K_STATE/owed/$k_watcher"; done
-}
-
-# kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
-kind_of() {
-  if [ -L "$1" ]; then
-    kind=symlink
-  elif [ -f "$1" ]; then
-    kind=file
-  elif [ -d "$1" ]; then
-    kind=directory
-  elif [ -e "$1" ]; then
-    kind=special
-  else
-    kind=absent
-  fi
 }
 
 # not_nixos PATH: refuses a path under /etc that NixOS makes from its configuration (links into the store): a change

@@ -2,9 +2,10 @@
 # folder, starts the runner or finds it alive, streams journal and output to the bastion, and receives the bastion's
 # commands. Each process costs time (docs/performance.md): where a builtin can do it, use a builtin.
 #
-# Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login), k_offset (bytes of the
-# journal that the bastion has). Also k_seen: the output that it has, as `KEY.STREAM.CHUNK:BYTES ...`. The bastion
-# ignores everything outside frames that begin with the nonce: it is noise of login shells.
+# Follows state-folder.sh. Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login),
+# k_offset (bytes of the journal that the bastion has). Also k_seen: the output that it has, as
+# `KEY.STREAM.CHUNK:BYTES ...`. The bastion ignores everything outside frames that begin with the nonce: it is noise of
+# login shells.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
@@ -46,6 +47,8 @@ done
 [ -z "$k_lacks" ] || k_fatal "BASELINE_MISSING$k_lacks"
 [ -d "$K_STATE" ] || mkdir -p "$K_STATE" 2>/dev/null
 k_hello
+# The runner tells the time by the seconds since then.
+read -r k_up _ </proc/uptime
 
 # ---- the run's folder --------------------------------------------------------------------------------------------------
 
@@ -91,7 +94,7 @@ k_me=$K_RUN/followers/$$ k_first=1
 [ ! -d "$K_RUN" ] || k_first=
 [ ! -e "$k_me" ] || rm -rf "$k_me"
 set --
-for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
+for k_path in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$k_me/in" "$K_RUN/tmp" "$K_RUN/blobs" "$K_RUN/out"; do
   [ -d "$k_path" ] || set -- "$@" "$k_path"
 done
 # Another run may have made the first two folders a moment ago.
@@ -138,7 +141,8 @@ if [ -z "$k_alive$k_first" ]; then
   mkdir "$K_RUN/out"
 fi
 set -- "$k_me/poke"
-[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl"
+# The runner has FIFOs for the output of its first steps from here: one mkfifo less.
+[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl" "$K_RUN"/out/1.o.fifo "$K_RUN"/out/1.e.fifo "$K_RUN"/out/2.o.fifo "$K_RUN"/out/2.e.fifo
 mkfifo "$@" && { true >>"$K_RUN/journal" && echo $$ >"$K_RUN/attached"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot write to $K_RUN"
 exec 6<>"$k_me/poke"
 k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
@@ -179,7 +183,7 @@ fi
 k_launch() {
   [ -z "$k_alive" ] || return 0
   # Reserves the room that the runner needs to end on a disk that fills up later, or refuses the run.
-  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
+  { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && echo "$k_clock ${k_up%%.*}" >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
   # Steps find the same environment with every kind of login (docs/states.md); SUDO_USER is the login's user, as with
   # sudo(8).
@@ -270,17 +274,18 @@ k_stream() {
         k_many=0
         set -f
         IFS=$K_NL
-        set -- $(dd bs=65536 count=1 <&4 2>/dev/null && echo .)
+        set -- $(dd bs=65536 count=1 <&4 2>/dev/null)
         unset IFS
         set +f
-        while [ $# -gt 1 ]; do
+        # The shell drops the block's last line end: without one, the last line is only a beginning.
+        k_line=
+        read -r _ k_end </proc/self/fdinfo/4
+        while [ $# -gt 0 ]; do
+          if [ $((k_at + ${#1})) = "$k_end" ]; then k_part=$1 && break; fi
           k_at=$((k_at + ${#1} + 1))
           k_forward "$1" || return 0
           shift
         done
-        # The text before the mark is the beginning of a line.
-        k_part=${1-} k_line=
-        k_part=${k_part%.}
       fi
     done
     k_part=$k_part$k_line
@@ -314,13 +319,6 @@ k_tell() {
 # or another program reads our stdin, this line is not in its place: nothing of the piece may run.
 k_whole() {
   IFS= read -r k_mark && [ "$k_mark" = "$k_nonce" ] || k_fatal "DAMAGED $1"
-}
-
-# k_room: makes the folders for incoming blobs and for the output of steps that use them.
-k_room() {
-  [ ! -d "$k_me/in" ] && k_on || return 0
-  mkdir "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
-  k_on || rmdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
 }
 
 # k_lost: refuses the run if its folder cannot be written to; always fails.
@@ -391,7 +389,6 @@ k_listen() {
         k_on || rm -f "$K_RUN/seg.$2"
         ;;
       part) # NAME BYTES OFFSET: of a blob
-        k_room
         [ "$4" != 0 ] || rm -f "$k_me/in/$2"
         k_take "$k_me/in/$2" "$3"
         ;;
@@ -404,7 +401,6 @@ k_listen() {
       texts) # BYTES: blobs as sh writes them, `k_put NAME 'CONTENT'` each
         k_text=$(dd bs="$2" count=1 iflag=fullblock 2>/dev/null) k_full=
         k_whole texts
-        k_room
         eval "$k_text" 2>/dev/null
         # Half a text must never count as a whole one.
         [ -z "$k_full" ] || { rm -rf "$k_me/in" && k_lost; }

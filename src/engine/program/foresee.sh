@@ -43,7 +43,7 @@ foresee_account() {
   getent "$2" "$3" >/dev/null 2>&1
 }
 
-# b_foresee: checks the loaded step of a batch in this way. In a folder that only root can change, the batch's common probe is
+# b_foresee: foresee_place for the loaded step of a batch. In a folder that only root can change, the batch's common probe is
 # enough.
 b_foresee() {
   if [ -d "${b_dir:-/}" ] && b_is_plain; then

@@ -6,7 +6,7 @@ unset CDPATH ENV IFS
 
 # k_facts TEXT: prints the node's facts, a frame each.
 k_facts() {
-  # Facts come as lines “F NAME=VALUE” at descriptor 3, of the shell (step.sh) and of awk.
+  # Facts come as lines “F NAME=VALUE” at descriptor 3, of the shell (step-functions.sh) and of awk.
   (eval "$1") 3>&1 </dev/null >/dev/null 2>&1 |
     while IFS= read -r k_line; do
       case $k_line in 'F '*) printf "%s fact facts %s\n" "$k_nonce" "${k_line#F }" ;; esac

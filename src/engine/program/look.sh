@@ -2,7 +2,7 @@
 # do from earlier runs? It only reads: no lock, no folder, no journal. Its last frame is `look in-order`, with the keys of
 # the steps that `onlyIf` skips, or `look differs`. Then the same shell takes the next text from the bastion.
 #
-# Follows evidence.sh, state-folder.sh and, if a step has a probe, step-functions.sh. Given: k_nonce K_STATE K_RUNID
+# Follows state-folder.sh, evidence.sh and, if a step needs it, step-functions.sh. Given: k_nonce K_STATE K_RUNID
 # K_NODE K_DRY K_NOW, and the function k_steps (look.ts), which calls k_prove, k_begin_probes, k_probe and
 # k_reached.
 
@@ -19,13 +19,13 @@ if [ -n "${KSH_VERSION-}" ]; then
 else
   k_say() { printf '%s\n' "$k_nonce $1"; }
 fi
-# k_fatal: the run itself refuses such a node, so this look leaves it to the run.
+# k_fatal: the run itself refuses such a node, so the look differs.
 k_fatal() {
   k_unusable=1
 }
 
 # k_is_free: true if no run works on the node, and none has left anything: a lock, a mark, an owed reaction, a change on
-# trial, or a folder beside the paths of other users.
+# trial, or folders of a killed step (aside).
 k_is_free() {
   k_unusable=
   [ -d "$K_STATE" ] && k_hello && [ -z "$k_unusable" ] || return 1
@@ -37,8 +37,8 @@ k_is_free() {
   [ ! -s "$K_STATE/aside" ]
 }
 
-# k_prove WORDS...: true if the evidence shows all these steps in order. The words of a step (batch.ts) are one argument,
-# without those before the path but the type.
+# k_prove WORDS...: true if the evidence shows all these steps in order. The words of a step (batch.ts) are one argument:
+# the type, the path and all words after it.
 k_prove() {
   k_begin_evidence
   for k_words in "$@"; do k_add_evidence ${k_words%% *} 0 - 0 - ${k_words#* }; done
@@ -46,7 +46,7 @@ k_prove() {
   for k_words in "$@"; do k_holds ${k_words%% *} 0 - 0 - ${k_words#* } || return 1; done
 }
 
-# k_begin_probes: tells this shell's process group, which the bastion ends if a probe takes too long.
+# k_begin_probes: tells this shell's process group, which the bastion ends if the probes take too long.
 k_begin_probes() {
   read -r k_stat </proc/$$/stat
   set -- ${k_stat##*) }

@@ -14,7 +14,7 @@ export interface Look {
   readonly hash: string;
   /** Some steps have a probe or a condition, which needs the environment of steps. */
   readonly hasTexts: boolean;
-  /** Some steps have a probe, which may call the functions for texts of modules. */
+  /** Some steps have a probe or need tools, so look.sh needs the functions for texts of modules. */
   readonly hasProbes: boolean;
   /** Milliseconds that all probes together may take. */
   readonly limit: number;
@@ -29,28 +29,23 @@ interface LookedStep {
 const longestEvidence = 200;
 /** Milliseconds for all probes together, beside the limits of their steps. */
 const ownLimit = 5_000;
-/** Names of a runner's, which a look does not have. */
+/** Matches variables of the runner that a look does not have. */
 const usesRunner = /\bK_(?:TMP|RUN|GRANTED)\b|\bk_unique\b/;
 
 /** The look at these steps; undefined if only a runner can tell whether they are in order. */
 export function lookAt(steps: readonly LookedStep[]): Look | undefined {
-  const needed = steps.filter(({ plan }) => !isUnneeded(plan));
-  // The words between type and path are for a runner.
-  const evidence = needed.flatMap(
-    ({ plan }) =>
-      evidenceOf(plan)
-        .match(/^(?<type>.) \S+ \S+ \S+ \S+ (?<rest>.*)$/)
-        ?.slice(1)
-        .join(" ") ?? [],
-  );
-  const probed = needed.filter(({ plan }) => evidenceOf(plan) === "");
+  const needed = steps
+    .filter(({ plan }) => !isUnneeded(plan))
+    .map((step) => ({ ...step, evidence: evidenceOf(step.plan) }));
+  const proved = needed.flatMap(({ evidence }) => (evidence === "" ? [] : shortWords(evidence)));
+  const probed = needed.filter(({ evidence }) => evidence === "");
   if (!probed.every(({ plan }) => canProbe(plan))) return undefined;
   const milestones = needed.flatMap(({ plan }) => (plan.milestone === undefined ? [] : JSON.stringify(plan.milestone)));
   const text = [
     "k_steps() {",
     ":",
-    ...(evidence.length > 0 ? evidenceFlags(needed) : []),
-    ...portions(evidence).map((words) => `k_prove ${words.map(quote).join(" ")} || return 1`),
+    ...(proved.length > 0 ? evidenceFlags(needed) : []),
+    ...portions(proved).map((words) => `k_prove ${words.map(quote).join(" ")} || return 1`),
     ...(probed.length > 0 ? ["k_begin_probes", ...probeLines(probed)] : []),
     ...(milestones.length > 0 ? [`k_reached ${milestones.map(quote).join(" ")} || return 1`] : []),
     "}",
@@ -89,12 +84,18 @@ export function framesInOrder(steps: readonly LookedStep[], skipped: ReadonlySet
   });
 }
 
+/** The words of a step's evidence, without those between type and path, which only a runner needs. */
+function shortWords(evidence: string): string {
+  const [type, _wave, _key, _seconds, _owes, ...rest] = evidence.split(" ");
+  return [type, ...rest].join(" ");
+}
+
 /** Whether the step has nothing to do where no earlier step changed or failed. */
 function isUnneeded({ onChanges, onFailure }: PlannedStep): boolean {
   return onChanges.length + onFailure.length > 0;
 }
 
-/** Whether look.sh can tell if the step is in order: neither an apply nor anything of a runner's is needed for it. */
+/** Whether look.sh can tell if the step is in order, without an apply and without the runner's variables, contents and secrets. */
 function canProbe({ step, runAs, creates, unless, onlyIf, environment }: PlannedStep): boolean {
   const conditions = [creates, unless, onlyIf].filter((condition) => condition !== undefined);
   if (runAs !== undefined || usesRunner.test([...conditions, exportLines(environment)].join("\n"))) return false;
@@ -134,8 +135,8 @@ function probeLines(steps: readonly LookedStep[]): string[] {
   });
 }
 
-function portions(keys: readonly string[]): (readonly string[])[] {
-  return Array.from({ length: Math.ceil(keys.length / longestEvidence) }, (_, at) =>
-    keys.slice(at * longestEvidence, (at + 1) * longestEvidence),
+function portions(words: readonly string[]): (readonly string[])[] {
+  return Array.from({ length: Math.ceil(words.length / longestEvidence) }, (_, at) =>
+    words.slice(at * longestEvidence, (at + 1) * longestEvidence),
   );
 }

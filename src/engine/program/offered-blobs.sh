@@ -1,7 +1,7 @@
 # For a step that finds out itself which of many blobs it lacks (POSIX sh; dash, bash, BusyBox, mksh), such as the paths
 # of a Nix closure. Follows step.sh, whose k_blobs it replaces, and precedes the texts of the step.
 
-# k_blobs: runs the text `asks` once. It prints a line for each blob that apply wants: NAME BYTES and words for apply. The
+# k_blobs: runs the text `asks` once, which prints a line for each blob that apply wants: NAME BYTES and words for apply. The
 # runner brings them in portions (exit status 20; their names are in blobs/KEY), and apply runs once for each portion. Portions
 # bound the run's folder, and the bytes that a cut run loses. For apply: $k_portion_file = the file with the lines of its
 # portion; $k_more = 1: another portion follows.

@@ -20,7 +20,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_outcome= k_second= k_short= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_pipes=0 k_fin= k_outcome= k_second= k_short= k_mute= k_given=$k_seg
 # k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
 # arguments.
 if [ -n "${KSH_VERSION-}" ]; then
@@ -38,7 +38,7 @@ k_event() {
     k_full
     k_print "$k_nonce $*" >&5 || exit 1
   }
-  k_poke
+  [ -n "$k_mute" ] || k_poke
 }
 
 # k_full: the disk is full. The runner gives up the reserved room to report it, and starts no further step.
@@ -213,7 +213,7 @@ k_end() {
   [ -n "$K_DRY" ] || k_status "$1"
   [ -z "$k_ticker" ] || kill "$k_ticker" 2>/dev/null
   k_outcome=$1
-  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/room" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
+  k_unlock "$K_RUN/blobs" "$K_RUN/tmp" "$K_RUN"/seg.* "$K_RUN/runner" "$K_RUN/program" "$K_RUN/room" "$K_RUN/current" "$K_RUN/fin" "$K_RUN/stop" "$K_RUN/aborted"
   k_event "bye $k_outcome"
   exit 0
 }
@@ -237,19 +237,35 @@ k_read_milestones() {
   [ -n "${k_reached+x}" ] || { read -r k_reached <"$K_STATE/milestones" || k_reached=; } 2>/dev/null
 }
 
-# k_status STATE: writes status.json, for an operator who logs in to the node. The agent's part and milestones of former
-# runs stay.
+# k_take_time: k_now = the time in UTC, from the clock that the follower left in `launched` and the seconds since then. The
+# date comes from the number of days by the Gregorian calendar, whose years begin in March here.
+k_take_time() {
+  read -r k_at k_at_up <"$K_RUN/launched"
+  k_at=$((k_at + k_up - k_at_up)) k_day=$((k_at / 86400 + 719468)) k_at=$((k_at % 86400))
+  k_era=$((k_day / 146097)) k_day=$((k_day % 146097))
+  k_year=$(((k_day - k_day / 1460 + k_day / 36524 - k_day / 146096) / 365))
+  k_day=$((k_day - 365 * k_year - k_year / 4 + k_year / 100))
+  k_month=$(((5 * k_day + 2) / 153))
+  k_day=$((101 + k_day - (153 * k_month + 2) / 5)) k_month=$((101 + (k_month + 2) % 12))
+  [ "$k_month" -gt 102 ] || k_year=$((k_year + 1))
+  k_hour=$((100 + k_at / 3600)) k_minute=$((100 + k_at / 60 % 60)) k_at=$((100 + k_at % 60))
+  k_now=$((k_year + 400 * k_era))-${k_month#1}-${k_day#1}T${k_hour#1}:${k_minute#1}:${k_at#1}Z
+}
+
+# k_status STATE: writes onboarding.log and status.json, for an operator who logs in to the node. While steps run, it writes
+# status.json at most once a second. The agent's part and milestones of former runs stay.
 k_status() {
-  k_read_milestones && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   read -r k_up _ </proc/uptime
-  [ "$k_second" = "${k_up%%.*}" ] || k_now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-  k_second=${k_up%%.*}
+  k_up=${k_up%%.*} k_later=1
+  [ "$1:$k_up" = "running:$k_second" ] || { k_take_time && k_second=$k_up k_later=; }
+  k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
+  [ -z "$k_later" ] || return 0
+  k_read_milestones && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   k_json "${k_title:-}" && k_title_json=$k_escaped
   k_json "${k_error:-}" && k_error_json=$k_escaped
   k_json "$K_NODE" && k_node_json=$k_escaped
   k_print "{\"node\":\"$k_node_json\",\"run\":\"$K_RUNID\",\"state\":\"$1\",\"step\":\"$k_title_json\",\"milestones\":[$k_reached],\"error\":\"$k_error_json\",\"updated\":\"$k_now\"${k_agent:+,\"agent\":$k_agent}}" >"$K_STATE/.status.new" &&
     mv -fT "$K_STATE/.status.new" "$K_STATE/status.json"
-  k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
 }
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -278,9 +294,27 @@ k_reader() {
   ) <&"$2" >/dev/null 2>&1 &
 }
 
-# k_out: makes the folder for output.
-k_out() {
-  [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
+# k_make_pipes: k_out = the beginning of the names of two new FIFOs. The follower made those of two steps, and one mkfifo makes
+# those of eight more; they stay until the run's end, and no step gets the FIFOs of another.
+k_make_pipes() {
+  k_out=$K_RUN/out/$((k_pipes += 1))
+  [ ! -p "$k_out.o.fifo" ] || return 0
+  set --
+  while [ $# -lt 16 ]; do
+    k_pipe=$K_RUN/out/$((k_pipes + $# / 2))
+    set -- "$@" "$k_pipe.o.fifo" "$k_pipe.e.fifo"
+  done
+  mkfifo "$@"
+}
+
+# k_write_program: writes the program of the step's shell to a file. The bytes of the last program are written over, since
+# emptying the file first costs ext4 a flush; the shell reads none behind `exit`.
+k_write_program() {
+  for k_line in "IFS= read -r k_stat </proc/\$\$/stat; set -- \${k_stat##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
+    "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
+    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=${k_booted-$K_BOOT_ID}" \
+    "$k_granted" "$k_lib" \
+    "$k_sk" "$tx" exit; do k_print "$k_line" || return 1; done 1<>"$K_RUN/program"
 }
 
 # k_child: runs one step in a session of its own; sets k_rc.
@@ -289,23 +323,19 @@ k_child() {
   # If blobs had to be sent first, the step starts a second time: remains of the first readers are removed.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
-    k_out
     k_turn=$((k_turn + 1))
+    k_make_pipes
     # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
     # died. The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its
     # SIGPIPE.
-    k_out=$K_RUN/out/$i
-    mkfifo "$k_out.o.fifo" "$k_out.e.fifo"
     exec 6<>"$k_out.o.fifo" 7<>"$k_out.e.fifo"
     exec 3<"$k_out.o.fifo" 4<"$k_out.e.fifo"
-    rm -f "$k_out.o.fifo" "$k_out.e.fifo"
     k_reader o 3
     k_reader e 4
     k_out=/proc/self/fd/6 k_err=/proc/self/fd/7
   elif [ -n "$k_looks" ]; then
     k_out=/dev/null k_err=/dev/null
   else
-    k_out
     k_out=$K_RUN/out/$i.o.0 k_err=$K_RUN/out/$i.e.0
   fi
   k_time=
@@ -315,11 +345,8 @@ k_child() {
   k_sk=
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_escaped"; }
-  for k_line in "IFS= read -r k_stat </proc/\$\$/stat; set -- \${k_stat##*) }; k_born=\${20}; echo \$\$ \$k_born ${to:-60} $i >'$K_RUN/current' || exit; set --" \
-    "$K_LIB" "$K_FILES" "k_nonce=$k_nonce k_due=$k_due k_unsure=$k_unsure k_looks=$k_looks k_unique=$$-$k_step_n K_DRY=$K_DRY K_NOW=$k_time" \
-    "K_RUN='$K_RUN' K_STATE='$K_STATE' K_TMP='$K_RUN/tmp' K_NODE='$K_NODE' K_BOOT_ID=${k_booted-$K_BOOT_ID}" \
-    "$k_granted" "$k_lib" \
-    "$k_sk" "$tx"; do k_print "$k_line"; done | setsid /bin/sh >"$k_out" 2>"$k_err" 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+  k_write_program || { k_full && k_write_program; } || exit 1
+  setsid /bin/sh "$K_RUN/program" >"$k_out" 2>"$k_err" </dev/null 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
   exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"

@@ -16,7 +16,6 @@ import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, provableData } 
 import type { Survivals } from "./dry-run-dependencies.ts";
 import { factsText, shippedText } from "./texts.ts";
 
-/** A step of a segment. */
 export interface SegmentStep {
   readonly plan: PlannedStep;
   readonly compiled: CompiledStep;
@@ -60,7 +59,7 @@ function extraFunction(name: string): string {
 /** The functions of trial-runner.sh that changes on trial need. */
 const trialFunctions = ["k_trial", "k_await_revert", "k_remove_trial", "k_revert_unconfirmed"];
 
-/** The functions that steps' shells may call beyond step.sh. */
+/** The functions that steps' shells may call beyond step-functions.sh. */
 function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
   return [
     shippedText("files"),
@@ -131,8 +130,8 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 }
 
 /**
- * Programs to look for before anything is applied, by the first step that needs them and that no earlier step can
- * bring. A step that may not run at all, or whose evidence may hold, looks for its programs only at its turn.
+ * Programs to look for before anything is applied, by the first step that needs them, unless an earlier step can bring
+ * them. A step that may not run at all, or whose evidence may hold, looks for its programs only at its turn.
  */
 function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
   const known = new Set<string>();
@@ -192,7 +191,7 @@ export function evidenceFlags(steps: readonly Pick<SegmentStep, "plan">[]): stri
 
 /** Chunks of at most 1 MiB of each stream's end that stay on the node when output comes faster than it can be sent. */
 const outputChunks = 2;
-/** Chunks of an answer to `kcore exec` that stay: as many as the run records (src/engine/run/output-cap.ts). */
+/** Chunks of an answer to `kcore exec --lock` that stay: as many as the run records (src/engine/run/output-cap.ts). */
 const answerChunks = 64;
 
 function declareStep(step: SegmentStep, planner: BatchPlanner, shared: ReadonlyMap<string, number>): string {

@@ -1,13 +1,13 @@
-# The hello of the follower and of look.sh (POSIX sh; dash, bash, BusyBox, mksh). Given: K_STATE K_RUNID K_NL, the functions k_fatal
-# and k_say.
+# The hello of the follower and of look.sh (POSIX sh; dash, bash, BusyBox, mksh). Given: K_STATE K_RUNID K_NL, and the
+# functions k_fatal and k_say.
 
-# k_unsafe WHY: refuses because of the folder k_dir, which is the state folder or one above it.
+# k_unsafe WHY: refuses because of the folder k_dir: the state folder, or one in it or above it.
 k_unsafe() {
   k_fatal "STATE_UNSAFE $k_dir $1"
 }
 
 # k_hello: says hello, and checks the state folder (requirement S-5): ours, no links, not writable for others. Sets K_RUN,
-# k_boot, the boot id, and k_uid.
+# k_boot, the boot id, k_uid, and k_clock, the node's time.
 k_hello() {
   { read -r k_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || k_fatal "BASELINE_MISSING /proc"
   k_machine=
@@ -36,7 +36,8 @@ k_hello() {
     k_dir=${k_line#*:}
     if [ -z "$k_uid" ]; then
       k_uid=$k_owner
-      k_say "hello 1 $k_uid $k_boot ${k_machine:--} ${k_line%%:*}"
+      k_clock=${k_line%%:*}
+      k_say "hello 1 $k_uid $k_boot ${k_machine:--} $k_clock"
       continue
     fi
     k_who="belongs to uid $k_owner"

@@ -1,5 +1,5 @@
 # The functions that the texts of modules may call (POSIX sh; dash, bash, BusyBox, mksh). A step's own shell has them
-# before step.sh; look.sh has them when a step's probe needs them. A text's facts and refusal go to fd 3.
+# before step.sh; look.sh has them when a step needs them. A text's facts and refusal go to fd 3.
 #
 # Given: k_nonce, k_key (key of the step), k_unsure, k_have, and fd 5 (the journal) where there is one.
 
@@ -88,6 +88,21 @@ have() {
 # exit 1 instead of refusing, and the step is unknown.
 unsure() {
   [ -n "$k_unsure" ]
+}
+
+# kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
+kind_of() {
+  if [ -L "$1" ]; then
+    kind=symlink
+  elif [ -f "$1" ]; then
+    kind=file
+  elif [ -d "$1" ]; then
+    kind=directory
+  elif [ -e "$1" ]; then
+    kind=special
+  else
+    kind=absent
+  fi
 }
 
 # k_equal: true if every line of k_want is in k_facts.

@@ -1,5 +1,5 @@
-# The program of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). Follows step-functions.sh. The runner pipes
-# both, and the variables and texts of the step, into `setsid sh`: none of them is ever in argv or in the environment.
+# The program of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). Follows step-functions.sh. The runner writes
+# both, and the variables and texts of the step, to a file of the run: none of them is ever in argv or in the environment.
 #
 # Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_key (key of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
@@ -24,8 +24,8 @@ k_text() {
   fi
 }
 
-# k_read TYPE: passes the facts of the last text on to the journal as TYPE, and keeps them in k_facts. k_code = the exit
-# code of its command (reported-change.sh: and whether that was a change). Returns 99 if the text refused.
+# k_read TYPE: passes the facts of the last text on to the journal as TYPE, unless that is empty, and keeps them in k_facts.
+# k_code = the exit code of its command (reported-change.sh: and whether that was a change). Returns 99 if the text refused.
 k_read() {
   k_facts=$K_NL k_code=
   while IFS= read -r k_line; do
@@ -82,8 +82,8 @@ k_change() {
     k_read '' && [ "$k_status" = 0 ] || exit 13
   fi
   [ -z "$K_DRY" ] || exit 11
-  k_blobs
   [ -z "$k_owes" ] || [ -d "$K_STATE/owed" ] || mkdir -m 700 "$K_STATE/owed" || exit 13
+  k_blobs
   k_new_owed=
   for k_watcher in $k_owes; do
     [ -e "$K_STATE/owed/$k_watcher" ] || k_new_owed="$k_new_owed $k_watcher"
@@ -130,47 +130,47 @@ k_main() {
   if [ -n "$kt_onlyif" ] && ! k_text onlyif; then exit 12; fi
   while :; do
     k_attempts_left=$((k_attempts_left - 1))
-    k_once
+    # The last attempt needs no shell of its own, because no attempt comes after it.
+    [ "$k_attempts_left" -gt 0 ] || k_once
+    (k_once)
     k_result=$?
-    # A further attempt follows for a wait that does not hold yet, or an apply that failed; never in a dry run.
-    case $k_result:$K_DRY in 1[3567]:) [ "$k_attempts_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
+    # A further attempt follows a wait that does not hold yet, and a probe or change that failed; never in a dry run.
+    case $k_result:$K_DRY in 1[3567]:) ;; *) exit $k_result ;; esac
     printf '%s retry %s %s\n' "$k_nonce" "$k_key" "$k_attempts_left" >&5
     sleep "$k_interval"
   done
 }
 
-# k_once: one attempt: probes, applies if the step differs, probes again. Returns an exit status of the list above.
+# k_once: one attempt: probes, applies if the step differs, probes again. Exits with a status of the list above.
 k_once() {
-  (
-    k_inspect have
-    case $? in
-      0)
-        [ -n "$k_due" ] || exit 0
-        k_have=$k_facts
-        [ -n "$kt_react$kt_apply" ] || exit 0
-        k_what=${kt_react:+react}
-        k_change "${k_what:-apply}" || exit 13
-        ;;
-      1)
-        k_have=$k_facts
-        if [ -z "$kt_apply" ]; then
-          [ -z "$k_unsure" ] || exit 14
-          exit 17
-        fi
-        k_show
-        k_change apply || exit 13
-        [ -z "$k_due" ] || [ -z "$kt_react" ] || k_change react || exit 13
-        ;;
-      2)
+  k_inspect have
+  case $? in
+    0)
+      [ -n "$k_due" ] || exit 0
+      k_have=$k_facts
+      [ -n "$kt_react$kt_apply" ] || exit 0
+      k_what=${kt_react:+react}
+      k_change "${k_what:-apply}" || exit 13
+      ;;
+    1)
+      k_have=$k_facts
+      if [ -z "$kt_apply" ]; then
         [ -z "$k_unsure" ] || exit 14
-        exit 16
-        ;;
-      *) exit 13 ;;
-    esac
-    # A step that ends the boot cannot look again; one without a probe has nothing to look at.
-    [ -z "$k_ends" ] || exit 10
-    if [ -n "$k_always" ] && [ -z "$k_creates$kt_unless" ]; then exit 10; fi
-    k_inspect now
-    case $? in 0) exit 10 ;; 1) exit 15 ;; 2) exit 16 ;; *) exit 13 ;; esac
-  )
+        exit 17
+      fi
+      k_show
+      k_change apply || exit 13
+      [ -z "$k_due" ] || [ -z "$kt_react" ] || k_change react || exit 13
+      ;;
+    2)
+      [ -z "$k_unsure" ] || exit 14
+      exit 16
+      ;;
+    *) exit 13 ;;
+  esac
+  # A step that ends the boot cannot look again; one without a probe has nothing to look at.
+  [ -z "$k_ends" ] || exit 10
+  if [ -n "$k_always" ] && [ -z "$k_creates$kt_unless" ]; then exit 10; fi
+  k_inspect now
+  case $? in 0) exit 10 ;; 1) exit 15 ;; 2) exit 16 ;; *) exit 13 ;; esac
 }

@@ -54,8 +54,7 @@ k_await_revert() {
   k_remove_trial
 }
 
-# k_remove_trial: removes a trial that is over. The guard's file goes first, so that a sleeping guard ends; the decision goes
-# last.
+# k_remove_trial: removes a trial that is over. The guard's file goes before the decision, so that a sleeping guard ends.
 k_remove_trial() {
   { read -r k_unit <"$k_trial/boots"; } 2>/dev/null && rm -f "/etc/systemd/system/$k_unit" "/etc/systemd/system/sysinit.target.wants/$k_unit"
   rm -rf "$k_trial/guard" "$k_trial"/[0-9]*

@@ -1,4 +1,4 @@
-# Functions for steps with the key `risk` (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows
+# Functions for steps with the key `risk` (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). They follow
 # files.sh and k_remove_trial (trial-runner.sh). Changes on trial stay only if a new connection confirms them; else
 # revert.sh (K_REVERT) restores the recorded state.
 

@@ -40,7 +40,7 @@ export type RunnerlessRequest =
   | { readonly kind: "facts" }
   | { readonly kind: "exec"; readonly text: string }
   | { readonly kind: "end"; readonly pid: string }
-  /** The run that holds the node; unless `isLook`, that run, or only `run`, is ended. */
+  /** Names the run that holds the node. Unless `isLook`, ends that run if it is `run`, or `run` is empty. */
   | { readonly kind: "unlock"; readonly stateDir: string; readonly run: string; readonly isLook: boolean };
 
 /** The program that answers the request without a runner. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { shippedRoot } from "./shipped.ts";
 
@@ -18,10 +18,10 @@ export type ProjectContent = Readonly<Record<string, string>>;
 export function contentOf(project: string): ProjectContent {
   const content: Record<string, string> = { "kcore itself": markOf(join(shippedRoot(), "package.json")) };
   const walk = (folder: string, depth: number): void => {
-    for (const entry of readdirSync(join(project, folder))) {
+    for (const entry of namesIn(join(project, folder))) {
       const name = join(folder, entry);
       if (entry.startsWith(".") || entry === "node_modules" || reports.test(name)) continue;
-      const isFolder = statSync(join(project, name), { throwIfNoEntry: false })?.isDirectory() === true;
+      const isFolder = statsOf(join(project, name))?.isDirectory() === true;
       if (isFolder && depth < maxDepth) walk(name, depth + 1);
       else content[name] = markOf(join(project, name));
     }
@@ -37,8 +37,26 @@ export function changedFiles(before: ProjectContent, now: ProjectContent): reado
     .sort();
 }
 
+/** The names in a folder; none in a folder that kcore cannot read. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Undefined for a link to nothing or to itself, too. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
 function markOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = statsOf(path);
   if (!stats?.isFile()) return "no file";
   if (stats.size > maxHashed) return `${stats.size} ${stats.mtimeMs}`;
   try {

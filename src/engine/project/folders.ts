@@ -74,7 +74,7 @@ export function refuseShippedName(pack: string, shipped: string): void {
   if (pack !== "kcore" && !shippedKinds.some(isTaken)) return;
   throw new KcoreError({
     code: "PACK_INVALID",
-    message: `no pack can be called “${pack}”: kcore's own states and orchestrations have that name`,
+    message: `no pack can be called “${pack}”: kcore's own states, orchestrations or templates have that name`,
     hint: `give it another name in its pack.yaml; kcore pack remove ${pack} takes it out of a project`,
   });
 }
@@ -110,7 +110,7 @@ export function findIn(folders: readonly Folder[], name: string): FoundFile | un
   return undefined;
 }
 
-/** Every file below the folders that ends in one of `endings`, sorted by name; the first folder that has a name wins. */
+/** The files below the folders that end in one of `endings`, without hidden ones, sorted by name; the first folder that has a name wins. */
 export function listIn(folders: readonly Folder[], endings: readonly string[]): Map<string, FoundFile> {
   const found = new Map<string, FoundFile>();
   for (const folder of folders)

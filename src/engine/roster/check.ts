@@ -45,7 +45,7 @@ function circleFrom(start: string, jumpsOf: (name: string) => readonly string[])
   return search(start, [start]);
 }
 
-/** Reports nodes that share an id, or an address with its route: a machine must not be in a run twice (F-16). */
+/** Reports nodes that share an id or a {@link machineKey}: a machine must not be in a run twice (F-16). */
 export function checkDuplicates({ nodes, positions }: Roster, problems: Problems): void {
   const ids = new Map<string, NodeEntry>();
   const machines = new Map<string, NodeEntry>();

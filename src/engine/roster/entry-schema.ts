@@ -20,9 +20,9 @@ const Taint = z.union([
     }),
   z
     .strictObject({
-      key: z.string().min(1).describe("Its key."),
-      value: z.string().default("").describe("Its value."),
-      effect: Effect.describe("The effect on work that does not tolerate it."),
+      key: z.string().min(1).describe("The key of the taint."),
+      value: z.string().default("").describe("The value of the taint."),
+      effect: Effect.describe("The effect on work that does not tolerate the taint."),
     })
     .meta({ examples: [{ key: "dedicated", value: "storage", effect: "NoSchedule" }] }),
 ]);
@@ -52,7 +52,7 @@ const File = z
 
 /** How to reach a host: keys of nodes, groups, defaults and jump hosts alike. */
 const reach = {
-  port: Port.optional().describe("Of sshd; 22 unless given."),
+  port: Port.optional().describe("The port of sshd; 22 unless given."),
   user: LoginName.optional().describe("The login name; root unless given."),
   identityFile: File.optional().describe("The private key on the bastion; ~/ and paths relative to the project work."),
   identityPassphrase: Reference.optional().describe("A reference to the key's passphrase."),
@@ -100,5 +100,4 @@ export const JumpSchema = z.strictObject({
   hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64."),
 });
 
-/** The keys of a roster file. */
 export const FILE_KEYS = ["defaults", "groups", "nodes", "jumps"] as const;

@@ -3,7 +3,7 @@ import type { KcoreError } from "#errors/problem.ts";
 
 const MAX_PATTERN = 200;
 
-/** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`. It takes at most as many steps as the product of both lengths. */
+/** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`. A match takes at most as many steps as the product of both lengths. */
 export function matchesGlob(glob: string, name: string): boolean {
   const parts = globParts(glob);
   let [part, at, star, restart] = [0, 0, -1, 0];

@@ -58,7 +58,7 @@ export interface NodeEntry {
   /** A file on the bastion with the node's console output. */
   readonly consoleLog?: string;
   readonly vars: Readonly<Record<string, unknown>>;
-  /** How to reach it: `ssh`, `openssh` by this machine's own ssh program, or `local` for this machine itself. */
+  /** How to reach the node: `ssh`, `openssh` by this machine's own ssh program, or `local` for this machine itself. */
   readonly transport: "ssh" | "openssh" | "local";
 }
 

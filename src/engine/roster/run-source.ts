@@ -19,7 +19,7 @@ const fetchProgram = `fetch(process.argv[1], { redirect: "error", signal: AbortS
 
 /**
  * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address. A separate
- * process fetches an address, since rosters are read synchronously. At most 30 s and 8 MiB; the process's children end with it.
+ * process fetches an address, since rosters are read synchronously. Beyond 30 s or 8 MiB kcore ends the process and its children.
  * @throws KcoreError ROSTER_SOURCE, with the end of the process's stderr
  */
 export function runSource({
@@ -47,7 +47,7 @@ export function runSource({
     timeout: limit,
     killSignal: "SIGKILL",
     maxBuffer: MAX_ROSTER_BYTES,
-    // A process group of its own, so that its children do not outlive it.
+    // A process group of its own, so that `endGroup` reaches its children.
     ...({ detached: true } as object),
   });
   if (error || signal !== null) endGroup(pid);

@@ -21,7 +21,7 @@ export interface LaunchedRun {
   readonly ended?: Promise<void>;
 }
 
-/** A process that reads from its stdin which run to drive, and writes to descriptor 3 as soon as the run's socket exists. */
+/** A process that reads from its stdin which run to drive, and closes descriptor 3 as soon as the run's socket exists. */
 export type WarmProcess = ChildProcess;
 
 let keptWarm: WarmProcess | undefined;

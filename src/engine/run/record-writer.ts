@@ -75,7 +75,6 @@ export class RecordWriter {
     return at;
   }
 
-  /** Writes the waiting events. */
   flush(): void {
     if (this.#waiting.length === 0) return;
     const bytes = Buffer.from(this.#waiting.splice(0).join(""));

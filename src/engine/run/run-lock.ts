@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { RunHeader } from "./run-folder.ts";
 
 /**
- * Locks a run for this process, by an abstract socket (unix(7)) whose name only readers of the header can know. The kernel releases it when
+ * Locks a run for this process, by an abstract socket (unix(7)) whose name only readers of the header can compute. The kernel releases it when
  * the process ends, however it ends; the returned function releases it before.
  * @throws KcoreError RUN_ALIVE when another process drives the run
  */

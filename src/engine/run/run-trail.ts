@@ -41,7 +41,7 @@ export interface RunsPruned {
   readonly runs: readonly string[];
 }
 
-/** A trail's entry of an `exec`, `ping` or `facts`, written before it connects: such a command has no record. */
+/** A trail's entry of an `exec`, `ping`, `facts` or `node unlock`, written before it connects: such a command has no record. */
 export interface AdHocBegan {
   readonly type: "adhoc.started";
   readonly who: string;

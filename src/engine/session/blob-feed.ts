@@ -15,7 +15,7 @@ export interface FeedPeer {
 
 /** Brings contents to nodes from other nodes. No method rejects. */
 export interface BlobFeed {
-  /** Whether this content may come from another node. The methods below are for such contents alone. */
+  /** Whether this content may come from another node. {@link bring} and {@link keep} are for such contents alone. */
   takes(peer: FeedPeer, blob: Blob): boolean;
   /**
    * Waits for the node's turn. `there`: the node has the content under this name. `send`: the bastion must send it and then call

@@ -58,7 +58,7 @@ export async function connectFollower({
   }
 }
 
-/** Unlocks the root disk of a machine that waits for it; false if the machine does not. @throws KcoreError UNLOCK_FAILED */
+/** Unlocks the root disk of a machine that waits for it; false if none waits, or the run stops. @throws KcoreError UNLOCK_FAILED */
 async function tryUnlock({ unlock }: SessionOptions, stopping: AbortSignal): Promise<boolean> {
   try {
     return (await unlock?.(stopping)) ?? false;

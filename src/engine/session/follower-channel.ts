@@ -18,7 +18,7 @@ import { limitExceeded } from "./node-budget.ts";
 export interface FollowerOptions {
   readonly host: Host;
   readonly run: RunVariables;
-  /** Input of root's shell, sent without waiting for the shell's first answer. */
+  /** Input of root's shell, sent without waiting for the shell's first answer unless sudo wants a password. */
   readonly text: string;
   /** Bytes of the journal that the bastion has already; default: none. */
   readonly offset?: number;
@@ -32,7 +32,7 @@ export interface FollowerOptions {
   readonly settled?: () => Promise<void>;
   /** Gets the shell's stderr. With this callback, the text may end the frames, and the rest of stdout is raw bytes. */
   readonly onStderr?: (bytes: Buffer) => void;
-  /** Called if the node's shell has sent nothing for `quiet` milliseconds. */
+  /** Called if the node's shell has not answered within `quiet` milliseconds. */
   readonly onSilence?: () => void;
   readonly quiet?: number;
   /** Milliseconds in which the node's shell must give its first answer; default: a minute. */

@@ -8,7 +8,7 @@ import type { Endpoint } from "#engine/transport/host.ts";
 export type KeyPassphrase = (file: string, reference?: SecretReference, again?: boolean) => Promise<string | undefined>;
 
 /**
- * How to reach a node: its own entry and its jump hosts, first hop first. A jump host's own jump hosts come before it.
+ * How to reach a node: its own entry and its jump hosts, first hop first. The first hop's own jump hosts come before it.
  * @throws KcoreError ROSTER_JUMP
  */
 export function endpointOf(node: NodeEntry, roster: Roster, passphrase: KeyPassphrase): Endpoint {

@@ -37,7 +37,7 @@ export class NodeLooks {
   readonly #transport: SessionTransport;
   /** The hashes of the looks at the batches that were sent to a runner in the present call of `perform`. */
   readonly #sent = new Set<string>();
-  /** The number of looks so far. */
+  /** The number of looks that a node's shell began. */
   count = 0;
 
   constructor(session: SessionOptions, run: RunVariables, transport: SessionTransport) {
@@ -46,7 +46,7 @@ export class NodeLooks {
     this.#transport = transport;
   }
 
-  /** Looks at all steps of some work; undefined: the work needs a runner, and nothing was reported. */
+  /** Looks at all steps of some work; undefined: the work needs a runner, and no step was reported. */
   async look(
     work: readonly StagedStep[],
     state: SessionState,
@@ -92,7 +92,7 @@ export class NodeLooks {
     };
   }
 
-  /** Whether no runner lives or may live, and the session knows looks. */
+  /** Whether the work may begin with a look: no runner lives or may live, and the run neither resumes nor has grants to use. */
   #mayLook({ runner, queue }: SessionState): boolean {
     const { looks, resumed, dryRun, grants } = this.#session;
     if (!looks || resumed || (!dryRun && grants.length > 0)) return false;

@@ -58,7 +58,6 @@ export const noRunner: Runner = {
   exchanges: 0,
 };
 
-/** Asks the runner to end. */
 export function requestEnd(state: Runner, after: EndReason, outcome: NodeOutcome): TransitionResult<Runner> {
   const phase = { at: "finishing", after, outcome, tries: 1 } as const;
   return go(state, phase, ...(state.connection === "up" ? sendFin(phase) : []));

@@ -34,8 +34,8 @@ export interface RunnerlessOptions {
 }
 
 /**
- * Opens sessions that leave no trace of kcore on the node: a channel runs one shell, without lock, state folder or journal. A step's apply
- * runs once; after a lost connection it is not resumed.
+ * Opens sessions without a runner, and so without lock and journal: a channel runs one shell. A step's apply runs once; after a lost
+ * connection it is not resumed.
  */
 export function runnerlessSessions(how: RunnerlessOptions): OpenSession {
   return (options) => new RunnerlessSession(options, how);

@@ -65,7 +65,7 @@ export async function saveGrantedTables({ session, run, store, connect, stopping
 
 function report(emit: Emit, { node, before }: SaveOccasion, name: string, result: SaveResult): void {
   if ("unsaved" in result) {
-    // Every node of a run gets all grants, and most nodes have no such disk.
+    // Every node of a run gets the grants without `@NODE`, and most nodes have no such disk.
     if (result.isAbsent === true) return;
     emit({
       type: "warning",

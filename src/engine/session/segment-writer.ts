@@ -39,7 +39,7 @@ export class SegmentWriter {
     this.#report = report;
   }
 
-  /** Further segments bring these grants to the node. */
+  /** Further runners bring these grants to the node. */
   grant({ grants, unsaved }: SavedGrants): void {
     this.#run = { ...this.#run, grants, unsaved };
   }

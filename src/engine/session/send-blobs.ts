@@ -13,7 +13,7 @@ export interface BlobAnswer {
   readonly run: RunVariables;
   readonly offered: ReadonlyMap<string, Blob>;
   readonly progress: TransferProgress;
-  /** False: the connection was lost, and the runner repeats its request over the next connection. */
+  /** False: the connection was lost, and the session answers the request again over the next connection. */
   readonly isOpen: () => boolean;
   /** The request of a content that the bastion must fetch first. */
   readonly requestFor: (label: string) => FetchRequest;

@@ -14,7 +14,7 @@ import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
 import { TransferProgress } from "./transfer-progress.ts";
 
-/** Milliseconds between two beats: a follower without beats gives the bastion up (docs/runner.md). */
+/** Milliseconds between two beats: after 30 s without one the runner counts the follower as gone (docs/runner.md). */
 const beatEvery = 5_000;
 /** Milliseconds without progress in sending blobs; a disk that is slow to flush needs some time. */
 const stallLimit = 120_000;
@@ -69,8 +69,8 @@ export class SessionTransport {
 
   /**
    * Lets a shell on the node look at its steps, without a runner; connects if necessary. Resolves with the look's frames, or with undefined if
-   * the connection or the shell has ended without a verdict. `onFrame` may throw NODE_LIMIT_EXCEEDED. Probes that take more than `limit` milliseconds are ended, with the shell. The next {@link connect}
-   * continues with the same shell.
+   * the connection or the shell has ended without a verdict. Probes that take more than `limit` milliseconds are ended, with the shell.
+   * `onFrame` may throw NODE_LIMIT_EXCEEDED. The next {@link connect} continues with the same shell.
    */
   async look(
     text: string,

@@ -95,7 +95,7 @@ export interface NodeSession {
   rest(): Promise<void>;
   /** Ends the runner, frees the lock, closes the connection, emits `node.finished`. */
   finish(outcome: NodeOutcome, problem?: Problem): Promise<void>;
-  /** Round trips so far: segments, and requests for blobs. */
+  /** Round trips so far: looks, segments, and requests for blobs. */
   readonly exchanges: number;
 }
 

@@ -7,8 +7,8 @@ interface HeldEvent {
 
 /**
  * Emits the events of a node's steps in the order of the steps, without those that a resumed run's record already holds. A node's batch
- * begins many steps before the first of them has ended. The outcome of a step that is not sent is foreseen at once. Only starts and ends
- * wait; notes and output skip the wait.
+ * begins many steps before the first of them has ended. The outcome of a step that is not sent is foreseen at once. Starts, ends and
+ * milestones wait; notes and output skip the wait.
  */
 export class StepEvents {
   readonly #emit: Emit;

@@ -5,7 +5,7 @@ import { WholeLines } from "#engine/events/whole-lines.ts";
 const smallChunks = 20;
 /** Numbers of chunks for each attempt at a step. */
 const numbersPerAttempt = 1_000_000;
-/** Large chunks whose sizes are kept: the 64 that a node keeps of an answer to `kcore exec` (segment.ts), and a few more. */
+/** Large chunks whose sizes are kept: the 64 that a node keeps of an answer to `kcore exec --lock` (segment.ts), and a few more. */
 const keptChunks = 72;
 
 interface OutputStream {

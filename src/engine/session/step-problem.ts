@@ -10,7 +10,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { refusalHint } from "./problems.ts";
 import { truncate, type StepRecord } from "./step-record.ts";
 
-/** Characters of a value that an event holds at most. */
+/** Characters of a found value that an event holds at most. */
 const maxValue = 4096;
 
 /** Why a step failed, by the status in its `end` frame. */

@@ -81,7 +81,7 @@ export class StepReport implements StepResults {
     this.records.set(key, newRecord(draft, stage));
   }
 
-  /** Reports the given steps from now on, in this order, without those that have ended. */
+  /** Reports the given steps from now on, in this order, without those whose outcome is final. */
   expect(keys: readonly string[]): void {
     this.events.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
   }

@@ -16,7 +16,6 @@ interface EndedWork {
   readonly failed: Problem | undefined;
 }
 
-/** The result of a call of `perform`. */
 export function workResult(work: readonly StageWork[], end: EndedWork): WorkResult {
   const { results, failed, isStopped, registered } = end;
   const outcomes = (drafts: readonly UnresolvedStep[]) => drafts.map(({ id }) => results.outcomeOf(stepKey(id)));

@@ -10,7 +10,14 @@ export function itemsOf(value: unknown): readonly unknown[] | undefined {
 /** A short name for each item, unique in the list: its text, or its name, id, key, path or serial; else its number. */
 export function labelsOf(items: readonly unknown[]): readonly string[] {
   const labels = items.map((item, index) => labelOf(item) ?? String(index + 1));
-  return labels.map((label, index) => (labels.indexOf(label) === index ? label : `${label} ${index + 1}`));
+  const taken = new Set(labels);
+  return labels.map((label, index) => {
+    if (labels.indexOf(label) === index) return label;
+    let own = `${label} ${index + 1}`;
+    while (taken.has(own)) own = `${own} ${index + 1}`;
+    taken.add(own);
+    return own;
+  });
 }
 
 function labelOf(item: unknown): string | undefined {

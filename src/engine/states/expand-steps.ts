@@ -35,7 +35,7 @@ export interface ExpandOptions {
   /** Replaces the node in expressions: an Unknown, for a check that holds for any node. */
   readonly unknownNode?: Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
-  /** `run` of expressions: id, time, revision. */
+  /** `run` in expressions. */
   readonly run: Readonly<Record<string, unknown>>;
   readonly modules: (name: string) => Promise<ModuleDefinition | undefined>;
   /** For suggestions. */
@@ -48,7 +48,7 @@ export interface ExpandOptions {
 }
 
 /**
- * The steps of one node, in order, `include` and `each` expanded. The checks that need no node run here;
+ * The steps of one node, in order, `include` and `each` expanded. The checks that need no answer of the node run here;
  * expressions over facts, registered values or Unknowns wait for the step's `render`.
  * @throws KcoreError with every problem of every step at its place.
  */

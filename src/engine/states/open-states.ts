@@ -22,7 +22,7 @@ export interface StateOutline {
 }
 
 /**
- * The states of a project first, then the shipped ones. `trust`: the users whose files of the project are trusted (S-20). `fetch`: gets
+ * The states of a project, then of its packs, then the shipped ones. `trust`: the users whose files of the project are trusted (S-20). `fetch`: gets
  * contents by their URLs; absent for a check, which sends nothing to nodes.
  */
 export function statesOf(places: {
@@ -42,7 +42,7 @@ export function statesOf(places: {
 
 const ENDING = ".yaml";
 
-/** The states, templates and files of a project and the shipped ones; each file is read once. */
+/** The states, templates and files of {@link statesOf}; each state is read once. */
 export class States {
   readonly templates: Templates;
   readonly files: Files;

@@ -65,7 +65,7 @@ export interface LateScope {
 export type RenderedStep =
   | { readonly kind: "step"; readonly plan: PlannedStep }
   | { readonly kind: "skipped"; readonly id: string; readonly title: string; readonly reason: string }
-  /** The step depends on a value that a dry run cannot know; `after` is the id of the step that would give it. */
+  /** The step depends on a value that a dry run cannot know; `after` names the step or other source that would give the value. */
   | { readonly kind: "unknown"; readonly id: string; readonly title: string; readonly after: string };
 
 /**

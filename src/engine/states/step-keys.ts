@@ -19,7 +19,7 @@ const Variable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name")
   .regex(/^(?!LC_ALL$)/, "must not be LC_ALL, in which modules read what programs print: give LANG")
-  .regex(/^(?!IFS$|[Kk][A-Za-z]?_)/, "must not be IFS or begin with K_ or k_, which kcore uses itself")
+  .regex(/^(?!IFS$|[Kk][A-Za-z]?_)/, "must not be IFS or begin as K_, k_ or kt_, which kcore uses itself")
   .regex(/^(?!(?:E?UID|PPID|SHELLOPTS|BASHOPTS|BASH_VERSINFO)$)/, "must be none that bash sets itself, for good");
 
 const Value = z
@@ -33,26 +33,29 @@ export const ValueKeys = z.strictObject({
   creates: AbsolutePath.optional().describe("An absolute path; the step is in order if it exists."),
   retry: z
     .strictObject({
-      attempts: z.int().min(1).max(10_000).describe("How often it is tried."),
-      interval: Duration.default(1).describe("Between two attempts: 10s, 1m."),
+      attempts: z.int().min(1).max(10_000).describe("The most attempts at the step."),
+      interval: Duration.default(1).describe("The pause between two attempts: 10s, 1m."),
     })
     .optional()
-    .describe("Tries it again until it is in order.")
+    .describe("Tries the step again until it is in order.")
     .meta({ examples: [{ attempts: 5, interval: "10s" }] }),
   timeout: Duration.refine((seconds) => seconds > 0, "must be more than nothing")
     .optional()
-    .describe("Of probe and apply together: 90s, 10m."),
-  runAs: UserName.optional().describe("The user on the node."),
+    .describe("The time limit of probe and apply together: 90s, 10m."),
+  runAs: UserName.optional().describe("The user on the node under whom the step runs."),
   environment: z
     .record(Variable, Value)
     .optional()
     .describe("Environment variables of all that the step runs; never secret ones.")
     .meta({ examples: [{ https_proxy: "http://proxy:3128" }] }),
-  sensitive: z.boolean().optional().describe("Nothing of it is shown or recorded."),
-  risk: z.literal("connectivity").optional().describe("Its changes are on trial until a new connection confirms them."),
+  sensitive: z.boolean().optional().describe("Values, output and changes of the step are neither shown nor recorded."),
+  risk: z
+    .literal("connectivity")
+    .optional()
+    .describe("The changes of the step are on trial until a new connection confirms them."),
   confirm: Duration.refine((seconds) => seconds >= 5 && seconds <= 3600, "must be 5s to 1h")
     .optional()
-    .describe("How long a new connection has to confirm it, from 5s to 1h; 30s unless given."),
+    .describe("How long a new connection has to confirm the changes, from 5s to 1h; 30s unless given."),
   milestone: z
     .string()
     .min(1)

@@ -157,17 +157,17 @@ export const WrittenKeys = z.looseObject({
     .refine((id) => !id.includes("{{"), "must be written out: it holds no expression")
     .optional()
     .describe("The purpose in a few words; unique in the file."),
-  require: Names.optional().describe("Names earlier steps: if one of them failed, this one does not run."),
+  require: Names.optional().describe("Names of earlier steps: if one of them failed, this step does not run."),
   onChanges: Names.optional().describe("Runs only if one of the named steps changed something."),
   restartOn: Names.optional().describe(
-    "If one of the named steps changed something, the reaction of this one follows.",
+    "If one of the named steps changed something, the reaction of this step follows.",
   ),
   onFailure: Names.optional().describe("Runs only if one of the named steps failed."),
   register: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and “_”, written out")
     .optional()
-    .describe("Later expressions see its result as steps.NAME."),
+    .describe("Later expressions see the result of the step as steps.NAME."),
 });
 
 function checkShape(node: SourceMap, problems: Problems): void {

@@ -6,15 +6,15 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 
 /** A node's request for a content that the bastion may still have to fetch. */
 export interface FetchRequest {
-  /** Aborted when the node no longer waits. */
+  /** Aborted when the node's session is stopped. */
   readonly signal: AbortSignal;
   /** Called with the bytes fetched so far while a fetch runs; `total` if the server reports the size. */
   readonly onProgress: (progress: { readonly got: number; readonly total?: number }) => void;
 }
 
 /**
- * Bytes that a step needs on the node; sent only if the node lacks them, and checked there by SHA-256. In an `sh` text
- * `${blob}` becomes the quoted path of the bytes on the node.
+ * Bytes that a step needs on the node; sent only if the node asks for them. In an `sh` text `${blob}` becomes the quoted
+ * path of the bytes on the node.
  */
 export class Blob {
   /** Lower-case hex SHA-256 of the bytes; the blob's name on the node begins with it, unless the blob is sensitive. */
@@ -143,7 +143,6 @@ export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Bl
   return new Blob({ sha256, size, sensitive, read, form: "assignment", ...omitUndefined({ bytes, label }) });
 }
 
-/** The same bytes as a sensitive blob. */
 export function asSensitive({ sha256, size, read }: Blob): Blob {
   return new Blob({ sha256, size, read, sensitive: true });
 }

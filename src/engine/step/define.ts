@@ -44,7 +44,7 @@ export interface Tool {
 /**
  * A module's answer to its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox, with
  * `LC_ALL=C`, `umask 022` and stdin `/dev/null`. It has no `set -e`: join commands with `&&` or `|| exit`.
- * The functions that the texts may call are documented in `src/engine/program/step.sh`.
+ * The texts may call the functions of `step-functions.sh` and `files.sh` (src/engine/program).
  */
 export interface Step {
   /** The facts that must hold. Empty only together with `always`. */
@@ -90,7 +90,7 @@ export interface Step {
   readonly tools?: readonly Tool[];
   /** The step may install programs that a later step needs. */
   readonly brings?: true;
-  /** The step is never in order before it has run: views show “always changes”, and shipped states refuse it. */
+  /** The step is never in order before it has run; views show “always changes”. */
   readonly always?: true;
   /**
    * With `always`: apply can report “no change” by the word `same` after its exit code; see reported-change.sh.
@@ -154,7 +154,7 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
    * `.meta({ examples })` that show each of its fields. Fields that a shell reads are `shellText` or `shellWords`.
    */
   readonly args: Schema;
-  /** The codes with which the step's texts may call `refuse`, also in fragments and in functions of step.sh. */
+  /** The codes with which the step's texts may call `refuse`, also in fragments and in functions of files.sh. */
   readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */
   readonly step: (args: z.output<Schema>, context: StepContext) => Step;

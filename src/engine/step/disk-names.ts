@@ -15,17 +15,16 @@ const LinkName = z
 
 /** The arguments that can identify a whole disk. */
 export const diskFields = {
-  serial: Label.optional().describe("Its serial number, as `lsblk -o SERIAL` shows it."),
-  wwn: Label.optional().describe("Its World Wide Name, as `lsblk -o WWN` shows it."),
-  byId: LinkName.optional().describe("The name of its link in /dev/disk/by-id."),
-  busPath: LinkName.optional().describe("Where it is plugged in: the name of its link in /dev/disk/by-path."),
-  model: Label.optional().describe("Its model, as `lsblk -o MODEL` shows it; alone or with size."),
-  size: ByteSize.optional().describe("Its size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
+  serial: Label.optional().describe("The disk's serial number, as `lsblk -o SERIAL` shows it."),
+  wwn: Label.optional().describe("The disk's World Wide Name, as `lsblk -o WWN` shows it."),
+  byId: LinkName.optional().describe("The name of the disk's link in /dev/disk/by-id."),
+  busPath: LinkName.optional().describe("The disk's place: the name of its link in /dev/disk/by-path."),
+  model: Label.optional().describe("The disk's model, as `lsblk -o MODEL` shows it; alone or with size."),
+  size: ByteSize.optional().describe("The disk's size as `lsblk -o SIZE` shows it, to 2 %; alone or with model."),
 };
 
 type DiskFields = { readonly [Key in keyof typeof diskFields]?: z.output<(typeof diskFields)[Key]> };
 
-/** The message for arguments that fail {@link isOneDisk}. */
 export const oneDiskMessage =
   "a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both";
 
@@ -128,7 +127,7 @@ export const carrierFields = {
   partition: PartitionName.optional().describe("The name that disk.partitioned gave the partition."),
   vg: VolumeName.optional().describe("Instead of disk and partition: a volume group, together with lv."),
   lv: VolumeName.optional().describe("The logical volume that lvm.logical_volume made."),
-  array: ArrayName.optional().describe("Instead of these: the array that md.array made."),
+  array: ArrayName.optional().describe("Instead of a partition or a volume: the array that md.array made."),
 };
 
 /** {@link carrierFields}, and `encrypted` for the opened LUKS container on the device. */
@@ -137,7 +136,7 @@ export const deviceFields = {
   encrypted: z
     .boolean()
     .default(false)
-    .describe("Not it itself, but the LUKS container on it that luks.opened opened."),
+    .describe("Use the LUKS container that luks.opened opened on the device, not the device itself."),
 };
 
 /** The message for arguments that name no device, or several. */

@@ -53,7 +53,6 @@ export interface Owned {
   readonly group?: string | undefined;
 }
 
-/** The resource at each of these paths. */
 export function pathsOf(paths: readonly string[]): readonly NodeResource[] {
   return paths.map((path) => ({ is: "path", path }));
 }

@@ -24,7 +24,6 @@ export const AbsolutePath = z
 /** A file mode as text of three or four octal digits ("0640"); a number is refused, since YAML drops its leading 0. */
 export const FileMode = z.string().regex(/^0?[0-7]{3}$|^[1-7][0-7]{3}$/, 'must be octal in quotes, such as "0640"');
 
-/** The mode's number: "0640" gives 0o640. */
 export function modeNumber(mode: string): number {
   return Number.parseInt(mode, 8);
 }
@@ -39,7 +38,7 @@ export const UserName = z
   .string()
   .regex(/^[a-z_][a-z0-9_-]{0,31}\$?$|^\d{1,10}$/, "must be a user or group name or a number");
 
-/** A systemd unit's name; “.service” is added when it has no suffix. */
+/** A systemd unit's name; “.service” is added to a name without a unit type's suffix. */
 export const UnitName = z
   .string()
   .regex(/^[A-Za-z0-9:_.\\@-]{1,255}$/, "must be a unit's name")

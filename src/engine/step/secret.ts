@@ -39,7 +39,6 @@ export class Secret {
   }
 }
 
-/** Marks a value as secret; see {@link Secret}. */
 export function secret(value: string): Secret {
   return new Secret(value);
 }

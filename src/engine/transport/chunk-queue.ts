@@ -10,7 +10,7 @@ export interface ChunkQueue extends AsyncIterable<Uint8Array> {
   readonly drained: Promise<void>;
 }
 
-/** A queue that asks its source to pause above `limit` bytes and to go on below half of it. One reader at a time. */
+/** A queue that asks its source to pause at `limit` bytes and to go on at half of them. One reader at a time. */
 export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue {
   let chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -5,7 +5,7 @@ import { createNameResolver, type NameResolver } from "./dns.ts";
 import { checkEndpoint } from "./check-endpoint.ts";
 import { HostUnreachable, interrupted } from "./host-problems.ts";
 import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
-import type { Connect, ConnectOptions, Endpoint, Host } from "./host.ts";
+import { type Connect, type ConnectOptions, connectTimeouts, type Endpoint, type Host } from "./host.ts";
 import type { Identities, Identity } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
@@ -29,7 +29,7 @@ export interface TransportOptions {
 export interface Transport {
   readonly connect: Connect;
   /**
-   * The key that a host presents and proves to hold, without trust in it and without a login, for `kcore roster trust`. Jump hosts are
+   * The key that a host presents and proves to hold, without trust in it and without a login. Jump hosts are
    * verified and logged in to as in `connect`.
    * @throws KcoreError as `connect`, but for the host's own key.
    */
@@ -40,7 +40,7 @@ export interface Transport {
    * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
   admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;
-  /** Ends unused connections to jump hosts. */
+  /** Ends the connections to jump hosts. */
   close(): Promise<void>;
 }
 
@@ -57,10 +57,6 @@ export interface Admitted {
   /** Whether the key was not in authorized_keys before. */
   readonly isNew: boolean;
 }
-
-const defaultTimeout = 10_000;
-/** ssh may wait until an operator touches a security key, or for a ticket of Kerberos. */
-const programTimeout = 60_000;
 
 /** A transport for one run. ssh2 is loaded when the first SSH connection is made, not before. */
 export function createTransport(options: TransportOptions): Transport {
@@ -87,7 +83,7 @@ export function createTransport(options: TransportOptions): Transport {
   };
   const within = async <T>(
     { name }: Endpoint,
-    { signal: caller, timeout = defaultTimeout }: ConnectOptions,
+    { signal: caller, timeout = connectTimeouts.ssh }: ConnectOptions,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> => {
     try {
@@ -117,7 +113,7 @@ export function createTransport(options: TransportOptions): Transport {
     );
     const { openOpenSsh } = await import("./openssh-host.ts");
     const { home } = options;
-    return within(endpoint, { timeout: programTimeout, ...given }, async (signal) =>
+    return within(endpoint, { timeout: connectTimeouts.openssh, ...given }, async (signal) =>
       openOpenSsh({ hops: hops as [TrustedHop, ...TrustedHop[]], home, signal }),
     );
   };

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 
-/** Why a command's channel ended. All undefined: the connection was lost, the outcome is unknown. */
+/** Why a command's channel ended. Both undefined: the connection was lost or kcore closed the channel, and the outcome is unknown. */
 export interface Exit {
   readonly code?: number;
   readonly signal?: string;
@@ -66,7 +66,7 @@ export interface Endpoint {
   readonly port: number;
   readonly user: string;
   readonly identityFile?: string;
-  /** Called once per key file and run, only for an encrypted key; `again`: the last passphrase was wrong. */
+  /** Called for an encrypted key file, up to three times; `again`: the last passphrase was wrong. */
   readonly passphrase?: (again?: boolean) => Promise<string | undefined>;
   /** `TYPE BASE64` each; empty: only ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts are trusted. */
   readonly hostKeys: readonly string[];
@@ -74,9 +74,15 @@ export interface Endpoint {
   readonly jump: readonly Endpoint[];
 }
 
+/**
+ * Milliseconds for one attempt to connect (F-14). The ssh program may wait until an operator touches a security key, or for a ticket of
+ * Kerberos.
+ */
+export const connectTimeouts = { ssh: 10_000, openssh: 60_000, local: 10_000 } as const;
+
 export interface ConnectOptions {
   readonly signal?: AbortSignal;
-  /** Milliseconds for TCP, key exchange and authentication together; default: 10,000, and 60,000 for `openssh`. */
+  /** Milliseconds for TCP, key exchange and authentication together; default: {@link connectTimeouts}. */
   readonly timeout?: number;
 }
 

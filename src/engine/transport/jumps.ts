@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { realTimers, type Timers } from "#base/timers.ts";
 import { orAborted } from "./deadline.ts";
 import type { Connect, Endpoint, Host } from "./host.ts";
 
@@ -15,21 +16,23 @@ const linger = 2000;
 interface Jump {
   readonly host: Promise<Host>;
   users: number;
-  timer?: NodeJS.Timeout | undefined;
+  /** Calls off the end of the unused connection. */
+  keep?: () => void;
 }
 
 /** A pool that connects to each hop once, however many nodes ask at the same time. */
-export function createJumps(connect: Connect): Jumps {
+export function createJumps(connect: Connect, { after }: Timers = realTimers): Jumps {
   const jumps = new Map<string, Jump>();
 
   const drop = (key: string, jump: Jump) => {
     if (jumps.get(key) === jump) jumps.delete(key);
   };
+  const end = async ({ host }: Jump) => host.then((open) => open.close()).catch(() => undefined);
   const reach = (hop: Endpoint): [string, Jump] => {
     const key = identityOf(hop);
     let jump = jumps.get(key);
     if (!jump) {
-      // The caller's signal must not end it: other nodes may wait for the same hop. `connect` has a timeout of its own.
+      // The caller's signal must not end the connection: other nodes may wait for the same hop. `connect` has a timeout of its own.
       const made: Jump = { host: connect(hop), users: 0 };
       jumps.set(key, (jump = made));
       made.host.then(
@@ -40,18 +43,19 @@ export function createJumps(connect: Connect): Jumps {
     return [key, jump];
   };
   const release = (key: string, jump: Jump) => {
-    if (--jump.users > 0) return;
-    jump.timer = setTimeout(() => {
+    // A dropped connection has failed or ended.
+    if (--jump.users > 0 || jumps.get(key) !== jump) return;
+    jump.keep = after(linger, () => {
       drop(key, jump);
-      void jump.host.then((host) => host.close());
-    }, linger);
+      void end(jump);
+    });
   };
 
   return {
     async dial(hop, { address, port }, signal) {
       const [key, jump] = reach(hop);
       jump.users++;
-      clearTimeout(jump.timer);
+      jump.keep?.();
       try {
         const host = await orAborted(jump.host, signal);
         const stream = await host.forward(address, port, { signal });
@@ -65,8 +69,8 @@ export function createJumps(connect: Connect): Jumps {
     async close() {
       const all = [...jumps.values()];
       jumps.clear();
-      for (const { timer } of all) clearTimeout(timer);
-      await Promise.all(all.map(({ host }) => host.then((open) => open.close()).catch(() => undefined)));
+      for (const { keep } of all) keep?.();
+      await Promise.all(all.map(end));
     },
   };
 }

@@ -15,7 +15,7 @@ import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, typ
 import { oddBlankProblem, unquotedProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
 
-/** Aliases of a file at most; aliases inside an alias's value count again. An alias bomb needs many more. */
+/** The most aliases of a file; aliases inside an alias's value count again. An alias bomb needs many more. */
 const MAX_ALIASES = 50;
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
@@ -25,7 +25,7 @@ interface AnchoredNode {
   readonly aliases: number;
 }
 
-/** Turns the YAML library's nodes into source nodes; a fault is added to `problems` and becomes null. */
+/** Turns the YAML library's nodes into source nodes; faults are added to `problems`. */
 export function buildTree(file: SourceFile, root: Node, problems: Problems): SourceNode {
   return new TreeBuilder(file, problems).node(root);
 }

@@ -4,7 +4,7 @@ import { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
 import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
 
-/** Values of a file at most; the values of aliases count again. An alias bomb has many more. */
+/** The most values of a file; the values of aliases count again. An alias bomb has many more. */
 const maxValues = 500_000;
 
 /**

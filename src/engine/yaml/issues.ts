@@ -55,7 +55,6 @@ function keyPlaceOf(node: SourceNode, path: readonly PropertyKey[], key: string)
   return (map?.kind === "map" ? map.entries.get(key)?.keyAt : undefined) ?? placeOf(node, path);
 }
 
-/** The problem of an unknown key. */
 export function unknownKey(
   key: string,
   at: SourcePosition,

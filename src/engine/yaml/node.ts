@@ -9,7 +9,7 @@ abstract class Located {
   readonly file: SourceFile;
   /** Offset of the first character in the file. */
   readonly start: number;
-  /** Offset after the last character, without comments and line breaks behind it. */
+  /** Offset after the last character, without comments and line breaks behind it; a block scalar has its last line break. */
   readonly end: number;
 
   constructor(file: SourceFile, start: number, end: number) {
@@ -67,7 +67,6 @@ export class SourceEntry extends Located {
     this.value = value;
   }
 
-  /** The place of the key. */
   get keyAt(): SourcePosition {
     return this.at;
   }

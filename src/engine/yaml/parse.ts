@@ -78,7 +78,7 @@ function composeAll(source: SourceFile): readonly Document.Parsed[] {
   return [...composer.compose(tokens, true, source.text.length)] as Document.Parsed[];
 }
 
-/** Lines of a file at most for which the likely mistake is searched. */
+/** The most lines of a file for which the likely mistake is searched. */
 const maxGuesses = 20;
 
 function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[]): Problem[] {

@@ -22,8 +22,11 @@ export function decodeSource(name: string, bytes: string | Uint8Array, maxBytes 
       hint: "split it into several files",
     });
   const text = typeof bytes === "string" ? bytes : decodeUtf8(name, bytes);
-  const nul = text.search(/[\0\uFFFE\uFFFF]/);
-  if (nul !== -1) throw new KcoreError({ ...encodingProblem(name, text, nul), message: `${name} holds a NUL byte` });
+  const odd = text.search(/[\0\uFFFE\uFFFF]/);
+  if (odd !== -1) {
+    const what = text[odd] === "\0" ? "a NUL byte" : `U+${text.charCodeAt(odd).toString(16).toUpperCase()}`;
+    throw new KcoreError({ ...encodingProblem(name, text, odd), message: `${name} holds ${what}` });
+  }
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 

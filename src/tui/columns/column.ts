@@ -8,7 +8,7 @@ export interface Column<Row> {
   readonly title: string;
   /** The value as text; empty for a row without a value. */
   readonly cell: (row: Row, now: number) => string;
-  /** Only with `-o wide`. */
+  /** In `kcore get` only with `-o wide`. */
   readonly wide?: true;
   /** Only on the dashboard and in the browser. */
   readonly live?: true;

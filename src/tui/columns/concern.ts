@@ -11,7 +11,7 @@ export function roleOf(concern: Concern): TextRole {
 
 const day = 86_400_000;
 
-/** The concern of an expiry in ISO 8601. Certificates live 90 days and are renewed at 30 days left: fewer days mean a missed renewal. */
+/** The concern of an expiry in ISO 8601. Leaf certificates are renewed at 30 days left, sub-CAs at 180: fewer days mean a missed renewal. */
 export function concernOfExpiry(time: string | undefined, now: number): Concern {
   if (time === undefined || time === "") return 2;
   const left = Date.parse(time) - now;

@@ -80,7 +80,7 @@ function value(text: string): string {
 export function drawDiff(diff: string | undefined, budget: Budget): HtmlValue {
   if (!diff) return undefined;
   const shown = budget.start(diff);
-  if (shown === undefined) return html`<p class="gone">The diff is left out here; it stands in the node's log.</p>`;
+  if (shown === undefined) return html`<p class="gone">The diff is left out here; the node's log has it.</p>`;
   const lines = shown.replace(/\n$/, "").split("\n").map(drawLine);
   return html`<pre class="diff" tabindex="0" aria-label="Difference of the file">
 ${lines}${shown.length < diff.length && "…\n"}</pre>`;
@@ -102,7 +102,7 @@ export function drawOutput(
   const text = tail.trimEnd();
   if (text === "") return undefined;
   const shown = budget.end(text);
-  if (shown === undefined) return html`<p class="gone">Its output is left out here; it stands in the node's log.</p>`;
+  if (shown === undefined) return html`<p class="gone">The output is left out here; the node's log has it.</p>`;
   const lines = shown.split("\n").length;
   const all = above + text.split("\n").length;
   return html`<details class="output" ${open && html` open`}>

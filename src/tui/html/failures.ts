@@ -9,7 +9,6 @@ import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
 /** Most causes with a card; the nodes' rows show the others. */
 const mostCards = 100;
-/** Most nodes that a card names. */
 const mostNames = 60;
 
 type SourceLine = (at: SourcePosition) => string | undefined;
@@ -56,7 +55,6 @@ function drawFailure(
   </article>`;
 }
 
-/** The warnings of the run. */
 export function drawWarnings({ warnings }: RunModel): HtmlValue {
   if (warnings.length === 0) return undefined;
   const shown = warnings.slice(0, 500);

@@ -40,7 +40,6 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive =
   </section>`;
 }
 
-/** Most steps in the table. */
 const mostRows = 8;
 const shortestMs = 1_000;
 

@@ -15,7 +15,7 @@ export class Html {
 export type HtmlValue = Html | string | number | undefined | false | readonly HtmlValue[];
 
 /**
- * A piece of HTML. Every value is escaped, and its control characters are written out (S-4): the text of a node becomes
+ * A piece of HTML. Every text is escaped, and its control characters are written out (S-4): the text of a node becomes
  * neither an element nor a script. `undefined` and `false` are nothing.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {

@@ -59,7 +59,6 @@ export function nodeLabel(
   }
 }
 
-/** Mark and word, coloured. */
 export function badge({ mark, word, className }: Label): Html {
   return html`<span class="badge ${className}"><span aria-hidden="true">${mark}</span> ${word}</span>`;
 }

@@ -111,7 +111,7 @@ export function tickText(milliseconds: number): string {
     : formatDuration(milliseconds);
 }
 
-/** The stages as bars over time; undefined for a run of one stage. `isLive`: the page's script lets running bars grow. */
+/** The begun stages as bars over time; undefined without one, and for a run of one stage. `isLive`: the page's script lets running bars grow. */
 export function drawStages(model: RunModel, span: TimeSpan, isLive = false): HtmlValue {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;

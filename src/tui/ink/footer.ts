@@ -8,8 +8,8 @@ import type { Theme, Glyphs } from "./theme.ts";
 import type { RunUi } from "./run-ui.ts";
 
 /**
- * The last line: a message, a field to type in, or the keys. `question`: the kind of the question that keys answer; `open`: all
- * questions.
+ * The last line: a message, a field to type in, or the keys. `question`: the kind of the question that keys answer; `open`: the
+ * number of open questions.
  */
 export function footerOf(
   { model, ui, theme, size: { columns: width }, real, player }: SceneProps,

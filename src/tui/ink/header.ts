@@ -133,7 +133,7 @@ export function runProgress(props: RunProgressProps): Line {
   ];
 }
 
-/** “about 40 s left”; undefined without an estimate from earlier runs, and while a question is open. */
+/** “about 40 s left”; undefined without an estimate from earlier runs, while a question is open, and unless the run is running. */
 export function timeLeftText({ model, now, paces, isAsking = false }: RunProgressProps): string | undefined {
   if (model.state !== "running" || isAsking || !paces || paces.length === 0) return undefined;
   const ended = nodeRows(model).reduce((sum, row) => sum + row.ended, 0);

@@ -16,7 +16,7 @@ export function keyPresses(input: string, key: Key): readonly KeyPress[] {
   if (named !== undefined) return [{ name: named, text: "" }];
   if (key.ctrl) return input === "" ? [] : [{ name: `ctrl+${input.toLowerCase()}`, text: "" }];
   // Alt with a character, or the rest of an unknown sequence of the terminal, is no typed key.
-  if (key.meta || (input.length > 1 && /^[[O]/.test(input))) return [];
+  if (key.meta || (input.length > 1 && unknownSequence.test(input))) return [];
   return Array.from(input).flatMap((character) => {
     if (character === "\r" || character === "\n") return [{ name: "enter", text: "" }];
     if (character === "\t") return [{ name: "tab", text: "" }];
@@ -25,6 +25,9 @@ export function keyPresses(input: string, key: Key): readonly KeyPress[] {
     return [{ name: character === " " ? "space" : character, text: character }];
   });
 }
+
+/** Matches a control sequence (CSI, SS3) without its escape character, also one that was cut off. */
+const unknownSequence = /^(?:\[\[?[0-?]*[ -/]*[@-~]?|O[0-9;]*[@-~]?)$/;
 
 function namedKey(key: Key): string | undefined {
   if (key.upArrow) return "up";

@@ -58,7 +58,7 @@ interface ColumnOptions {
 
 function columnsFor(options: ColumnOptions): readonly ScreenColumn<NodeRow>[] {
   const { rows, shown, glyphs, now, sort, milestones } = options;
-  // Measured over all rows, so that scrolling changes neither columns nor names.
+  // Measured over all rows: scrolling must not change the names.
   const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
   const names = rows.map(({ name }) => name);
   let labels: ReadonlyMap<string, string> | undefined;

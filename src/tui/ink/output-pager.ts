@@ -82,12 +82,11 @@ export class OutputPager {
     ];
   }
 
-  /** Whether the record was read to its end once; before that the model may have more lines. */
+  /** Whether a scan of the record has ended, even by an error; before that the model may have more lines. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
 
-  /** The number of rows. */
   get rows(): number {
     return this.#rows;
   }
@@ -234,7 +233,6 @@ export class OutputPager {
   }
 }
 
-/** A walk over the record. */
 interface Walk {
   readonly start: number;
   readonly until: number;

@@ -42,7 +42,6 @@ export function arrangeOverlay(props: SceneProps, width: number, room: number): 
   return { lines, ui: { ...ui, overlayTop: top }, page: { list: Math.max(1, room - 1), body: 1, count: 0 } };
 }
 
-/** The shapes with their meanings. */
 function legend({ glyphs }: Theme, width: number): readonly Line[] {
   const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending, warning, running } = glyphs;
   const shapes: readonly (readonly [string, string, TextRole])[] = [

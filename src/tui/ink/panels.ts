@@ -103,7 +103,6 @@ export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: num
   ];
 }
 
-/** The rule above a panel. */
 export function panelRule(title: string, { glyphs }: Theme, width: number): Line {
   return titled([span(title, "warning")], width, glyphs, "warning");
 }

@@ -58,8 +58,8 @@ export type AfterRun = "leave" | "resume";
 const hastyMs = 500;
 
 /**
- * The live view of a run, over the whole terminal until `close`. It handles SIGINT, SIGTERM, SIGHUP, SIGTSTP and SIGCONT
- * by itself; SIGTERM and SIGHUP leave, and the run goes on. `run.finished` does not close it.
+ * The live view of a run, over the whole terminal until `close`. The view handles SIGINT, SIGTERM, SIGHUP, SIGTSTP and SIGCONT;
+ * SIGTERM and SIGHUP leave, and the run goes on. `run.finished` does not close the view.
  */
 export class RunView implements RunDrawing {
   readonly #options: RunViewOptions;

@@ -28,7 +28,7 @@ const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * The terminal while a view has it: alternate screen, raw mode, no cursor. An exception, `process.exit` or an unhandled signal
- * gives the terminal back first; only SIGKILL cannot. The alternate screen leaves the scrollback alone.
+ * gives the terminal back first; SIGKILL and a crash of Node.js cannot. The alternate screen leaves the scrollback alone.
  */
 export class Screen {
   readonly #options: ScreenOptions;

@@ -12,7 +12,6 @@ export interface ColumnRoom {
   readonly grow?: number;
   /** The column grows to its maximum before others get a share. */
   readonly first?: boolean;
-  /** The maximum width. */
   readonly max?: number;
   readonly align?: "right";
   /** On a narrow terminal, the column with the highest number is left out first; a column with 0 never is. */
@@ -61,7 +60,6 @@ export function placeColumns<Row>(columns: readonly ScreenColumn<Row>[], width: 
   });
 }
 
-/** The line of headings. */
 export function headingLine<Row>(placed: readonly PlacedColumn<Row>[], glyphs: Glyphs): Line {
   return placed.flatMap(({ title, columns, align }, index) => [
     ...(index > 0 ? [span(" ".repeat(gap))] : []),

@@ -18,7 +18,7 @@ export function tellApart(
   return lastLabels.labels;
 }
 
-/** The common start of all names in whole words; empty below three characters. */
+/** The common start of all names in whole words; empty for one name, and below three characters. */
 export function commonStart(names: readonly string[]): string {
   const [first = "", ...rest] = names;
   let end = rest.length === 0 ? 0 : first.length;

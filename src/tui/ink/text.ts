@@ -37,7 +37,6 @@ export function fitExactly(text: string, width: number, glyphs: Pick<Glyphs, "el
   return align === "right" ? " ".repeat(Math.max(0, width - widthOf(cut))) + cut : padColumns(cut, width);
 }
 
-/** Columns that a line takes. */
 export function lineWidth(line: Line): number {
   return line.reduce((sum, { text }) => sum + widthOf(oneLine(text)), 0);
 }

@@ -83,7 +83,6 @@ export function detectTheme(env: Environment, stdout?: Pick<NodeJS.WriteStream, 
   return createTheme({ depth: depthOf(env, stdout), background: backgroundOf(env), unicode: hasUnicode(env) });
 }
 
-/** The theme with these properties. */
 export function createTheme({ depth, background, unicode }: Pick<Theme, "depth" | "background" | "unicode">): Theme {
   const codes = codesOf(depth, background);
   return {

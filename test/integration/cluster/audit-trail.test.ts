@@ -68,6 +68,13 @@ describe("the audit trails from the command line (S-27)", () => {
     expect(stdout).to.match(/^TIME +TRAIL +WHO +WHAT +ABOUT +OUTCOME\n\S+ +runs +- +run\.finished +\S+ +done\n$/);
   });
 
+  it("of the controllers are not compared with a head of the runs", async () => {
+    const [runs] = (await verify("--runs")).found;
+    const head = `${runs?.head.n}:${runs?.head.hash}`;
+    const { code, found } = await verify("--controllers", "--head", head);
+    expect([code, found.map(({ state }) => state)]).to.deep.equal([0, ["whole", "whole", "whole"]]);
+  });
+
   it("go on over a restart of the controller", async () => {
     await at(0).stop();
     await at(0).start();

@@ -16,7 +16,7 @@ describe("tail", () => {
   });
 
   it("drops a character that was cut", () => {
-    const tail = createTail(4);
+    const tail = createTail(5);
     tail.push(Buffer.from("xé€z"));
     expect(tail.text()).to.equal("€z");
   });

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
+import { firstCertificate } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { inventoryEntry } from "#pki/issued.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
@@ -38,5 +39,17 @@ describe("the inventory's entry of a certificate", () => {
     );
     expect(inventoryEntry(pem)).to.include({ role: "sub-ca", id, issuer: "kcore-cluster-ca" });
     expect(inventoryEntry(cluster.authority.rootPem)).to.equal(undefined);
+  });
+
+  it("tells members from sub-CAs under every cluster's name", async () => {
+    const { cert } = issueTo({ ...cluster.authority, cluster: "sub-ca" }, "node", id);
+    expect(inventoryEntry(cert)).to.include({ role: "node", id });
+    const key = generateKey();
+    const proof = { challenge: "c", signature: proveKey(key, "c") };
+    const root = { ...(await openRoot(join(cluster.home, "lab"), passphrase)), cluster: "controller" };
+    const request = { controllerId: id, spki: publicDer(key).toString("base64"), proof, hosts: ["n1"] };
+    const pem = issueSubCa(request, { root, now: Date.now() });
+    expect(firstCertificate(pem).subjectAltName).to.contain(`URI:kcore://controller/sub-ca/${id}`);
+    expect(inventoryEntry(pem)).to.include({ role: "sub-ca", id });
   });
 });

@@ -81,10 +81,12 @@ describe("a run as Markdown", () => {
       title: `page ${index}`,
       diff: `+${"x".repeat(100)}\n`.repeat(500),
     }));
-    const text = drawMarkdown({ ...planned, foresight: { changes: many, unknown: [] } });
+    const text = drawMarkdown({ ...planned, warnings: [], foresight: { changes: many, unknown: [change] } });
     expect(text.length).to.be.within(40_000, 60_100);
     expect(text)
       .to.match(/… 380 more lines/)
       .and.match(/… and \d+ more: the run's report or record tells them\.\n$/);
+    const shown = text.match(/^- ` site: page \d+/gm) ?? [];
+    expect(shown.length + Number(/… and (\d+) more:/.exec(text)?.[1])).to.equal(401);
   });
 });

@@ -34,7 +34,7 @@ const sshConnections = [
 ];
 const interpreterVariables = /^ansible_(python|perl|ruby)?_?interpreter/;
 
-/** Puts an inventory's hosts, groups and variables into the future roster: `all` is its defaults. */
+/** Puts an inventory's hosts, groups and variables into the future roster: the group `all` becomes the defaults. */
 export function takeInventory(found: Found, inventory: Inventory): void {
   const all = inventory.groups.get("all");
   if (all) takeVariables(found, found.defaults, all.vars, "group");

@@ -5,12 +5,10 @@ import { sh, type Sh } from "../sh.ts";
 export const archiveFormats = ["tar.gz", "tar.xz", "tar.zst", "tar", "zip"] as const;
 export type ArchiveFormat = (typeof archiveFormats)[number];
 
-/** The format that a file's name implies. */
 export function archiveFormatOf(name: string): ArchiveFormat | undefined {
   return archiveFormats.find((format) => name.replace(/\.t([gx]z|zst)$/, ".tar.$1").endsWith(`.${format}`));
 }
 
-/** The tools that a node needs to unpack this format. */
 export function archiveTools(format: ArchiveFormat): readonly Tool[] {
   const unpackers = {
     "tar.gz": { command: "gzip", package: "gzip" },
@@ -35,8 +33,8 @@ function tarOver(format: Exclude<ArchiveFormat, "zip">, from: Blob | Sh, tar: Sh
 }
 
 /**
- * Prints two lists that correspond line by line: names, and lines that begin with type and mode as ls -l prints them.
- * Error messages go to $K_TMP/err.
+ * Writes two lists that correspond line by line: $K_TMP/names, and $K_TMP/lines, whose lines begin with type and mode as
+ * ls -l prints them. Error messages go to $K_TMP/err.
  */
 function listEntries(format: ArchiveFormat, from: Blob | Sh): Sh {
   return format === "zip"

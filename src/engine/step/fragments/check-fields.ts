@@ -26,18 +26,18 @@ export const AssertCheck = z
   .strictObject({
     os: z
       .strictObject({
-        id: Words.describe("ID of /etc/os-release, one or several of which one fits."),
+        id: Words.describe("ID of /etc/os-release: one, or several of which one must fit."),
         version: Words.optional().describe("VERSION_ID, in quotes, one or several."),
       })
       .describe("ID and VERSION_ID of /etc/os-release.")
       .meta({ examples: [{ id: ["debian", "ubuntu"] }, { id: "debian", version: "12" }] }),
-    arch: Words.describe("Architecture as uname -m says; amd64 and arm64 are understood."),
+    arch: Words.describe("Architecture as uname -m says; amd64, x64 and arm64 are understood."),
     cpus: z.number().int().positive().describe("At least so many processors."),
     memory: ByteSize.describe("At least so much memory, as the kernel counts it."),
     freeSpace: z
       .strictObject({
         path: AbsolutePath.describe("A path on the file system in question; it need not be there yet."),
-        min: ByteSize.describe("So much must be free."),
+        min: ByteSize.describe("The space that must be free."),
       })
       .describe("At least so much space free where path is.")
       .meta({ examples: [{ path: "/var/lib", min: "10G" }] }),
@@ -46,12 +46,12 @@ export const AssertCheck = z
     clock: z
       .strictObject({
         now: Time.optional().describe(
-          "The right time: seconds since 1970, or ISO 8601 such as run.time; else the engine's.",
+          "The right time: seconds since 1970, or ISO 8601 such as run.time; else the bastion's.",
         ),
-        maxSkew: Duration.default(300).describe("So far from it is a problem."),
-        warn: Duration.default(5).describe("So far from it is told."),
+        maxSkew: Duration.default(300).describe("A clock that is further off fails the check."),
+        warn: Duration.default(5).describe("A clock that is further off is reported."),
       })
-      .describe("Clock near the bastion's (now; else the time the engine gives).")
+      .describe("The clock is near the bastion's, or near the given now.")
       .meta({ examples: [{ maxSkew: "30s", warn: "5s" }, { now: "2026-01-31T12:00:00Z" }] }),
     timeSync: z.literal(true).describe("The clock is kept by a time service."),
     portFree: z
@@ -103,7 +103,7 @@ export const AssertCheck = z
           { cluster: "lab", root: "9f2c4e1b77d3a0c5", node: "n2", id: "n2-id", former: ["n1-id"] },
         ],
       }),
-    when: z.boolean().describe("Left out where this is false."),
+    when: z.boolean().describe("The check is left out where this is false."),
   })
   .partial()
   .refine(

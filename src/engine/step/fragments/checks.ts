@@ -7,7 +7,6 @@ import { listening, socketOwner, tcpFunction } from "./ports.ts";
 
 /** A check: the name of its fact, and its text of sh. */
 export interface NamedCheck {
-  /** The name of the fact. */
   readonly name: string;
   /** Calls `problem TEXT` if the check does not hold. */
   readonly test: Sh;

@@ -12,7 +12,7 @@ export interface ContentArgs {
   readonly sensitive: boolean;
 }
 
-/** The wanted bytes; `text` is set if a diff may show it: not sensitive, without NUL, at most 64 KiB. */
+/** The wanted bytes; `text` is set if a diff may show it: not of `source`, not sensitive, without NUL, at most 64 KiB. */
 export function contentOf(
   given: ContentArgs,
   context: StepContext,

@@ -118,7 +118,7 @@ users_of() {
   for path in "/sys/class/block/$1/holders/"*; do
     [ ! -e "$path" ] || echo "$dev is held by \${path##*/} $(cat "$path/dm/name" 2>/dev/null)"
   done
-  # The kernel lists no holder for a loop device on it, or for a process that has it open (a virtual machine, a check).
+  # The kernel lists no holder for a loop device on the device, or for a process that has the device open (a virtual machine, a check).
   for path in /sys/block/loop*/loop/backing_file; do
     { read -r file <"$path"; } 2>/dev/null && [ "$(readlink -f "$file")" = "$dev" ] || continue
     path=\${path#/sys/block/}

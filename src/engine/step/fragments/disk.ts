@@ -144,5 +144,4 @@ function findOnDisk(partuuid: string): Sh {
 device=$(device_of "$name")`;
 }
 
-/** The programs that texts over disks need. */
 export const diskTools = ["blkid", "lsblk", "partx", "wipefs"].map((command) => ({ command, package: "util-linux" }));

@@ -15,15 +15,14 @@ export const Ere = z
 /** Arguments, besides the path, of a step that manages only a part of a file. */
 export const editFields = {
   create: z.boolean().default(false).describe("Make the file when it is not there."),
-  makeDirs: z.boolean().default(false).describe("With create, make the folders above it too."),
+  makeDirs: z.boolean().default(false).describe("With create, make the folders above the file, too."),
   mode: FileMode.optional().describe("Mode of a file that is made; else 0644, or 0600 when the text is secret."),
   owner: UserName.optional().describe("Owner of a file that is made; else root."),
   group: UserName.optional().describe("Group of a file that is made; else root."),
-  backup: z.boolean().default(false).describe("Keep the file as it was as PATH.kcore-TIME."),
+  backup: z.boolean().default(false).describe("Keep the old file as PATH.kcore-TIME."),
   validate: Validate,
 } as const;
 
-/** Arguments for the place of new text. */
 export const placeFields = {
   insertAfter: Ere.optional().describe(
     "A new text goes behind the last line that matches this ERE; EOF, or none matches: at the end.",

@@ -8,7 +8,9 @@ export const Validate = shellText(
   z.string().refine((command) => command.includes("%s"), "must hold %s, the new file's path"),
 )
   .optional()
-  .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
+  .describe(
+    "A shell command that must accept the new file, %s (without quotes), before the file replaces the old one.",
+  );
 
 /**
  * Refuses a new file that the command does not accept. The command gets the file under its final name, in a private

@@ -19,7 +19,7 @@ export interface DeviceFormat {
   readonly wanted: string;
   /** The device's name in a grant. */
   readonly grant: string;
-  /** Runs directly before `make`, for example to make a key file. */
+  /** Runs before the wipe and `make`, for example to make a key file. */
   readonly prepare?: Sh;
   /** The command that makes the format; the device is added as its last argument. */
   readonly make: Sh;
@@ -46,7 +46,6 @@ interface FormatExtras {
 
 const nothing = sh`:`;
 
-/** The texts of a step that manages a format on its device. */
 export function stepOfFormat(
   format: DeviceFormat,
   { read = nothing, facts = nothing, judge = nothing, after = nothing }: FormatExtras = {},
@@ -69,7 +68,7 @@ ${awaitUdev}`,
   };
 }
 
-/** Finds and reads the device, past every cache: sets `type`, `uuid`, `label` and `mark`. */
+/** Finds and reads the device, past blkid's cache: sets `type`, `uuid`, `label` and `mark`. */
 function readDevice({ find, guid }: DeviceFormat): Sh {
   return sh`${find}
 mark=$K_STATE/fresh/${guid}
@@ -114,7 +113,7 @@ fi`;
 /** Carries out `todo` of `judgeFormat`, directly after it in the same shell, since names of devices can change. */
 function makeFormat({ prepare = nothing, make }: DeviceFormat): Sh {
   return sh`${wipeGranted}
-# A refused wipe must leave no mark: with a mark, the next wipe would need no grant.
+# A refused wipe must leave no mark: with a mark, the same grant would cover other contents, too.
 begin() {
   mkdir -p "$K_STATE/fresh" || exit 1
   ${prepare}

@@ -19,7 +19,7 @@ export function isCommit(ref: string): boolean {
 }
 
 /**
- * Makes git ask no questions, accept no unknown host key, and read secrets only from the step's own files
+ * Makes git ask no questions, accept no unknown host key, and read the given secrets from the step's own files
  * (git-credential-store(1), ssh_config(5)). Defines `failed TEXT`, which refuses.
  */
 export function withRemote({ url, username = "git", password, key, knownHosts }: Remote): Sh {

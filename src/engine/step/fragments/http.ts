@@ -6,13 +6,13 @@ export interface HttpRequest {
   readonly caFile?: string | undefined;
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** Seconds that the request may take. */
+  /** Seconds that the request may take; BusyBox's wget gets no limit. */
   readonly limit: number;
 }
 
 /**
- * The shell function `http`: sets `status` to the HTTP status or “no answer: REASON”, and writes the body to $K_TMP/body.
- * It uses the first program on the node that can make the request.
+ * The shell function `http`: sets `status` to the HTTP status or “no answer: REASON”, and writes the body (with bash, the
+ * whole answer) to $K_TMP/body. The function uses the first program on the node that can make the request.
  */
 export function httpFunction(url: string, request: HttpRequest): Sh {
   const { insecure, certFile } = request;

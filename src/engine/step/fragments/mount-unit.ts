@@ -24,7 +24,7 @@ export interface MountUnit {
   readonly blob: Blob;
 }
 
-/** The mount unit (systemd.mount(5)). `source` is a device or udev's link, since Debian 12's systemd accepts no UUID= there. */
+/** The mount unit (systemd.mount(5)). `source` names a disk by its device or udev's link: Debian 12's systemd accepts no UUID= there. */
 export function mountUnit({
   path,
   source,

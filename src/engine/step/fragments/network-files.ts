@@ -13,7 +13,6 @@ export interface WantedInterface {
   readonly bridge?: { readonly ports: readonly string[]; readonly stp: boolean } | undefined;
 }
 
-/** A configuration file of one of these programs. */
 export interface NetworkFile {
   readonly path: string;
   readonly mode: string;

@@ -1,7 +1,6 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** The program that unpacks a tarball of this name, and its package. */
 function unpackerOf(name: string): { command: string; package: string } | undefined {
   if (name.endsWith(".xz") || name.endsWith(".txz")) return { command: "xz", package: "xz-utils" };
   return /\.t?gz$/.test(name) ? { command: "gzip", package: "gzip" } : undefined;

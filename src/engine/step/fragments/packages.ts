@@ -8,7 +8,7 @@ export interface Packages {
   readonly updateCache: boolean;
   readonly recommends: boolean;
   readonly purge: boolean;
-  /** Seconds to wait for the package manager's lock. */
+  /** Seconds to wait for the lock of apt or apk; dnf waits by itself. */
   readonly lockTimeout: number;
 }
 

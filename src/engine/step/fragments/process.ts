@@ -45,7 +45,7 @@ export const ChangedArgument = z
     { error: "must be always, never, { whenOutput: REGEX } or { whenCode: [CODE] }" },
   )
   .default("always")
-  .describe("When having run counts as a change: `always`, `never`, `{ whenOutput: REGEX }`, `{ whenCode: [CODE] }`.");
+  .describe("When a run counts as a change: `always`, `never`, `{ whenOutput: REGEX }`, `{ whenCode: [CODE] }`.");
 
 /** The argument `check` of modules that run a command. */
 export const CheckArgument = z

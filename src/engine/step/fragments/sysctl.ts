@@ -27,7 +27,7 @@ export function sysctlName(path: string): string {
  * The function `list_sysctls WHAT`. A key's present value comes from /proc/sys. Its value at boot comes from all files, in the
  * order of systemd-sysctl(8) and `sysctl --system`. /etc/sysctl.conf comes last without systemd; with systemd it counts
  * only through a link in sysctl.d.
- * `list_sysctls` prints lines of fields, separated by tabs. For `facts`: the key, and its value or “VALUE now, VALUE at boot”.
+ * `list_sysctls` prints lines of fields, separated by tabs. For `facts`: the key, and its value or “VALUE now, VALUE at boot by FILE” (without `by` if `file` sets it, or no file).
  * For `gaps`, as if `file` were in order already, keys that differ: the key, its path if the present value differs (else
  * -), and the later file that overrides it, with the value there (else -).
  */

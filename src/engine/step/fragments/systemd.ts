@@ -1,7 +1,6 @@
 import type { Tool } from "../define.ts";
 import { rawSh, sh, type Sh } from "../sh.ts";
 
-/** The tool of modules for systemd's units. */
 export const systemctl: Tool = { command: "systemctl", package: "systemd" };
 
 type Property = "ActiveState" | "LoadState" | "MainPID" | "NeedDaemonReload" | "UnitFileState";

@@ -9,7 +9,7 @@ export interface Upgrade {
   readonly mode: "safe" | "full";
   /** Whether an upgrade may remove packages. */
   readonly removals: boolean;
-  /** Seconds to wait for the package manager's lock. */
+  /** Seconds to wait for the lock of apt or apk; dnf waits by itself. */
   readonly lockTimeout: number;
 }
 

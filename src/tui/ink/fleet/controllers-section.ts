@@ -54,7 +54,7 @@ export const controllersSection: Section<ControllerRow> = {
     return {
       title: controllerName(row),
       facts: [
-        ["state", state === "self" ? "it tells all this" : state, controllerStateRole(state)],
+        ["state", state === "self" ? "answers this view" : state, controllerStateRole(state)],
         ["id", row.controllerId],
         ["address", row.address],
         ["datacenter", row.dc],

@@ -122,13 +122,12 @@ function staleMark(props: FleetSceneProps): Line {
   return isStale(props) ? [span("  "), span(" stale ", "banner")] : [];
 }
 
-/** The shapes with their meanings. */
 function fleetLegend(theme: Theme): readonly Line[] {
   const shapes: readonly (readonly [Concern, string])[] = [
     [0, "not ready, down, read-only, or a certificate with 7 days left or less"],
-    [1, "look here: pending, a conflict, lag, an alarm, 30 days left or less"],
+    [1, "look here: pending, never registered, a conflict, lag, an alarm, 30 days left or less"],
     [2, "in order"],
-    [3, "put aside: rejected, or never seen"],
+    [3, "put aside: rejected"],
   ];
   return shapes.map(([concern, text]) => [span(" "), concernMark(concern, theme), span(` ${text}`, "muted")]);
 }
@@ -150,7 +149,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     { keys: "q", short: "leave", long: "leave (also Ctrl-C)" },
   ];
   const rest: readonly KeyHelp[] = [
-    { keys: "c", short: "copy", long: "copy the command that comes next: approve, look at its agent, what tells more" },
+    { keys: "c", short: "copy", long: "copy the next command: approve the node, look at the agent, show more" },
     { keys: "Ctrl-Z", long: "suspend this view; fg comes back" },
     { keys: "Ctrl-L", long: "draw everything again" },
   ];
@@ -164,7 +163,7 @@ export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): 
     ];
   return [
     { keys: glyphs.upDown, short: "move", long: "to another row (also j, k)" },
-    { keys: glyphs.enter, short: "open", long: "all that is known of it; a DC: its nodes (also l)" },
+    { keys: glyphs.enter, short: "open", long: "all that is known of the row; of a DC the nodes (also l)" },
     ...shared,
     {
       keys: "Tab",

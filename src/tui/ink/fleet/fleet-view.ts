@@ -13,7 +13,7 @@ export interface FleetViewOptions {
   readonly theme: Theme;
   /** The first snapshot. */
   readonly snapshot: FleetSnapshot;
-  /** Called once when the operator leaves, or the terminal is gone; the view keeps the terminal until `close`. */
+  /** Called once when the operator leaves, a signal comes, or the terminal is gone; the view keeps the terminal until `close`. */
   readonly leave: () => void;
   /**
    * Called with the id of the node whose page the operator opened, so that the next snapshots may have its details; undefined:
@@ -68,7 +68,6 @@ export class FleetView {
     this.#screen?.news();
   }
 
-  /** Shows the state of the connection. */
   showLink(link: FleetLink): void {
     this.#link = link;
     this.#screen?.news();
@@ -85,7 +84,7 @@ export class FleetView {
   }
 
   #press(press: KeyPress): void {
-    // A second key in the same frame applies to the first key's result; newer data waits for the next frame.
+    // A key applies to the frame in sight; a second key in the same frame applies to the first key's result.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     const { ui, effect } = pressFleetKey(this.#scene, press);
     this.#ui = ui;

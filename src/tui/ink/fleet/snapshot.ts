@@ -47,7 +47,7 @@ export type FleetCertificate = CertificateView;
 
 /** One side of a conflict; of a host name it has only a value. */
 export interface FleetEdit {
-  /** The value as JSON. */
+  /** The value as JSON, or `(deleted)`; of a host name, ids of nodes. */
   readonly value: string;
   readonly origin: string;
   readonly at: string;
@@ -74,7 +74,6 @@ export interface FleetUpdateNode {
   readonly dc: string;
   readonly phase: string;
   readonly since: string;
-  /** The problem of the node. */
   readonly trouble?: string;
 }
 
@@ -86,9 +85,9 @@ export interface FleetUpdate {
   readonly target: string;
   /** The reason why the rollout waits; absent: it does not wait. */
   readonly waits?: string | undefined;
-  /** The time at which its phase began. */
+  /** The time at which the rollout's phase began. */
   readonly since: string;
-  /** The controller that carries it out, and whether its heartbeats arrive. */
+  /** The controller that carries the rollout out, and whether heartbeats of that controller arrive. */
   readonly owner: { readonly name: string; readonly heard: boolean };
   readonly nodes: readonly FleetUpdateNode[];
 }

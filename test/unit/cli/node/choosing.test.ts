@@ -75,6 +75,7 @@ describe("changes of labels and taints", () => {
   it("refuses what it does not understand, all at once, with a suggestion", () => {
     expect(problemsIn(() => readLabelChanges(["tier", "-", "ok=1"]))).to.have.length(2);
     expect(problemsIn(() => readLabelChanges(["a=1", "a-"]))[0]).to.contain("changes a twice");
+    expect(problemsIn(() => readLabelChanges(["a=1", "a=2"]))[0]).to.contain("changes a twice");
     expect(problemsIn(() => readTaintChanges(["a=b:NoSchedul"]))[0]).to.contain("did you mean “NoSchedule”?");
     expect(problemsIn(() => readTaintChanges(["a=b"]))[0]).to.contain("names no effect");
   });

@@ -2,9 +2,11 @@ import { readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { RunEvent } from "#engine/events/event.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
+import { markProcess } from "#engine/run/process-mark.ts";
 import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { diffRuns } from "#tui/diff-runs.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
@@ -74,6 +76,19 @@ describe("a record that a crash cut", () => {
     await record(Buffer.from(recordedRun("resumed").map(formatEvent).join("")), id, { part: { at, ranBefore } });
     const run = await readRun(project.path, id);
     expect((await summarizeRun(run.folder)).milliseconds).to.equal(runTime(run.model));
+  });
+
+  it("is listed as running after a resume, whatever the part before was stopped with or waited for", async () => {
+    const all = recordedRun("resumed");
+    const again = all.findIndex((event) => event.type === "run.started" && event.resumed === true);
+    const resumed = all.at(again) as RunEvent;
+    const { seq, at } = resumed;
+    const stopping: RunEvent = { seq, at, type: "run.stopping", how: "abort", by: "w" };
+    const events = [...all.slice(0, again), stopping, { ...resumed, seq: seq + 1 }];
+    const mark = markProcess(process.pid);
+    await record(Buffer.from(events.map(formatEvent).join("")), id, mark ? { process: mark } : {});
+    const run = await readRun(project.path, id);
+    expect([(await summarizeRun(run.folder)).state, runState(run)]).to.deep.equal(["running", "running"]);
   });
 
   it("is listed as what it is, also when its first event is as long as a large fleet makes it", async () => {

@@ -6,7 +6,7 @@ import { buildProgram } from "#cli/program.ts";
 import { complete } from "#cli/completion/candidates.ts";
 import { findRun } from "#cli/records/known-run.ts";
 import { drawRuns } from "#cli/runs/list-runs.ts";
-import { codeOf } from "#support/rejection.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { runRequest } from "#support/runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
@@ -75,6 +75,11 @@ describe("runs as they are listed and named", () => {
     expect((await findRun(project.path, "a1b2")).folder.id).to.equal(ids[0]);
     expect(await codeOf(findRun(project.path, "c3d4"))).to.equal("RUN_UNKNOWN");
     expect(await codeOf(findRun(project.path, "ffff"))).to.equal("RUN_UNKNOWN");
+  });
+
+  it("V6: “last” names no run where every recorded run is of another kind", async () => {
+    const [problem] = (await rejectionOf(findRun(project.path, "last", () => false))).problems;
+    expect(problem?.message).to.equal("“last” can mean none of this project's recorded runs");
   });
 
   it("V6: shells complete a run's last four digits, and its whole id once that is begun", async () => {

@@ -86,6 +86,12 @@ describe("the registered keys", () => {
     ]);
   });
 
+  it("V1: are told as revoked when this version cannot read the revocation", async () => {
+    await record("01", "operator", "ann", key1);
+    await records.replica.write([{ key: keys.revoked(key1), value: "of a newer version" }]);
+    expect([...certificates.list()].map(({ status }) => status)).to.deep.equal(["revoked"]);
+  });
+
   it("S-11: tells an agent the revoked keys that are not nodes', once, and the same from every controller", async () => {
     const revocations = watchRevocations(records, certificates);
     const revoke = (spki: string) => certificates.revoke({ spki, reason: "", by: "operator ann" });

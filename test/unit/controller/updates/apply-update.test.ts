@@ -39,7 +39,7 @@ describe("an update that is applied", () => {
     expect(await apply(310_000)).to.deep.include({
       status: 400,
       code: "UPDATE_UNSIGNED",
-      hint: "set the bastion's clock right, or this controller's, and apply it again",
+      hint: "set the bastion's clock right, or this controller's, and apply the update again",
     });
   });
 

@@ -181,6 +181,7 @@ describe("a sealed value", () => {
         /holds an SSH key \[SECRET_IDENTITY\] \| SSH keys open nothing/,
       ],
       ["holds a recipient", "age1qqqq\n", 0o600, /holds something else than age identities/],
+      ["holds a mistyped identity", `AGE-SECRET-KEY-1${"Q".repeat(58)}\n`, 0o600, /something else than age identities/],
     ];
     for (const [what, content, mode, wanted] of bad)
       it(`is refused when it ${what}`, async () => {

@@ -113,6 +113,15 @@ describe("data (S-4)", () => {
     ));
 });
 
+describe("the depth of blocks", () => {
+  it("has a limit, and blocks side by side do not count, whatever their else", () => {
+    for (const otherwise of ["{{else}}", "{{^}}", "{{~^~}}"])
+      expect(value(`{{#if params.none}}x${otherwise}y{{/if}}`.repeat(100)), otherwise).to.equal("y".repeat(100));
+    const nested = "{{#if params.n}}".repeat(65);
+    expect(problems(`${nested}${"{{/if}}".repeat(65)}`)[0]).to.include("nested more than 64 deep [EXPRESSION_SYNTAX]");
+  });
+});
+
 describe("errors of expressions", () => {
   it("are told for all arguments of a helper", () => {
     const text = 'a: "{{concat params.c (upper params.b) node.nope}}"\n';

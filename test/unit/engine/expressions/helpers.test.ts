@@ -12,6 +12,7 @@ describe("helpers", () => {
   const cases: readonly (readonly [string, readonly unknown[], unknown])[] = [
     ["eq", [list, [1, { a: "x" }]], true],
     ["eq", [1, "1"], false],
+    ["eq", [0, -0], true],
     ["ne", ["a", "b"], true],
     ["lt", [1, 2], true],
     ["le", [2, 2], true],
@@ -79,6 +80,7 @@ describe("helpers", () => {
       ["join", [["a", null], ","], "item 2 of what join gets is nothing"],
       ["and", [true, "false"], "argument 2 of and must be true or false, not a text"],
       ["first", [[]], "first of an empty list"],
+      ["contains", [5, "x"], "contains looks into a text, a list or a map, not a number"],
       ["div", [1, 0], "the result is not a number"],
       ["size", ["5 apples"], "must be a size such as 10GiB"],
     ] as const)

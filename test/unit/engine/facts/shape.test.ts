@@ -57,8 +57,10 @@ describe("shapeFacts", () => {
       uptimeSeconds: "9".repeat(400),
       hostname: "h".repeat(10_000),
       "network.interfaces": "__proto__\tmac\nconstructor\tmac",
+      "network.search": "x\n".repeat(3000),
     });
     expect(Object.keys(hostile)).to.deep.equal(Object.keys(facts));
+    expect(selectFact(hostile, "network.search")).to.have.length(2000);
     expect(hostile).to.deep.include({ nix: null, uptimeSeconds: null, hostname: null });
     expect([hostile["os"], selectFact(hostile, "cpu.count")]).to.deep.equal([shapeFacts({})["os"], null]);
     expect(Object.keys(selectFact(hostile, "network.interfaces") as object)).to.deep.equal([

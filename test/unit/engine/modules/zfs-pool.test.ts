@@ -1,10 +1,13 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
+import { zfsPool } from "#engine/modules/zfs-pool.ts";
 import { poolFunctions } from "#engine/step/fragments/zfs.ts";
 import { poolGuid, poolMark } from "#engine/step/zfs-names.ts";
-import { sh } from "#engine/step/sh.ts";
+import { rawSh, sh } from "#engine/step/sh.ts";
 import type { Step } from "#engine/step/define.ts";
-import { runStepOn } from "#support/steps.ts";
+import { runStepOn, stepOf } from "#support/steps.ts";
 import { shellsOf } from "#support/shells.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const mark = poolMark(poolGuid({ node: "n1" }, "tank0"));
 
@@ -33,6 +36,27 @@ errors: No known data errors`;
 };
 
 describe("zfs.pool", () => {
+  const at = folderOfEachTest("zfs-pool");
+
+  it("clears both ends of a granted member whose size is no whole number of MiB", async () => {
+    const MiB = 2 ** 20;
+    const size = 3 * MiB + 3 * 2 ** 18;
+    writeFileSync(at("device"), Buffer.alloc(size, 1));
+    const { apply } = stepOf(zfsPool, { disks: [{ serial: "S1" }], partition: "zfs" });
+    const [clear = ""] = /# The first and the last MiB.*?\n {2}done/s.exec(String(apply)) ?? [];
+    const probe = rawSh(`device=${at("device")}\n${clear}\nfact cleared yes`);
+    const { have, stderr } = await runStepOn(
+      "dash",
+      { want: { cleared: "yes" }, probe },
+      { bin: { blockdev: `echo ${size}` } },
+    );
+    expect(have, stderr).to.deep.equal({ cleared: "yes" });
+    const bytes = readFileSync(at("device"));
+    expect(bytes).to.have.lengthOf(size);
+    expect([bytes.lastIndexOf(0, size - MiB - 1), bytes.indexOf(1)]).to.deep.equal([MiB - 1, MiB]);
+    expect(bytes.lastIndexOf(1)).to.equal(size - MiB - 1);
+  });
+
   for (const shell of shellsOf(import.meta.filename)) {
     it(`tells the members of a pool with what they are in, on ${shell}`, async () => {
       const step: Step = {

@@ -5,13 +5,23 @@ import { Conductor } from "#engine/orchestrate/conductor.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/run-types.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { Unknown } from "#engine/expressions/unknown.ts";
+import type { Roster } from "#engine/roster/roster.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type PreparedStep } from "#support/fake-session.ts";
-import { actionStage, applyStage, unresolvedStep, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
+import {
+  actionStage,
+  applyStage,
+  nodeEntry,
+  unresolvedStep,
+  rosterOf,
+  runDependencies,
+  runRequest,
+} from "#support/runs.ts";
 
 type Given = {
+  readonly roster?: Roster;
   readonly lessons?: Readonly<Record<string, PreparedStep>>;
   readonly unreachable?: readonly string[];
   readonly request?: Partial<RunRequest>;
@@ -24,7 +34,14 @@ async function conduct(names: readonly string[], stages: readonly PlannedStage[]
   const events: RunEventBody[] = [];
   const nodes = fakeNodes({ "s/a": {}, "s/b": {}, ...given.lessons }, given);
   const { onFailure = [] } = given;
-  const plan = { title: "test", roster: rosterOf(...names), nodes: names, stages, onFailure, warnings: [] };
+  const plan = {
+    title: "test",
+    roster: given.roster ?? rosterOf(...names),
+    nodes: names,
+    stages,
+    onFailure,
+    warnings: [],
+  };
   const { exitCode } = await new Conductor(
     plan,
     runRequest(given.request),
@@ -91,6 +108,13 @@ describe("conducting a run", () => {
       expect([exitCode, log.filter((line) => line.endsWith(" rest")).length]).to.deep.equal([0, rests]);
       expect(said("warning").map((event) => "text" in event && event.text)).to.deep.equal(warnings);
     }
+  });
+
+  it("gives OpenSSH's client a minute to log in, since an operator may have to touch a security key", async () => {
+    const roster = rosterOf("n1", nodeEntry("n2", { transport: "openssh" }));
+    const { nodes } = await conduct(two, [a(two)], { roster });
+    const limits = [...nodes.options].map(([name, { connectTimeout }]) => [name, connectTimeout]);
+    expect(Object.fromEntries(limits)).to.deep.equal({ n1: 10_000, n2: 60_000 });
   });
 
   it("ends a stage after its last node's last step, and not when a step of the next one begins", async () => {
@@ -490,6 +514,19 @@ describe("what follows when a run failed", () => {
     );
     const all = ["first ok", "second failed", "undo-n3 ok", "undo-n1 ok", "third skipped"];
     expect([exitCode, ended]).to.deep.equal([1, all]);
+  });
+
+  it("ends each stage after its last node that is left", async () => {
+    const names = ["n3", "n2", "n1"];
+    const { events } = await run({
+      onFailure: [applyStage("undo", names, ["s/undo"]), applyStage("look", names, ["s/b"])],
+      lessons: { ...lessons, "n3 s/undo": failed },
+    });
+    const ended = events.filter((event) => event.type === "stage.finished" && /undo|look/.test(event.stage));
+    expect(ended).to.deep.equal([
+      { type: "stage.finished", stage: "undo", outcome: "failed", reason: "1 of 2 nodes: n3" },
+      { type: "stage.finished", stage: "look", outcome: "ok" },
+    ]);
   });
 
   it("is left alone in a dry run, in a run that is stopped, and when nothing failed", async () => {

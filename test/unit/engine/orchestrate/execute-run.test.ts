@@ -244,6 +244,15 @@ stages:
     expect(ping).to.contain("kcore ping needs to know which nodes [TARGET_MISSING]");
   });
 
+  it("gives the hint of the shipped updates for these alone", async () => {
+    const hintOf = async (name: string) => {
+      const request = { what: { kind: "orchestration", name } as const };
+      return (await rejectionOf(execute({ files: orchestration(DEPLOY, name), request }))).problems[0]?.hint;
+    };
+    expect(await hintOf("update")).to.contain("update -f rollout.yaml");
+    expect(await hintOf("update_web")).to.contain("kcore orchestrate update_web w1");
+  });
+
   it("collects what is wrong with stages, states and parameters of every node, and connects to none", async () => {
     const nodes = fakeNodes({});
     const noAnswer = (): never => expect.fail("called");

@@ -91,6 +91,14 @@ describe("bindParams", () => {
     ]);
   });
 
+  it("holds a size of the command line to the allowed values", async () => {
+    const sizes = declare("size: { type: size, oneOf: [1024, 2048] }\n");
+    expect((await bind(typed(["size=2K"]), sizes))["size"]).to.equal(2048);
+    expect(await problemsOfRejection(bind(typed(["size=3K"]), sizes))).to.deep.equal([
+      "the parameter “size” must be 1024 or 2048 [PARAM_INVALID]",
+    ]);
+  });
+
   it("takes JSON, with places", async () => {
     expect((await bind(givenFromText('{"whole": 3, "names": ["x"]}')))["names"]).to.deep.equal(["x"]);
     expect(await problemsOfRejection(bind(givenFromText('{"whole": "3"}')))).to.deep.equal([

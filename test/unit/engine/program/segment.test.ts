@@ -53,7 +53,7 @@ describe("the batches of a segment", () => {
   const cases: Readonly<Record<string, readonly [paths: string, places: string]>> = {
     "hold steps of one kind in one wave": ["d/a d/b", "batch 1, 1"],
     "have a wave for each kind": ["d/a f/b", "batch 1, 2"],
-    "have a wave for what lies beneath a path of the one before": ["d/a d/a/b", "batch 1, 2"],
+    "hold folders of all levels in one wave": ["d/a d/a/b", "batch 1, 1"],
     "hold no path twice": ["f/a f/a", "batch 1, batch 1"],
     "hold nothing above a path of theirs": ["f/a/b d/a", "batch 1, batch 1"],
     "hold nothing beneath a file": ["f/a f/a/b", "batch 1, batch 1"],

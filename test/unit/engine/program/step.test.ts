@@ -49,6 +49,23 @@ echo "more:$k_more" >>${at("got")}
         expect((await runStepOn(shell, step)).outcome).to.equal("ok");
       });
 
+      it("owes reactions from its first portion on, also on a node that never owed one", async () => {
+        const blobs = [blobOf("the a\n"), blobOf("the b\n")];
+        const [a, b] = blobs.map(blobName);
+        mkdirSync(at("state"));
+        const step: Step = {
+          want: { last: "yes" },
+          probe: sh`[ -e ${at("last")} ] && fact last yes || fact last no`,
+          asks: sh`echo ${a!} 80000000
+echo ${b!} 1`,
+          offers: blobs,
+          apply: sh`[ -e "$K_STATE/owed/0123456789ab" ] || exit 1
+[ -n "$k_more" ] || : >${at("last")}`,
+        };
+        const run = await runStepOn(shell, step, { owes: ["0123456789ab"], stateDir: at("state") });
+        expect(run.outcome, JSON.stringify(run)).to.equal("changed");
+      });
+
       it("fails when what it asks for cannot be told, and asks nothing in a dry run", async () => {
         const step: Step = {
           want: { a: "1" },

@@ -14,7 +14,7 @@ describe("S8: names that kcore ships", () => {
   for (const name of ["kcore", "nix", "system", "update", "certs", "cluster"])
     it(`are no pack's: ${name}`, async () => {
       await inProject({ [`packs/${name}/pack.yaml`]: `name: ${name}\n` }, async (project) => {
-        const refused = `no pack can be called “${name}”: kcore's own states and orchestrations have that name [PACK_INVALID] | give it another name in its pack.yaml; kcore pack remove ${name} takes it out of a project`;
+        const refused = `no pack can be called “${name}”: kcore's own states, orchestrations or templates have that name [PACK_INVALID] | give it another name in its pack.yaml; kcore pack remove ${name} takes it out of a project`;
         expect(problemsIn(() => foldersOf("states", { project, shipped }))).to.deep.equal([refused]);
         mkdirSync(join(project, "elsewhere"));
         writeFileSync(join(project, "elsewhere/pack.yaml"), `name: ${name}\n`);

@@ -37,6 +37,16 @@ describe("a connection that is made again", () => {
     expect([state.phase.at, told]).to.deep.equal(["open", ["up"]]);
   });
 
+  it("is tried again where a look's connection was lost a moment ago, and not for a node that was never reached", () => {
+    const refused: readonly ConnectionEvent[] = [
+      { type: "connect", withFlight: true, attempt: 1 },
+      { type: "refused", problem: { code: "HOST_UNREACHABLE", message: "nothing there" } },
+    ];
+    expect(after(refused).state.phase.at).to.equal("none");
+    const { state, told } = after([{ type: "look-lost" }, ...refused]);
+    expect([state.phase.at, told]).to.deep.equal(["pausing", ["down"]]);
+  });
+
   it("is up also when all was told before its link was handed over, as with sudo", () => {
     const { state, told } = after([...connected, { type: "caught-up" }, { type: "opened" }]);
     expect([state.phase.at, told]).to.deep.equal(["open", ["opened", "up"]]);

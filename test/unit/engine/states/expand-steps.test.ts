@@ -204,6 +204,11 @@ steps:
     );
   });
 
+  it("gives two items no common name, even if one has the name that another's number would make", async () => {
+    const list = await state(`steps:\n  - { id: one, each: [a, a, a 2], test.note: { text: "{{item}}" } }\n`);
+    expect(wants(list)).to.deep.equal("s/one[a]=a, s/one[a 2 2]=a, s/one[a 2]=a 2".split(", "));
+  });
+
   it("includes states with arguments; the same one twice under different ids", async () => {
     const list = await state(
       `

@@ -22,7 +22,13 @@ describe("keys", () => {
   });
 
   it("are none where a terminal said something that nobody typed", () =>
-    expect([names("[?64;1c"), names("x", { meta: true })]).to.deep.equal([[], []]));
+    expect([names("[?64;1c"), names("[1;"), names("O2P"), names("x", { meta: true })]).to.deep.equal([[], [], [], []]));
+
+  it("are typed where a pasted text begins as a sequence of a terminal does", () =>
+    expect([names("Oslo"), names("[a]")]).to.deep.equal([
+      ["O", "s", "l", "o"],
+      ["[", "a", "]"],
+    ]));
 
   it("have a help that goes on below where there is no room beside them", () => {
     const keys = [
