@@ -9,7 +9,7 @@ import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import type { RunFlags } from "./run-request.ts";
 import { watchRun, type WatchResult, type WatchOptions } from "./watch-run.ts";
-import { driveHere, hasTerminal } from "../process/drive-here.ts";
+import { driveHere, mayDrive } from "../process/drive-here.ts";
 import { runMain } from "../process/warm-process.ts";
 import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../records/export.ts";
@@ -111,12 +111,9 @@ interface Launching {
   readonly detach: boolean;
 }
 
-/**
- * Starts the process of a recorded run, or gives the run to the warm process. Without a terminal no view needs to leave
- * the run, so this process drives it.
- */
+/** Starts the process of a recorded run, or gives the run to the warm process; without a terminal drives the run here. */
 function launch(folder: RunFolder, { passphrase, detach }: Launching): LaunchedRun {
-  if (!detach && !hasTerminal()) return driveHere(folder, passphrase);
+  if (!detach && mayDrive()) return driveHere(folder, passphrase);
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }
 
