@@ -93,7 +93,10 @@ describe("becoming root by sudo", () => {
 
   it("looks as root, and goes on in the same shell where something differs", async () => {
     const hashes = new Set<string>();
-    const looks: LookMemory = { has: (hash) => hashes.has(hash), add: (more) => more.forEach((hash) => hashes.add(hash)) };
+    const looks: LookMemory = {
+      has: (hash) => hashes.has(hash),
+      add: (more) => more.forEach((hash) => hashes.add(hash)),
+    };
     const file = join(folder, "made");
     const command: Step = {
       want: { there: "yes" },
