@@ -15,6 +15,11 @@ steps:
   - id: greeting
     file.managed: { path: "{{params.path}}", content: "{{params.text}}\\n", mode: "0640" }
 `,
+  "states/loud.yaml": `params:
+  path: { type: string, required: true }
+steps:
+${[1, 2, 3].map((part) => `  - id: loud ${part}\n    command.run: { cmd: "head -c 200000 /dev/zero | tr '\\\\0' x; echo ${part}" }`).join("\n")}
+`,
   "states/slow.yaml": `params:
   path: { type: string, required: true }
 steps:
@@ -117,13 +122,34 @@ describe("kcore, from the command line to a node and back", () => {
     expect((await project.kcore("runs", "show", "last")).stdout).to.contain("done");
   });
 
-  it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
-    await project.kcore(...apply("slow"), "--detach");
-    const pid = await project.driver();
-    const { ended } = project.start(["runs", "attach", "last"]);
+  it("goes on when the reader of its output closes the pipe", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    await once(child.stdout as NodeJS.ReadableStream, "data");
+    child.stdout?.destroy();
     await slowBegan();
-    process.kill(pid, "SIGKILL");
-    const killed = await ended;
+    endSlow();
+    expect(await ended).to.deep.include({ code: 0 });
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+  });
+
+  it("gives all of its output to a reader that is slower than the run", async () => {
+    const { child, ended } = project.start(apply("loud", "--output", "json"));
+    child.stdout?.pause();
+    await eventually(async () => (await project.kcore("runs", "list", "-o", "json")).stdout.includes('"done"'));
+    child.stdout?.resume();
+    const { stdout } = await ended;
+    expect(stdout.length).to.be.above(400_000);
+    expect(stdout.trim().split("\n").at(-1)).to.contain('"run.finished"');
+  });
+
+  it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    await slowBegan();
+    const attached = project.start(["runs", "attach", "last"]);
+    await once(attached.child.stdout as NodeJS.ReadableStream, "data");
+    child.kill("SIGKILL");
+    const killed = await attached.ended;
+    await ended;
     endSlow();
     expect(killed.stderr).to.contain("[RUN_DIED]").and.to.contain("kcore runs resume");
     const resumed = await project.kcore("runs", "resume", "last");
