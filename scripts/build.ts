@@ -261,7 +261,6 @@ async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
   const age = `export const { ${ageExports.join(", ")} } = await kcore.run("age");`;
   const kubernetes = `export const { openAccess } = await kcore.run("kubernetes");`;
-  const run = `export const { driveRun, loadRun } = await kcore.run("run");`;
   const views = `export const { openLiveView, openFleetScreen } = await kcore.run("views");`;
   await build({
     ...shared,
@@ -279,7 +278,6 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     plugins: [
       builtinsAreAsked,
       comeAsProgram("views", /\/(live-view|open-fleet-screen)\.ts$/, views),
-      comeAsProgram("run", /\/drive-run\.ts$/, run),
       comeAsProgram("age", /\/age\.ts$/, age),
       comeAsProgram("kubernetes", /\/kubeconfig-access\.ts$/, kubernetes),
       ...patches,
@@ -293,7 +291,12 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
 /** Builds the files that Node starts: the command line, and a run's own process. */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
   const load = `import { runProgram } from "./src/cli/process/run-program.ts";`;
-  const start = `${load} export const { start } = await runProgram("start");`;
+  // A command that drives its run executes other code than any other command.
+  const start = `${load}
+import { looksLikeRun } from "./src/cli/process/warm-process.ts";
+import { hasTerminal } from "./src/cli/terminal/has-terminal.ts";
+const use = looksLikeRun(process.argv.slice(2)) && !hasTerminal() ? "run" : "start";
+export const { start } = await runProgram("start", use);`;
   const main = {
     ...shared,
     target: "node22",
@@ -330,10 +333,6 @@ kcore.give({ openLiveView, openFleetScreen });`,
   await buildProgram(
     "kubernetes",
     `import { openAccess } from "./src/kubernetes/kubeconfig-access.ts"; kcore.give({ openAccess });`,
-  );
-  await buildProgram(
-    "run",
-    `import { driveRun, loadRun } from "./src/cli/process/drive-run.ts"; kcore.give({ driveRun, loadRun });`,
   );
   await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
   // The program of nodes is one file, started by the runtime that is pushed with it.

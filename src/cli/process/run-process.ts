@@ -1,5 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import { text } from "node:stream/consumers";
+import { driveRun, loadRun } from "./drive-run.ts";
 import { runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 
@@ -12,10 +13,8 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   process.on("SIGHUP", () => undefined);
   process.on("SIGINT", () => undefined);
   const isWarm = words.length === 0;
-  const { driveRun, loadRun } = await import("./drive-run.ts");
   // The parts of the engine load while the record is opened; in a warm process, before its run is known.
   const parts = loadRun();
-  parts.catch(() => undefined);
   if (isWarm) await parts;
   const handover = readHandover();
   const { id, project = "" } = isWarm ? await handover : { id: words[0], project: words[1] };
