@@ -17,8 +17,13 @@ export default function stringWidthOf(text: string, options?: Options): number {
   return options ? stringWidth(text, options) : widthOf(text);
 }
 
-/** Made when the first text needs it: that takes 12 ms. */
 let graphemes: Intl.Segmenter | undefined;
+
+/** The text's graphemes. The segmenter is made when the first text needs it, for that takes 12 ms. */
+export function graphemesOf(text: string): Intl.Segments {
+  graphemes ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return graphemes.segment(text);
+}
 
 /** The start of a text without colours that takes at most `width` columns; never half a character. */
 export function takeColumns(text: string, width: number): string {
@@ -26,8 +31,7 @@ export function takeColumns(text: string, width: number): string {
   if (simpleWidth(text) === text.length) return text.slice(0, width);
   let used = 0;
   let end = 0;
-  graphemes ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
-  for (const { segment, index } of graphemes.segment(text)) {
+  for (const { segment, index } of graphemesOf(text)) {
     used += widthOf(segment);
     if (used > width) return text.slice(0, end);
     end = index + segment.length;

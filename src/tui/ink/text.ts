@@ -1,4 +1,4 @@
-import { padColumns, takeColumns, widthOf } from "#base/text.ts";
+import { graphemesOf, padColumns, takeColumns, widthOf } from "#base/text.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Glyphs, TextRole, Theme } from "./theme.ts";
 
@@ -21,8 +21,6 @@ const printable = /^[\u0020-\u007e]*$/;
 export function oneLine(text: string): string {
   return printable.test(text) ? text : cleanText(text).replaceAll("\t", "    ").replaceAll("\n", " ");
 }
-
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
 /** The text on one line in at most `width` columns; an ellipsis marks a cut. */
 export function fit(text: string, width: number, { ellipsis }: Pick<Glyphs, "ellipsis">): string {
@@ -145,7 +143,7 @@ const lookalikes: Readonly<Record<string, string>> = {
 /** The text for a terminal without Unicode, as wide as it was. */
 function asciiOnly(text: string): string {
   if (printable.test(text)) return text;
-  return Array.from(graphemes.segment(text), ({ segment }) =>
+  return Array.from(graphemesOf(text), ({ segment }) =>
     printable.test(segment) ? segment : (lookalikes[segment] ?? "?".repeat(widthOf(segment))),
   ).join("");
 }
