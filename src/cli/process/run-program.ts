@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { Script } from "node:vm";
@@ -25,7 +26,9 @@ export async function runProgram(name: string, use = name): Promise<unknown> {
   const source = new URL(`./${name}.program`, import.meta.url);
   const compiled = new URL(`./${use}.compiled`, import.meta.url);
   const cachedData = readIfThere(compiled);
-  const script = new Script(readFileSync(source, "utf8"), {
+  const bytes = readFileSync(source);
+  // Decoding UTF-8 takes 7 ms, which plain ASCII does not need.
+  const script = new Script(bytes.toString(isAscii(bytes) ? "latin1" : "utf8"), {
     filename: source.pathname,
     ...(cachedData && { cachedData }),
   });
