@@ -2,6 +2,8 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
 import {
+  askVersions,
+  findVersion,
   listsStamp,
   probeLists,
   withPackageManager,
@@ -82,9 +84,10 @@ kernels=\${kernels% }
 /** Sets `newer` to the packages with a newer version than the installed one, each with both versions. */
 function newerOnes(manager: PackageManager): Sh {
   return sh`newer=
+${askVersions(manager, sh`$kernels`)}
 for name in $kernels; do
-  version=$(${manager.installed(rawSh('"$name"'))})
-  candidate=$(${manager.newer(rawSh('"$name"'))})
+  ${findVersion(manager, sh`"$name"`)}
+  candidate=$(${manager.newer(sh`"$name"`)})
   [ -z "$candidate" ] || newer="$newer\${newer:+, }$name $version: $candidate is there"
 done`;
 }

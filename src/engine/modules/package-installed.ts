@@ -2,6 +2,8 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
 import {
+  askVersions,
+  findVersion,
   isCutOff,
   isVersion,
   withPackageManager,
@@ -117,7 +119,7 @@ function factVersions(manager: PackageManager, { state }: Packages, names: reado
   const each = shLines(
     names.map(({ name, version }) => {
       const good = state === "latest" ? "latest" : "installed";
-      return sh`version=$(${manager.installed(name)})
+      return sh`${findVersion(manager, name)}
 if [ -z "$version" ]; then fact ${name} absent
 ${state === "latest" ? sh`elif newer=$(${manager.newer(name)}) && [ -n "$newer" ]; then fact ${name} "$version, $newer is there"` : sh``}
 ${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`elif ${isVersion(version)}; then fact ${name} ${version}; else fact ${name} "$version"; fi`}`;
@@ -127,6 +129,10 @@ ${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`elif ${isVersio
   return sh`if ${isCutOff}; then
 ${cutOff}
 else
+${askVersions(
+  manager,
+  names.map(({ name }) => name),
+)}
 ${each}
 fi`;
 }

@@ -106,7 +106,7 @@ describe("kcore's commands", () => {
     const action = await project.call(["modules", "kubernetes.node"]);
     expect(action.stdout)
       .to.contain("run: kubernetes.node")
-      .and.to.match(/drained +boolean +default false +Cordons it/);
+      .and.to.match(/drained +boolean +default false +Cordons the node/);
     const found = await project.call(["modules", "--search", "drain", "-o", "json"]);
     expect(JSON.parse(found.stdout)).to.deep.include({
       name: "kubernetes.node",

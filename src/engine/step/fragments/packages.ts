@@ -14,8 +14,10 @@ export interface Packages {
 
 /** The operations of one package manager, as texts of sh. */
 export interface PackageManager {
-  /** Prints the installed version of a package, or nothing. */
-  readonly installed: (name: string | Sh) => Sh;
+  /** Prints `installed NAME VERSION` for each of these packages that is installed, and other lines; a package of several architectures has several. */
+  readonly list: (names: Sh | readonly string[]) => Sh;
+  /** Prints the version that a package file on the node has, if exactly that version is installed. */
+  readonly installedFile: (path: string) => Sh;
   /** Prints the available version if it is newer than `$version`, the installed one; else nothing. */
   readonly newer: (name: string | Sh) => Sh;
   /** Refuses an interrupted dpkg, and a removal of packages that others need. */
@@ -29,9 +31,14 @@ export interface PackageManager {
  * Sets `due` to the packages to change, since apt-get and dnf would upgrade every package that they are given. Sets `in_order`
  * to the packages in order, each with its version. Names that the node computes are always due.
  */
-function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
+function findDue(
+  manager: Pick<PackageManager, "list" | "installedFile" | "newer">,
+  { names, state }: Pick<Packages, "names" | "state">,
+): Sh {
+  const texts = names.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
   return shLines([
     sh`due= in_order=`,
+    askVersions(manager, texts),
     ...names.map(({ name, version, release }) => {
       if (typeof name !== "string") return sh`due="$due "${name}`;
       const isMissing = version === undefined ? sh`[ -z "$version" ]` : sh`! ${isVersion(version)}`;
@@ -40,10 +47,29 @@ function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, 
         present: isMissing,
         latest: sh`${isMissing} || { newer=$(${manager.newer(name)}) && [ -n "$newer" ]; }`,
       }[state];
-      return sh`version=$(${manager.installed(name)})
-if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${name.startsWith("/") ? sh`` : sh`else in_order="$in_order "${name}"=$version"; `}fi`;
+      return sh`${findVersion(manager, name)}
+if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${isFile(name) ? sh`` : sh`else in_order="$in_order "${name}"=$version"; `}fi`;
     }),
   ]);
+}
+
+/** Asks once for all these packages, before {@link findVersion}. */
+export function askVersions({ list }: Pick<PackageManager, "list">, names: Sh | readonly string[]): Sh {
+  const plain = Array.isArray(names) ? names.filter((name) => !isFile(name)) : names;
+  return Array.isArray(plain) && plain.length === 0 ? sh`` : sh`versions=$K_NL$(${list(plain)})$K_NL`;
+}
+
+/** Sets `version` to the installed version of the package, or to nothing. Follows {@link askVersions}. */
+export function findVersion({ installedFile }: Pick<PackageManager, "installedFile">, name: string | Sh): Sh {
+  return typeof name === "string" && isFile(name)
+    ? sh`version=$(${installedFile(name)})`
+    : sh`version=\${versions#*"\${K_NL}installed "${name}" "}
+[ "$version" != "$versions" ] || version=
+version=\${version%%"$K_NL"*}`;
+}
+
+function isFile(name: string): boolean {
+  return name.startsWith("/");
 }
 
 function wordOf(name: string, version?: string, release?: string): string {
@@ -150,11 +176,10 @@ export function probeLists(maxAge: number): Sh {
 
 // apt-get(8), dpkg(1). Numbered files in updates/ are normal while dpkg runs; later they mean that it was interrupted.
 export const apt: PackageManager = {
-  // For a package file: its version, if exactly that version is installed.
-  installed: (name) =>
-    typeof name === "string" && name.startsWith("/")
-      ? sh`set -- $(dpkg-deb -W --showformat='\${Package} \${Version}' -- ${name}) && dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- "$1" 2>/dev/null | sed -n '/^installed /{s///p;q}' | grep -xF -e "$2"`
-      : sh`dpkg-query -W -f '\${db:Status-Status} \${Version}\n' -- ${name} 2>/dev/null | sed -n '/^installed /{s///p;q}'`,
+  list: (names) =>
+    sh`dpkg-query -W -f '\${db:Status-Status} \${Package} \${Version}\n\${db:Status-Status} \${Package}:\${Architecture} \${Version}\n' -- ${names} 2>/dev/null`,
+  installedFile: (path) => sh`set -- $(dpkg-deb -W --showformat='\${Package} \${Version}' -- ${path})
+${apt.list(sh`"$1"`)} | grep -xF -e "installed $1 $2" | sed 's/.* //'`,
   newer: (name) => sh`apt-cache policy -- ${name} | sed -n 's/^  Candidate: //p' | grep -vxF -e "$version" -e '(none)'`,
   guard: ({ state, names }) => sh`busy=
 for comm in /proc/[0-9]*/comm; do
@@ -197,7 +222,9 @@ exit $status`;
 
 // apk(8), Alpine.
 const apk: PackageManager = {
-  installed: (name) => sh`apk info -e -v ${name} 2>/dev/null | sed "s/^"${name}"-//"`,
+  list: (names) =>
+    sh`for name in ${names}; do apk info -e -v "$name" 2>/dev/null | sed "s/^$name-/installed $name /"; done`,
+  installedFile: () => sh`:`,
   newer: (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
   guard: () => sh`:`,
   // With updateCache a run fetches lists first, whose effect a dry run cannot know.
@@ -218,10 +245,11 @@ function apkWords({ state }: Packages): Sh {
 
 // dnf(8), rpm(8). dnf itself waits for its lock, and reports that.
 const dnf: PackageManager = {
-  installed: (name) =>
-    typeof name === "string" && name.startsWith("/")
-      ? sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- "$(rpm -qp -- ${name} 2>/dev/null)" 2>/dev/null | grep -v ' ' | tail -n 1`
-      : sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- ${name} 2>/dev/null | grep -v ' ' | tail -n 1`,
+  // Of several installed versions the newest is the last.
+  list: (names) =>
+    sh`for name in ${names}; do rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- "$name" 2>/dev/null | sed -n -e '/ /d' -e "\$s/^/installed $name /p"; done`,
+  installedFile: (path) =>
+    sh`rpm -q --qf '%{VERSION}-%{RELEASE}\n' -- "$(rpm -qp -- ${path} 2>/dev/null)" 2>/dev/null | grep -v ' ' | tail -n 1`,
   newer: (name) => sh`dnf -q -C check-update ${name} 2>/dev/null | sed -n 's/^[^ ]*  *\([^ ]*\) .*/\1/p' | head -n 1`,
   guard: () => sh`:`,
   foresee: (packages) =>
