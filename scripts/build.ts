@@ -290,7 +290,12 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
 /** Builds the files that start the command line, and a run's own process. */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
   const load = `import { runProgram } from "./src/cli/process/run-program.ts";`;
-  const start = `${load} export const { start } = await runProgram("start");`;
+  // A command that drives its run executes other code than any other command.
+  const start = `${load}
+import { looksLikeRun } from "./src/cli/process/warm-process.ts";
+import { hasTerminal } from "./src/cli/terminal/has-terminal.ts";
+const use = looksLikeRun(process.argv.slice(2)) && !hasTerminal() ? "run" : "start";
+export const { start } = await runProgram("start", use);`;
   const main = {
     ...shared,
     target: "node22",

@@ -17,8 +17,9 @@ export async function warmUp(main: string): Promise<string | undefined> {
   try {
     writeProject(home);
     const ink = "--on n* --output ink";
-    for (const words of ["--help", `state apply fleet ${ink}`, `orchestrate roll_out ${ink}`, "runs list"]) {
-      const failure = await runOnce(home, [main, ...words.split(" ")]);
+    const atTerminal = ["--help", `state apply fleet ${ink}`, `orchestrate roll_out ${ink}`, "runs list"];
+    for (const words of [...atTerminal, "state apply fleet --on n*"]) {
+      const failure = await runOnce(home, [main, ...words.split(" ")], atTerminal.includes(words));
       if (failure !== undefined) return failure;
     }
     return undefined;
@@ -78,14 +79,17 @@ function stateOf(steps: number, prefix: string): string {
   return `description: ${steps} things\nsteps:\n${lines.join("\n")}\n`;
 }
 
-async function runOnce(home: string, words: readonly string[]): Promise<string | undefined> {
+async function runOnce(home: string, words: readonly string[], atTerminal: boolean): Promise<string | undefined> {
   const host = `${new URL("./pretend-host.ts", import.meta.url).href}?folder=${pathToFileURL(home).href}/`;
   const terminal = new URL("./pretend-terminal.ts", import.meta.url).href;
-  const child = spawn(process.execPath, ["--import", host, "--import", terminal, ...words], {
+  const loaded = [host, ...(atTerminal ? [terminal] : [])].flatMap((url) => ["--import", url]);
+  const child = spawn(process.execPath, [...loaded, ...words], {
     cwd: home,
     env: { PATH: process.env["PATH"], HOME: home, TERM: "xterm-256color", LANG: "C.UTF-8" },
     stdio: ["ignore", "ignore", "pipe"],
     timeout: 60_000,
+    // Without the terminal of this build.
+    detached: true,
   });
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text));

@@ -40,6 +40,8 @@ export async function measure({ words, cwd, env = {} }: Command): Promise<Measur
   const child = spawn("setpriv", [...space, "sh", "-c", `${group?.enter ?? ""}${account}`, "sh", ...words], {
     cwd,
     env: { ...process.env, ...env },
+    // Without the terminal of the bench.
+    detached: true,
     stdio: ["ignore", ...files, "pipe"],
   });
   for (const file of files) closeSync(file);

@@ -6,7 +6,9 @@ if (first === "--version" || first === "-V") {
   process.stdout.write(`${kcoreVersion()}\n`);
 } else {
   const { looksLikeRun, startWarm } = await import("./process/warm-process.ts");
-  const warm = looksLikeRun(process.argv.slice(2)) ? startWarm() : undefined;
+  const { hasTerminal } = await import("./terminal/has-terminal.ts");
+  const isAlone = !hasTerminal();
+  const warm = !isAlone && looksLikeRun(process.argv.slice(2)) ? startWarm() : undefined;
   const { start } = await import("./start.ts");
-  await start(process.argv, warm);
+  await start(process.argv, { isAlone, warm });
 }

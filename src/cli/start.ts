@@ -1,13 +1,27 @@
 import { keepWarm, type WarmProcess } from "#engine/run/launch-run.ts";
 import { takePassphraseFromEnvironment } from "./terminal/given-passphrase.ts";
+import { allowDriving, awaitDriven } from "./process/drive-here.ts";
 import { reportFailure } from "./terminal/report-failure.ts";
 
-/**
- * Runs one command line to its end and sets the process's exit code; the first run that it starts is driven by the
- * `warm` process. Never rejects.
- */
-export async function start(argv: readonly string[], warm?: WarmProcess): Promise<void> {
+interface Starting {
+  /** Drives the first run that the command starts. */
+  readonly warm?: WarmProcess | undefined;
+  /** Whether no terminal is there: then this process drives the runs that the command starts. */
+  readonly isAlone?: boolean;
+}
+
+/** Runs one command line to its end and sets the process's exit code. Never rejects. */
+export async function start(argv: readonly string[], { warm, isAlone = false }: Starting = {}): Promise<void> {
   if (warm) keepWarm(warm);
+  if (isAlone) allowDriving();
+  await startCommand(argv);
+  if (!(await awaitDriven())) return;
+  // All records are closed, so an open handle of a run must not keep the process; unwritten output must.
+  for (const stream of [process.stdout, process.stderr]) await new Promise<unknown>((done) => stream.write("", done));
+  process.exit();
+}
+
+async function startCommand(argv: readonly string[]): Promise<void> {
   takePassphraseFromEnvironment();
   for (const stream of [process.stdout, process.stderr]) stream.on("error", onClosedOutput);
   const debug = argv.includes("--debug");

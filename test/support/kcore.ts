@@ -45,13 +45,14 @@ export class TestProject {
     }
   }
 
-  /** Starts `kcore WORDS…` in the project. */
+  /** Starts `kcore WORDS…` in the project, without a terminal: also when the tests have one. */
   start(
     words: readonly string[],
     env: Readonly<Record<string, string>> = {},
   ): { child: ChildProcess; ended: Promise<CommandEnd> } {
     const child = spawn(launcher, [...words], {
       cwd: this.project,
+      detached: true,
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         ...process.env,

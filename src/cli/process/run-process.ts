@@ -1,15 +1,8 @@
-import { closeSync, existsSync, openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { join } from "node:path";
-import { knownSecrets } from "#engine/step/secret.ts";
-import { conductRun } from "#engine/run/conduct-run.ts";
-import type { Notifier } from "#engine/run/notify.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
-import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { driveRun, loadRun } from "./drive-run.ts";
+import { runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import { gitState } from "./git-state.ts";
-import { recordContent } from "./refuse-changed-project.ts";
-import { maskInRecord, loadParts } from "./load-run-parts.ts";
 
 /**
  * The run's own process: `run-main ID PROJECT`. Without words it is a warm process, started before its run is known:
@@ -21,8 +14,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   process.on("SIGINT", () => undefined);
   const isWarm = words.length === 0;
   // The parts of the engine load while the record is opened; in a warm process, before its run is known.
-  const parts = loadParts();
-  parts.catch(() => undefined);
+  const parts = loadRun();
   if (isWarm) await parts;
   const handover = readHandover();
   const { id, project = "" } = isWarm ? await handover : { id: words[0], project: words[1] };
@@ -30,40 +22,8 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   if (id === undefined) return exitCodes.done;
   const folder = runFolder(project, id);
   if (isWarm) adoptRun(folder);
-  const state = gitState(project);
-  const header = await readHeader(folder);
-  return conductRun({
-    folder,
-    header,
-    onListening: () => isWarm && closeSync(READY_FD),
-    secrets: knownSecrets,
-    notifier: () => notifierOf(header, project),
-    perform: async (stage) => {
-      // Record the project's content before the run reads any of it.
-      if (!stage.earlier.some(({ type }) => type === "run.started")) recordContent(folder);
-      const { passphrase } = await handover;
-      const at = await state;
-      if (Object.keys(at).length > 0) changeHeader(folder, at);
-      return (await parts)({
-        stage,
-        project,
-        ...at,
-        ...(passphrase !== undefined && { passphrase: maskInRecord(passphrase) }),
-      });
-    },
-  });
-}
-
-/** The notifier of a run; undefined for dry runs, for `exec --lock`, and without notices in the project. */
-async function notifierOf({ id, who, request }: RunHeader, project: string): Promise<Notifier | undefined> {
-  if (request.dryRun || request.what.kind === "exec") return undefined;
-  if (!existsSync(join(project, "notify.yaml"))) return undefined;
-  const [{ readNotices }, { Notifier }] = await Promise.all([
-    import("#engine/orchestrate/notices.ts"),
-    import("#engine/run/notify.ts"),
-  ]);
-  const notices = readNotices(project, trustOfProcess(process.env));
-  return notices.length === 0 ? undefined : new Notifier(notices, { project, run: id, command: request.command, who });
+  const passphrase = handover.then((given) => given.passphrase);
+  return driveRun(folder, { parts, passphrase, onListening: () => isWarm && closeSync(READY_FD) });
 }
 
 interface Handover {

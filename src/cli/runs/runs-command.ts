@@ -163,7 +163,7 @@ function parseSpeed(text: string): number {
 async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags): Promise<void> {
   const { folder } = await findRun(findProject(project), id);
   const view = viewFromFlags(flags);
-  const relaunch = relauncher(folder, view.output === "ink");
+  const relaunch = relauncher(folder, { isLive: view.output === "ink", detach: false });
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
@@ -206,7 +206,7 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
       hint: `kcore runs attach ${folder.id}`,
     });
   const passphrase = await givenPassphrase(passphraseFile);
-  const relaunch = relauncher(folder, view.output === "ink", passphrase);
+  const relaunch = relauncher(folder, { isLive: view.output === "ink", passphrase, detach });
   const options = { folder, ...view, detach, launched: await relaunch(), relaunch, since: model.lastSeq };
   process.exitCode = (await watchRun(options)).exitCode;
 }

@@ -9,6 +9,7 @@ import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import type { RunFlags } from "./run-request.ts";
 import { watchRun, type WatchResult, type WatchOptions } from "./watch-run.ts";
+import { driveHere, mayDrive } from "../process/drive-here.ts";
 import { runMain } from "../process/warm-process.ts";
 import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../records/export.ts";
@@ -44,12 +45,12 @@ export async function startRun(
     created: Date.now(),
     attended: canPrompt() || isLive,
   });
-  const launched = launch(folder, passphrase);
+  const launched = launch(folder, { passphrase, detach });
   const watched = await watchRun({
     folder,
     header,
     launched,
-    relaunch: relauncher(folder, isLive, passphrase),
+    relaunch: relauncher(folder, { isLive, passphrase, detach }),
     detach,
     ...watch,
   });
@@ -104,8 +105,15 @@ function mayAskForGrants(
   return exitCode === exitCodes.failed && !leftEarly && !dryRun && (output === "ink" || output === "plain");
 }
 
-/** Starts the process of a recorded run, or gives the run to the warm process. */
-function launch(folder: RunFolder, passphrase?: string): LaunchedRun {
+interface Launching {
+  readonly passphrase?: string | undefined;
+  /** Whether the command ends before the run. */
+  readonly detach: boolean;
+}
+
+/** Starts the process of a recorded run, or gives the run to the warm process; without a terminal drives the run here. */
+function launch(folder: RunFolder, { passphrase, detach }: Launching): LaunchedRun {
+  if (!detach && mayDrive()) return driveHere(folder, passphrase);
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }
 
@@ -113,11 +121,14 @@ function launch(folder: RunFolder, passphrase?: string): LaunchedRun {
  * Returns a function that resumes a run; the run asks questions if an operator is present then. It throws RUN_OUTDATED
  * for a changed project.
  */
-export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<LaunchedRun> {
+export function relauncher(
+  folder: RunFolder,
+  { isLive, ...launching }: Launching & { readonly isLive: boolean },
+): () => Promise<LaunchedRun> {
   return async () => {
     const { refuseChangedProject } = await import("../process/refuse-changed-project.ts");
     await refuseChangedProject(folder);
     changeHeader(folder, { attended: canPrompt() || isLive });
-    return launch(folder, passphrase);
+    return launch(folder, launching);
   };
 }

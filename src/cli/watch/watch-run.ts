@@ -145,6 +145,7 @@ async function watchOnce(
     }
     // After a mistake in the input the view must not stay, since the problems are printed below it.
     const isOver = run.borrowedModel.state === "finished" && run.borrowedModel.exitCode !== exitCodes.usage;
+    if (leaveReason === undefined) await launched?.ended;
     ({ process: endedWith } = await readHeader(folder));
     if (leaveReason === undefined && isOver && options.noStay !== true) after = await view.rest?.();
   } finally {

@@ -12,11 +12,13 @@ export interface LaunchOptions {
   readonly passphrase?: string;
 }
 
-/** A run's process, for the command that started it. */
+/** The process that drives a run, for the command that started the run. */
 export interface LaunchedRun {
   readonly hasExited: () => boolean;
   /** Resolves when the run's socket is there, or never will be; absent: the process does not report that. */
   readonly ready?: Promise<void>;
+  /** Resolves when the run is over; present if this process drives it. */
+  readonly ended?: Promise<void>;
 }
 
 /** A process that reads from its stdin which run to drive, and closes descriptor 3 as soon as the run's socket exists. */
@@ -75,13 +77,7 @@ function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | und
   warm.on("close", () => (exited = true));
   warm.on("error", () => (exited = true));
   // Only errors from before the process opens its own log arrive here.
-  warm.stderr?.on("data", (text: Buffer) => {
-    try {
-      appendFileSync(folder.processLog, text, { mode: 0o600 });
-    } catch {
-      // On a full disk the text is lost; `hasExited` still reports the end.
-    }
-  });
+  warm.stderr?.on("data", (text: Buffer) => addToLog(folder, text));
   const readiness = warm.stdio[3] as Readable;
   const ready = new Promise<void>((resolve) => {
     readiness.once("close", resolve);
@@ -92,4 +88,13 @@ function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | und
     warm.stdin?.destroy(),
   );
   return { hasExited: () => exited, ready };
+}
+
+/** Appends to the log of a run's process, whose end a view shows as the reason why a run died. */
+export function addToLog({ processLog }: RunFolder, text: string | Uint8Array): void {
+  try {
+    appendFileSync(processLog, text, { mode: 0o600 });
+  } catch {
+    // On a full disk the text is lost; `hasExited` still reports the end.
+  }
 }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { eventually } from "#support/cluster.ts";
 import { TestProject, type CommandEnd } from "#support/kcore.ts";
 
 describe("a run that is held to its plan", () => {
@@ -135,10 +136,12 @@ describe("a run that is held to its plan", () => {
       "project/states/issue.yaml": `steps: [{ id: issue, unless: "cat ${gate}", command.run: { cmd: "true" } }]\n`,
     });
     const { child, ended } = project.start("state apply issue --on here --dry-run --fail-on-change".split(" "));
+    let said = "";
+    child.stderr?.on("data", (text: string) => (said += text));
     child.stdout?.destroy();
-    const { code, stderr } = await ended;
+    await eventually(() => said.includes("The run goes on"));
     await writeFile(gate, "");
-    expect(code, stderr).to.equal(130);
+    expect((await ended).code, said).to.equal(130);
   });
 
   it("writes the run as Markdown, at its end or later", async () => {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -13,6 +14,11 @@ params:
 steps:
   - id: greeting
     file.managed: { path: "{{params.path}}", content: "{{params.text}}\\n", mode: "0640" }
+`,
+  "states/loud.yaml": `params:
+  path: { type: string, required: true }
+steps:
+${[1, 2, 3].map((part) => `  - id: loud ${part}\n    command.run: { cmd: "head -c 200000 /dev/zero | tr '\\\\0' x; echo ${part}" }`).join("\n")}
 `,
   "states/slow.yaml": `params:
   path: { type: string, required: true }
@@ -88,12 +94,13 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\n");
   });
 
-  it("goes on when its terminal is closed, and can be attached to (F-17)", async () => {
-    const { child, ended } = project.start(apply("slow"));
-    await project.driver();
+  it("goes on when the terminal of its view is closed, and can be attached to (F-17)", async () => {
+    await project.kcore(...apply("slow"), "--detach");
     await slowBegan();
+    const { child, ended } = project.start(["runs", "attach", "last"]);
+    await once(child.stdout as NodeJS.ReadableStream, "data");
     child.kill("SIGHUP");
-    await ended;
+    expect((await ended).stderr).to.contain("The run goes on");
     endSlow();
     const attached = await project.kcore("runs", "attach", "last");
     expect(attached.code).to.equal(0);
@@ -101,12 +108,48 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });
 
-  it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
-    const { ended } = project.start(apply("slow"));
-    const pid = await project.driver();
+  it("has a process of its own only where a terminal is: else the command's process goes on without its view", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    expect(await project.driver()).to.equal(child.pid);
     await slowBegan();
-    process.kill(pid, "SIGKILL");
-    const killed = await ended;
+    let said = "";
+    child.stderr?.on("data", (text: string) => (said += text));
+    child.kill("SIGHUP");
+    await eventually(() => said.includes("The run goes on"));
+    endSlow();
+    expect((await ended).code).to.equal(0);
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+    expect((await project.kcore("runs", "show", "last")).stdout).to.contain("done");
+  });
+
+  it("goes on when the reader of its output closes the pipe", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    await once(child.stdout as NodeJS.ReadableStream, "data");
+    child.stdout?.destroy();
+    await slowBegan();
+    endSlow();
+    expect(await ended).to.deep.include({ code: 0 });
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+  });
+
+  it("gives all of its output to a reader that is slower than the run", async () => {
+    const { child, ended } = project.start(apply("loud", "--output", "json"));
+    child.stdout?.pause();
+    await eventually(async () => (await project.kcore("runs", "list", "-o", "json")).stdout.includes('"done"'));
+    child.stdout?.resume();
+    const { stdout } = await ended;
+    expect(stdout.length).to.be.above(400_000);
+    expect(stdout.trim().split("\n").at(-1)).to.contain('"run.finished"');
+  });
+
+  it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
+    const { child, ended } = project.start(apply("slow"));
+    await slowBegan();
+    const attached = project.start(["runs", "attach", "last"]);
+    await once(attached.child.stdout as NodeJS.ReadableStream, "data");
+    child.kill("SIGKILL");
+    const killed = await attached.ended;
+    await ended;
     endSlow();
     expect(killed.stderr).to.contain("[RUN_DIED]").and.to.contain("kcore runs resume");
     const resumed = await project.kcore("runs", "resume", "last");

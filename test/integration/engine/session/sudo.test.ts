@@ -1,9 +1,9 @@
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
-import type { OpenSession, SessionOptions } from "#engine/session/session.ts";
+import type { LookMemory, OpenSession, SessionOptions } from "#engine/session/session.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
@@ -64,13 +64,14 @@ describe("becoming root by sudo", () => {
   interface How {
     readonly open?: OpenSession;
     readonly command?: Step;
+    readonly looks?: LookMemory;
   }
   const step: Step = { want: { done: "1" }, probe: sh`fact done 1` };
 
   async function runWith(
     password: string | undefined | readonly string[],
     nonce: string,
-    { open, command = step }: How = {},
+    { open, command = step, looks }: How = {},
   ) {
     const typed = [password].flat();
     const transport = createTransport({ home: folder });
@@ -78,6 +79,7 @@ describe("becoming root by sudo", () => {
       nonce,
       endpoint: { name: "n1", transport: "ssh" as const, address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
       sudoPassword: () => Promise.resolve(typed.shift()),
+      ...(looks && { looks }),
       connect: async (endpoint: Endpoint, options?: ConnectOptions) => {
         const host = await transport.connect({ ...endpoint, transport: "local" }, options);
         const found = `PATH=${folder}:$PATH; export PATH;`;
@@ -88,6 +90,29 @@ describe("becoming root by sudo", () => {
     const run = await performOn(join(folder, "state"), [draftOf("is", command)], how, open);
     return { ...run, code: run.problem?.code };
   }
+
+  it("looks as root, and goes on in the same shell where something differs", async () => {
+    const hashes = new Set<string>();
+    const looks: LookMemory = {
+      has: (hash) => hashes.has(hash),
+      add: (more) => more.forEach((hash) => hashes.add(hash)),
+    };
+    const file = join(folder, "made");
+    const command: Step = {
+      want: { there: "yes" },
+      probe: sh`if [ -e ${file} ]; then fact there yes; else fact there no; fi`,
+      apply: sh`: >${file}`,
+    };
+    const run = async (nonce: string) => {
+      const { code, session, outcomes } = await runWith("secret", nonce.repeat(32), { command, looks });
+      return [code, session.exchanges, ...outcomes()];
+    };
+    expect(await run("a")).to.deep.equal([undefined, 1, "is changed"]);
+    expect(await run("b")).to.deep.equal([undefined, 1, "is ok"]);
+    expect(readdirSync(join(folder, "state/runs")).length).to.equal(1);
+    rmSync(file);
+    expect(await run("c")).to.deep.equal([undefined, 2, "is changed"]);
+  });
 
   it("S-8: tells the run's nonce in no argument, the password goes by stdin", async () => {
     const nonce = "0123456789abcdef".repeat(2);
