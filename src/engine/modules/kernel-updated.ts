@@ -84,6 +84,7 @@ kernels=\${kernels% }
 /** Sets `newer` to the packages with a newer version than the installed one, each with both versions. */
 function newerOnes(manager: PackageManager): Sh {
   return sh`newer=
+# shellcheck disable=SC2086 # names of packages
 ${askVersions(manager, sh`$kernels`)}
 for name in $kernels; do
   ${findVersion(manager, sh`"$name"`)}
