@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
 import { type SourceNode, nodeAt } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { validate } from "#engine/yaml/validate.ts";
 import { Secret, secret } from "#engine/step/secret.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
