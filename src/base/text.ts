@@ -17,7 +17,8 @@ export default function stringWidthOf(text: string, options?: Options): number {
   return options ? stringWidth(text, options) : widthOf(text);
 }
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+/** Made when the first text needs it: it takes a tenth of kcore's start. */
+let graphemes: Intl.Segmenter | undefined;
 
 /** The start of a text without colours that takes at most `width` columns; never half a character. */
 export function takeColumns(text: string, width: number): string {
@@ -25,6 +26,7 @@ export function takeColumns(text: string, width: number): string {
   if (simpleWidth(text) === text.length) return text.slice(0, width);
   let used = 0;
   let end = 0;
+  graphemes ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   for (const { segment, index } of graphemes.segment(text)) {
     used += widthOf(segment);
     if (used > width) return text.slice(0, end);
