@@ -26,8 +26,8 @@ import { runRequest } from "#support/runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
 /**
- * How the cost of one item grows with their number: `node bench/growth.ts [NAME]…`, as root. Milliseconds of CPU; the factor compares the
- * cost of an item at the largest number with that at the smallest, each without the cost of no item. Goal: 1.15.
+ * How the cost of one item grows with their number: `node bench/growth.ts [NAME]…`, as root. Milliseconds of CPU; the factors compare the
+ * cost of an item at the largest number with that at each smaller one, without the cost of no item. Goal: 1.15.
  */
 const wanted = process.argv.slice(2);
 const counts = [100, 1_000, 10_000];
@@ -84,24 +84,27 @@ try {
   for (const [name, { measure, counts: own = counts }] of Object.entries(measurements)) {
     if (wanted.length > 0 && !wanted.some((word) => name.includes(word))) continue;
     const figures: (readonly [number, number])[] = [];
-    for (const count of own) figures.push([count, await steady(measure, count, own.at(-1) ?? count)]);
+    for (const count of own) figures.push([count, await steady(measure, count)]);
     const none = figures.find(([count]) => count === 0)?.[1] ?? 0;
     const some = figures.filter(([count]) => count > 0);
     const each = some.map(([count, ms]) => (ms - none) / count);
-    const factor = ((each.at(-1) ?? NaN) / (each[0] ?? NaN)).toFixed(2);
+    const factors = each.slice(0, -1).map((one) => ((each.at(-1) ?? NaN) / one).toFixed(2));
     const shown = some.map(([count, ms]) => `${count}: ${ms.toFixed(ms < 10 ? 2 : 0)} ms`).join("  ");
-    process.stdout.write(`${name.padEnd(38)} ${shown.padEnd(56)} × ${factor}\n`);
+    process.stdout.write(`${name.padEnd(38)} ${shown.padEnd(56)} × ${factors.join(", × ")}\n`);
   }
 } finally {
   rmSync(folder, { recursive: true });
 }
 
-/** The least of several measurements: a busy machine only adds. Small numbers are measured more often. */
-async function steady(measure: Measurement, count: number, largest: number): Promise<number> {
+/** The least of several measurements, since a busy machine only adds: for a second, at least two and at most twelve. */
+async function steady(measure: Measurement, count: number): Promise<number> {
   const work = await measure(count);
-  const rounds = Math.min(12, Math.max(2, largest / Math.max(count, 1)));
-  let least = Infinity;
-  for (let round = 0; round < rounds; round++) least = Math.min(least, await work());
+  let [least, spent] = [Infinity, 0];
+  for (let round = 0; round < 2 || (round < 12 && spent < 1_000); round++) {
+    const ms = await work();
+    least = Math.min(least, ms);
+    spent += ms;
+  }
   return least;
 }
 
@@ -260,12 +263,15 @@ function recordedRuns(count: number): void {
 function changes(count: number, writers: readonly string[]): readonly JournalRecord[] {
   const text = JSON.stringify({ hostname: "node-0123456789", cpu: 16, dc: "DC1" });
   return writers.flatMap((writer, order) =>
-    numbers(count).map((n) => {
+    numbers(count).map((n): JournalRecord => {
       const origin = `kcore-controller-${writer}#0123abcd`;
       const key = `node/00000000-0000-4000-8000-${String(n).padStart(12, "0")}/reg`;
       const value = text.replace("16", String(order));
-      const registers: JournalRecord["page"]["registers"] = [[key, value, 1_750_000_000_000 + n, 0, 0, n + 1, 0]];
-      return { t: "apply", page: { origins: [origin], contexts: [[]], registers }, upto: [[origin, n + 1]] };
+      return {
+        t: "apply",
+        page: { origins: [origin], contexts: [[]], registers: [[key, value, 1_750_000_000_000 + n, 0, 0, n + 1, 0]] },
+        upto: [[origin, n + 1]],
+      };
     }),
   );
 }

@@ -135,8 +135,8 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 }
 
 /**
- * Most steps that a runner knows at a time. A shell is slow to find one of many variables and to lengthen long lists, so more steps
- * would take time with the square of their number.
+ * Most steps that a runner knows at a time. A shell is slow to find one of many variables, and to lengthen long lists: the time
+ * would grow with the square of the steps.
  */
 const longestPortion = 200;
 
