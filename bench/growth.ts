@@ -17,6 +17,7 @@ import { blobsOf, segmentText, type SegmentStep } from "#engine/program/segment.
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { runFolder, writeHeader } from "#engine/run/run-folder.ts";
 import { nextBatch } from "#engine/session/next-segment.ts";
+import { StepReport } from "#engine/session/step-report.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { makeCpuGroup } from "#support/cpu-group.ts";
@@ -60,7 +61,7 @@ const measurements: Readonly<Record<string, { readonly measure: Measurement; rea
     measure: inProcess(stateFiles, () => void statesOf({ project: folder, shipped: at("none") }).list()),
   },
   "recorded runs: listed": {
-    measure: inProcess(recordedRuns, async () => void drawRuns(await findRuns(folder, {}), 0, false)),
+    measure: inProcess(recordedRuns, async () => void drawRuns(await findRuns(folder, { limit: Infinity }), 0, false)),
   },
   "registers: applied": { measure: inProcess((count) => changes(count, ["a"]), applyAll) },
   "conflicts: applied and listed": {
@@ -150,7 +151,7 @@ function compiledSteps(drafts: readonly UnresolvedStep[]): readonly SegmentStep[
     registered: new Map(),
     facts: undefined,
   };
-  const results = { outcomeOf: () => undefined, registered: () => undefined };
+  const results = new StepReport({ node: "n1", emit: () => undefined, recorded: new Map() });
   return nextBatch(queue, known, results, false).steps.map(({ plan, owes }) => ({
     plan,
     compiled: compileStep(plan, { owes, randomName: () => "x" }),
