@@ -3,11 +3,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { childCpuClock } from "#support/cpu.ts";
 import { idOfName, loadRoster } from "#engine/roster/load-roster.ts";
 
 /**
  * The cost of a roster of many nodes at a command's start, each time in a process that has loaded none before: `node
- * bench/roster.ts [NODES] [ROUNDS]`. CPU counts; elapsed time, told beside it, includes other processes of the machine.
+ * bench/roster.ts [NODES] [ROUNDS]`. CPU counts; elapsed time, told beside it, includes other processes of the machine. Then completions,
+ * by the bundle.
  */
 const [nodes = "5000", rounds = "7", project] = process.argv.slice(2);
 const files = 10;
@@ -34,6 +36,7 @@ if (project === undefined) {
         `${names[key].padEnd(52)} ${each} ms a node  (${low?.toFixed(0)} … ${high?.toFixed(0)} ms in all)\n`,
       );
     }
+    for (const words of ["state apply ", "orchestrate deploy_node ", "exec --on "]) measureCompletion(folder, words);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -51,6 +54,27 @@ function once(folder: string): Figures {
   });
   if (stdout === "") throw new Error(stderr);
   return JSON.parse(stdout) as Figures;
+}
+
+/** The bundle's answer to a shell that completes these words, after the first one, which makes the index. */
+function measureCompletion(folder: string, words: string): void {
+  const complete = (): void => {
+    const main = join(import.meta.dirname, "../dist/main.js");
+    const { status } = spawnSync(process.execPath, [main, "completion", "candidates", "--", ...words.split(" ")], {
+      cwd: folder,
+    });
+    if (status !== 0) throw new Error(`the completion ended with ${status}`);
+  };
+  complete();
+  const spent = childCpuClock();
+  const times = Array.from({ length: Number(rounds) }, () => {
+    const start = performance.now();
+    complete();
+    return performance.now() - start;
+  });
+  const [low, middle] = [0, 0.5].map((part) => quantile(times, part).toFixed(0));
+  const cpu = (spent() / Number(rounds)).toFixed(0);
+  process.stdout.write(`${`${words}<TAB>`.padEnd(52)} ${middle} ms (${low} at least), ${cpu} ms of CPU\n`);
 }
 
 function measure(folder: string): Figures {

@@ -8,7 +8,7 @@ import ssh2 from "ssh2";
 
 /**
  * Lets a kcore that was built to be warmed up do its most frequent work: everything changes on two nodes and then
- * nothing, over SSH, in the live view. The nodes are folders of this machine, behind an SSH server without a socket.
+ * nothing, over SSH, in the live view; and then completes a target. The nodes are folders of this machine, behind an SSH server without a socket.
  * Each of kcore's processes adds its compiled code to the file beside the bundle (src/cli/process/run-program.ts).
  * Resolves with the error, if there was one: then kcore only starts slower.
  */
@@ -17,7 +17,13 @@ export async function warmUp(main: string): Promise<string | undefined> {
   try {
     writeProject(home);
     const ink = "--on n* --output ink";
-    const atTerminal = ["--help", `state apply fleet ${ink}`, `orchestrate roll_out ${ink}`, "runs list"];
+    const atTerminal = [
+      "--help",
+      `state apply fleet ${ink}`,
+      `orchestrate roll_out ${ink}`,
+      "runs list",
+      "completion candidates -- exec --on ",
+    ];
     for (const words of [...atTerminal, "state apply fleet --on n*"]) {
       const failure = await runOnce(home, [main, ...words.split(" ")], atTerminal.includes(words));
       if (failure !== undefined) return failure;

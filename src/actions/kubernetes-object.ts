@@ -5,7 +5,7 @@ import { findIn, foldersOf } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "#kubernetes/api.ts";
 import { PathPart, type ApiTarget } from "#kubernetes/target.ts";

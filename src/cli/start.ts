@@ -29,7 +29,7 @@ async function startCommand(argv: readonly string[]): Promise<void> {
     const { buildProgram, HelpShown } = await import("./program.ts");
     if (argv[2] === "completion" && argv[3] === "candidates") {
       const words = argv.slice(argv[4] === "--" ? 5 : 4);
-      return (await import("./completion/candidates.ts")).printCandidates(await buildProgram(words), words);
+      return await (await import("./completion/candidates.ts")).printCandidates(await buildProgram(words), words);
     }
     const program = await buildProgram(argv.slice(2));
     try {

@@ -3,7 +3,7 @@ import type { RequestOptions } from "node:https";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { type SourceNode, nodeAt } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { validate } from "#engine/yaml/validate.ts";
 import { Secret, secret } from "#engine/step/secret.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";

@@ -1,5 +1,5 @@
 import { buffer } from "node:stream/consumers";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { resolveLayouts } from "./resolve-layouts.ts";
 import { readManifests, type Manifest } from "./read-manifests.ts";
 

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { addNode } from "#engine/roster/edit.ts";
-import { rosterFileNames } from "#engine/roster/roster-files.ts";
+import { rosterFileNames } from "#engine/roster/roster-paths.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";

@@ -11,7 +11,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import type { PublicKey } from "#engine/transport/admit-key.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/host-problems.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { isConfirmed, passwordOf } from "../terminal/ask-operator.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { machineEndpoint } from "./find-machine.ts";

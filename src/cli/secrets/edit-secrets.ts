@@ -6,7 +6,7 @@ import { requireRecipients, type Recipient, sealFor } from "#engine/encrypted-va
 import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";

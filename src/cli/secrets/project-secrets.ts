@@ -9,7 +9,7 @@ import { sealedIn } from "#engine/encrypted-values/places.ts";
 import type { RosterText } from "#engine/roster/roster-files.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { readSource } from "#engine/yaml/read.ts";
-import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { replaceFile } from "#base/file.ts";
 import { findProject } from "../project/find-project.ts";

@@ -8,7 +8,7 @@ import { readSecretFile } from "#engine/roster/resolve-secret.ts";
 import { setValue } from "#engine/roster/edit.ts";
 import { requireRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
 import type { CommonFlags } from "../options.ts";
 import { nameIn, projectSecrets, textIfThere, readTree, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { printResult } from "../terminal/format-result.ts";

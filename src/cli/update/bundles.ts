@@ -6,7 +6,7 @@ import type { BundleSource } from "#api/bundle-transfer.ts";
 import { replaceFile } from "#base/file.ts";
 import type { RunTasks } from "#base/tasks.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { withRegularFile } from "#engine/yaml/read.ts";
+import { withRegularFile } from "#engine/yaml/regular-file.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { updateKindOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
 import { builtRuntimes, buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";

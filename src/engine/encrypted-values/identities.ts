@@ -4,7 +4,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { questionText } from "#errors/three-tries.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 
 const MAX_IDENTITY_BYTES = 64 * 1024;
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -6,7 +6,7 @@ import { SourceFile } from "#engine/yaml/file.ts";
 import { findIn, type Folder, listIn } from "#engine/project/folders.ts";
 import { Interpreter } from "./interpret.ts";
 import { listNames } from "./members.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { referencesOfTemplate, type References } from "./references.ts";
 import { decodeSource } from "#engine/yaml/scan.ts";
 import type { Scope } from "./scope.ts";

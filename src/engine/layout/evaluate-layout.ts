@@ -1,7 +1,7 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { run } from "#base/process.ts";
 import { checkLayout } from "./check-layout.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { checkOf, type Trust } from "#engine/project/project.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import { validate } from "#engine/yaml/validate.ts";
 
 const NOTIFY_FILE = "notify.yaml";

@@ -14,6 +14,17 @@ k_tools() {
   done
 }
 
+# k_forget: forgets the steps k_portion that k_go ran, before others are declared. Later steps may ask only for the ends of steps that
+# changed something, would or failed.
+k_forget() {
+  k_flush
+  for i in $k_portion; do
+    eval "k_its_outcome=\${o_$i-}"
+    case $k_its_outcome in ok | skipped) unset "o_$i" ;; esac
+    unset "d_$i" "nb_$i" "title_$i" "ms_$i" "tx_$i" "sk_$i" "q_$i" "early_$i" "late_$i" "big_$i" "as_$i" "rs_$i" "ch_$i" "fo_$i" "to_$i" "live_$i" "look_$i" "rg_$i"
+  done
+}
+
 # k_stdout: passes on the output of the step `i`, for later steps that use it.
 k_stdout() {
   printf '%s stdout %s ' "$k_nonce" "$i" >&5

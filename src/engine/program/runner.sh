@@ -413,7 +413,7 @@ k_go() {
   k_seen=
   k_ask $k_order
   set -- $k_order
-  k_order=
+  k_portion=$k_order k_order=
   while [ $# -gt 0 ]; do
     i=$1
     k_load

@@ -90,6 +90,7 @@ function trialsOf(steps: readonly SegmentStep[]): Map<string, string> {
 /** The text of one segment, as runner.sh sources it: its steps declared one by one, then run. */
 export function segmentText({ steps, facts, now, foresight }: SegmentOptions): string {
   const planner = new BatchPlanner();
+  const portions = inPortions(steps);
   const shared = sharedSkeletons(steps);
   const tools = firstTools(steps);
   const trials = foresight ? new Map<string, string>() : trialsOf(steps);
@@ -99,6 +100,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     k_milestone: steps.some(({ plan }) => plan.milestone !== undefined),
     k_stdout: steps.some(({ plan }) => plan.register !== undefined),
     k_watch: isWatched,
+    k_forget: portions.length > 1,
     k_quote: steps.some(({ plan }) => plan.runAs !== undefined),
     k_facts: facts,
     k_doubt: foresight !== undefined,
@@ -120,9 +122,12 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...(foresight ? foresightLines(steps, foresight) : []),
     ...evidenceFlags(steps),
     ...[...shared].map(([skeleton, name]) => `kx_${name}=${quote(skeleton)}`),
-    ...steps.map((step) => declareStep(step, planner, shared)),
-    ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
-    "k_go",
+    ...portions.flatMap((portion, index) => [
+      ...(index === 0 ? [] : ["k_forget"]),
+      ...portion.map((step) => declareStep(step, planner, shared)),
+      ...(index === 0 ? tools.flatMap((tool) => toolLines(tool, portion)) : []),
+      "k_go",
+    ]),
     ...(trials.size > 0 ? ["k_revert_unconfirmed"] : []),
     ...(facts ? [`k_facts ${quote(`kt_facts=${quote(factsText())}\nk_text facts; k_read fact`)}`] : []),
     "",
@@ -130,19 +135,45 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 }
 
 /**
+ * Most steps that a runner knows at a time. A shell is slow to find one of many variables, and to lengthen long lists: the time
+ * would grow with the square of the steps.
+ */
+const longestPortion = 200;
+
+/** The steps in portions; a segment without steps has one portion. */
+function inPortions(steps: readonly SegmentStep[]): (readonly SegmentStep[])[] {
+  return Array.from({ length: Math.max(1, Math.ceil(steps.length / longestPortion)) }, (_, at) =>
+    steps.slice(at * longestPortion, (at + 1) * longestPortion),
+  );
+}
+
+interface FirstTools {
+  readonly step: SegmentStep;
+  readonly words: readonly string[];
+}
+
+/** Looks for the programs of a step; a step that is declared later gets its title here. */
+function toolLines({ step, words }: FirstTools, declared: readonly SegmentStep[]): string[] {
+  const { key } = step.compiled;
+  const title = declared.includes(step) ? [] : [`title_${key}=${quote(asciiTitle(step.plan))}`];
+  return [...title, `k_tools ${key} ${words.join(" ")}`];
+}
+
+/**
  * Programs to look for before anything is applied, by the first step that needs them, unless an earlier step can bring
  * them. A step that may not run at all, or whose evidence may hold, looks for its programs only at its turn.
  */
-function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
+function firstTools(steps: readonly SegmentStep[]): FirstTools[] {
   const known = new Set<string>();
   const end = steps.findIndex(({ plan }) => plan.step.brings);
-  return steps.slice(0, end === -1 ? undefined : end + 1).flatMap(({ plan, compiled }) => {
+  return steps.slice(0, end === -1 ? undefined : end + 1).flatMap((step) => {
+    const { plan, compiled } = step;
     const { onlyIf, unless, creates, onChanges, onFailure } = plan;
     const mayNotRun = [onlyIf, unless, creates].some((key) => key !== undefined);
     if (mayNotRun || onChanges.length + onFailure.length > 0 || compiled.evidence !== "") return [];
     const words = toolWords(plan).filter((word) => !known.has(word));
     for (const word of words) known.add(word);
-    return words.length === 0 ? [] : [{ key: compiled.key, words }];
+    return words.length === 0 ? [] : [{ step, words }];
   });
 }
 

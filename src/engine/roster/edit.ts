@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { childOf, itemName } from "#engine/encrypted-values/places.ts";
 import { plainOf, type SourceEntry, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
 import { isNothing, type RosterText } from "./roster-files.ts";
 import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 

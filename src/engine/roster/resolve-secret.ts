@@ -4,7 +4,7 @@ import type { Stats } from "node:fs";
 import { run } from "#base/process.ts";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { readBytes } from "#engine/yaml/read.ts";
+import { readBytes } from "#engine/yaml/regular-file.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 
 const MAX_SECRET_BYTES = 64 * 1024;

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, type Stats } from "node:fs";
+import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { mapHint, unknownKey } from "#engine/yaml/issues.ts";
@@ -6,9 +6,10 @@ import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
-import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
 import { checkPlaces } from "#engine/encrypted-values/places.ts";
-import { readSources, sourceNames, type SourceOptions, checkLimits } from "./sources.ts";
+import { DEFAULTS_FILE, rosterFileNames, sourceNames } from "./roster-paths.ts";
+import { readSources, type SourceOptions, checkLimits } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
 /** One roster file, split into its parts; the entries are not checked yet. */
@@ -26,8 +27,6 @@ export interface RosterText {
   readonly file: string;
   readonly text: string;
 }
-
-const DEFAULTS_FILE = "defaults.yaml";
 
 /**
  * The files of `roster/`, defaults.yaml first, then by name, then the answers of sources. Adds the problems, and leaves out files that cannot
@@ -69,14 +68,6 @@ export function readRosterFiles(
     return rosterFileOf(answer.name, answer.tree, problems);
   });
   return [...written, ...answers];
-}
-
-/** The names of the YAML files in `roster/`: defaults.yaml first, then by name. */
-export function rosterFileNames(project: string): string[] {
-  const folder = join(project, "roster");
-  if (!existsSync(folder)) return [];
-  const names = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
-  return names.sort((a, b) => Number(b === DEFAULTS_FILE) - Number(a === DEFAULTS_FILE) || (a < b ? -1 : 1));
 }
 
 function rosterFileOf(name: string, source: SourceNode, problems: Problems): RosterFile {

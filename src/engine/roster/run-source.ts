@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { KcoreError } from "#errors/problem.ts";
-import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
 
 const usualLimitMs = 30_000;
 

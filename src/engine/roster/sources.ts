@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, type Stats } from "node:fs";
+import { existsSync, readFileSync, statSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
@@ -7,8 +7,9 @@ import { KcoreError } from "#errors/problem.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { SourceNode, SourceEntry } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { readBytes, withRegularFile } from "#engine/yaml/read.ts";
-import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
+import { MAX_ROSTER_BYTES, readBytes, withRegularFile } from "#engine/yaml/regular-file.ts";
+import { decodeSource } from "#engine/yaml/scan.ts";
+import { answerOf, answersFolder, sourceNames } from "./roster-paths.ts";
 import { runSource } from "./run-source.ts";
 import { parseReference } from "#engine/params/secret-reference.ts";
 import { scalarsOf } from "#engine/encrypted-values/places.ts";
@@ -32,27 +33,9 @@ export interface SourceAnswer {
 
 /** Milliseconds for which an answer counts: the commands of one task see one roster, and the next task a new one. */
 const freshMs = 60_000;
-/** The folder of the last answers. */
-const answersFolder = ".kcore/roster";
-
-/** The sources in `roster/`, by name: `*.url`, and each executable file that is no YAML; backups and hidden files are none. */
-export function sourceNames(project: string): string[] {
-  const folder = join(project, "roster");
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((name) => /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name) && !/\.(ya?ml|md|orig|bak|swp)$/.test(name))
-    .filter((name) => {
-      const stats = statSync(join(folder, name), { throwIfNoEntry: false });
-      return stats?.isFile() === true && (name.endsWith(".url") || (stats.mode & 0o100) !== 0);
-    })
-    .toSorted();
-}
-
 /** The sources of a project that have never answered: `roster/cmdb.url`. */
 export function unansweredSources(project: string): string[] {
-  return sourceNames(project).flatMap((name) =>
-    existsSync(join(project, `${answersFolder}/${name}.yaml`)) ? [] : [`roster/${name}`],
-  );
+  return sourceNames(project).flatMap((name) => (existsSync(join(project, answerOf(name))) ? [] : [`roster/${name}`]));
 }
 
 /** The path of the source that produced a roster file; the file itself if an operator wrote it. */
@@ -101,7 +84,7 @@ class Source {
   }
 
   get #name(): string {
-    return `${answersFolder}/${this.#source}.yaml`;
+    return answerOf(this.#source);
   }
 
   /** Milliseconds since the last answer; an answer older than the source itself is never fresh. */

@@ -70,9 +70,7 @@ export async function createRun({
 }
 
 function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "nonce">) {
-  const runs = join(project, ".kcore", "runs");
-  makeFolderSync(runs);
-  ignoreRecords(join(project, ".kcore", ".gitignore"));
+  const runs = makeIgnoredFolder(project, "runs");
   for (;;) {
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
@@ -92,8 +90,18 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
   }
 }
 
-/** Makes git ignore the folder: records are private, and a new record must not make the project's revision look dirty. */
-function ignoreRecords(file: string): void {
+/**
+ * Makes a folder in the project's `.kcore`, which git ignores: records are private, and a new record must not make the project's
+ * revision look dirty. @throws NodeJS.ErrnoException
+ */
+export function makeIgnoredFolder(project: string, name: string): string {
+  const folder = join(project, ".kcore", name);
+  makeFolderSync(folder);
+  ignoreAll(join(project, ".kcore", ".gitignore"));
+  return folder;
+}
+
+function ignoreAll(file: string): void {
   if (existsSync(file)) return;
   try {
     writeFileSync(file, "*\n", { flag: "wx" });

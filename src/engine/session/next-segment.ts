@@ -42,6 +42,7 @@ export function nextBatch(
   const steps: ReadyStep[] = [];
   const ends: SessionEffect[] = [];
   const inSegment = new Set<string>();
+  const watchers = watchersById(known);
   const until = (at: number, { facts = false, unrenderable }: { facts?: boolean; unrenderable?: Problem } = {}) => ({
     steps,
     rest: queue.slice(at),
@@ -75,7 +76,7 @@ export function nextBatch(
     }
     const { plan } = rendered;
     if (isAfterFailure && plan.onFailure.length === 0) continue;
-    steps.push({ key, plan, owes: watchersOf(draft, known) });
+    steps.push({ key, plan, owes: watchers.get(draft.id) ?? [] });
     if (register !== undefined) inSegment.add(register);
     if (plan.step.ends === "boot") return until(at + 1);
   }
@@ -100,7 +101,14 @@ function render(
   }
 }
 
-/** Keys of all steps, of this segment or a later one, that watch this step. */
-function watchersOf({ id }: UnresolvedStep, { drafts }: StepInputs): string[] {
-  return [...drafts].filter(([, { watches }]) => watches.includes(id)).map(([key]) => key);
+/** For each id of a step the keys of all steps, of this segment or a later one, that watch it. */
+function watchersById({ drafts }: StepInputs): ReadonlyMap<string, string[]> {
+  const watchers = new Map<string, string[]>();
+  for (const [key, { watches }] of drafts)
+    for (const id of new Set(watches)) {
+      const known = watchers.get(id);
+      if (known) known.push(key);
+      else watchers.set(id, [key]);
+    }
+  return watchers;
 }

@@ -7,7 +7,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
-import { withRegularFile } from "#engine/yaml/read.ts";
+import { withRegularFile } from "#engine/yaml/regular-file.ts";
 
 /** Files of the project or the shipped ones, and contents fetched by their URLs, as blobs. */
 export interface Files {

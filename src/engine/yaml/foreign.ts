@@ -2,7 +2,8 @@ import { Composer, isAlias, isMap, isScalar, isSeq, type Document, type Node } f
 import { KcoreError } from "#errors/problem.ts";
 import { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
-import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
+import { decodeSource, tokenize } from "./scan.ts";
+import { MAX_ROSTER_BYTES } from "./regular-file.ts";
 
 /** The most values of a file; the values of aliases count again. An alias bomb has many more. */
 const maxValues = 500_000;

@@ -2,10 +2,8 @@ import { Lexer, Parser, type CST } from "yaml";
 import { formatBinary } from "#base/units.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { SourceFile } from "./file.ts";
+import { MAX_SOURCE_BYTES } from "./regular-file.ts";
 
-const MIB = 1024 * 1024;
-export const MAX_SOURCE_BYTES = MIB;
-export const MAX_ROSTER_BYTES = 8 * MIB;
 /** Levels of lists and maps. */
 const MAX_DEPTH = 64;
 

@@ -82,6 +82,30 @@ describe("completion in real shells", () => {
     });
   });
 
+  it("loads neither YAML nor the reader of rosters and states while its index is valid", () => {
+    const root = join(import.meta.dirname, "../../..");
+    const hooks = `import { registerHooks } from "node:module";
+      registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });`;
+    const loaded = (...words: readonly string[]): string =>
+      spawnSync(
+        process.execPath,
+        ["--import", `data:text/javascript,${encodeURIComponent(hooks)}`, join(root, "src/cli/main.ts"), ...words],
+        { cwd: project.project, env, encoding: "utf8" },
+      ).stderr;
+    for (const words of [
+      ["orchestrate", "deploy_node", "h"],
+      ["state", "apply", "p"],
+    ]) {
+      const complete = () => loaded("completion", "candidates", "--", ...words);
+      complete();
+      expect(complete())
+        .to.include("/src/cli/completion/candidate-index.ts")
+        .and.not.match(/node_modules\/(yaml|zod)\/|load-roster|open-states|modules\/registry/);
+    }
+    project.write({ "project/roster/more.yaml": "nodes: {}\n" });
+    expect(loaded("completion", "candidates", "--", "orchestrate", "deploy_node", "h")).to.include("load-roster");
+  });
+
   it("fish: the same, with descriptions", function () {
     if (!has("fish")) this.skip();
     const inFish = (line: string): string =>

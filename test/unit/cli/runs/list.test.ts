@@ -87,7 +87,7 @@ describe("runs as they are listed and named", () => {
     process.chdir(project.path);
     try {
       const offered = async (...words: string[]) =>
-        complete(await buildProgram(words), words).candidates.map(({ value }) => value);
+        (await complete(await buildProgram(words), words)).candidates.map(({ value }) => value);
       expect(await offered("runs", "show", "")).to.deep.equal(["last", "c3d4", "c3d4", "a1b2"]);
       expect(await offered("runs", "attach", "a")).to.deep.equal(["a1b2"]);
       expect(await offered("runs", "diff", "last", "20261121")).to.deep.equal([ids[1], ids[0]]);

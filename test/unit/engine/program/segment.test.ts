@@ -92,6 +92,33 @@ describe("a segment's text", () => {
     expect(more).to.be.lessThan(textOf(["nginx"]).length / 2);
   });
 
+  it("declares at most 200 steps at a time, looks for programs before all of them, and forgets each portion behind it", () => {
+    const tool = { command: "tar", package: "tar" };
+    const last = plannedStep(
+      { want: { a: "1" }, probe: sh`fact a 1`, apply: sh`:`, tools: [tool] },
+      { id: "l", title: "the last" },
+    );
+    const steps = [...Array.from({ length: 400 }, (_, at) => plan(`u${at}`)), last].map(compiled);
+    const key = steps.at(-1)?.compiled.key;
+    const told = segmentText({ facts: false, steps })
+      .split("\n")
+      .filter((line) => /^(k_(add|go|forget|tools .*tar.*)|title_.*)$/.test(line));
+    const counted = told.join("\n").replaceAll(/(?:k_add\n)+/g, (lines) => `${lines.length / 6} steps\n`);
+    expect(counted.split("\n")).to.deep.equal([
+      "200 steps",
+      `title_${key}='the last'`,
+      `k_tools ${key} tar=tar`,
+      "k_go",
+      "k_forget",
+      "200 steps",
+      "k_go",
+      "k_forget",
+      "1 steps",
+      "k_go",
+    ]);
+    expect(textOf(["nginx", "cron"])).to.not.include("k_forget");
+  });
+
   it("asks for a first look without readers, but not where what the step says is kept", () => {
     const looks = (keys: Partial<PlannedStep>): boolean =>
       segmentText({ facts: false, steps: [compiled({ ...plan("nginx"), ...keys })] }).includes("\nlook=1\n");

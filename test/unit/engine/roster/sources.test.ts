@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { runSource } from "#engine/roster/run-source.ts";
-import { sourceNames, sourceOf } from "#engine/roster/sources.ts";
+import { sourceNames } from "#engine/roster/roster-paths.ts";
+import { sourceOf } from "#engine/roster/sources.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 
