@@ -1,4 +1,4 @@
-import { sh, shLines, type Sh } from "../sh.ts";
+import { sh, Sh, shLines } from "../sh.ts";
 
 /** The wanted packages, and how to change them. */
 export interface Packages {
@@ -55,8 +55,8 @@ if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${isFile(name) ?
 
 /** Asks once for all these packages, before {@link findVersion}. */
 export function askVersions({ list }: Pick<PackageManager, "list">, names: Sh | readonly string[]): Sh {
-  const plain = Array.isArray(names) ? names.filter((name) => !isFile(name)) : names;
-  return Array.isArray(plain) && plain.length === 0 ? sh`` : sh`versions=$K_NL$(${list(plain)})$K_NL`;
+  const plain = names instanceof Sh ? names : names.filter((name) => !isFile(name));
+  return plain instanceof Array && plain.length === 0 ? sh`` : sh`versions=$K_NL$(${list(plain)})$K_NL`;
 }
 
 /** Sets `version` to the installed version of the package, or to nothing. Follows {@link askVersions}. */
