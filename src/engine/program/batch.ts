@@ -44,6 +44,9 @@ export function batchLibrary(dryRun: boolean): Blob {
 /** In bytes. Larger contents stay files of their own: a shell holds an assignment in its memory. */
 const wordLimit = 64 << 10;
 
+/** In bytes. The proof of a batch does not read larger contents again. */
+const rereadLimit = 1 << 20;
+
 /** Whether the batch lane gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
 function isWordOfShell({ bytes }: Blob): boolean {
   return bytes !== undefined && bytes.length <= wordLimit && !bytes.includes(0);
@@ -142,7 +145,8 @@ function ownWords(data: StepData, shows: boolean): (string | number)[] {
     case "file": {
       const words = [statMode(data), data.owner ?? "-", data.group ?? "-", bit(data.makeDirs)];
       if (data.kind === "directory") return words;
-      return [...words, data.blob.sha256, bit(shows) + 2 * bit(isWordOfShell(data.blob))];
+      const { blob } = data;
+      return [...words, blob.sha256, bit(shows) + 2 * bit(isWordOfShell(blob)) + 4 * bit(blob.size > rereadLimit)];
     }
   }
 }

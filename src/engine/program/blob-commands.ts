@@ -3,8 +3,10 @@ import { quoteBytes } from "#base/quote.ts";
 import { nonceLine, type RunVariables } from "./bootstrap.ts";
 import { sha256OfBytes } from "./segment.ts";
 
-/** Bytes of a blob sent in one command; between two of them beats and stops get through. */
+/** Bytes of a blob or of texts sent in one command; between two of them beats and stops get through. */
 const partLimit = 1 << 20;
+/** The same while the node takes each part within a second: each part costs it a process. */
+const fastPartLimit = 4 << 20;
 /**
  * Most bytes of a content that travels as text. A shell holds a text in memory, and cannot hold a NUL, so larger contents and
  * binary ones are sent as they are.
@@ -22,6 +24,7 @@ export async function* blobCommands(
   run: Pick<RunVariables, "nonce">,
   blobs: ReadonlyMap<string, Blob>,
   begin: (large: Blob) => void = () => undefined,
+  now: () => number = () => performance.now(),
 ): AsyncGenerator<string | Uint8Array> {
   let texts: Uint8Array[] = [];
   let waiting = 0;
@@ -41,9 +44,13 @@ export async function* blobCommands(
       continue;
     }
     begin(blob);
-    for (let at = 0; at < bytes.length; at += partLimit) {
-      const part = bytes.subarray(at, at + partLimit);
+    let limit = partLimit;
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at, at + limit);
+      const since = now();
       yield Buffer.concat([Buffer.from(`part ${name} ${part.length} ${at}\n`), part, Buffer.from(nonceLine(run))]);
+      limit = now() - since < 1_000 ? Math.min(2 * limit, fastPartLimit) : partLimit;
+      at += part.length;
     }
     yield `sum ${name} ${blob.sha256}\n`;
   }

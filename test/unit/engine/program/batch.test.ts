@@ -19,7 +19,7 @@ import { directoryManaged } from "#engine/modules/directory-managed.ts";
 import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
-import { BatchPlanner, batchLine } from "#engine/program/batch.ts";
+import { batchBlob, BatchPlanner, batchLine } from "#engine/program/batch.ts";
 import { shippedText } from "#engine/program/texts.ts";
 import type { Step } from "#engine/step/define.ts";
 import { shellsOf } from "#support/shells.ts";
@@ -68,11 +68,14 @@ class Bench {
       if (data === undefined) throw new Error(`${key} has no data`);
       const { wave } = planner.place(data);
       lines.push(batchLine(data, { key, wave, seconds: 60, owes: "", shows: false }));
-      if (data.kind === "file")
+      if (data.kind === "file") {
+        const content = await data.blob.read();
+        const isText = batchBlob(data.blob).form === "assignment";
         writeFileSync(
           this.#at(`run/blobs/${data.blob.sha256}`),
-          `b_text=${quote((await data.blob.read()).toString())}\n`,
+          isText ? `b_text=${quote(content.toString())}\n` : content,
         );
+      }
     }
     for (const name of ["started", "run/batch", "run/current", "journal"]) writeFileSync(this.#at(name), "");
     const [run, state] = [this.#at("run"), this.#at("state")];
@@ -234,6 +237,32 @@ for (const shell of shells)
       expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "g changed", "h interrupted"]);
       expect(bench.tree()).to.deep.equal(["g 644 g"]);
       expect(run.said).to.contain("f.e.0: no room");
+    });
+
+    describe("with a content of more than 1 MiB", () => {
+      const large = () => stepOf(fileManaged, { path: at("large"), content: "large\n".repeat(200_000) });
+      const readers = ({ started }: BatchRun) => started.filter((name) => name === "cat" || name === "sha256sum");
+
+      it("reads it once", async () => {
+        const run = await bench.apply(shell, { large: large() });
+        expect(run.outcomes).to.deep.equal(["large changed"]);
+        if (counts) expect(readers(run)).to.deep.equal(["cat"]);
+        expect((await bench.apply(shell, { large: large() })).outcomes).to.deep.equal(["large ok"]);
+      });
+
+      it("reads it again if a write to the file came before the proof", async function () {
+        if (!counts) this.skip();
+        bench.stand("mv", `PATH=/usr/bin:/bin; mv "$@" && touch -d @1 ${at("large")}; exit`);
+        const run = await bench.apply(shell, { large: large() });
+        expect(run.outcomes).to.deep.equal(["large changed"]);
+        expect(readers(run)).to.deep.equal(["cat", "sha256sum"]);
+      });
+
+      it("fails if another writer changed the file before the proof", async function () {
+        if (!counts) this.skip();
+        bench.stand("mv", `PATH=/usr/bin:/bin; mv "$@" && echo more >>${at("large")}; exit`);
+        expect((await bench.apply(shell, { large: large() })).outcomes).to.deep.equal(["large failed"]);
+      });
     });
 
     it("removes the folder aside that a killed shell left", async () => {

@@ -5,9 +5,9 @@ import { quote } from "#base/quote.ts";
 
 const nonce = "0123456789abcdef0123456789abcdef";
 
-async function commandsFor(blobs: Readonly<Record<string, Blob>>): Promise<string[]> {
+async function commandsFor(blobs: Readonly<Record<string, Blob>>, now?: () => number): Promise<string[]> {
   const commands: string[] = [];
-  for await (const command of blobCommands({ nonce }, new Map(Object.entries(blobs))))
+  for await (const command of blobCommands({ nonce }, new Map(Object.entries(blobs)), undefined, now))
     commands.push(Buffer.from(command).toString("latin1"));
   return commands;
 }
@@ -40,6 +40,23 @@ describe("the commands that bring blobs", () => {
       `sum large ${large.sha256}\n`,
       "blobs\n",
     ]);
+  });
+
+  describe("in parts of a large content", () => {
+    const partsFor = async (secondsEach: (part: number) => number): Promise<string[]> => {
+      let [calls, time] = [0, 0];
+      // Each part asks for the time before and after.
+      const now = () => (calls++ % 2 === 0 ? time : (time += 1_000 * secondsEach((calls - 2) / 2)));
+      const commands = await commandsFor({ a: blobOf("x".repeat(9 << 20)) }, now);
+      return commands.flatMap((command) => /^part a (\d+)/.exec(command)?.[1] ?? []);
+    };
+    const mebibytes = (...parts: readonly number[]) => parts.map((part) => `${part << 20}`);
+
+    it("sends up to 4 MiB in one while the node takes them within a second", async () =>
+      expect(await partsFor(() => 0.1)).to.deep.equal(mebibytes(1, 2, 4, 2)));
+
+    it("lets a beat through after each MiB to a slow node", async () =>
+      expect(await partsFor((part) => (part === 0 ? 0 : 2))).to.deep.equal(mebibytes(1, 2, 1, 1, 1, 1, 1, 1)));
   });
 
   it("leaves it to the node to refuse what is not what it was when it was hashed", async () => {
