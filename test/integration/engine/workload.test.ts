@@ -27,7 +27,7 @@ const root = join(import.meta.dirname, "../../..");
 /** Limits for one push on a node: processes, bytes and exchanges, which are the same in each run, but for beats. */
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. V has ten guards and asks the package manager. */
-  converged: { W: 11, V: 31 },
+  converged: { W: 11, V: 23 },
   /** Processes of a first push of workload W, flat or nested. */
   scratch: 60,
   /** Processes for each further directory, file or link that changes. */

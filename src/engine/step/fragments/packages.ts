@@ -56,16 +56,18 @@ if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${isFile(name) ?
 /** Asks once for all these packages, before {@link findVersion}. */
 export function askVersions({ list }: Pick<PackageManager, "list">, names: Sh | readonly string[]): Sh {
   const plain = names instanceof Sh ? names : names.filter((name) => !isFile(name));
-  return plain instanceof Array && plain.length === 0 ? sh`` : sh`versions=$K_NL$(${list(plain)})$K_NL`;
+  if (plain instanceof Array && plain.length === 0) return sh``;
+  return sh`versions=$K_NL$(${list(plain)})$K_NL
+version_of() {
+  version=\${versions#*"\${K_NL}installed $1 "}
+  [ "$version" != "$versions" ] || version=
+  version=\${version%%"$K_NL"*}
+}`;
 }
 
 /** Sets `version` to the installed version of the package, or to nothing. Follows {@link askVersions}. */
 export function findVersion({ installedFile }: Pick<PackageManager, "installedFile">, name: string | Sh): Sh {
-  return typeof name === "string" && isFile(name)
-    ? sh`version=$(${installedFile(name)})`
-    : sh`version=\${versions#*"\${K_NL}installed "${name}" "}
-[ "$version" != "$versions" ] || version=
-version=\${version%%"$K_NL"*}`;
+  return typeof name === "string" && isFile(name) ? sh`version=$(${installedFile(name)})` : sh`version_of ${name}`;
 }
 
 function isFile(name: string): boolean {
