@@ -1,6 +1,6 @@
 import { keepWarm, type WarmProcess } from "#engine/run/launch-run.ts";
 import { takePassphraseFromEnvironment } from "./terminal/given-passphrase.ts";
-import { allowDriving, awaitDriven } from "./process/drive-here.ts";
+import { allowDriving, awaitDriven, hasDriven } from "./process/drive-here.ts";
 import { reportFailure } from "./terminal/report-failure.ts";
 
 interface Starting {
@@ -42,8 +42,9 @@ async function startCommand(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Ignores a pipe that its reader has closed (`kcore … | head`), and a terminal that is gone. */
+/** Ignores a pipe that its reader has closed (`kcore … | head`), and a terminal that is gone; for a run driven here, any lost output. */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
+  if (hasDriven()) return;
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }
 

@@ -45,15 +45,16 @@ export class TestProject {
     }
   }
 
-  /** Starts `kcore WORDS…` in the project, without a terminal: also when the tests have one. */
+  /** Starts `kcore WORDS…` in the project, without a terminal: also when the tests have one. `output`: a descriptor for stdout and stderr. */
   start(
     words: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    output: "pipe" | number = "pipe",
   ): { child: ChildProcess; ended: Promise<CommandEnd> } {
     const child = spawn(launcher, [...words], {
       cwd: this.project,
       detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", output, output],
       env: {
         ...process.env,
         ...kcoreEnvironment,
@@ -62,8 +63,8 @@ export class TestProject {
       },
     });
     let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text));
     const ended = once(child, "close").then(([code]) => ({ code: code as number | null, stdout, stderr }));
     return { child, ended };
   }

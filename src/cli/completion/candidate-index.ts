@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Stats } from "node:fs";
+import { statSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { replaceFileSync } from "#base/file.ts";
 import { checkOf, trustOfProcess } from "#engine/project/project.ts";
@@ -36,6 +36,8 @@ export async function indexed<Result>(
   attempt(() => {
     // A file that changes while `make` reads it, and is as before later, would find another result under its hash.
     if (contentOf(files()).times !== before.times) return;
+    // Under sudo a completion makes no folder of root's in another user's project.
+    if (statSync(join(project, ".kcore")).uid !== process.getuid?.()) return;
     const folder = makeIgnoredFolder(project, "completion");
     replaceFileSync(join(folder, name), sealed(before.hash, JSON.stringify(made)));
   });

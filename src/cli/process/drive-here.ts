@@ -14,6 +14,11 @@ export function mayDrive(): boolean {
   return isAllowed;
 }
 
+/** Whether this process has driven a run. */
+export function hasDriven(): boolean {
+  return driven.length > 0;
+}
+
 /** Drives a run in this process. A view in this process follows the run as any other, and may leave it. */
 export function driveHere(folder: RunFolder, passphrase?: string): LaunchedRun {
   const { promise: ready, resolve: onListening } = Promise.withResolvers<void>();
@@ -49,5 +54,5 @@ async function drive(folder: RunFolder, passphrase: string | undefined, onListen
 /** Waits for the runs that this process drives; false if there were none. */
 export async function awaitDriven(): Promise<boolean> {
   await Promise.all(driven);
-  return driven.length > 0;
+  return hasDriven();
 }

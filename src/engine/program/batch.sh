@@ -68,6 +68,8 @@ b_is_as_made() {
 # b_stamp PATH: b_stamp = the file's device, inode and size, and the time of the last write to it.
 b_stamp() {
   b_stamp=$(stat -c '%d:%i %s %y' -- "$1" 2>/dev/null)
+  # In whole seconds, as of BusyBox and ext3, a second write to the file can have the same time.
+  case $b_stamp in *.000000000*) return 1 ;; esac
 }
 
 # b_read_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could forge
@@ -287,18 +289,21 @@ b_locate() {
 }
 
 # b_find_place: b_tmp = the path aside for the loaded step; b_in = the number of its folder, empty beneath a new folder.
-# b_places has words `ASIDE>NUMBER<FOLDER`. Shells cut at `%%WORD*` and split fast; `#*WORD` takes dash the square of the length.
+# b_places has words `ASIDE>NUMBER<FOLDER`, for a new folder of another user's `ASIDE>@USER<FOLDER`: only things of that user
+# are made in it, as files.sh puts no others there. Shells cut at `%%WORD*` and split fast; `#*WORD` takes dash the square of the length.
 b_find_place() {
   b_tmp= b_in=
   case $b_places in *"<$b_dir "*) ;; *) return 1 ;; esac
   set -- ${b_places%%"<$b_dir "*}
   eval "b_rest=\${$#}"
   b_tmp=${b_rest%>*}/${b_path##*/} b_in=${b_rest##*>}
+  case $b_in in "@$b_user") b_in= ;; @*) b_tmp= b_in= && return 1 ;; esac
 }
 
 # b_goes_aside: true if the loaded step is made aside: a new folder, a file, a link that replaces something or comes with others.
+# A link replaces an empty folder at its place, so that the folder is not gone before.
 b_goes_aside() {
-  case $b_type$b_kind:$b_staged in f* | dabsent:* | l[!a]* | labsent:?*) return 0 ;; *) return 1 ;; esac
+  case $b_type$b_kind:$b_staged in ldirectory:*) return 1 ;; f* | dabsent:* | l[!a]* | labsent:?*) return 0 ;; *) return 1 ;; esac
 }
 
 # b_open N...: gives each folder in which these steps make something a folder aside, if only root can change it. A setgid
@@ -403,7 +408,9 @@ b_apply() {
   fi
   if [ "$b_type" = a ]; then
     b_remove && b_done="$b_done $b_step"
-    return
+    b_status=$?
+    [ "$b_kind" != directory ] || b_forget_folders
+    return $b_status
   fi
   b_locate || return
   b_goes_aside || b_tmp=
@@ -412,7 +419,7 @@ b_apply() {
     b_apply_alone && b_done="$b_done $b_step"
     b_status=$?
     # A folder may have another owner now, so all folders above count anew.
-    [ "$b_type" != d ] || b_places=' ' b_base=' ' b_fresh= b_folders=
+    [ "$b_type" != d ] || b_forget_folders
     return $b_status
   fi
   case $b_type:$b_fresh in [fl]:?*) b_first b_make && b_find_place || return ;; esac
@@ -426,6 +433,11 @@ b_apply() {
   [ -z "$b_in" ] || b_flush_later "${b_dir:-/}"
   eval "tmp_$b_step=\$b_tmp in_$b_step=\$b_in does_$b_step=\$b_does"
   b_staged="$b_staged $b_step"
+}
+
+# b_forget_folders: has later steps look at all folders above them anew.
+b_forget_folders() {
+  b_places=' ' b_base=' ' b_fresh= b_folders=
 }
 
 # b_apply_alone: applies the loaded step by itself, at its place.
@@ -465,7 +477,13 @@ b_plan() {
   b_want mkdir,-p
   [ "$b_perm" = 0700 ] || b_want "chmod,$b_perm"
   b_own
-  b_places="$b_places$b_tmp><$b_path " b_fresh="$b_fresh $b_tmp"
+  b_fresh="$b_fresh $b_tmp"
+  # Into a folder that others can write to, files.sh puts things one by one, or refuses.
+  case $b_perm:$b_to_user in
+    *[2367]?:* | *[2367]:*) ;;
+    *:root | *:0) b_places="$b_places$b_tmp><$b_path " ;;
+    *) b_places="$b_places$b_tmp>@$b_to_user<$b_path " ;;
+  esac
 }
 
 # b_want COMMAND...: adds commands, with commas for blanks, to those that the loaded step shares with others.
@@ -502,7 +520,7 @@ b_run() {
 b_make() {
   [ -n "$b_fresh" ] || return 0
   # shellcheck disable=SC2174 # the umask serves the folders above
-  mkdir -p -m 0700 $b_fresh 2>/dev/null || { mkdir -p $b_asides; b_one_by_one mkdir,-p; }
+  mkdir -p -m 0700 $b_fresh 2>/dev/null || { mkdir -p $b_asides && chmod 0700 $b_asides; b_one_by_one mkdir,-p; }
   b_fresh=
 }
 
@@ -543,12 +561,20 @@ b_stage() {
   return 1
 }
 
-# b_give_up: gives up the loaded step, and removes its thing aside. The first such step has failed; later ones
-# are interrupted, and their paths untouched.
+# b_give_up: gives up the loaded step, and removes its thing aside, for a folder with all in it. The first such step has failed;
+# later ones are interrupted, and their paths untouched.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_key interrupted 0" >>"$K_RUN/batch"; fi
-  b_rest=1
+  b_rest=1 b_given_up="$b_given_up $b_tmp"
   rm -rf "$b_tmp" 2>/dev/null
+}
+
+# b_is_given_up: true if the loaded step's thing was in a folder aside that was given up.
+b_is_given_up() {
+  for b_one in $b_given_up; do
+    case $b_tmp in "$b_one"/*) return 0 ;; esac
+  done
+  return 1
 }
 
 # b_commit: gives all things made aside owners and modes, flushes the files, and moves all into place by one mv a folder. If
@@ -569,18 +595,20 @@ b_commit() {
     eval "b_in=\$in_$b_each"
     [ -z "$b_in" ] || eval "into_$b_in=\"\$into_$b_in \$tmp_$b_each\""
   done
-  b_count=0
+  b_count=0 b_rest= b_given_up=
   while [ $((b_count += 1)) -le "$b_opened" ]; do
     eval "set -- \$into_$b_count; b_dir=\$folder_$b_count into_$b_count="
-    [ $# = 0 ] || mv -f "$@" "$b_dir/" 2>/dev/null
+    [ $# = 0 ] || [ -n "$b_rest" ] || mv -f "$@" "$b_dir/" 2>/dev/null || b_rest=1
   done
   b_rest=
   for b_each in $b_staged; do
     eval "b_tmp=\$tmp_$b_each"
     b_load "$b_each"
     b_attribute_output
-    # mv goes on after a failure, so a later thing may be in place.
-    if [ ! -e "$b_tmp" ] && [ ! -L "$b_tmp" ] || { [ -z "$b_rest" ] && mv -fT "$b_tmp" "$b_path"; }; then
+    # mv goes on after a failure, so a later thing of its folder may be in place.
+    if b_is_given_up; then
+      b_give_up
+    elif [ ! -e "$b_tmp" ] && [ ! -L "$b_tmp" ] || { [ -z "$b_rest" ] && mv -fT "$b_tmp" "$b_path"; }; then
       b_done="$b_done $b_each"
     else
       b_give_up
@@ -604,7 +632,7 @@ b_put_alone() {
 
 # b_one_by_one COMMAND: runs the command for each step that wants it; only steps before the first failure stay.
 b_one_by_one() {
-  b_keep= b_rest=
+  b_keep= b_rest= b_given_up=
   for b_each in $b_staged; do
     eval "b_tmp=\$tmp_$b_each b_its=\$does_$b_each"
     b_load "$b_each"

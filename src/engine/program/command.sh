@@ -9,7 +9,10 @@ k_exec() {
     export LANG=C.UTF-8
     echo "$k_nonce raw $$"
     echo "$k_nonce" >&2
-    eval "$1"
+    # The command has no arguments, as in a shell of its own.
+    k_text=$1
+    set --
+    eval "$k_text"
     exit
   fi
   command -v setsid >/dev/null 2>&1 || {

@@ -253,11 +253,11 @@ k_take_time() {
 }
 
 # k_status STATE: writes onboarding.log and status.json, for an operator who logs in to the node. While steps run, it writes
-# status.json at most once a second. The agent's part and milestones of former runs stay.
+# status.json at most once a second, and at once for an error. The agent's part and milestones of former runs stay.
 k_status() {
   read -r k_up _ </proc/uptime
   k_up=${k_up%%.*} k_later=1
-  [ "$1:$k_up" = "running:$k_second" ] || { k_take_time && k_second=$k_up k_later=; }
+  [ "$1:$k_up:${k_error:-}" = "running:$k_second" ] || { k_take_time && k_second=$k_up:${k_error:-} k_later=; }
   k_print "$k_now $K_RUNID $1 ${k_title:-}${k_error:+: $k_error}" >>"$K_STATE/onboarding.log"
   [ -z "$k_later" ] || return 0
   k_read_milestones && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null

@@ -49,7 +49,7 @@ export interface ConductOptions {
 }
 
 /**
- * Drives a run in its own process: locks the run, writes its record, serves its views and carries out their controls. Resolves with the
+ * Drives a run in this process: locks the run, writes its record, serves its views and carries out their controls. Resolves with the
  * run's exit code when the run has ended, and every view has all events or `viewPatience` is over.
  * @throws KcoreError RUN_ALIVE when another process drives the run, RUN_RECORD_CORRUPT
  */

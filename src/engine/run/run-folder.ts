@@ -53,7 +53,7 @@ export function runFolder(project: string, id: string) {
     nodeLogs: join(path, "nodes"),
     /** The project's content when the run began. */
     content: join(path, "project.json"),
-    /** The output of the run's process: its bugs and last warnings, and the stderr of commands that print secrets. */
+    /** The output of the run's process: bugs, and in a process of its own last warnings and the stderr of commands that print secrets. */
     processLog: join(path, "process.log"),
   };
 }

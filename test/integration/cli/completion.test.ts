@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { eventually } from "#support/cluster.ts";
@@ -92,6 +92,9 @@ describe("completion in real shells", () => {
         ["--import", `data:text/javascript,${encodeURIComponent(hooks)}`, join(root, "src/cli/main.ts"), ...words],
         { cwd: project.project, env, encoding: "utf8" },
       ).stderr;
+    loaded("completion", "candidates", "--", "state", "apply", "p");
+    expect(existsSync(join(project.project, ".kcore")), "a folder made by a completion").to.equal(false);
+    mkdirSync(join(project.project, ".kcore"));
     for (const words of [
       ["orchestrate", "deploy_node", "h"],
       ["state", "apply", "p"],

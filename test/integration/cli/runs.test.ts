@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { changeHeader, runFolder } from "#engine/run/run-folder.ts";
@@ -126,6 +126,16 @@ describe("kcore, from the command line to a node and back", () => {
     const { child, ended } = project.start(apply("slow"));
     await once(child.stdout as NodeJS.ReadableStream, "data");
     child.stdout?.destroy();
+    await slowBegan();
+    endSlow();
+    expect(await ended).to.deep.include({ code: 0 });
+    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
+  });
+
+  it("goes on when its output can take no more", async () => {
+    const full = openSync("/dev/full", "w");
+    const { ended } = project.start(apply("slow"), {}, full);
+    closeSync(full);
     await slowBegan();
     endSlow();
     expect(await ended).to.deep.include({ code: 0 });

@@ -34,6 +34,11 @@ describe("a command without a runner, through sshd", () => {
     expect(problem?.message).to.equal("“it” failed with exit code 139");
   });
 
+  it("has no arguments", async () => {
+    const run = await performOn(folder, [draftOf("it", commandStep(sh`echo $#`))], { endpoint: endpoint() }, open);
+    expect(printedIn(run).join("")).to.equal("0\n");
+  });
+
   it("has nothing of kcore in its environment", async () => {
     const run = await performOn(folder, [draftOf("it", commandStep(sh`exec env`))], { endpoint: endpoint() }, open);
     const names =

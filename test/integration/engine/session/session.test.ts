@@ -289,6 +289,17 @@ describe("a node's session, on this machine", () => {
     });
   });
 
+  it("tells a failure in status.json before the steps that react to it", async () => {
+    const seen = join(folder, "seen");
+    const drafts = [
+      draftOf("before", commandStep(sh`:`)),
+      draftOf("a", commandStep(sh`false`)),
+      draftOf("b", commandStep(sh`cp "$K_STATE/status.json" ${seen}`), { onFailure: ["test/a"] }),
+    ];
+    await performOn(state, drafts);
+    expect(JSON.parse(readFileSync(seen, "utf8"))).to.deep.include({ error: "failed at a" });
+  });
+
   it("S-3 leaves what was granted a word, whatever stands in it", async () => {
     const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
     const drafts = [

@@ -204,6 +204,17 @@ for (const shell of shells)
       ]);
     });
 
+    it("S-6 puts nothing of root's into a new folder of another user, nor of one that others can write to", async () => {
+      const run = await bench.apply(shell, {
+        theirs: folder("theirs", "0755", "nobody"),
+        f: file("theirs/f"),
+      });
+      expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "theirs changed"]);
+      const open = await bench.apply(shell, { open: folder("open", "0777"), f: file("open/f") });
+      expect(open.outcomes.toSorted()).to.deep.equal(["f failed", "open changed"]);
+      expect(bench.tree()).to.deep.equal(["open 777", "theirs 755 65534"]);
+    });
+
     it("S-6 makes nothing aside in a folder that an earlier step gives to another user", async function () {
       if (!counts) this.skip();
       mkdirSync(at("e"));
@@ -237,6 +248,33 @@ for (const shell of shells)
       expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "g changed", "h interrupted"]);
       expect(bench.tree()).to.deep.equal(["g 644 g"]);
       expect(run.said).to.contain("f.e.0: no room");
+    });
+
+    it("moves nothing into other folders after a file that cannot be moved", async function () {
+      if (!counts) this.skip();
+      for (const name of ["e", "g"]) mkdirSync(at(name));
+      bench.stand("mv", `case $* in *${at("e")}/*) echo no room >&2; exit 1 ;; esac`);
+      const run = await bench.apply(shell, { f: file("e/f"), h: file("g/h") });
+      expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "h interrupted"]);
+      expect(bench.tree()).to.deep.equal(["e 755", "g 755"]);
+    });
+
+    it("interrupts the steps beneath a new folder that cannot be moved", async function () {
+      if (!counts) this.skip();
+      bench.stand("sync", `PATH=/usr/bin:/bin mkdir -p ${at("app/other")}`);
+      const run = await bench.apply(shell, { app: folder("app"), f: file("app/f"), z: file("z") });
+      expect(run.outcomes.toSorted()).to.deep.equal(["app failed", "f interrupted", "z changed"]);
+      expect(bench.tree()).to.deep.equal(["app 700", "app/other 700", "z 644 z"]);
+    });
+
+    it("leaves an empty folder in place of which a link is to come, if an earlier step fails", async function () {
+      if (!counts) this.skip();
+      mkdirSync(at("d"));
+      bench.stand("mv", "exit 1");
+      const forced = stepOf(symlinkManaged, { path: at("d"), target: "f", force: true });
+      const run = await bench.apply(shell, { f: file("f"), l: forced });
+      expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "l interrupted"]);
+      expect(bench.tree()).to.deep.equal(["d 755"]);
     });
 
     describe("with a content of more than 1 MiB", () => {
