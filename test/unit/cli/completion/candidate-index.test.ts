@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { indexed } from "#cli/completion/candidate-index.ts";
@@ -23,6 +23,7 @@ describe("index of completions", () => {
 
   beforeEach(async () => {
     project = await makeProject({ a: "one", b: "two" });
+    mkdirSync(pathOf(".kcore"));
     [names, made] = [["a", "b"], 0];
   });
   afterEach(() => project.remove());
@@ -66,6 +67,9 @@ describe("index of completions", () => {
   });
 
   it("answers where no index can be kept, or a folder lies in its place", async () => {
+    rmSync(pathOf(".kcore"), { recursive: true });
+    expect(await ask()).to.equal("one+two");
+    expect(existsSync(pathOf(".kcore"))).to.equal(false);
     mkdirSync(index(), { recursive: true });
     expect(await ask()).to.equal("one+two");
     rmSync(pathOf(".kcore"), { recursive: true });
