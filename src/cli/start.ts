@@ -42,7 +42,10 @@ async function startCommand(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Ignores a pipe that its reader has closed (`kcore … | head`), and a terminal that is gone; for a run driven here, any lost output. */
+/**
+ * Ignores a pipe that its reader has closed (`kcore … | head`), and a terminal that is gone. While this process drives a
+ * run, any lost output ends only the view.
+ */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
   if (hasDriven()) return;
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;

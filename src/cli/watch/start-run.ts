@@ -15,8 +15,8 @@ import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../records/export.ts";
 
 /**
- * Starts the run, in a process of its own where there is a terminal, and follows it as a view. If the run refused disks and the operator grants them, starts
- * another run with these grants and returns its result. @throws KcoreError USAGE, and as watchRun, writeReports and readPlan
+ * Starts the run, in a process of its own where a terminal is, and follows the run as a view. If the run refused disks and
+ * the operator grants them, starts another run with these grants and returns its result. @throws KcoreError USAGE, and as watchRun, writeReports and readPlan
  */
 export async function startRun(
   flags: RunFlags,

@@ -36,8 +36,8 @@ k_apply() {
   done
 }
 
-# k_reap: reports how each step of the batch ended, and wakes the followers once for all of them. If the batch's shell was killed, the last step that had begun has
-# failed or was stopped. Earlier steps without a proof are interrupted.
+# k_reap: reports how each step of the batch ended, and wakes the followers once for all of them. If the batch's shell was
+# killed, the last step that had begun has failed or was stopped. Earlier steps without a proof are interrupted.
 k_reap() {
   k_begun= k_reported=' ' k_mute=1
   # Status 13: the batch ran to its end, and reported which step failed.

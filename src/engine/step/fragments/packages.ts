@@ -14,7 +14,10 @@ export interface Packages {
 
 /** The operations of one package manager, as texts of sh. */
 export interface PackageManager {
-  /** Prints `installed NAME VERSION` for each of these packages that is installed, and other lines; a package of several architectures has several. */
+  /**
+   * Prints `installed NAME VERSION` for each of these packages that is installed, beside lines that begin with other words.
+   * A package of several architectures has several lines.
+   */
   readonly list: (names: Sh | readonly string[]) => Sh;
   /** Prints the version that a package file on the node has, if exactly that version is installed. */
   readonly installedFile: (path: string) => Sh;
