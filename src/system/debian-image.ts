@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
@@ -78,6 +78,9 @@ const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
 
+/** The exit code of make-debian where debootstrap is missing. */
+const noDebootstrap = 69;
+
 /** Milliseconds between two notes on debootstrap's progress. */
 const noteEvery = 15_000;
 
@@ -124,8 +127,9 @@ export async function imageFromFile(file: string): Promise<SystemImage> {
 
 async function findImage(file: string): Promise<SystemImage | undefined> {
   const measured = await readCached(`${file}.json`, FileMeasure);
-  const { mtimeMs, size } = await stat(file).catch(() => ({ mtimeMs: 0, size: 0 }));
-  return measured?.size === size && Date.now() - mtimeMs <= longestAge ? { file, ...measured } : undefined;
+  if (!measured || (await isOld(file))) return undefined;
+  const { size } = await stat(file).catch(() => ({ size: 0 }));
+  return measured.size === size ? { file, ...measured } : undefined;
 }
 
 async function makeImage(
@@ -153,11 +157,28 @@ async function makeImage(
     const measured = await measure(aside);
     await placeFile(aside, file);
     await durableJson(`${file}.json`, FileMeasure, measured).write();
+    await removeOldImages(cache);
     return { file, ...measured };
   } finally {
     await rm(aside, { force: true });
     await rm(`${aside}.tree`, { recursive: true, force: true });
   }
+}
+
+/** Removes images that are too old to be used again, those of other choices included. */
+async function removeOldImages(cache: string): Promise<void> {
+  for (const name of await readdir(cache)) {
+    const file = join(cache, name);
+    if (!/^debian-.*\.tar\.gz$/.test(name) || !(await isOld(file))) continue;
+    await rm(file, { force: true });
+    await rm(`${file}.json`, { force: true });
+  }
+}
+
+/** Whether a file is older than thirty days, or gone. */
+async function isOld(file: string): Promise<boolean> {
+  const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: 0 }));
+  return Date.now() - mtimeMs > longestAge;
 }
 
 /** The first URL from which this machine's apt gets packages. */
@@ -192,7 +213,7 @@ async function runProgram(
     },
   });
   if (code === 0) return stdout;
-  if (code === 127) throw failed(`${name} or debootstrap is not here`, "apt-get install debootstrap");
+  if (code === noDebootstrap) throw failed("debootstrap is not here", "apt-get install debootstrap");
   const hint =
     process.getuid?.() === 0 ? undefined : "debootstrap needs root: run kcore as root, or --set os_image=FILE";
   throw failed(`making an image of Debian failed: ${name} ended with exit code ${code}`, hint, stderr);

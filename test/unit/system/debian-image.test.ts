@@ -1,11 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { chmod, readFile, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, readFile, readdir, utimes, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 import { debianImage } from "#system/debian-image.ts";
 import { problemsOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
+const makeDebian = join(import.meta.dirname, "../../../src/system/make-debian");
 const wanted = { suite: "bookworm", mirror: "http://192.0.2.1/debian", kernel: "linux-image-amd64", packages: ["vim"] };
 
 // test/lab/vm-os-disk.test.ts tests debootstrap itself, on a machine that boots from its image.
@@ -62,6 +63,20 @@ describe("an image of Debian", () => {
     expect(await calls()).to.have.length(3);
   });
 
+  it("takes the place of images that are too old, whatever they were made for", async () => {
+    await teach("echo tree >$out");
+    const { file } = await build();
+    const cache = dirname(file);
+    const [old, recent] = ["debian-bullseye-0.tar.gz", "debian-trixie-0.tar.gz"];
+    for (const name of [old, `${old}.json`, recent]) await writeFile(join(cache, name), "");
+    const longAgo = Date.now() / 1000 - 31 * 86_400;
+    for (const path of [file, join(cache, old)]) await utimes(path, longAgo, longAgo);
+    await build();
+    expect((await readdir(cache)).toSorted()).to.deep.equal(
+      [basename(file), `${basename(file)}.json`, recent].toSorted(),
+    );
+  });
+
   it("is not made where the keys of Debian's archive are missing (S3)", async () => {
     await teach("echo tree >$out");
     const [problem] = await problemsOf(() => build("/none.gpg"));
@@ -72,14 +87,29 @@ describe("an image of Debian", () => {
     await writeFile(join(folder.path, "debootstrap"), `#!/bin/sh\necho "$*" >>${folder.path}/calls\nexit 1\n`);
     await chmod(join(folder.path, "debootstrap"), 0o755);
     const scripts = [
-      ["../../../src/system/make-debian", "bookworm", "http://192.0.2.1/", "vim", "/the/keyring"],
-      ["../../../src/lab/files/make-image", "bookworm", "http://192.0.2.1/", join(folder.path, "debs"), "vim"],
+      [makeDebian, "bookworm", "http://192.0.2.1/", "vim", "/the/keyring"],
+      [
+        join(import.meta.dirname, "../../../src/lab/files/make-image"),
+        "bookworm",
+        "http://192.0.2.1/",
+        join(folder.path, "debs"),
+        "vim",
+      ],
     ] as const;
-    for (const [script, ...words] of scripts)
-      spawnSync("sh", [join(import.meta.dirname, script), join(folder.path, "out"), ...words]);
+    for (const [script, ...words] of scripts) spawnSync("sh", [script, join(folder.path, "out"), ...words]);
     const [own = "", lab = ""] = await calls();
     expect(own).to.contain("--force-check-gpg --keyring=/the/keyring ");
     expect(lab).to.contain("--force-check-gpg --keyring=/usr/share/keyrings/debian-archive-keyring.gpg ");
+  });
+
+  it("says that debootstrap is missing only where it is", async () => {
+    await teach(`PATH=${folder.path} . ${makeDebian}`);
+    const [missing] = await problemsOf(() => build());
+    expect([missing?.message, missing?.hint]).to.deep.equal(["debootstrap is not here", "apt-get install debootstrap"]);
+    await teach("echo 'chroot: not found' >&2; exit 127");
+    const [other] = await problemsOf(() => build());
+    expect(other?.message).to.contain("setpriv ended with exit code 127");
+    expect(other?.detail).to.equal("chroot: not found");
   });
 
   it("leaves nothing of one that failed, and says how it ended", async () => {
