@@ -1,5 +1,6 @@
 import { benchWrites } from "./api.ts";
 import { printFigures, type Figure } from "./figures.ts";
+import { benchAgents } from "./agents.ts";
 import { benchIdle } from "./idle.ts";
 import { benchJoin } from "./join.ts";
 import { benchMerge } from "./merge.ts";
@@ -8,6 +9,7 @@ import { benchVisible } from "./visible.ts";
 const parts: Readonly<Record<string, () => Promise<readonly Figure[]> | readonly Figure[]>> = {
   writes: () => benchWrites(3000),
   idle: () => benchIdle(60),
+  agents: () => benchAgents(1000, 60),
   visible: benchVisible,
   join: benchJoin,
   merge: benchMerge,

@@ -29,7 +29,7 @@ export interface Life {
 
 /**
  * The nodes' liveness: soft state, which is no register and in no journal. Each controller shares the heartbeats that it
- * received: a change at once, others at intervals. The latest heartbeat counts.
+ * received: a change at once, others together, seconds later. The latest heartbeat counts.
  */
 export type Liveness = ReturnType<typeof watchNodeLives>;
 
@@ -44,18 +44,17 @@ export interface LivenessOptions {
 export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, monotonic }: LivenessOptions) {
   const boot = clock();
   let seq = 0;
-  const own = new Map<string, { readonly beat: Beat; readonly heardMono: number; readonly sharedMono: number }>();
+  const own = new Map<string, { readonly beat: Beat; readonly heardMono: number }>();
   /** Whether each node was ready at the last call of `changed`. */
   const wasReady = new Map<string, boolean>();
-  const shareEveryMs = Math.min(15_000, staleAfterMs / 6);
+  /** A message to each peer for each heartbeat would be half of a controller's work with a thousand nodes. */
+  const shareWithinMs = Math.min(5_000, staleAfterMs / 18);
 
   const note = (id: string, beat: Beat): void => {
     const before = own.get(id);
-    const now = monotonic();
     const isNews = before === undefined || before.beat.alive !== beat.alive || before.beat.reason !== beat.reason;
-    const isDue = before === undefined || isNews || now - before.sharedMono >= shareEveryMs;
-    own.set(id, { beat, heardMono: now, sharedMono: isDue ? now : before.sharedMono });
-    if (isDue) replica.shareSoft(`${prefix}${id}`, boot, ++seq, beat as Json);
+    own.set(id, { beat, heardMono: monotonic() });
+    replica.shareSoft(`${prefix}${id}`, { boot, seq: ++seq }, beat as Json, isNews ? 0 : shareWithinMs);
   };
   const latest = (id: string): { readonly beat: Beat; readonly ageMs: number } | undefined => {
     const direct = own.get(id);
@@ -125,7 +124,7 @@ export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, mon
     recall(lives: readonly HeardLife[]): void {
       for (const { id, beat, isStale } of lives) {
         const heardMono = isStale ? -Infinity : monotonic();
-        if (!own.has(id)) own.set(id, { beat, heardMono, sharedMono: -Infinity });
+        if (!own.has(id)) own.set(id, { beat, heardMono });
       }
     },
     stop: (): void => own.clear(),

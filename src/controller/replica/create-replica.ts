@@ -8,10 +8,11 @@ import { Core } from "./replica-core.ts";
 import { Dialler } from "./dialler.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
-import type { CommittedWrite, Json, KeyChange, ReplicaOptions, ReplicaStatus, SoftValue } from "./replica.ts";
+import type { CommittedWrite, KeyChange, ReplicaOptions, ReplicaStatus, SoftValue } from "./replica.ts";
 import { startConflictAlarm } from "./conflict-alarm.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerRefusal } from "./refusals.ts";
+import type { SoftEntry } from "./messages.ts";
 import type { DialTarget, LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Quarantine } from "./quarantine.ts";
 import { Sessions } from "./sessions.ts";
@@ -29,9 +30,10 @@ export function createReplica(options: ReplicaOptions) {
   if (state.storeId === "") initialise(core);
   if (state.origin === "") core.generation.renew();
   const outbox = new Outbox(core);
-  const soft = new SoftState(options.id, options.clock.mono, (entries) => {
+  const spread = (entries: readonly SoftEntry[]): void => {
     for (const stream of sessions.openStreams()) stream.send({ t: "soft", entries });
-  });
+  };
+  const soft = new SoftState(options.id, { mono: options.clock.mono, after: (...args) => core.after(...args), spread });
   const dialler = new Dialler(core, (id) => sessions.isConnected(id));
   const writer = new Writer(core, outbox);
   const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
@@ -86,8 +88,8 @@ export function createReplica(options: ReplicaOptions) {
       core.refusals.note(peer, { ...refusal, by: "us" }),
     /** Sets or clears an alarm about the world outside of the replica. */
     alarm: (...args: Parameters<Core["alarms"]["set"]>): void => core.alarms.set(...args),
-    /** Stores a soft value of this controller and sends it to the connected peers. */
-    shareSoft: (key: string, boot: number, seq: number, value: Json): void => soft.share(key, boot, seq, value),
+    /** Stores a soft value of this controller and sends it to the connected peers: {@link SoftState.share}. */
+    shareSoft: (...args: Parameters<SoftState["share"]>): void => soft.share(...args),
     /** The keys of all soft values, with duplicates. */
     softKeys: (): Iterable<string> => soft.keys(),
     /** Each controller's value of a key, this controller's among them. */

@@ -2,6 +2,7 @@
 import { isJson } from "#crdt/register.ts";
 import type { SoftEntry } from "./messages.ts";
 import type { Json, SoftValue } from "./replica.ts";
+import type { Clock, ReplicaTimers } from "./replica-ports.ts";
 
 /** Limits for one sender; a controller that hears 10,000 nodes needs half of the entries, and about a quarter of the size. */
 export interface SoftLimits {
@@ -15,6 +16,11 @@ export interface SoftLimits {
 }
 
 export const softLimits: SoftLimits = { entries: 20_000, size: 8 * 1024 * 1024, value: 4_096, lifetime: 86_400_000 };
+
+export interface SoftPorts extends Pick<Clock, "mono">, Pick<ReplicaTimers, "after"> {
+  /** Sends values to all connected peers. */
+  readonly spread: (entries: readonly SoftEntry[]) => void;
+}
 
 interface HeldEntry extends SoftEntry {
   readonly receivedMono: number;
@@ -36,26 +42,34 @@ interface SenderValues {
  */
 export class SoftState {
   readonly #own: string;
-  readonly #mono: () => number;
-  readonly #spread: (entries: readonly SoftEntry[]) => void;
+  readonly #ports: SoftPorts;
   readonly #limits: SoftLimits;
   readonly #values = new Map<string, SenderValues>();
+  /** Own values that the peers do not have yet, by key. */
+  readonly #unsent = new Map<string, SoftEntry>();
+  #cancelSending: (() => void) | undefined;
 
-  constructor(
-    own: string,
-    mono: () => number,
-    spread: (entries: readonly SoftEntry[]) => void,
-    limits: SoftLimits = softLimits,
-  ) {
+  constructor(own: string, ports: SoftPorts, limits: SoftLimits = softLimits) {
     this.#own = own;
-    this.#mono = mono;
-    this.#spread = spread;
+    this.#ports = ports;
     this.#limits = limits;
   }
 
-  share(key: string, boot: number, seq: number, value: Json): void {
-    const entry = { key: `${key}/${this.#own}`, boot, seq, text: JSON.stringify(value) };
-    if (this.#take(this.#own, entry)) this.#spread([entry]);
+  /** Stores a value of this controller, and sends it to the peers within `withinMs`, together with others; with 0 at once. */
+  share(key: string, version: Pick<SoftEntry, "boot" | "seq">, value: Json, withinMs: number): void {
+    const entry = { key: `${key}/${this.#own}`, ...version, text: JSON.stringify(value) };
+    if (!this.#take(this.#own, entry)) return;
+    this.#unsent.set(entry.key, entry);
+    if (withinMs === 0) this.#send();
+    else this.#cancelSending ??= this.#ports.after(withinMs, () => this.#send());
+  }
+
+  #send(): void {
+    this.#cancelSending?.();
+    this.#cancelSending = undefined;
+    const entries = [...this.#unsent.values()];
+    this.#unsent.clear();
+    for (const page of pagesOf(entries)) this.#ports.spread(page);
   }
 
   /** Stores a peer's values; ignores those of other controllers, which earlier versions pass on. */
@@ -66,8 +80,7 @@ export class SoftState {
   /** All values of this controller, for a peer that has just connected. */
   *pages(): Iterable<readonly SoftEntry[]> {
     const own = this.#values.get(this.#own)?.held.values() ?? [];
-    const all = Array.from(own, ({ key, boot, seq, text }) => ({ key, boot, seq, text }));
-    for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
+    yield* pagesOf(Array.from(own, ({ key, boot, seq, text }) => ({ key, boot, seq, text })));
   }
 
   /** Forgets the values of all other senders. */
@@ -79,20 +92,20 @@ export class SoftState {
   #take(sender: string, entry: SoftEntry): boolean {
     const { entries, size, value } = this.#limits;
     let values = this.#values.get(sender);
-    if (!values) this.#values.set(sender, (values = { held: new Map(), size: 0, sweptMono: this.#mono() }));
+    if (!values) this.#values.set(sender, (values = { held: new Map(), size: 0, sweptMono: this.#ports.mono() }));
     const known = values.held.get(entry.key);
     if (entry.text.length > value || (known?.boot === entry.boot && known.seq >= entry.seq)) return false;
     this.#expire(values);
     const grown = values.size + sizeOf(entry) - (known ? sizeOf(known) : 0);
     if ((!known && values.held.size >= entries) || grown > size) return false;
-    values.held.set(entry.key, { ...entry, receivedMono: this.#mono() });
+    values.held.set(entry.key, { ...entry, receivedMono: this.#ports.mono() });
     values.size = grown;
     return true;
   }
 
   /** Removes expired values, at most 24 times a lifetime: a sender that fills its limits must not cost an iteration each time. */
   #expire(values: SenderValues): void {
-    const now = this.#mono();
+    const now = this.#ports.mono();
     const bound = now - this.#limits.lifetime;
     if (now - values.sweptMono < this.#limits.lifetime / 24) return;
     values.sweptMono = now;
@@ -121,6 +134,10 @@ export class SoftState {
       for (const key of values.held.keys()) yield key.slice(0, -sender.length - 1);
     }
   }
+}
+
+function* pagesOf(entries: readonly SoftEntry[]): Iterable<readonly SoftEntry[]> {
+  for (let at = 0; at < entries.length; at += 500) yield entries.slice(at, at + 500);
 }
 
 function sizeOf({ key, text }: SoftEntry): number {

@@ -6,12 +6,14 @@ describe("the liveness of nodes", () => {
   let now: number;
   let shared: (SoftValue & { readonly key: string })[];
   let liveness: Liveness;
+  /** The keys that were shared, with the milliseconds for which each may wait. */
+  const sent: [string, number][] = [];
   const told = (value: object, key = "live/a", sender = "c2"): void =>
     void shared.push({ key, sender, value: value as Json, receivedMono: now });
   const open = (): Liveness =>
     watchNodeLives({
       replica: {
-        shareSoft: () => undefined,
+        shareSoft: (key, _version, _value, withinMs) => void sent.push([key, withinMs]),
         softKeys: () => shared.map(({ key }) => key),
         softValues: (about) => shared.filter(({ key }) => key === about),
       },
@@ -23,6 +25,7 @@ describe("the liveness of nodes", () => {
   beforeEach(() => {
     now = 1_000_000;
     shared = [];
+    sent.length = 0;
     liveness = open();
   });
 
@@ -32,6 +35,15 @@ describe("the liveness of nodes", () => {
       isReady: false,
       reason: "not heard since this controller started",
     }));
+
+  it("is shared at once when it changes, and within five seconds when it does not", () => {
+    liveness.hear("a");
+    liveness.hear("a", { usage: { load: 1 } });
+    liveness.hear("a", { health: { ok: false } });
+    liveness.hear("a", { health: { ok: false } });
+    liveness.stopped("a");
+    expect(sent.map(([, withinMs]) => withinMs)).to.deep.equal([0, 5_000, 0, 5_000, 0]);
+  });
 
   it("counts the latest sign, whoever heard it", () => {
     liveness.hear("a");

@@ -445,8 +445,8 @@ describe("two replicas", () => {
 
   it("spread soft state and keep the newest of it", async () => {
     const { scheduler, a, b } = await pair();
-    a.replica.shareSoft("node/n/seen", 1, 5, "late");
-    a.replica.shareSoft("node/n/seen", 1, 4, "early");
+    a.replica.shareSoft("node/n/seen", { boot: 1, seq: 5 }, "late", 0);
+    a.replica.shareSoft("node/n/seen", { boot: 1, seq: 4 }, "early", 0);
     await scheduler.runUntil(scheduler.now + 5);
     expect(softOf(b)).to.deep.equal(['node/n/seen a "late"']);
     expect(b.records.some((record) => JSON.stringify(record).includes("late"))).to.equal(false);
@@ -454,7 +454,7 @@ describe("two replicas", () => {
 
   it("M3: take the soft state of a controller from that controller alone, and drop it with its registration", async () => {
     const { scheduler, a, b, wire } = await pair();
-    a.replica.shareSoft("live/n", 1, 1, "from a");
+    a.replica.shareSoft("live/n", { boot: 1, seq: 1 }, "from a", 0);
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true });
     const say = (key: string, text: string, boot: number): void =>

@@ -2,13 +2,37 @@ import { expect } from "chai";
 import { SoftState } from "#controller/replica/soft-state.ts";
 
 describe("soft state", () => {
+  it("is sent to the peers together, with the next value that may not wait", () => {
+    const sent: string[][] = [];
+    const timers: (() => void)[] = [];
+    const soft = new SoftState("c1", {
+      mono: () => 0,
+      after: (ms, run) => {
+        expect(ms).to.equal(5_000);
+        timers.push(run);
+        return () => void timers.splice(timers.indexOf(run), 1);
+      },
+      spread: (entries) => void sent.push(entries.map(({ key, text }) => `${key} ${text}`)),
+    });
+    const share = (key: string, seq: number, withinMs: number): void =>
+      soft.share(key, { boot: 1, seq }, seq, withinMs);
+    share("a", 1, 5_000);
+    share("b", 2, 5_000);
+    share("a", 3, 5_000);
+    expect([sent, timers.length]).to.deep.equal([[], 1]);
+    timers.pop()?.();
+    expect(sent.splice(0)).to.deep.equal([["a/c1 3", "b/c1 2"]]);
+    share("b", 4, 5_000);
+    share("a", 5, 0);
+    expect([sent, timers.length]).to.deep.equal([[["b/c1 4", "a/c1 5"]], 0]);
+  });
+
   it("M3: is bounded for each sender, and expires", () => {
     let now = 0;
     const limits = { entries: 10, size: 1_000, value: 100, lifetime: 60_000 };
     const soft = new SoftState(
       "c1",
-      () => now,
-      () => undefined,
+      { mono: () => now, after: () => () => undefined, spread: () => undefined },
       limits,
     );
     const held = (): string[] =>
