@@ -1,6 +1,6 @@
 /**
- * `npm run words [FOLDER…]`: comments, documentation and texts of src whose subject is hidden (docs/glossary.md has the
- * actors), and comments with long sentences. Prints each at its line, and exits 1 if there is one.
+ * `npm run words [FOLDER…]`: comments, documentation and texts of src with a hidden subject (docs/glossary.md has the
+ * actors) or a long sentence. Prints each at its line, and exits 1 if there is one.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -49,15 +49,19 @@ function commentsOf(source: ts.SourceFile): readonly Prose[] {
   });
 }
 
-/** Strings of at least three words, outside of sh. */
+/** Strings of at least three words, outside of sh and rawSh; the expressions in a template are texts of their own. */
 function textsOf(source: ts.SourceFile): readonly Prose[] {
   const found: Prose[] = [];
   const visit = (node: ts.Node): void => {
-    if (ts.isTaggedTemplateExpression(node) && node.tag.getText(source) === "sh") return;
+    const maker = ts.isTaggedTemplateExpression(node) ? node.tag : ts.isCallExpression(node) && node.expression;
+    if (maker && ["sh", "rawSh"].includes(maker.getText(source))) return;
     if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) {
       const start = node.getStart(source) + 1;
-      const offsets = Array.from({ length: node.end - 1 - start }, (_, at) => start + at);
-      const prose = lined(source.text, offsets, false);
+      const holes = ts.isTemplateExpression(node) ? node.templateSpans.map(({ expression }) => expression) : [];
+      const offsets = Array.from({ length: node.end - 1 - start }, (_, at) => start + at).filter((at) =>
+        holes.every(({ pos, end }) => at < pos || at >= end),
+      );
+      const prose = lined(source.text, offsets, false, edges);
       if (prose.text.trim().split(/\s+/).length >= 3) found.push(prose);
     }
     ts.forEachChild(node, visit);
@@ -78,13 +82,16 @@ function isInText(source: ts.SourceFile, pos: number): boolean {
   return isText;
 }
 
+/** Edges in a text of the program: an example's command, a column before another, a tag of HTML. */
+const edges = /^ {2,}kcore(?: \S+)*$|^ *(?:\S+ )+ +(?=\S)|<[/!a-z][^>]*>/gm;
+
 /** Paragraphs, items of lists and rows of tables; fenced code and headings are left out. */
 function paragraphsOf(text: string): readonly Prose[] {
   const blank = text.replaceAll(/^```[^]*?^```|^#+ .*/gm, (code) => code.replaceAll(/[^\n]/g, " "));
   const paragraphs: Prose[] = [];
   for (const { 0: block, index } of blank.matchAll(/(?:^(?![ \t]*$).+\n?)+/gm))
     for (const part of block.matchAll(
-      /(?:^[ \t]*(?:[-*|#>]|\d+\.)[^]*?|[^]+?)(?=\n[ \t]*(?:[-*|#>]|\d+\.)|$(?![^]))/gm,
+      /(?:^[ \t]*(?:[-*#>] |\||\d+\. )[^]*?|[^]+?)(?=\n[ \t]*(?:[-*#>] |\||\d+\. )|$(?![^]))/gm,
     )) {
       const start = index + part.index;
       paragraphs.push(
@@ -118,11 +125,12 @@ function hashCommentsOf(text: string): readonly Prose[] {
   );
 }
 
-/** One line of the text at these places: marks are blank, code and quotations are x. */
-function lined(text: string, offsets: readonly number[], isComment: boolean): Prose {
+/** One line of the text at these places: marks are blank, edges are |, code and quotations are x. */
+function lined(text: string, offsets: readonly number[], isComment: boolean, edges = /(?!)/g): Prose {
   const raw = offsets.map((at) => text[at] ?? "").join("");
   const clear = raw
     .replaceAll(/^[ \t]*(?:\/\*\*?|\*\/|\*|\/\/+|#+|[-|>]|\d+\.)/gm, (mark) => " ".repeat(mark.length))
+    .replaceAll(edges, (edge) => " | ".padEnd(edge.length))
     .replaceAll(/\*\/$/g, "  ")
     .replaceAll(/\\n|\$\{[^}]*\}/g, (code) => (code === "\\n" ? "  " : "x".repeat(code.length)))
     .replaceAll(/`[^`]*`|“[^”]*”|"[^"\n]*"|<kbd>[^<]*<\/kbd>/g, (code) => "x".repeat(code.length))

@@ -35,17 +35,19 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** A sentence of a comment has at most so many words. */
+/** A sentence has at most so many words; code spans with commas between them are one. */
 const mostWords = 25;
 
-/** Words of a comment or a paragraph that hide its subject, and sentences of a comment that are too long. */
+/** Each ends at a mark or at an edge: of a cell, of a column, of a tag of HTML. */
+const sentences = /[^\s.!?:;|·"”)\]*_].*?(?=[.!?:;]["”)\]*_]*(?:\s|$)|\s[|·]|$)/g;
+
+/** Words that hide the subject of a comment or a paragraph, and sentences that are too long. */
 export function faultsOf({ text, isComment }: Prose): readonly WordFault[] {
   const faults = new Map<number, WordFault>();
-  if (isComment)
-    for (const { 0: sentence, index } of text.matchAll(/[^\s.!?:;].*?(?=[.!?:;](?:\s|$)|$)/g)) {
-      const { length } = sentence.trim().split(/\s+/);
-      if (length > mostWords) faults.set(index, { at: index, message: `a sentence of ${length} words` });
-    }
+  for (const { 0: sentence, index } of text.matchAll(sentences)) {
+    const words = sentence.replaceAll(/xx+(?:, xx+)+/g, "x").match(/\S*[\p{L}\p{N}]\S*/gu) ?? [];
+    if (words.length > mostWords) faults.set(index, { at: index, message: `a sentence of ${words.length} words` });
+  }
   for (const { pattern, isOfComments, message } of rules) {
     if (isOfComments && !isComment) continue;
     for (const { 0: word, index } of text.matchAll(pattern))

@@ -17,7 +17,7 @@ export const pkiCheckPassphrase = defineAction({
   name: "pki.checkPassphrase",
   outputs: ["cluster", "controllers", "root"],
   summary:
-    "Tries the passphrase of the cluster CA's keys, asks for it where a node needs a certificate, and tells the cluster, its root and its controllers.",
+    "Tries the passphrase of the cluster CA's keys; asks for it where a node needs a certificate; tells the cluster, its root and its controllers.",
   args: z.strictObject({}),
   run: async (_, context) => {
     if (context.givenPassphrase === undefined && (await needsCertificates(context)))

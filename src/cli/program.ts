@@ -103,5 +103,5 @@ Examples:
   kcore runs list
   kcore -s 192.0.2.11 -s 192.0.2.12 get nodes
 
-Exit codes: 0 done, 1 a node failed, 2 the input is wrong, 3 only unreachable nodes, 4 a dry run with
---fail-on-change differs, 70 a bug, 130 interrupted.`;
+Exit codes: 0 done; 1 a node failed; 2 the input is wrong; 3 only unreachable nodes; 4 a dry run with
+--fail-on-change differs; 70 a bug; 130 interrupted.`;

@@ -40,7 +40,7 @@ Examples:
   kcore facts --kept 'role:worker' memory.totalKiB
   kcore facts --on '*' -o json | jq '.[].os'
 
-What was gathered is kept in .kcore/facts, for targets such as --on 'fact:os.id=debian'.`,
+The answers are kept in .kcore/facts, for targets such as --on 'fact:os.id=debian'.`,
     )
     .action(printFacts);
   return command;

@@ -22,9 +22,9 @@ interface Flags extends Omit<ApplyFlags, "output" | "result"> {
 }
 
 const kindsHelp = `
-Kinds: Cluster (a context with its CA), NodeInstall (what kcore node install is told), Node (a roster entry, and what the
-cluster expects of the node), DiskLayout (partitions, file systems, volume groups and pools on disks of a node, drawn before
-and after), ClusterUpdate (what nodes shall run next, and how it is rolled out). Keys in camelCase or snake_case; several
+Kinds: Cluster (a context with its CA); NodeInstall (what kcore node install is told); Node (a roster entry, and what the
+cluster expects of the node); DiskLayout (partitions, file systems, volume groups and pools on disks of a node, drawn before
+and after); ClusterUpdate (what nodes shall run next, and how it is rolled out). Keys in camelCase or snake_case; several
 documents are separated by ---.`;
 
 /** `kcore apply -f FILE`. */

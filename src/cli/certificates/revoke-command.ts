@@ -36,8 +36,8 @@ Examples:
   kcore revoke cert 4f2a9b --reason 'key was copied'
   kcore revoke cert --node n1 --yes
 
-What is revoked is the public key: no certificate for it is accepted any more, within 2 s on every controller that
-replicates, also on connections that are open. The node needs a new key: kcore orchestrate deploy_node NODE.`,
+The command revokes the public key: within 2 s every controller that replicates refuses all certificates for the key,
+also on open connections. The node needs a new key: kcore orchestrate deploy_node NODE.`,
     )
     .action(revokeCert);
   return revoke;
