@@ -102,7 +102,6 @@ export async function evaluateLayout(
       env: { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" },
       limitMs: evaluationLimitMs,
       mostBytes: outputLimit,
-      ownGroup: true,
     });
     if (code === 127)
       throw new KcoreError({
