@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { within } from "#base/wait.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { feedText } from "#engine/program/without-runner.ts";
 import type { Frame } from "#engine/program/frames.ts";
@@ -106,10 +107,7 @@ export class FeedMember {
   /** Ends the feed on the node: resolves when the node has removed the feed's files, or the time for that is over. */
   async close(): Promise<void> {
     void this.#channel?.send("bye\n");
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(closeLimit, this.#patience));
-    await Promise.race([this.closed, late]);
-    clearTimeout(timer);
+    await within(Math.min(closeLimit, this.#patience), this.closed);
     this.#end();
   }
 

@@ -2,7 +2,7 @@ import { open, readFile, rm, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
-import { wait } from "#base/wait.ts";
+import { wait, within } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
@@ -86,11 +86,7 @@ export class RunClient {
   /** Waits for the run's socket if the started process reports it, at most 200 ms, since the operator may leave. */
   async #awaitReady(): Promise<void> {
     const ready = this.#options.launched?.ready;
-    if (!ready) return;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, 200)));
-    await Promise.race([ready, late]);
-    clearTimeout(timer);
+    if (ready) await within(200, ready);
   }
 
   async #connect(): Promise<Socket | undefined> {
