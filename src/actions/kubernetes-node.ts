@@ -11,7 +11,7 @@ import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedMarks 
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { KubeRefusal } from "#kubernetes/refusals.ts";
-import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
+import { clusterArgs, openKubeApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
 /** The most attempts to patch a node that other clients change meanwhile. */
 const TRIES = 10;
@@ -92,7 +92,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
       message: "kubernetes.node was not told for which node",
       hint: "give name: NAME, or each: TARGET in the stage",
     });
-  const { api } = await openApi(given, context);
+  const { api } = await openKubeApi(given, context);
   const work: NodeWork = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
   const node = await findNode(work);
   if (node === undefined && (given.absent || given.mayBeMissing)) return resultOf(name, undefined, false);

@@ -17,7 +17,15 @@ import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
 import { askOnce } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import { areAway, askingOf, checkClock, isController, nodeOf, openContext, contextHomeOf } from "./cluster-context.ts";
+import {
+  areAway,
+  askingOf,
+  checkClockOnce,
+  isController,
+  nodeOf,
+  openContext,
+  contextHomeOf,
+} from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 
@@ -141,7 +149,7 @@ function openOnce<What extends keyof typeof openers>(
   context: ActionContext,
 ): ReturnType<(typeof openers)[What]> {
   return onceARun(`${what} ${folder}`, context, async () => {
-    await checkClock(context);
+    await checkClockOnce(context);
     return openers[what](folder, await context.passphrase());
   }) as ReturnType<(typeof openers)[What]>;
 }

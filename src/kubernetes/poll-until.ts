@@ -10,7 +10,7 @@ const REMINDER = 60;
 export type Attempt<Found> = { readonly found: Found } | { readonly waitingFor: string };
 
 /** The time limit of a wait, the signal that ends it, and the receiver of its notes. */
-export interface Limits {
+export interface PollLimits {
   readonly seconds: number;
   readonly signal: AbortSignal;
   readonly note: (text: string) => void;
@@ -23,7 +23,7 @@ export interface Limits {
 export async function pollUntil<Found>(
   attempt: () => Promise<Attempt<Found>>,
   tooLate: (waitingFor: string) => Error,
-  { seconds, signal, note }: Limits,
+  { seconds, signal, note }: PollLimits,
 ): Promise<Found> {
   let [lastNote, notedAt] = ["", 0];
   const once = async (): Promise<{ readonly found: Found } | undefined> => {

@@ -3,7 +3,7 @@ import { mayRunTarget } from "./eligibility.ts";
 import {
   hookKey,
   isAtRest,
-  hostnameOf,
+  hostnameIn,
   notReadyReason,
   notUpdatedReason,
   reportOf,
@@ -141,7 +141,7 @@ export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, No
     isHeldAtFirst(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(
-    ([id]) => `${hostnameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
+    ([id]) => `${hostnameIn(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
   );
 }
 
@@ -153,7 +153,7 @@ function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): bo
 /** The reason to wait while the bastion has to run a hook of the node; undefined if no hook is due. */
 export function whyHookDue(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next } = hookStateOf(input, id, row);
-  return next && `the bastion: ${next} of ${hostnameOf(input, id)} (${attendedBy(input)})`;
+  return next && `the bastion: ${next} of ${hostnameIn(input, id)} (${attendedBy(input)})`;
 }
 
 /** The process that runs an update's hooks, as far as the cluster knows, and the command that starts one. */
@@ -202,7 +202,7 @@ export function outcomeReason(input: RolloutInput): string | undefined {
 
 function whyDrained(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   if (!isAtRest(row) || !isDrained(input, id, row) || !isHook(input.spec.drain.after)) return undefined;
-  const name = hostnameOf(input, id);
+  const name = hostnameIn(input, id);
   if (row.generation !== input.generation)
     return input.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
   const { next, held, failed } = hookStateOf(input, id, row);

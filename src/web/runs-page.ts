@@ -70,12 +70,12 @@ export function drawRunsPage({ runs, query, states, root }: RunsPage): Html {
       >
       <button type="submit">Show</button>
     </form>
-    ${drawRuns(runs, query, root)}
+    ${drawRunList(runs, query, root)}
   </main>`;
 }
 
 /** The changing part of the list. */
-export function drawRuns(runs: readonly ListedRun[], query: RunsQuery, root: string): Html {
+export function drawRunList(runs: readonly ListedRun[], query: RunsQuery, root: string): Html {
   const last = runs.at(-1);
   const older = runs.length === query.limit && last ? root + linkTo({ ...query, before: last.id }) : undefined;
   return html`<div id="runs">

@@ -20,7 +20,7 @@ const foreseen = z.object({
 });
 
 /** A plan is the digest of a dry run, as `--report FILE.json` writes it; only these parts count. */
-const RunPlan = z.object({
+const RecordedPlan = z.object({
   id: z.string(),
   title: z.string(),
   state: z.literal("done"),
@@ -35,7 +35,7 @@ const RunPlan = z.object({
   nodes: z.array(z.object({ name: z.string(), place: z.string().optional() })),
   foresight: z.object({ changes: z.array(foreseen), unknown: z.array(foreseen) }),
 });
-export type RunPlan = z.infer<typeof RunPlan>;
+export type RunPlan = z.infer<typeof RecordedPlan>;
 
 /**
  * Reads the plan that a run is held to, and compares its commit with the project's.
@@ -69,7 +69,7 @@ function parsePlan(file: string, text: string): RunPlan {
   } catch (cause) {
     throw new KcoreError(noPlan(file, "it is no JSON"), { cause });
   }
-  const { data, error } = RunPlan.safeParse(value);
+  const { data, error } = RecordedPlan.safeParse(value);
   if (data) return data;
   const key = error.issues[0]?.path[0];
   const reasons: Readonly<Record<string, string>> = {

@@ -13,7 +13,7 @@ import { keys } from "./registers.ts";
 /** The controllers of the cluster. Operators decide on membership; each controller writes the other registers about itself. */
 export type ClusterControllers = ReturnType<typeof manageControllers>;
 
-export interface ControllersOptions {
+export interface ClusterControllersOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly controllerId: string;
@@ -30,7 +30,7 @@ export interface ControllersOptions {
   readonly lastContact: (id: string) => number;
 }
 
-export function manageControllers(options: ControllersOptions) {
+export function manageControllers(options: ClusterControllersOptions) {
   const { records, certificates, controllerId, dc, version, requireManualApproval, clock, lastContact } = options;
   /** The ids of the registered controllers. */
   const members = (): readonly string[] =>

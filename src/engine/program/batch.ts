@@ -10,7 +10,7 @@ import { shippedText } from "./texts.ts";
  */
 const plainPath = /^\/[A-Za-z0-9._/+@:,=-]*$/;
 
-export function isPlain(path: string): boolean {
+export function isPlainPath(path: string): boolean {
   return plainPath.test(path);
 }
 
@@ -18,8 +18,8 @@ export function isPlain(path: string): boolean {
 export function provableData({ step, sensitive, runAs, unless, onlyIf }: PlannedStep): StepData | undefined {
   const { data } = step;
   if (!data || sensitive || step.sensitive || runAs !== undefined) return undefined;
-  if (unless !== undefined || onlyIf !== undefined || !isPlain(data.path)) return undefined;
-  if (data.kind === "symlink") return isPlain(`/${data.target}`) ? data : undefined;
+  if (unless !== undefined || onlyIf !== undefined || !isPlainPath(data.path)) return undefined;
+  if (data.kind === "symlink") return isPlainPath(`/${data.target}`) ? data : undefined;
   if (data.kind === "absent") return data;
   return isAccountId(data.owner) || isAccountId(data.group) ? undefined : data;
 }

@@ -6,7 +6,7 @@ import type { Secret } from "#engine/step/secret.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobName, blobOf } from "#engine/step/blob.ts";
-import { batchBlob, batchLine, isBatched, isPlain, provableData } from "./batch.ts";
+import { batchBlob, batchLine, isBatched, isPlainPath, provableData } from "./batch.ts";
 import { escapeLine } from "./frames.ts";
 import { shippedText } from "./texts.ts";
 
@@ -238,7 +238,7 @@ export function evidenceOf(plan: PlannedStep): string {
     return data ? batchLine(data) : "";
   }
   const decidedInSh = plan.unless !== undefined || plan.onlyIf !== undefined || plan.runAs !== undefined;
-  return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? "" : `e 0 - 0 - ${creates}`;
+  return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlainPath(creates) ? "" : `e 0 - 0 - ${creates}`;
 }
 
 /** Variables for the quoted values in a step's texts, so that steps of one module with arguments of one shape have equal texts. */

@@ -70,7 +70,7 @@ function edit(source: RosterText, root: SourceNode, change: Change): string {
 }
 
 function splicesFor(text: string, root: SourceNode, change: Change): readonly Splice[] {
-  if (isNothing(root)) return [atEnd(text, linesOf("", change))];
+  if (isNothing(root)) return [atEnd(text, linesWith("", change))];
   let node: SourceNode = root;
   let entry: SourceEntry | undefined;
   for (const [index, key] of change.keys.entries()) {
@@ -103,9 +103,13 @@ function missingSplice(
   if (node.file.name.endsWith(".json")) return intoFlow(node, `${JSON.stringify(key)}: ${JSON.stringify(value)}`, "");
   // `nodes: {}` becomes a block map: all nodes on one line, and their diffs, would be unreadable.
   if (last === undefined && change.inLines && entry && isAloneInLine(text, node) && root.kind === "map" && !root.flow)
-    return { start: afterColon(text, entry), end: node.end, text: newLines(text, linesOf(indentBelow(entry), change)) };
+    return {
+      start: afterColon(text, entry),
+      end: node.end,
+      text: newLines(text, linesWith(indentBelow(entry), change)),
+    };
   if (node.flow || last === undefined) return intoFlow(node, `${asKey(key)}: ${asFlow(value)}`, " ");
-  return insertLines(text, endOf(last), linesOf(" ".repeat(last.keyAt.column - 1), change));
+  return insertLines(text, endOf(last), linesWith(" ".repeat(last.keyAt.column - 1), change));
 }
 
 /** Whether nothing but blanks follows `{}` on its line. */
@@ -122,7 +126,7 @@ function emptySplice(
   if (child.end > child.start) return { start: child.start, end: child.end, text: value };
   const colon = afterColon(text, entry);
   if (change.keys.length === 0) return { start: colon, end: colon, text: ` ${value}` };
-  return insertLines(text, colon, linesOf(indentBelow(entry), change));
+  return insertLines(text, colon, linesWith(indentBelow(entry), change));
 }
 
 /** Replaces a scalar or flow collection in place, a block list by items, and any other value after its colon. */
@@ -145,9 +149,9 @@ function replacingSplices(
   return [{ start: node.start, end: node.items.at(-1)?.end ?? node.end, text: lines || "[]" }];
 }
 
-function linesOf(indent: string, { keys: [key = "", ...rest], ...change }: Change): readonly string[] {
+function linesWith(indent: string, { keys: [key = "", ...rest], ...change }: Change): readonly string[] {
   const start = `${indent}${asKey(key)}:`;
-  if (rest.length > 0) return [start, ...linesOf(`${indent}  `, { ...change, keys: rest })];
+  if (rest.length > 0) return [start, ...linesWith(`${indent}  `, { ...change, keys: rest })];
   if (!change.inLines) return [`${start} ${asFlow(change.value)}`];
   const fields = Object.entries(change.value as Fields);
   return [start, ...fields.map(([name, value]) => `${indent}  ${asKey(name)}: ${asFlow(value)}`)];

@@ -10,7 +10,7 @@ import type { LaunchedRun } from "./launch-run.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
 import { RESERVE_BYTES } from "./record-writer.ts";
-import { roomHint, unwritable } from "./unwritable.ts";
+import { roomHint, recordUnwritable } from "./unwritable.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
 import { SOCKET_NAME, type Hello } from "./run-socket.ts";
 
@@ -159,7 +159,7 @@ export class RunClient {
       await writeFile(probe, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 });
       return undefined;
     } catch (error) {
-      return unwritable(path, error);
+      return recordUnwritable(path, error);
     } finally {
       await rm(probe, { force: true });
     }

@@ -7,7 +7,7 @@ import type { StepRecord } from "./step-record.ts";
 type Records = ReadonlyMap<string, StepRecord>;
 type StepFinished = Extract<RunEventBody, { type: "step.finished" }>;
 
-export function startedEvent({ draft, stage }: StepRecord, node: string): RunEventBody {
+export function stepStartedEvent({ draft, stage }: StepRecord, node: string): RunEventBody {
   const { id: step, title, module } = draft;
   return { type: "step.started", node, stage, step, title, module };
 }

@@ -22,7 +22,7 @@ export interface Files {
 }
 
 /** Finds files in the first folder that has them, and hashes each once. `fetch` is absent for a check, which sends nothing. */
-export function readFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
+export function openStateFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
   const known = new Map<string, Blob>();
   return {
     blob: (path) => {
