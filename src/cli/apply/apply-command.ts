@@ -3,7 +3,7 @@ import { exitCodes, usageError } from "#errors/problem.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import { drawDifference, type ManifestChange, type ApplyFlags } from "./change.ts";
-import { readManifestFiles } from "#manifests/read-files.ts";
+import { readManifestFiles } from "#manifests/read-manifest-files.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import { grantOption } from "../watch/run-options.ts";

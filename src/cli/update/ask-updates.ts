@@ -5,7 +5,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { runTasks } from "#base/tasks.ts";
-import { readManifestFiles } from "#manifests/read-files.ts";
+import { readManifestFiles } from "#manifests/read-manifest-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 

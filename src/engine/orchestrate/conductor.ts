@@ -61,7 +61,7 @@ export class Conductor {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
       await this.#endNodes();
-      await this.#run.feed?.close();
+      await this.#run.peerTransfer?.close();
       this.#run.tracker.close(this.#run.isStopping ? "the run was stopped" : "the run ended before it");
     }
     return this.#finish();

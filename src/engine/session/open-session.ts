@@ -21,7 +21,7 @@ import {
 } from "./session-events.ts";
 import { initialState, transition } from "./session-state.ts";
 import { SessionTransport } from "./session-transport.ts";
-import { SessionTimers } from "./timers.ts";
+import { SessionTimers } from "./session-timers.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { runVariables, type NodeSession, type SessionOptions, type StageWork, type WorkResult } from "./session.ts";

@@ -7,7 +7,7 @@ import { placeText } from "#engine/encrypted-values/places.ts";
 import { sealFor } from "#engine/encrypted-values/recipients.ts";
 import { hangLimit } from "#support/limit.ts";
 import { kcoreEnvironment } from "#support/program.ts";
-import { person } from "#support/sealed.ts";
+import { person } from "#support/encrypted-values.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 

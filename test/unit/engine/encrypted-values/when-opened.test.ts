@@ -11,7 +11,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
-import { person } from "#support/sealed.ts";
+import { person } from "#support/encrypted-values.ts";
 import { inProject } from "#support/in-project.ts";
 
 /** The sealed places; the value of each is its name. */

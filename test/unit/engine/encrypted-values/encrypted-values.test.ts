@@ -14,7 +14,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn, problemsOfRejection } from "#support/problems.ts";
-import { changedAt, person, type Person } from "#support/sealed.ts";
+import { changedAt, person, type Person } from "#support/encrypted-values.ts";
 
 const FILE = "roster/a.yaml";
 const PLACE = placeText(FILE, ["nodes", "n1", "vars", "token"]);
