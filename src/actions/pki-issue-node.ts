@@ -85,7 +85,7 @@ export const pkiIssueNode = defineAction({
     const issued = new Map<CertificateKind, string>();
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
-      const pem = await issueCertificate(
+      const pem = await issueWanted(
         item,
         { challenge, signature: item.signature },
         { args, node, folder, context, now },
@@ -113,7 +113,7 @@ async function followController({ name }: NodeEntry, context: ActionContext): Pr
     context.note(`context ${cluster} follows ${name}: its controllers are ${controllers.join(", ")}`);
 }
 
-async function issueCertificate(
+async function issueWanted(
   { kind, spki }: WantedCertificate,
   proof: KeyProof,
   {

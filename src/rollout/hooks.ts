@@ -107,7 +107,7 @@ export interface HookState {
 /** The node's first hook that has not succeeded: it is due, held back or failed. */
 export function hookStateOf(input: RolloutInput, id: string, row: NodeAssignment): HookState {
   for (const { name } of hooksOf(input, id, row)) {
-    const answer = answerOf(input, id, row, name);
+    const answer = hookAnswer(input, id, row, name);
     if (answer?.ok === true) continue;
     const failed = answer && { failed: { hook: name, message: answer.message ?? "it failed" } };
     // No step follows at rest, so the undrain may be tried again.
@@ -171,12 +171,12 @@ export function attendantOf({ by, host, at }: Attendance): string {
 /** The sum of the time limits of a node's hooks, up to and including the first without an answer. */
 export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment): number {
   const hooks = hooksOf(input, id, row);
-  const open = hooks.findIndex(({ name }) => answerOf(input, id, row, name) === undefined);
+  const open = hooks.findIndex(({ name }) => hookAnswer(input, id, row, name) === undefined);
   const begun = open < 0 ? hooks : hooks.slice(0, open + 1);
   return begun.reduce((sum, { limitSeconds }) => sum + limitSeconds, 0);
 }
 
-function answerOf({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
+function hookAnswer({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
   const answer = answers.get(hookKey(id, name));
   return answer && isFor(answer, row) ? answer : undefined;
 }
@@ -187,7 +187,7 @@ function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignmen
 
 /** Whether a node was drained and has not got its work back. Success ends a drain, because earlier versions kept `drained` then. */
 export function isDrained(input: RolloutInput, id: string, row: NodeAssignment): boolean {
-  const isOver = row.phase === "succeeded" || answerOf(input, id, row, "undrain")?.ok === true;
+  const isOver = row.phase === "succeeded" || hookAnswer(input, id, row, "undrain")?.ok === true;
   return row.drained === true && !isOver;
 }
 

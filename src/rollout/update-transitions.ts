@@ -7,7 +7,7 @@ import { isActive, isRequested, hostnameIn, type Decision, type Rollout, type Ro
 import { clipReason, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
 import { matchSelector, divideIntoWaves } from "./selection.ts";
 
-type Guard = (rollout: Rollout) => boolean;
+type TransitionGuard = (rollout: Rollout) => boolean;
 /** The reasons why the transition has to wait. */
 type WaitReasons = (rollout: Rollout) => readonly string[];
 type Effect = (rollout: Rollout) => { readonly progress: Partial<RolloutProgress>; readonly rows?: Decision["rows"] };
@@ -15,7 +15,7 @@ type Effect = (rollout: Rollout) => { readonly progress: Partial<RolloutProgress
 interface UpdateTransition {
   readonly from: readonly UpdatePhase[];
   /** All guards must hold. */
-  readonly when: readonly Guard[];
+  readonly when: readonly TransitionGuard[];
   readonly waits?: readonly WaitReasons[];
   readonly to: UpdatePhase;
   readonly effect?: Effect;

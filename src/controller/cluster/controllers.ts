@@ -108,7 +108,7 @@ export function manageControllers(options: ClusterControllersOptions) {
     },
     peers: (): PeerView[] =>
       peerStatus().map((peer) => {
-        const reason = troubleOf(peer);
+        const reason = peerTrouble(peer);
         return {
           controllerId: peer.id,
           dc: records.value("addr", keys.controller(peer.id).addr)?.dc ?? authOf(peer.id)?.value.dc ?? "",
@@ -174,7 +174,7 @@ function stateOf(peer: PeerStatus | undefined): PeerView["state"] {
 }
 
 /** The reason why a peer is not in step, in words; undefined if it is. */
-function troubleOf({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
+function peerTrouble({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
   if (refusal) return `it refuses us: ${refusal.message} (${refusal.code})`;
   if (state !== "connected") return "it is not connected";
   if (health === "down") return `it has not been heard for long (φ ${phi.toFixed(1)})`;

@@ -39,7 +39,7 @@ export function drawLaneBody(
   const sorted = pieces.toSorted((a, b) => stageIndex(a) - stageIndex(b) || a.from - b.from);
   const groups = [...Map.groupBy(sorted, ({ item: { stage } }) => stage)];
   const several = groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
-  return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
+  return html`${drawNodeFacts(node, log, node && waitsFor(model, node.name))}${
     pieces.length === 0
       ? html`<p class="gone">No step was begun here.</p>`
       : html`<table class="steps">
@@ -69,7 +69,7 @@ export function drawLaneBody(
   }`;
 }
 
-function drawFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): HtmlValue {
+function drawNodeFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): HtmlValue {
   const {
     milestone,
     fingerprint,
