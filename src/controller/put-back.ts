@@ -1,5 +1,5 @@
-import { createWriteStream } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { createWriteStream, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -57,7 +57,8 @@ export async function restoreHere(
   });
   const { size } = await backup.stat();
   const copyBackup = async (say: SayProgress): Promise<void> => {
-    // Root does nothing from here on: in another user's folder a path may become a link at any moment.
+    // Root does nothing from here on: in another user's folder a path may become a link at any moment. Not before the task: its
+    // view loads files that the state's owner may be unable to read.
     becomeOwner(home);
     const chunks = reportingBytes(backup.createReadStream(), say, size);
     await pipeline(chunks, createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch((cause: Error) => {
@@ -65,6 +66,9 @@ export async function restoreHere(
       throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause });
     });
   };
+  const remove = (): void => rmSync(copy, { force: true });
+  // Ctrl-C ends the process within a task.
+  process.once("exit", remove);
   try {
     await runTask(tasks, `copying ${file} to ${home.folder}`, copyBackup, () => formatBytes(size));
     const done = await runTask(tasks, `replacing the state in ${home.folder}`, () =>
@@ -80,7 +84,8 @@ export async function restoreHere(
       startHint,
     ];
   } finally {
-    await rm(copy, { force: true });
+    process.off("exit", remove);
+    remove();
   }
 }
 
