@@ -230,7 +230,7 @@ module.exports = {
       "peer-transfer-knows-session",
       "engine/peer-transfer",
       ["errors", "engine/events", "engine/program", "engine/session", "engine/step", "engine/transport"],
-      "Who of a run's nodes feeds whom: what sessions, which know one node each, leave to others.",
+      "Who of a run's nodes gives contents to whom: what sessions, which know one node each, leave to others.",
     ),
     {
       name: "orchestrate-knows-no-process",

@@ -56,7 +56,7 @@ async function followMoves(
 }
 
 /** Refuses to sign for the run's cluster if controllers answer and this machine's clock differs from all of theirs. @throws KcoreError CLOCK_DIFFERS */
-export async function checkClock(context: ActionContext): Promise<void> {
+export async function checkClockOnce(context: ActionContext): Promise<void> {
   const { controllers: endpoints, ...own } = await openContext(context);
   // Once a run: if no controller answers, each check takes seconds.
   await onceARun(`clock ${endpoints.join(" ")}`, context, () => refuseWrongClock({ ...own, endpoints }));

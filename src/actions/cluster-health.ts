@@ -8,7 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, checkClock, hostsOfRoster, isController, noteFounded, openContext } from "./cluster-context.ts";
+import { askingOf, checkClockOnce, hostsOfRoster, isController, noteFounded, openContext } from "./cluster-context.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
@@ -44,7 +44,7 @@ export const clusterHealth = defineAction({
   async run(args, context) {
     const cluster = await openContext(context);
     if (!hasExpired(cluster)) return checkHealth(args, cluster, context);
-    await checkClock(context);
+    await checkClockOnce(context);
     // With an expired certificate no run would reach pki.issueNode, which otherwise renews it in time.
     const authority = await openIssuer(cluster.folder, await context.passphrase());
     await renewOperatorIfNeeded(cluster.folder, authority, Date.now());

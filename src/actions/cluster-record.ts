@@ -49,12 +49,12 @@ export const clusterRecord = defineAction({
 });
 
 /** Records a node's entries and settings at a controller, or only compares them; returns whether any was new or different. */
-type Recording = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
+type RecordEntries = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
 
 async function record(
   { node: name, issued, port }: Args,
   context: ActionContext,
-  recording: Recording,
+  recording: RecordEntries,
 ): Promise<ActionResult> {
   const node = nodeOf("cluster.record", name, context);
   const cluster = await openContext(context);
@@ -70,14 +70,14 @@ async function record(
   return { changed, outputs: {} };
 }
 
-const recordEntries: Recording = async (client, node, entries) => {
+const recordEntries: RecordEntries = async (client, node, entries) => {
   const results: string[] = [];
   for (const entry of entries) results.push((await client.call("recordCertificate", entry)).result);
   results.push((await client.call("setExpected", expectationOf(node), { id: node.id })).result);
   return results.some((result) => result !== "unchanged");
 };
 
-const compareEntries: Recording = async (client, node, entries) => {
+const compareEntries: RecordEntries = async (client, node, entries) => {
   await refuseRemoved(client, node);
   const { certificates } = await client.call("listCertificates", {});
   const known = new Set(certificates.map(({ serial }) => serial));

@@ -23,7 +23,7 @@ export const clusterArgs = {
 };
 
 /** The API of the cluster that the arguments name, and the context's namespace. @throws KcoreError as `openKubeCluster`; PROJECT_NOT_TRUSTED */
-export async function openApi(
+export async function openKubeApi(
   { kubeconfig, context }: { readonly kubeconfig: GivenKubeconfig; readonly context?: string | undefined },
   { project, trust, signal }: ActionContext,
 ): Promise<{ readonly api: KubeApi; readonly namespace: string }> {

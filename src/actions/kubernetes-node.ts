@@ -11,7 +11,7 @@ import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedMarks 
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { KubeRefusal } from "#kubernetes/refusals.ts";
-import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
+import { clusterArgs, openKubeApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
 /** The most attempts to patch a node that other clients change meanwhile. */
 const TRIES = 10;
@@ -92,9 +92,9 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
       message: "kubernetes.node was not told for which node",
       hint: "give name: NAME, or each: TARGET in the stage",
     });
-  const { api } = await openApi(given, context);
+  const { api } = await openKubeApi(given, context);
   const work: NodeWork = { given, context, api, name, target: { apiVersion: "v1", resource: "nodes", name }, dryRun };
-  const node = await findNode(work);
+  const node = await findPlannedNode(work);
   if (node === undefined && (given.absent || given.mayBeMissing)) return resultOf(name, undefined, false);
   if (node === undefined && !given.ready) throw unknownNode(name, api);
   if (node === undefined && dryRun) {
@@ -109,7 +109,7 @@ function plannedKey({ context, api, name }: NodeWork): string {
 }
 
 /** The node, in a dry run with its planned changes; undefined: the cluster has none of this name, or the dry run deleted it. */
-async function findNode(work: NodeWork): Promise<KubeNode | undefined> {
+async function findPlannedNode(work: NodeWork): Promise<KubeNode | undefined> {
   const { api, target, dryRun } = work;
   const live = await api.find<KubeNode>(target, NodeShape);
   const before = dryRun ? (plannedChanges.get(plannedKey(work)) ?? []) : [];
@@ -138,8 +138,9 @@ async function keepNode(work: NodeWork, found: KubeNode | undefined): Promise<En
   const open = missing !== undefined && dryRun;
   if (open) context.note(`would wait until ${name} is Ready: ${missing}`);
   else if (missing !== undefined) await waitReady(work);
-  if (cordoned === false) changed = (await patchNode(work, (await findNode(work)) ?? node, { cordoned })) || changed;
-  return { ...resultOf(name, (await findNode(work)) ?? node, changed), open };
+  if (cordoned === false)
+    changed = (await patchNode(work, (await findPlannedNode(work)) ?? node, { cordoned })) || changed;
+  return { ...resultOf(name, (await findPlannedNode(work)) ?? node, changed), open };
 }
 
 /** Sets the node's labels, annotations, taints and cordon, and drains it if `drained` is set; returns whether anything changed. */
@@ -171,7 +172,7 @@ async function patchNode(work: NodeWork, node: KubeNode, wanted: WantedMarks): P
       });
     } catch (error) {
       if (!(error instanceof KubeRefusal) || error.status !== 409 || tries === TRIES) throw error;
-      current = (await findNode(work)) ?? current;
+      current = (await findPlannedNode(work)) ?? current;
       continue;
     }
     context.note(`${dryRun ? "would change" : "changed"} ${name}: ${found.lines.join("; ")}`);
@@ -218,7 +219,7 @@ async function awaitNode(work: NodeWork): Promise<KubeNode> {
   const { given, context, api, name } = work;
   return pollUntil(
     async () => {
-      const node = await findNode(work);
+      const node = await findPlannedNode(work);
       return node ? { found: node } : { waitingFor: `${name} to join` };
     },
     () => unknownNode(name, api),
@@ -230,7 +231,7 @@ async function waitReady(work: NodeWork): Promise<void> {
   const { given, context, name } = work;
   await pollUntil(
     async () => {
-      const node = await findNode(work);
+      const node = await findPlannedNode(work);
       const missing = node ? missingOf(node, READY) : "it is not in the cluster";
       return missing === undefined ? { found: true } : { waitingFor: `${name}: ${missing}` };
     },

@@ -15,7 +15,7 @@ import { ObjectManifest, readObjects, wantedObject, type WantedObject } from "#k
 import { ObjectShape, objectTitle, type KubeObject } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
 import { Resources } from "#kubernetes/resources.ts";
-import { clusterArgs, openApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
+import { clusterArgs, openKubeApi, runAndPlan, type EnsureResult } from "./kubernetes-cluster.ts";
 
 /** The default limit, in seconds, for a condition, or until an object is gone. */
 const WAIT_LIMIT = 300;
@@ -106,7 +106,7 @@ function createdBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): 
 async function ensure(given: Args, context: ActionContext, dryRun: boolean): Promise<EnsureResult> {
   const wanted = manifestsOf(given, context);
   if (wanted.length === 0) throw new KcoreError({ code: "MANIFEST_EMPTY", message: "the manifest has no object" });
-  const { api, namespace } = await openApi(given, context);
+  const { api, namespace } = await openKubeApi(given, context);
   const place = { api, resources: new Resources(api), namespace: given.namespace ?? namespace };
   const progress: ApplyProgress = { changed: false, open: false, fresh: createdBy(context, api) };
   const work = given.absent ? remove : apply;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { nonBlankLines } from "#base/text.ts";
 import { formatBytes } from "#base/units.ts";
 import { openTemplates } from "#engine/expressions/template.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
@@ -112,11 +113,11 @@ function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
   return {
     name: node.name,
     user: node.user,
-    rootKeys: linesOf(rootKeys),
-    userKeys: linesOf(userKeys),
-    hostKeys: linesOf(hostKeys),
+    rootKeys: nonBlankLines(rootKeys),
+    userKeys: nonBlankLines(userKeys),
+    hostKeys: nonBlankLines(hostKeys),
     cards: readCards(network),
-    consoles: linesOf(consoles),
+    consoles: nonBlankLines(consoles),
     disk: device,
     partitions: { bios: partition("bios"), esp: partition("esp"), root: partition("root") },
     release,
@@ -157,10 +158,6 @@ function kcoreNix(node: NodeEntry, project: string): string {
 
 function unsuited({ name }: NodeEntry, why: string): KcoreError {
   return new KcoreError({ code: "NIXOS_UNSUITED", message: `${name} cannot get NixOS from kcore: ${why}` });
-}
-
-function linesOf(text: string): readonly string[] {
-  return text.split("\n").filter((line) => line !== "");
 }
 
 /** Folders of the roster's other machines, which this machine does not get. */

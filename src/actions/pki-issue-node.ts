@@ -17,7 +17,15 @@ import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
 import { askOnce } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
-import { areAway, askingOf, checkClock, isController, nodeOf, openContext, contextHomeOf } from "./cluster-context.ts";
+import {
+  areAway,
+  askingOf,
+  checkClockOnce,
+  isController,
+  nodeOf,
+  openContext,
+  contextHomeOf,
+} from "./cluster-context.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
 
@@ -77,7 +85,7 @@ export const pkiIssueNode = defineAction({
     const issued = new Map<CertificateKind, string>();
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
-      const pem = await issueCertificate(
+      const pem = await issueWanted(
         item,
         { challenge, signature: item.signature },
         { args, node, folder, context, now },
@@ -105,7 +113,7 @@ async function followController({ name }: NodeEntry, context: ActionContext): Pr
     context.note(`context ${cluster} follows ${name}: its controllers are ${controllers.join(", ")}`);
 }
 
-async function issueCertificate(
+async function issueWanted(
   { kind, spki }: WantedCertificate,
   proof: KeyProof,
   {
@@ -141,7 +149,7 @@ function openOnce<What extends keyof typeof openers>(
   context: ActionContext,
 ): ReturnType<(typeof openers)[What]> {
   return onceARun(`${what} ${folder}`, context, async () => {
-    await checkClock(context);
+    await checkClockOnce(context);
     return openers[what](folder, await context.passphrase());
   }) as ReturnType<(typeof openers)[What]>;
 }

@@ -4,7 +4,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import { OwnershipStatement, UpdateStatement } from "#rollout/spec.ts";
-import { checkClock, contextHomeOf } from "./cluster-context.ts";
+import { checkClockOnce, contextHomeOf } from "./cluster-context.ts";
 import { onceARun } from "./once-a-run.ts";
 
 /**
@@ -33,7 +33,7 @@ export const updateSign = defineAction({
     const { name: cluster } = await findContext(contextHomeOf(context), context.context);
     const folder = contextFolder(context.home, cluster);
     const authority = await onceARun(`authority ${folder}`, context, async () => {
-      await checkClock(context);
+      await checkClockOnce(context);
       return openIssuer(folder, await context.passphrase());
     });
     const epoch = Date.parse(at);

@@ -49,13 +49,13 @@ export const waitAction = defineAction({
   },
 });
 
-interface Address {
+interface TcpAddress {
   readonly host: string;
   readonly port: number;
 }
 
 /** Waits until the port accepts a connection; notes each new obstacle, and the obstacle of every tenth attempt. */
-async function awaitPort(address: Address, { signal, note }: ActionContext): Promise<void> {
+async function awaitPort(address: TcpAddress, { signal, note }: ActionContext): Promise<void> {
   let [lastNote, attempt] = ["", 0];
   const isAnswering = async (): Promise<boolean> => {
     const obstacle = await askPort(address, signal);
@@ -70,7 +70,7 @@ async function awaitPort(address: Address, { signal, note }: ActionContext): Pro
 }
 
 /** Why the port accepts no connection; undefined: it accepts one. */
-async function askPort({ host, port }: Address, signal: AbortSignal): Promise<string | undefined> {
+async function askPort({ host, port }: TcpAddress, signal: AbortSignal): Promise<string | undefined> {
   signal.throwIfAborted();
   const socket = connect({ host, port, timeout: ATTEMPT_LIMIT * 1000 });
   const { promise, resolve } = Promise.withResolvers<string | undefined>();

@@ -48,7 +48,7 @@ export interface AgentParts {
   readonly onConcerned: () => void;
 }
 
-type Health = NonNullable<Heartbeat["health"]>;
+type NodeHealth = NonNullable<Heartbeat["health"]>;
 
 const goodbyeMs = 3_000;
 /** Most endpoints that the agent takes from one answer. */
@@ -120,7 +120,7 @@ export class Agent {
   }
 
   /** The node's health as the node itself finds it. */
-  health(): Health {
+  health(): NodeHealth {
     const reason = this.#statusProblem ?? this.#parts.renewer.problem();
     return reason === undefined ? { ok: true } : { ok: false, reason: reason.slice(0, 500) };
   }

@@ -85,7 +85,7 @@ export function askInTurn(
             if (!options.endpoints) current = endpoint;
             return answer;
           } catch (error) {
-            if (!(error instanceof KcoreError) || isFinal(error)) throw error;
+            if (!(error instanceof KcoreError) || isFinalRefusal(error)) throw error;
             failures.push(error);
             if (!options.endpoints && isFirst) onFailed?.(error, endpoint, index === tried.length - 1);
           }
@@ -141,7 +141,7 @@ const localErrors: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether every controller would answer the same. False for one that has not caught up, is busy or has a full disk. */
-function isFinal(error: KcoreError): boolean {
+function isFinalRefusal(error: KcoreError): boolean {
   if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => localErrors.has(code));
   // 401: by that controller's clock our certificate has expired.
   return error.status < 500 && error.status !== 401 && error.status !== 429 && !localRefusals.has(error.reason);

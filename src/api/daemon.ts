@@ -20,7 +20,7 @@ export interface Daemon {
  * Writes the log lines of one turn of the event loop together: a hundred writes that share a flush of the disk leave a hundred lines of
  * audit. A line about an error is written at once, with all lines before it, since the process may end next.
  */
-function writeTogether(stream: Writable): (line: string, isUrgent: boolean) => void {
+function writeLinesTogether(stream: Writable): (line: string, isUrgent: boolean) => void {
   let isCorked = false;
   const release = (): void => {
     if (!isCorked) return;
@@ -46,7 +46,7 @@ export function becomeDaemon({
   const stop = new AbortController();
   // systemd sends TERM to stop a service; INT comes from a terminal.
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
-  const log = createLog({ write: writeTogether(process.stderr), clock: Date.now, base: { unit } });
+  const log = createLog({ write: writeLinesTogether(process.stderr), clock: Date.now, base: { unit } });
   const supervisor = createSupervisor({
     environment: process.env,
     pid: process.pid,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Order } from "#rollout/order.ts";
 import { Attendance, FailureRecord, FencingToken, NodePhase, Report, UpdatePhase } from "#rollout/records.ts";
-import { Bundle, Sha256, SignedStatement, UpdateName, UpdateSpec } from "#rollout/spec.ts";
+import { Bundle, BundleSha256, SignedStatement, UpdateName, UpdateSpec } from "#rollout/spec.ts";
 
 const Text = z.string();
 /** ISO 8601 in UTC. */
@@ -33,7 +33,7 @@ export const BundlePiece = z.object({
 /** `held`: bytes of a bundle that a controller has; `whole`: it has all, with the right checksum. */
 export const BundleHeld = z.object({ held: z.int(), whole: z.boolean() });
 /** The bundles that a controller has, or has a part of. */
-export const BundleList = z.object({ bundles: z.array(BundleHeld.extend({ sha256: Sha256 })) });
+export const BundleList = z.object({ bundles: z.array(BundleHeld.extend({ sha256: BundleSha256 })) });
 
 export const UpdateDraft = z.object({ name: UpdateName, spec: UpdateSpec, bundle: Bundle.optional() });
 export type UpdateDraft = z.infer<typeof UpdateDraft>;

@@ -3,7 +3,7 @@ import { copyFileSync, constants, linkSync, readdirSync, readFileSync, unlinkSyn
 import { join } from "node:path";
 import { beginning, lineHash, linkEntry, type EntryFields, type TrailHead } from "./chain.ts";
 import { makeFolderSync, syncFolderSync } from "#base/folder.ts";
-import { segmentName, segmentsAmong } from "./trail-files.ts";
+import { trailFileName, trailFilesAmong } from "./trail-files.ts";
 
 /**
  * Appends an entry to a trail that several processes write to, flushes the entry, and returns the new head. Each entry is a file of its own:
@@ -18,7 +18,7 @@ export function appendEntry(folder: string, at: number, fields: EntryFields): Tr
     const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
     try {
       writeFileSync(aside, line, { mode: 0o600, flag: "wx", flush: true });
-      giveName(aside, join(folder, segmentName(head.n)));
+      giveName(aside, join(folder, trailFileName(head.n)));
       syncFolderSync(folder);
       return head;
     } catch (error) {
@@ -30,7 +30,7 @@ export function appendEntry(folder: string, at: number, fields: EntryFields): Tr
 }
 
 function headOf(folder: string): TrailHead {
-  const last = segmentsAmong(folder, readdirSync(folder)).at(-1);
+  const last = trailFilesAmong(folder, readdirSync(folder)).at(-1);
   if (!last) return beginning;
   const lines = readFileSync(last.path, "utf8").split("\n");
   // The last line may be damaged: the new entry carries that line's hash and follows it.

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { mkdir, open, readdir, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { beginning, droppedType, lineHash, linkText, parseEntry, type EntryFields, type TrailHead } from "./chain.ts";
-import { segmentName, segmentsAmong, type TrailFile } from "./trail-files.ts";
+import { trailFileName, trailFilesAmong, type TrailFile } from "./trail-files.ts";
 
 export interface TrailOptions {
   readonly folder: string;
@@ -38,7 +38,7 @@ const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
 export async function openTrail(options: TrailOptions): Promise<SegmentedTrail> {
   const { folder } = options;
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const last = segmentsAmong(folder, await readdir(folder)).at(-1);
+  const last = trailFilesAmong(folder, await readdir(folder)).at(-1);
   if (!last) return new SegmentedTrail(options, beginning);
   const file = await open(last.path, O_RDWR | O_APPEND | O_NOFOLLOW);
   const bytes = await file.readFile();
@@ -55,7 +55,7 @@ export async function openTrail(options: TrailOptions): Promise<SegmentedTrail> 
 
 /** The hash of the last line before entry `first`, which is in the file before. */
 async function lastHashBefore(folder: string, first: number): Promise<string> {
-  const { path } = segmentsAmong(folder, await readdir(folder)).findLast((each) => each.first < first) ?? {};
+  const { path } = trailFilesAmong(folder, await readdir(folder)).findLast((each) => each.first < first) ?? {};
   if (path === undefined) return beginning.hash;
   const file = await open(path, constants.O_RDONLY | O_NOFOLLOW);
   try {
@@ -172,7 +172,7 @@ class SegmentedTrail {
     const present = this.#file;
     if (present && this.#size <= this.#segmentBytes) return present;
     const { folder } = this.#options;
-    const path = join(folder, segmentName(this.#head.n + 1));
+    const path = join(folder, trailFileName(this.#head.n + 1));
     const file = await open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     this.#file = file;
     this.#size = 0;
@@ -187,7 +187,7 @@ class SegmentedTrail {
   > {
     if (this.#size <= this.#segmentBytes) return undefined;
     const { folder } = this.#options;
-    const files = segmentsAmong(folder, await readdir(folder));
+    const files = trailFilesAmong(folder, await readdir(folder));
     const [first] = files.slice(-(this.#segments - 1));
     const old = files.slice(0, -(this.#segments - 1));
     if (!first || old.length === 0) return undefined;

@@ -17,12 +17,12 @@ export interface NumberedLine extends PlacedLine {
   readonly n: number;
 }
 
-export function segmentName(first: number): string {
+export function trailFileName(first: number): string {
   return `${String(first).padStart(12, "0")}.ndjson`;
 }
 
 /** The files of a trail among the names in its folder, in order. */
-export function segmentsAmong(folder: string, names: readonly string[]): readonly TrailFile[] {
+export function trailFilesAmong(folder: string, names: readonly string[]): readonly TrailFile[] {
   return names
     .flatMap((name) => {
       const first = namePattern.exec(name)?.[1];
@@ -38,7 +38,7 @@ export function segmentsAmong(folder: string, names: readonly string[]): readonl
  */
 export async function* readTrail(folder: string, from = 1): AsyncGenerator<NumberedLine> {
   const names = (await ifThere(readdir(folder))) ?? [];
-  const segments = segmentsAmong(folder, names);
+  const segments = trailFilesAmong(folder, names);
   const begin = Math.max(
     0,
     segments.findLastIndex(({ first }) => first <= from),

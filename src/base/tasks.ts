@@ -28,6 +28,19 @@ export function tasksAsLines(tell: (line: string) => void): RunTasks {
   };
 }
 
+/** Yields the chunks unchanged, and reports the number of bytes so far. */
+export async function* reportingBytes(
+  chunks: AsyncIterable<Uint8Array>,
+  say: SayProgress,
+  total?: number,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    say({ bytes: (bytes += chunk.length), ...(total !== undefined && { total }) });
+    yield chunk;
+  }
+}
+
 /** Runs tasks without a view. */
 export const runTasks: RunTasks = tasksAsLines(() => undefined);
 

@@ -56,6 +56,11 @@ export function padColumns(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)));
 }
 
+/** The lines of a text that are not empty or blank. */
+export function nonBlankLines(text: string): readonly string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
+}
+
 /** Whether a text holds only simple characters and colours, so that it is safe to print on a terminal. */
 export function isPlain(text: string): boolean {
   return simpleWidth(text) !== undefined;

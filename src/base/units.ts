@@ -55,6 +55,20 @@ export function shortAge(milliseconds: number): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
 }
 
+/** The bytes of a size, whose units are powers of 1024: `4096`, `300M`, `10GiB`, `1.5T`; undefined for another text. */
+export function parseSize(text: string): number | undefined {
+  const [, number, unit = " "] = /^(\d+(?:\.\d+)?)\s*(?:([KMGTP])(?:i?B)?|B)?$/i.exec(text) ?? [];
+  return number === undefined ? undefined : Math.round(Number(number) * 1024 ** " KMGTP".indexOf(unit.toUpperCase()));
+}
+
+const secondsOf: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+
+/** The seconds of a duration: `500ms`, `30s`, `5m`, `36h`, `30d`, `8w`; undefined for another text. */
+export function parseDuration(text: string): number | undefined {
+  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)$/.exec(text) ?? [];
+  return number === undefined ? undefined : Number(number) * (secondsOf[unit] ?? 1);
+}
+
 /** The age of an ISO 8601 time; `-` for an empty text. */
 export function since(time: string, now: number): string {
   return time === "" ? "-" : shortAge(now - Date.parse(time));

@@ -2,9 +2,10 @@ import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
+import { runTasks, tasksAsLines } from "#base/tasks.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { PutBackOptions } from "#controller/maintain.ts";
+import type { PutBackOptions } from "#controller/put-back.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 // The program of the runtime on nodes: daemons, checks of their configurations, and maintenance of a stopped controller.
@@ -102,6 +103,7 @@ async function main(words: readonly string[]): Promise<number> {
         fresh,
         alone,
         output,
+        tasks: output === "json" ? runTasks : tasksAsLines((line) => void process.stderr.write(`${line}\n`)),
         ...omitUndefined({ cluster }),
         yaml: { parse: parsePlainYaml, print: printYaml },
       });
@@ -172,8 +174,8 @@ type Maintenance = (
 /** The work on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Maintenance>> = {
   found: async (_, options) => (await import("#controller/maintain.ts")).foundHere(options),
-  restore: async ([file = ""], options) => (await import("#controller/maintain.ts")).restoreHere(file, options),
-  repair: async (_, options) => (await import("#controller/maintain.ts")).repairHere(options),
+  restore: async ([file = ""], options) => (await import("#controller/put-back.ts")).restoreHere(file, options),
+  repair: async (_, options) => (await import("#controller/put-back.ts")).repairHere(options),
   join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
 };
 

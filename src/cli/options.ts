@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
+import { parseDuration } from "#base/units.ts";
 import { usageError } from "#errors/problem.ts";
 import { commandPath } from "./terminal/wrap-help.ts";
 
@@ -126,9 +127,8 @@ export function parseCount(text: string): number {
 
 /** The age that an option's value says, in milliseconds. @throws InvalidArgumentError */
 export function parseAge(text: string): number {
-  const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
-  const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-  if (count !== undefined) return Number(count) * (units[unit] ?? 0);
+  const seconds = parseDuration(text);
+  if (seconds !== undefined) return seconds * 1000;
   throw new InvalidArgumentError("an age is wanted: 90m, 36h, 30d, 8w");
 }
 

@@ -6,7 +6,7 @@ import { missingOf, type WaitCondition } from "./conditions.ts";
 import { differences } from "./difference.ts";
 import { isSecretObject, type WantedObject } from "./manifests.ts";
 import { ObjectShape, objectTitle, type KubeObject } from "./objects.ts";
-import { pollUntil, type Limits } from "./poll-until.ts";
+import { pollUntil, type PollLimits } from "./poll-until.ts";
 
 /** How the API server deletes objects that depend on a deleted object. */
 export type Propagation = "Background" | "Foreground" | "Orphan";
@@ -103,7 +103,7 @@ export async function deleteObject(
 }
 
 /** Waits until an object is gone, or another object has its name. @throws KcoreError KUBERNETES_NOT_READY */
-export async function awaitGone(api: KubeApi, target: ApiTarget, title: string, limits: Limits): Promise<void> {
+export async function awaitGone(api: KubeApi, target: ApiTarget, title: string, limits: PollLimits): Promise<void> {
   let uid: string | undefined;
   await pollUntil(
     async () => {
@@ -124,7 +124,7 @@ export async function awaitObject(
   api: KubeApi,
   target: ApiTarget,
   awaited: WaitCondition,
-  limits: Limits,
+  limits: PollLimits,
 ): Promise<void> {
   await pollUntil(
     async () => {

@@ -2,7 +2,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
 import { clipText, clipLines } from "./clip.ts";
 import { PodShape, ResourcesShape, type Pod, type ApiResource } from "./objects.ts";
-import { pollUntil, type Attempt, type Limits } from "./poll-until.ts";
+import { pollUntil, type PollResult, type PollLimits } from "./poll-until.ts";
 import { KubeRefusal } from "./refusals.ts";
 
 /** Seconds until a refused eviction is tried again. Each further refusal doubles them. */
@@ -48,7 +48,7 @@ export class NodeDrain {
   }
 
   /** Evicts pods until all that must leave are gone. @throws KcoreError as `choose`; KUBERNETES_DRAIN_TIMEOUT with the remaining pods' reasons */
-  async finish(limits: Limits): Promise<void> {
+  async finish(limits: PollLimits): Promise<void> {
     await pollUntil(
       () => this.#round(),
       () => this.#tooLate(limits.seconds),
@@ -61,7 +61,7 @@ export class NodeDrain {
     return this.#evict(pod, { dryRun: ["All"] });
   }
 
-  async #round(): Promise<Attempt<true>> {
+  async #round(): Promise<PollResult<true>> {
     const { leaving } = await this.choose();
     this.#remaining = leaving;
     if (leaving.length === 0) return { found: true };

@@ -1,6 +1,6 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { shortValue } from "./difference.ts";
-import type { KubeNode, Taint } from "./objects.ts";
+import type { KubeNode, KubeTaint } from "./objects.ts";
 
 /** The wanted labels, annotations, taints and cordon of a node. Null removes one; all others stay. */
 export interface WantedMarks {
@@ -88,14 +88,15 @@ function valueOf(value: string | null | undefined): string {
 }
 
 function taintsChange(
-  have: readonly Taint[],
+  have: readonly KubeTaint[],
   wanted: Readonly<Record<string, string | null>>,
   lines: string[],
-): readonly Taint[] | undefined {
+): readonly KubeTaint[] | undefined {
   let taints = have;
   for (const [name, value] of Object.entries(wanted)) {
     const { key, effect } = splitTaint(name);
-    const isMeant = (taint: Taint): boolean => taint.key === key && (effect === undefined || taint.effect === effect);
+    const isMeant = (taint: KubeTaint): boolean =>
+      taint.key === key && (effect === undefined || taint.effect === effect);
     const present = taints.filter(isMeant);
     if (value === null ? present.length === 0 : (present[0]?.value ?? "") === value && present.length === 1) continue;
     lines.push(`taint ${name}: ${valueOf(present[0] && (present[0].value ?? ""))} → ${valueOf(value)}`);

@@ -54,7 +54,7 @@ interface OfKind {
   readonly kind: string;
 }
 
-export type Taint = NonNullable<NonNullable<KubeNode["spec"]>["taints"]>[number];
+export type KubeTaint = NonNullable<NonNullable<KubeNode["spec"]>["taints"]>[number];
 
 export interface ObjectCondition {
   readonly type: string;

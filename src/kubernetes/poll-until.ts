@@ -7,10 +7,10 @@ const PAUSE = 1;
 const REMINDER = 60;
 
 /** The result of one attempt: found, or still waiting for something. */
-export type Attempt<Found> = { readonly found: Found } | { readonly waitingFor: string };
+export type PollResult<Found> = { readonly found: Found } | { readonly waitingFor: string };
 
 /** The time limit of a wait, the signal that ends it, and the receiver of its notes. */
-export interface Limits {
+export interface PollLimits {
   readonly seconds: number;
   readonly signal: AbortSignal;
   readonly note: (text: string) => void;
@@ -21,9 +21,9 @@ export interface Limits {
  * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `attempt`
  */
 export async function pollUntil<Found>(
-  attempt: () => Promise<Attempt<Found>>,
+  attempt: () => Promise<PollResult<Found>>,
   tooLate: (waitingFor: string) => Error,
-  { seconds, signal, note }: Limits,
+  { seconds, signal, note }: PollLimits,
 ): Promise<Found> {
   let [lastNote, notedAt] = ["", 0];
   const once = async (): Promise<{ readonly found: Found } | undefined> => {
@@ -41,7 +41,7 @@ export async function pollUntil<Found>(
   return seen.found;
 }
 
-async function attemptTolerantly<Found>(attempt: () => Promise<Attempt<Found>>): Promise<Attempt<Found>> {
+async function attemptTolerantly<Found>(attempt: () => Promise<PollResult<Found>>): Promise<PollResult<Found>> {
   try {
     return await attempt();
   } catch (error) {

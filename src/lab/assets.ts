@@ -43,13 +43,13 @@ export async function hashLayer(): Promise<string> {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
-  return shortHash(
+  return hashTexts(
     ...tableTools,
     ...(await Promise.all(files.map(async (file) => `${file.slice(folder.length)} ${await readFile(file, "utf8")}`))),
   );
 }
 
 /** A hash of texts: 12 hexadecimal digits. */
-export function shortHash(...parts: readonly string[]): string {
+export function hashTexts(...parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 12);
 }

@@ -7,7 +7,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
-import { assetFolder, shortHash, hashLayer, makeLayer } from "./assets.ts";
+import { assetFolder, hashTexts, hashLayer, makeLayer } from "./assets.ts";
 import { requireSpace } from "./prepare-host.ts";
 import { boundCommand, mustRun } from "./run-command.ts";
 import { withLock } from "./lock.ts";
@@ -107,9 +107,9 @@ async function nameImages(
   const { home } = place;
   const assets = assetFolder();
   const read = (name: string): Promise<string> => readFile(join(assets, name), "utf8");
-  const debian = shortHash(await read("make-image"), suite, ...imagePackages);
-  const packages = shortHash(debian, JSON.stringify(servedPackages));
-  const vm = withVms ? join(home, "images", `vm-${shortHash(debian, ...vmPackages, await hashVmImage())}`) : "";
+  const debian = hashTexts(await read("make-image"), suite, ...imagePackages);
+  const packages = hashTexts(debian, JSON.stringify(servedPackages));
+  const vm = withVms ? join(home, "images", `vm-${hashTexts(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
     vm,
     // The kernel's version is known only from a machine's image.
@@ -117,10 +117,10 @@ async function nameImages(
     golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),
     layer: join(home, "images", `layer-${await hashLayer()}`),
-    busybox: join(home, "images", `busybox-${shortHash(await read("make-busybox"), ...busyboxPackages)}`),
-    nix: withNix ? join(home, "images", `nix-${shortHash(packages, await read("make-nix"), ...nixPackages)}`) : "",
+    busybox: join(home, "images", `busybox-${hashTexts(await read("make-busybox"), ...busyboxPackages)}`),
+    nix: withNix ? join(home, "images", `nix-${hashTexts(packages, await read("make-nix"), ...nixPackages)}`) : "",
     packages: join(home, "images", `packages-${packages}`),
-    more: named.length === 0 ? "" : join(home, "images", `more-${shortHash(debian, ...named)}`),
+    more: named.length === 0 ? "" : join(home, "images", `more-${hashTexts(debian, ...named)}`),
   };
 }
 
@@ -233,7 +233,7 @@ async function kernelOf(image: string): Promise<string> {
 
 /** A hash of the inputs of the ZFS layer, besides the kernel. */
 async function hashZfsLayer(): Promise<string> {
-  return shortHash(...zfsPackages, await readFile(join(assetFolder(), "make-zfs"), "utf8"));
+  return hashTexts(...zfsPackages, await readFile(join(assetFolder(), "make-zfs"), "utf8"));
 }
 
 /** Builds ZFS for a kernel, which takes two minutes, and packs it into `zfs.tar` in `folder`. `tree`: the Debian image. */

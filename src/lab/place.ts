@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { durableJson, readCached } from "#base/durable-file.ts";
 import { makeFolder } from "#base/folder.ts";
 
@@ -144,8 +144,4 @@ function deriveNetwork(name: string): { bridge: string; net: string } {
     bridge: `kc${digest.toString("hex").slice(0, 6)}`,
     net: `10.${72 + (digest.readUInt8(1) % 5)}.${digest.readUInt8(0)}`,
   };
-}
-
-function usageError(message: string): KcoreError {
-  return new KcoreError({ code: "USAGE", message });
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { RunTasks } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
-import { commandPath, mustRun } from "./run-command.ts";
+import { labSearchPath, mustRun } from "./run-command.ts";
 
 /** Throws `LAB_NEEDS_ROOT` unless this process may make containers, bridges and loop devices. */
 export function requireRoot(): void {
@@ -56,7 +56,7 @@ export async function prepareHost(
   await locked(() => install(tasks, missingPackages(packagesOf)));
 }
 
-const folders = commandPath.split(":");
+const folders = labSearchPath.split(":");
 
 function missingPackages(packagesOf: Readonly<Record<string, string>>): ReadonlySet<string> {
   const missing = Object.entries(packagesOf).filter(

@@ -13,16 +13,16 @@ export interface CommandOptions {
 }
 
 /** The PATH of the lab's commands, with sbin. */
-export const commandPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+export const labSearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** The environment of the lab's commands: the caller's, such as proxies, with sbin and English messages. */
 export function commandEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  return { ...process.env, PATH: commandPath, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive", ...extra };
+  return { ...process.env, PATH: labSearchPath, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive", ...extra };
 }
 
 /** The environment of processes that outlive this command; nothing of the caller's, which may hold secrets. */
 export function lastingEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  return { PATH: commandPath, LC_ALL: "C", ...extra };
+  return { PATH: labSearchPath, LC_ALL: "C", ...extra };
 }
 
 /** Runs a command on this machine and waits for its end. An exit code other than 0 is no error. */

@@ -1,22 +1,25 @@
+import { runTask, type RunTasks } from "#base/tasks.ts";
 import { layoutFromNix } from "#engine/layout/evaluate-layout.ts";
 import { withReason } from "#engine/layout/reasons.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Manifest } from "./read-manifests.ts";
 
 /**
- * The manifests, with layouts in Nix evaluated into the words of `spec.diskLayout`. @throws KcoreError with the problems of
+ * The manifests, with layouts in Nix evaluated, as tasks, into the words of `spec.diskLayout`. @throws KcoreError with the problems of
  * all layouts
  */
-export async function resolveLayouts(manifests: readonly Manifest[]): Promise<readonly Manifest[]> {
+export async function resolveLayouts(manifests: readonly Manifest[], tasks: RunTasks): Promise<readonly Manifest[]> {
   const problems: Problem[] = [];
   const resolved: Manifest[] = [];
   for (const manifest of manifests) {
-    if (manifest.kind !== "DiskLayout" || !("nix" in manifest.layout)) {
+    const source = manifest.kind === "DiskLayout" ? manifest.layout : undefined;
+    if (manifest.kind !== "DiskLayout" || !source || !("nix" in source)) {
       resolved.push(manifest);
       continue;
     }
     try {
-      resolved.push({ ...manifest, layout: await layoutFromNix(manifest.layout) });
+      const layout = await runTask(tasks, `evaluating the layout ${manifest.name}`, () => layoutFromNix(source));
+      resolved.push({ ...manifest, layout });
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       problems.push(...error.problems);

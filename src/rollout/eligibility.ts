@@ -2,7 +2,7 @@ import type { NodeAssignment, NodePhase, Report } from "./records.ts";
 import {
   isActive,
   isRequested,
-  hostnameOf,
+  hostnameIn,
   notReadyReason,
   otherOwnerOf,
   reportOf,
@@ -88,7 +88,7 @@ export function whyNotStart(input: RolloutInput, id: string, context: StartConte
   if (!isBack) {
     // The update itself may have made a node not ready or silent, so neither prevents going back.
     const notReady = notReadyReason(input, id);
-    if (notReady !== undefined) return `${hostnameOf(input, id)}, which ${notReady}`;
+    if (notReady !== undefined) return `${hostnameIn(input, id)}, which ${notReady}`;
     if (!reportOf(input, id)) return whyUnconfirmed(input, id);
   }
   const others = [...unavailable].filter((other) => other !== id);
@@ -107,13 +107,13 @@ function whyNoRoom(input: RolloutInput, others: readonly string[]): string {
   if (untaken.length > 0) return untaken.join(", ");
   const isSilent = (id: string): boolean => input.nodes.get(id)?.isReady === true && !reportOf(input, id);
   if (others.every(isSilent)) return others.map((id) => whyUnconfirmed(input, id)).join(", ");
-  const names = others.map((id) => hostnameOf(input, id)).join(", ");
+  const names = others.map((id) => hostnameIn(input, id)).join(", ");
   return `${names}: down or under way, and ${input.spec.strategy.maxUnavailable} may be`;
 }
 
 /** The reason to wait for a node that has not reported to this owner about this generation. */
 export function whyUnconfirmed(input: RolloutInput, id: string): string {
-  const name = hostnameOf(input, id);
+  const name = hostnameIn(input, id);
   const other = otherOwnerOf(input, id);
   if (other !== undefined) return `${name}, which obeys ${other}, so one of them has to take over`;
   const { fence } = input.reports.get(id) ?? {};

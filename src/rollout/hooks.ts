@@ -3,7 +3,7 @@ import { mayRunTarget } from "./eligibility.ts";
 import {
   hookKey,
   isAtRest,
-  hostnameOf,
+  hostnameIn,
   notReadyReason,
   notUpdatedReason,
   reportOf,
@@ -107,7 +107,7 @@ export interface HookState {
 /** The node's first hook that has not succeeded: it is due, held back or failed. */
 export function hookStateOf(input: RolloutInput, id: string, row: NodeAssignment): HookState {
   for (const { name } of hooksOf(input, id, row)) {
-    const answer = answerOf(input, id, row, name);
+    const answer = hookAnswer(input, id, row, name);
     if (answer?.ok === true) continue;
     const failed = answer && { failed: { hook: name, message: answer.message ?? "it failed" } };
     // No step follows at rest, so the undrain may be tried again.
@@ -141,7 +141,7 @@ export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, No
     isHeldAtFirst(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(
-    ([id]) => `${hostnameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
+    ([id]) => `${hostnameIn(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
   );
 }
 
@@ -153,7 +153,7 @@ function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): bo
 /** The reason to wait while the bastion has to run a hook of the node; undefined if no hook is due. */
 export function whyHookDue(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next } = hookStateOf(input, id, row);
-  return next && `the bastion: ${next} of ${hostnameOf(input, id)} (${attendedBy(input)})`;
+  return next && `the bastion: ${next} of ${hostnameIn(input, id)} (${attendedBy(input)})`;
 }
 
 /** The process that runs an update's hooks, as far as the cluster knows, and the command that starts one. */
@@ -171,12 +171,12 @@ export function attendantOf({ by, host, at }: Attendance): string {
 /** The sum of the time limits of a node's hooks, up to and including the first without an answer. */
 export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment): number {
   const hooks = hooksOf(input, id, row);
-  const open = hooks.findIndex(({ name }) => answerOf(input, id, row, name) === undefined);
+  const open = hooks.findIndex(({ name }) => hookAnswer(input, id, row, name) === undefined);
   const begun = open < 0 ? hooks : hooks.slice(0, open + 1);
   return begun.reduce((sum, { limitSeconds }) => sum + limitSeconds, 0);
 }
 
-function answerOf({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
+function hookAnswer({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
   const answer = answers.get(hookKey(id, name));
   return answer && isFor(answer, row) ? answer : undefined;
 }
@@ -187,7 +187,7 @@ function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignmen
 
 /** Whether a node was drained and has not got its work back. Success ends a drain, because earlier versions kept `drained` then. */
 export function isDrained(input: RolloutInput, id: string, row: NodeAssignment): boolean {
-  const isOver = row.phase === "succeeded" || answerOf(input, id, row, "undrain")?.ok === true;
+  const isOver = row.phase === "succeeded" || hookAnswer(input, id, row, "undrain")?.ok === true;
   return row.drained === true && !isOver;
 }
 
@@ -202,7 +202,7 @@ export function outcomeReason(input: RolloutInput): string | undefined {
 
 function whyDrained(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   if (!isAtRest(row) || !isDrained(input, id, row) || !isHook(input.spec.drain.after)) return undefined;
-  const name = hostnameOf(input, id);
+  const name = hostnameIn(input, id);
   if (row.generation !== input.generation)
     return input.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
   const { next, held, failed } = hookStateOf(input, id, row);

@@ -141,7 +141,7 @@ export function isGoingBack(input: RolloutInput): boolean {
   return input.progress?.phase === "rolling_back" || isRequested(input, "rollback");
 }
 
-export function hostnameOf({ nodes }: RolloutInput, id: string): string {
+export function hostnameIn({ nodes }: RolloutInput, id: string): string {
   return nodes.get(id)?.hostname ?? id;
 }
 

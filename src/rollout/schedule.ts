@@ -14,7 +14,7 @@ import { nodesOfEarlierGenerations } from "./resume-after-takeover.ts";
 import {
   isActive,
   isRequested,
-  hostnameOf,
+  hostnameIn,
   notReadyReason,
   reportOf,
   type Decision,
@@ -64,8 +64,8 @@ export function whyUnderWay(input: RolloutInput, id: string, row: NodeAssignment
 function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignment): string | undefined {
   const { spec, isApproved } = input;
   if (phase !== "prepared" || spec.approvalPolicy !== "auto-non-disruptive" || isApproved) return undefined;
-  if (reportOf(input, id)?.needsReboot === true) return `approval: ${hostnameOf(input, id)} has to reboot`;
-  return spec.drain.enabled ? `approval: ${hostnameOf(input, id)} has to be drained` : undefined;
+  if (reportOf(input, id)?.needsReboot === true) return `approval: ${hostnameIn(input, id)} has to reboot`;
+  return spec.drain.enabled ? `approval: ${hostnameIn(input, id)} has to be drained` : undefined;
 }
 
 /** Holds the waves after the canaries until an operator promotes them or the soak time is over. */
@@ -84,7 +84,7 @@ function soak(input: RolloutInput, progress: RolloutProgress): Decision {
   // The soak time alone proves nothing: at its end every canary must be ready.
   const notReady = canaries.flatMap((id) => {
     const reason = notReadyReason(input, id);
-    return reason === undefined ? [] : [`${hostnameOf(input, id)}, which ${reason}`];
+    return reason === undefined ? [] : [`${hostnameIn(input, id)}, which ${reason}`];
   });
   if (now - progress.soakSince >= soakSeconds * 1000 && notReady.length === 0) return promoted;
   const time = `${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`;
@@ -151,7 +151,7 @@ export function leftBehind(rollout: Rollout): readonly string[] {
     input.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(input, id, row));
   return [...rows]
     .filter(([id, row]) => remaining.has(id) || isLeft(id, row))
-    .map(([id]) => `${hostnameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
+    .map(([id]) => `${hostnameIn(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
 }
 
 /**

@@ -5,7 +5,7 @@ import { flakeUrl } from "./flake-url.ts";
 export const UpdateName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, "must be a name of letters, digits, “.”, “_” and “-”");
-export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in lower-case hex");
+export const BundleSha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in lower-case hex");
 export const StorePath = z
   .string()
   .regex(/^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/, "must be a store path");
@@ -25,7 +25,7 @@ const Seconds = z.int().min(0).max(604_800);
 /** The version to bring: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
 export const UpdateTarget = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
-  bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
+  bundle: BundleSha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
   flakeRef: Text.optional().describe("The flake with the NixOS systems."),
   flakeRev: CommitHash.optional().describe("The flake's commit, 40 hex digits."),
   nixpkgsRev: CommitHash.optional().describe("Another commit of the flake's input nixpkgs."),
@@ -161,7 +161,7 @@ export type UpdateSpec = z.output<typeof UpdateSpec>;
 /** A bundle of kcore's runtime, as the bastion built it. */
 export const Bundle = z.strictObject({
   /** SHA-256 of the compressed export, and its name on controllers. */
-  sha256: Sha256,
+  sha256: BundleSha256,
   /** The size of the compressed export, bytes. */
   size: z.int().positive(),
   storePath: StorePath,

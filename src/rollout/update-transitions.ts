@@ -3,11 +3,11 @@ import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, RolloutProgress, UpdatePhase } from "./records.ts";
 import { firstRow, nodesOfEarlierGenerations, withStrays } from "./resume-after-takeover.ts";
-import { isActive, isRequested, hostnameOf, type Decision, type Rollout, type RolloutNode } from "./rollout-input.ts";
+import { isActive, isRequested, hostnameIn, type Decision, type Rollout, type RolloutNode } from "./rollout-input.ts";
 import { clipReason, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
 import { matchSelector, divideIntoWaves } from "./selection.ts";
 
-type Guard = (rollout: Rollout) => boolean;
+type TransitionGuard = (rollout: Rollout) => boolean;
 /** The reasons why the transition has to wait. */
 type WaitReasons = (rollout: Rollout) => readonly string[];
 type Effect = (rollout: Rollout) => { readonly progress: Partial<RolloutProgress>; readonly rows?: Decision["rows"] };
@@ -15,7 +15,7 @@ type Effect = (rollout: Rollout) => { readonly progress: Partial<RolloutProgress
 interface UpdateTransition {
   readonly from: readonly UpdatePhase[];
   /** All guards must hold. */
-  readonly when: readonly Guard[];
+  readonly when: readonly TransitionGuard[];
   readonly waits?: readonly WaitReasons[];
   readonly to: UpdatePhase;
   readonly effect?: Effect;
@@ -159,7 +159,7 @@ function selectedNode({ input }: Rollout): readonly string[] {
 /** An activation is never interrupted. */
 function nodesUnderWay({ input, rows }: Rollout): readonly string[] {
   const busy = [...rows].filter(([, row]) => isActive(row));
-  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${hostnameOf(input, id)}, which is not interrupted`);
+  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${hostnameIn(input, id)}, which is not interrupted`);
 }
 
 function nodesWithoutWork({ input, rows }: Rollout): readonly string[] {
@@ -201,7 +201,7 @@ function saysCancelled(): ReturnType<Effect> {
 function tellsFailure(rollout: Rollout): ReturnType<Effect> {
   const [id = "", { failure } = {}] = failedNode(rollout) ?? [];
   const [message] = (failure?.message ?? "failed").split("\n", 1);
-  return { progress: { reason: clipReason(`${hostnameOf(rollout.input, id)}: ${message}`) } };
+  return { progress: { reason: clipReason(`${hostnameIn(rollout.input, id)}: ${message}`) } };
 }
 
 function notesRollback({ input }: Rollout): ReturnType<Effect> {

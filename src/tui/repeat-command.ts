@@ -41,7 +41,7 @@ const flagOptions = new Set([
  * Returns the command as it was without nodes, if a parameter names the nodes, or if an option is unknown here.
  */
 export function repeatCommand(command: string, nodes?: string): string {
-  const words = splitWords(command);
+  const words = splitCommand(command);
   if (nodes === undefined || words === undefined || words[0] !== "kcore") return command;
   // `kcore exec … -- COMMAND`: the rest belongs to the node.
   const end = words.indexOf("--");
@@ -71,7 +71,7 @@ export function repeatCommand(command: string, nodes?: string): string {
 }
 
 /** The words of a recorded command with single quotes; undefined for any other text. */
-function splitWords(command: string): string[] | undefined {
+function splitCommand(command: string): string[] | undefined {
   const words: string[] = [];
   const pattern = /\s*((?:[^\s'\\]|\\.|'[^']*')+)/y;
   let at = 0;

@@ -8,7 +8,7 @@ import { updateKindOf, type UpdateStatement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { updateFiles } from "./files.ts";
 import { isBoundToRollout, errorMessage, parseAs, type Journal, type UpdaterJournal } from "./journal.ts";
-import type { NodeNames, UpdaterParts } from "./ports.ts";
+import type { OwnNode, UpdaterParts } from "./ports.ts";
 
 /** Moves every order of the inbox into the journal. `taken.json` stays until all work is done: after a crash systemd starts an updater for it. */
 export async function takeOrders(parts: UpdaterParts, journal: UpdaterJournal): Promise<void> {
@@ -89,7 +89,7 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
 }
 
 /** Refuses a statement whose selector does not match this node. @throws UpdateFailure */
-export function refuseForOthers({ spec: { selector } }: UpdateStatement, self: NodeNames): void {
+export function refuseForOthers({ spec: { selector } }: UpdateStatement, self: OwnNode): void {
   if (!mayBeSelected(self, selector))
     throw new UpdateFailure(
       "refused",

@@ -59,7 +59,7 @@ export interface Ports {
 export type UpdaterLog = Pick<Log, "info" | "warn">;
 
 /** The names of this node. */
-export type NodeNames = Pick<RolloutNode, "id" | "hostname" | "dc">;
+export type OwnNode = Pick<RolloutNode, "id" | "hostname" | "dc">;
 
 /** The updater's node, its log, and the functions that differ by target. */
 export interface UpdaterParts {
@@ -67,7 +67,7 @@ export interface UpdaterParts {
   readonly folder: string;
   readonly ports: Ports;
   readonly log: UpdaterLog;
-  readonly self: NodeNames;
+  readonly self: OwnNode;
   /** The contents of a statement, if this cluster's bastion signed it. @throws KcoreError */
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
   /** The state of the node's runtime or NixOS system. */

@@ -22,7 +22,7 @@ export function fleetPageParts(
   return [
     ["fleet-head", drawFleetHead(snapshot, link).source],
     ...fleetTables(snapshot, { theme, now }).map(
-      (table) => [`fleet-${table.name}`, drawTable(table, root).source] as const,
+      (table) => [`fleet-${table.name}`, drawFleetTable(table, root).source] as const,
     ),
   ];
 }
@@ -44,7 +44,7 @@ function drawFleetHead({ context, nodes, asked }: FleetSnapshot, link: FleetLink
   </div>`;
 }
 
-function drawTable({ name, title, emptyText, headings, rows }: FleetTable, root: string): Html {
+function drawFleetTable({ name, title, emptyText, headings, rows }: FleetTable, root: string): Html {
   return html`<section id="fleet-${name}" aria-labelledby="fleet-${name}-title">
     <h2 id="fleet-${name}-title">${title} <small>${rows.length}</small></h2>
     ${

@@ -7,7 +7,7 @@ import { drawFleet, drawFleetItem, fleetPageParts, type FleetState } from "./fle
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
 import { drawPage, drawRefusal, type PageFrame, type WebPage } from "./page.ts";
 import type { RunFeed } from "./run-feed.ts";
-import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
+import { drawRunList, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
 import { SharedResources } from "./shared-resources.ts";
 
 /** The cluster's state, kept up to date while a browser shows it. */
@@ -125,7 +125,7 @@ export class Routes {
   #list(words: string): PolledParts {
     const query = runsQuery(new URLSearchParams(words));
     const { root } = this.#frame;
-    const draw = async (): Promise<string> => drawRuns(await this.#sources.listRuns(query), query, root).source;
+    const draw = async (): Promise<string> => drawRunList(await this.#sources.listRuns(query), query, root).source;
     return new PolledParts(async () => [["runs", await draw()]], redrawMs.list);
   }
 

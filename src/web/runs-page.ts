@@ -70,16 +70,16 @@ export function drawRunsPage({ runs, query, states, root }: RunsPage): Html {
       >
       <button type="submit">Show</button>
     </form>
-    ${drawRuns(runs, query, root)}
+    ${drawRunList(runs, query, root)}
   </main>`;
 }
 
 /** The changing part of the list. */
-export function drawRuns(runs: readonly ListedRun[], query: RunsQuery, root: string): Html {
+export function drawRunList(runs: readonly ListedRun[], query: RunsQuery, root: string): Html {
   const last = runs.at(-1);
   const older = runs.length === query.limit && last ? root + linkTo({ ...query, before: last.id }) : undefined;
   return html`<div id="runs">
-    ${runs.length === 0 ? html`<p class="gone">${noneOf(query)}</p>` : drawTable(runs, root)}
+    ${runs.length === 0 ? html`<p class="gone">${noneOf(query)}</p>` : drawRunsTable(runs, root)}
     ${older !== undefined && html`<p><a href="${older}" rel="next">Older runs</a></p>`}
   </div>`;
 }
@@ -96,7 +96,7 @@ function linkTo({ state, node, before }: RunsQuery): string {
   return `/?${words.toString()}`;
 }
 
-function drawTable(runs: readonly ListedRun[], root: string): Html {
+function drawRunsTable(runs: readonly ListedRun[], root: string): Html {
   return html`<table>
     <caption class="hidden">
       Runs, the newest first

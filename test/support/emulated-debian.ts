@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { assetFolder, shortHash } from "#lab/assets.ts";
+import { assetFolder, hashTexts } from "#lab/assets.ts";
 import { mustRun } from "#lab/run-command.ts";
 import { cheapKernel } from "#lab/vm/qemu.ts";
 import { debianImage } from "#system/debian-image.ts";
@@ -30,7 +30,7 @@ export async function emulatedDebian(cache: string): Promise<string> {
   const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
   const { file, sha256 } = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
   const spare = join(assetFolder(), "spare-units");
-  const made = join(cache, `emulated-${shortHash(sha256, make, await readFile(spare, "utf8"))}.tar.gz`);
+  const made = join(cache, `emulated-${hashTexts(sha256, make, await readFile(spare, "utf8"))}.tar.gz`);
   if (existsSync(made)) return made;
   const aside = `${made}.${randomUUID()}`;
   const tree = `${aside}.tree`;

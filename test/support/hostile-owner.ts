@@ -111,7 +111,7 @@ export class HostileHome {
     return apply?.render({ secret: String, blob: () => quote(join(this.root, "source")) }) ?? "";
   }
 
-  /** The text that the batch lane runs to apply it; see apply.sh. */
+  /** The text that a batch runs to apply it; see apply.sh. */
   batchText(module: ModuleDefinition, args: unknown): string {
     const { data } = stepOf(module, args);
     if (!data) throw new Error(`${module.name} is no data with these arguments`);

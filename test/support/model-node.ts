@@ -68,7 +68,7 @@ export class ModelNode {
   readonly #blobs = new Set<string>();
   readonly #inOrder = new Set<string>();
   #runners = 0;
-  #wish: "stop" | "abort" | undefined;
+  #request: "stop" | "abort" | undefined;
   #fin: string | undefined;
   readonly journal: string[] = [];
   /** Journal lines of earlier runners. */
@@ -95,7 +95,7 @@ export class ModelNode {
   attach(offset: number): ModelFollower {
     if (!this.runner) {
       this.#segments.clear();
-      this.#wish = this.#fin = undefined;
+      this.#request = this.#fin = undefined;
       this.start = this.journal.length;
     }
     const runner = `runner ${this.runner ? "alive" : "new"} ${this.start}`;
@@ -118,7 +118,7 @@ export class ModelNode {
         return;
       case "stop":
       case "abort":
-        this.#wish = command.do;
+        this.#request = command.do;
     }
   }
 
@@ -129,12 +129,12 @@ export class ModelNode {
     const { open } = runner;
     if (runner.isParting) {
       runner.isParting = false;
-      if (!this.#wish) return this.#end("done");
+      if (!this.#request) return this.#end("done");
     }
     if (this.#fin !== undefined && !open?.isStarted) return this.#end(this.#fin);
     if (!open) return this.#openNext(runner);
     const step = open.batch.steps[open.at];
-    if (!step || open.isFailed || (this.#wish && !open.isStarted)) return this.#closeSegment(runner, open);
+    if (!step || open.isFailed || (this.#request && !open.isStarted)) return this.#closeSegment(runner, open);
     const { key } = step;
     if (!open.isStarted) {
       // The lease: no step begins without a follower.
@@ -149,7 +149,7 @@ export class ModelNode {
     }
     if (this.#steps.get(key)?.needsBlob && !this.#blobs.has(key)) {
       if (this.#fin !== undefined) return this.#end(this.#fin);
-      if (!this.#wish) return false;
+      if (!this.#request) return false;
       open.isStarted = false;
       return true;
     }
@@ -190,7 +190,7 @@ export class ModelNode {
 
   #finishStep(open: NonNullable<ModelRunner["open"]>, key: string): void {
     const { outcome = "ok" } = this.#steps.get(key) ?? {};
-    const now = this.#wish === "abort" ? "interrupted" : this.#inOrder.has(key) ? "ok" : outcome;
+    const now = this.#request === "abort" ? "interrupted" : this.#inOrder.has(key) ? "ok" : outcome;
     if (now === "changed") this.#inOrder.add(key);
     if (now === "changed" && open.batch.steps[open.at]?.plan.step.ends === "boot") this.willReboot = true;
     this.journal.push(`end ${key} ${now} 0`);
@@ -199,7 +199,7 @@ export class ModelNode {
 
   #closeSegment(runner: ModelRunner, { number, batch, isFailed }: NonNullable<ModelRunner["open"]>): boolean {
     if (batch.facts) this.journal.push("fact facts hostname=model");
-    const how = `${isFailed ? "failed" : ""}${this.#wish ? "stopped" : ""}`;
+    const how = `${isFailed ? "failed" : ""}${this.#request ? "stopped" : ""}`;
     this.journal.push(`segment-end ${number} ${how}`);
     Object.assign(runner, { open: undefined, wants: number + 1, isParting: batch.isLast && how === "" });
     return true;

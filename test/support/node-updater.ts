@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { targetIdOf, type SignedStatement, type UpdateStatement } from "#rollout/spec.ts";
 import { updateFiles } from "#updater/files.ts";
 import { nodePorts } from "#updater/node-ports.ts";
-import type { Ports, NodeNames } from "#updater/ports.ts";
+import type { Ports, OwnNode } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import type { MissingCondition, Preparation, NodeVersion, UpdateStep, UpdateStrategy } from "#updater/strategy.ts";
 
@@ -14,7 +14,7 @@ export interface UpdaterNode {
   /** The folder of updates, which exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
-  readonly self: NodeNames;
+  readonly self: OwnNode;
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
   readonly present: () => NodeVersion;
   /** Brings the node to another target. */

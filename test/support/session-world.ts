@@ -4,7 +4,7 @@ import { initialState, transition } from "#engine/session/session-state.ts";
 import type { SessionEffect, SessionEvent, QueueEvent, Timer } from "#engine/session/session-events.ts";
 import { eventOfFrame } from "#engine/session/runner-frames.ts";
 import { StepReport } from "#engine/session/step-report.ts";
-import { timerEvents } from "#engine/session/timers.ts";
+import { timerEvents } from "#engine/session/session-timers.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
 

@@ -123,7 +123,7 @@ export function drawGroups(results: readonly NodeResult[]): GroupedAnswers {
 }
 
 /** A line for each kind of failure, with its nodes. */
-export function drawFailures(results: readonly NodeResult[]): string {
+export function drawFailedAnswers(results: readonly NodeResult[]): string {
   const failed = results.filter((result) => failureText(result) !== undefined);
   return [...Map.groupBy(failed, failureText)].map(([why, alike]) => `${nodeNames(alike)}  ${why}\n`).join("");
 }

@@ -3,7 +3,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { exitCodes } from "#errors/problem.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
-import { showAnswers, type AnswerStream, drawFailures, drawGroups } from "./answers.ts";
+import { showAnswers, type AnswerStream, drawFailedAnswers, drawGroups } from "./answers.ts";
 import { runHere } from "../watch/run-here.ts";
 import { collectSteps } from "../watch/step-results.ts";
 import { addRunOptions } from "../watch/run-options.ts";
@@ -124,7 +124,7 @@ async function printAnswers(flags: ExecFlags, request: RunRequest): Promise<numb
     const drawn = drawGroups(results);
     out.write(forCi(drawn.out));
     err.write(forCi(drawn.err));
-  } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailures(results)));
+  } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailedAnswers(results)));
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
   // A caller must not take partial output for all of it.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? exitWithoutAnswer : only.exitCode;

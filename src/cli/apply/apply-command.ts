@@ -3,12 +3,13 @@ import { exitCodes, usageError } from "#errors/problem.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import { drawDifference, type ManifestChange, type ApplyFlags } from "./change.ts";
-import { readFiles } from "#manifests/read-files.ts";
+import { readManifestFiles } from "#manifests/read-manifest-files.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 import { grantOption } from "../watch/run-options.ts";
 import { addClusterOptions, addResultOption, caPassphrase, collect } from "../options.ts";
 import { printResult } from "../terminal/format-result.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { planCluster } from "./cluster-change.ts";
 import { planNodeInstall } from "./install-change.ts";
 import { planDiskLayout } from "./layout-change.ts";
@@ -77,7 +78,7 @@ interface ResultLine {
 type ManifestPhase = "pending" | "applied" | "refused" | "failed";
 
 async function apply({ filename, dryRun = false, output, ...flags }: Flags): Promise<void> {
-  const manifests = await readFiles(namedFiles(filename));
+  const manifests = await readManifestFiles(namedFiles(filename), shownTasks(output));
   const lines: ResultLine[] = [];
   try {
     for (const manifest of manifests) {
@@ -123,7 +124,7 @@ async function perform(
 
 async function diff({ filename, output, ...flags }: Flags): Promise<void> {
   const planned: (readonly [Manifest, ManifestChange])[] = [];
-  for (const manifest of await readFiles(namedFiles(filename)))
+  for (const manifest of await readManifestFiles(namedFiles(filename), shownTasks(output)))
     planned.push([manifest, await planManifest(manifest, { ...flags, result: output })]);
   const lines = planned.map(([manifest, change]) => lineOf(manifest, change, "pending"));
   printResult(lines, output, () => planned.map(([one, change]) => draw(one, change)).join(""));

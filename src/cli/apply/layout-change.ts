@@ -28,7 +28,7 @@ type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<ManifestChange> {
   const node = findLayoutNode(manifest, flags);
   const layout = manifest.layout as Layout;
-  const inventory = await listDisks(node, flags);
+  const inventory = await listDisksByRun(node, flags);
   const found = planLayout(node, layout, inventory);
   const isNew = found.disks.every(({ verdict }) => verdict !== "ours");
   const pins = new Map(found.disks.map(({ name, id }) => [name, id]));
@@ -110,7 +110,7 @@ function findLayoutNode({ node: { name, at } }: LayoutManifest, { project }: App
 }
 
 /** The disks of the node, listed by a run. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and for a node that a run does not reach */
-async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
+async function listDisksByRun({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
   const steps = collectSteps();
   const request = requestOf(
     { ...flags, on: [name] },

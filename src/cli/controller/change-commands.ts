@@ -1,10 +1,11 @@
 import { stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
+import type { PutBackOptions } from "#controller/put-back.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { replaceFile } from "#base/file.ts";
-import { runTask, type SayProgress } from "#base/tasks.ts";
+import { reportingBytes, runTask } from "#base/tasks.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type KnownController } from "./all-controllers.ts";
 import { requireYes } from "../terminal/ask-operator.ts";
@@ -68,17 +69,15 @@ export function addControllerChanges(controller: Command): void {
       "On its machine, while it is stopped: recover what is intact of a damaged state, and list what is lost",
     )
     .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
-    .action(async ({ config, ...flags }: PutBackFlags) =>
-      say(await (await loadMaintenance()).repairHere({ alone: false, ...flags, ...machineOptions(config) })),
-    );
+    .action(async (flags: PutBackFlags) => say(await (await loadPutBack()).repairHere(putBackOptions(flags))));
   addPutBackOptions(controller.command("restore <file>"))
     .description("On its machine, while it is stopped: replace its state with a backup")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone --cluster prod",
     )
-    .action(async (file: string, { config, ...flags }: PutBackFlags) =>
-      say(await (await loadMaintenance()).restoreHere(file, { alone: false, ...flags, ...machineOptions(config) })),
+    .action(async (file: string, flags: PutBackFlags) =>
+      say(await (await loadPutBack()).restoreHere(file, putBackOptions(flags))),
     );
 }
 
@@ -99,11 +98,16 @@ function addPutBackOptions(command: Command): Command {
     );
 }
 
-/** Loaded when a command on the controller's own machine needs it. */
+/** Loaded when commands on the controller's own machine need them. */
 const loadMaintenance = () => import("#controller/maintain.ts");
+const loadPutBack = () => import("#controller/put-back.ts");
 
 function machineOptions(configFile: string) {
   return { configFile, now: Date.now(), yaml: { parse: parsePlainYaml, print: printYaml } };
+}
+
+function putBackOptions({ config, ...flags }: PutBackFlags): PutBackOptions {
+  return { alone: false, ...flags, ...machineOptions(config), tasks: shownTasks(flags.output) };
 }
 
 function say(lines: readonly string[]): void {
@@ -120,15 +124,6 @@ async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }
     ),
   );
   process.stdout.write(`${out}: ${(await stat(out)).size} bytes, for you alone; it holds no private key\n`);
-}
-
-/** Yields the chunks unchanged, and reports the number of bytes so far. */
-async function* reportingBytes(chunks: AsyncIterable<Uint8Array>, say: SayProgress): AsyncGenerator<Uint8Array> {
-  let bytes = 0;
-  for await (const chunk of chunks) {
-    say({ bytes: (bytes += chunk.length) });
-    yield chunk;
-  }
 }
 
 async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {

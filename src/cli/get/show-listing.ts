@@ -3,7 +3,7 @@ import { followChanges } from "../cluster/follow.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
 import type { Column } from "#tui/columns/column.ts";
-import { drawTable } from "../terminal/format-table.ts";
+import { drawTable, tableLines } from "../terminal/format-table.ts";
 import { formatOne, printResult } from "../terminal/format-result.ts";
 import { createRedraw } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
@@ -54,7 +54,7 @@ function onScreen<Item>(
   const redraw = createRedraw();
   let table: readonly string[] = [];
   return {
-    show: (items) => redraw((table = linesOf(tableOf(listing, items, output === "wide")))),
+    show: (items) => redraw((table = tableLines(tableOf(listing, items, output === "wide")))),
     say: (text) => redraw(table, text),
   };
 }
@@ -74,7 +74,7 @@ function inLines<Item extends object>(listing: Listing<Item>, output: ResultForm
       process.stdout.write(changed.map((item) => formatOne(item, output)).join(""));
       return;
     }
-    const [heading, ...rows] = linesOf(tableOf(listing, [...items, ...removed], output === "wide"));
+    const [heading, ...rows] = tableLines(tableOf(listing, [...items, ...removed], output === "wide"));
     const changed = rows.flatMap((row, index) => {
       const item = items[index];
       return item === undefined ? `${row}  (gone)` : isChanged(item) ? row : [];
@@ -86,10 +86,6 @@ function inLines<Item extends object>(listing: Listing<Item>, output: ResultForm
 
 function tableOf<Item>({ columns, none }: Listing<Item>, items: readonly Item[], wide: boolean): string {
   return items.length === 0 ? `${none}\n` : drawTable(columns, items, { wide, now: Date.now() });
-}
-
-function linesOf(text: string): readonly string[] {
-  return text.trimEnd().split("\n");
 }
 
 /** An item as JSON without fields such as `lastSeen`, since a heartbeat is no change to report. */

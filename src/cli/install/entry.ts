@@ -10,7 +10,7 @@ import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { fileForNew, usualName, type Machine } from "../roster/find-machine.ts";
-import { deviceAt, findDisk, idOf, isDevice, isWhole, pinDisk } from "#engine/layout/named-disks.ts";
+import { deviceAt, findWholeDisk, idOf, isDevice, isWhole, pinDisk } from "#engine/layout/named-disks.ts";
 import { refuseMoved } from "./refuse-moved.ts";
 import type { InstallPlan } from "./request.ts";
 
@@ -95,7 +95,7 @@ function disksOf({ osDisk, dataDisks, vars }: InstallPlan, inventory: DiskInvent
     const { kind, value } = diskName(id);
     return { [kind]: value };
   };
-  const pinned = (path: string): Fields => entryOf(pinDisk(findDisk({ path }, inventory), inventory));
+  const pinned = (path: string): Fields => entryOf(pinDisk(findWholeDisk({ path }, inventory), inventory));
   const os = deviceAt(osDisk, inventory);
   // A disk that is only recorded, not installed on, need not be found.
   const id = os && isWhole(os) ? idOf(os) : undefined;

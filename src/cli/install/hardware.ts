@@ -1,3 +1,4 @@
+import { runTask, type RunTasks } from "#base/tasks.ts";
 import { diskInventoryText, readDiskInventory, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -26,13 +27,13 @@ export function withMachine<Result>(
   });
 }
 
-/** The machine's block devices. @throws KcoreError PROBE_FAILED */
-export async function readDisks(host: Host): Promise<DiskInventory> {
+/** The machine's block devices, listed as a task: blkid reads each of them. @throws KcoreError PROBE_FAILED */
+export function listDisks(host: Host, tasks: RunTasks): Promise<DiskInventory> {
   const what = "listing the disks";
-  return (
+  const list = async (): Promise<DiskInventory> =>
     readDiskInventory(await runScript(host, diskInventoryText(), what)) ??
-    failProbe(host, what, "the answer breaks off")
-  );
+    failProbe(host, what, "the answer breaks off");
+  return runTask(tasks, `${what} of ${host.name}`, list);
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */

@@ -14,6 +14,7 @@ import {
 import type { InstallFlags } from "./install-node.ts";
 import { grantOption } from "../watch/run-options.ts";
 import { printRows } from "../terminal/format-result.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 
 type NodeInstallFlags = InstallFlags &
   MachineFlags &
@@ -118,8 +119,8 @@ export function addNodeHardware(node: Command): void {
 }
 
 async function disks({ output, ...flags }: HardwareFlags): Promise<void> {
-  const { readDisks, withMachine } = await import("./hardware.ts");
-  const { devices } = await withMachine(flags, readDisks);
+  const { listDisks, withMachine } = await import("./hardware.ts");
+  const { devices } = await withMachine(flags, (host) => listDisks(host, shownTasks(output)));
   const found = devices.map(({ name, path, type, size, fstype, mounts, model, serial, wwn }) => {
     const [mountpoint = ""] = mounts;
     return { name, path, type, size, fstype, mountpoint, model, serial, wwn };

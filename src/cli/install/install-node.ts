@@ -8,12 +8,13 @@ import { findIn, foldersOf, listIn } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { editRosterFile, ownRoster } from "../roster/own-roster.ts";
 import { viewFromFlags, type ViewFlags } from "../terminal/choose-view.ts";
+import { shownTasks } from "../terminal/shown-tasks.ts";
 import { readSets } from "../watch/params.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
 import { deviceAt } from "#engine/layout/named-disks.ts";
-import { readDisks } from "./hardware.ts";
+import { listDisks } from "./hardware.ts";
 import { findMachine, withTransport, type Machine } from "../roster/find-machine.ts";
 import type { MachineFlags } from "../options.ts";
 import { logIn, verifyHostKey } from "./log-in.ts";
@@ -61,7 +62,7 @@ function inspectMachine(
     const { key } = await verifyHostKey(machine, transport, omitUndefined({ insecure, hostKey }));
     const host = await logIn(machine, transport, key, flags);
     try {
-      const inventory = await readDisks(host).catch((error: unknown) => {
+      const inventory = await listDisks(host, shownTasks(flags.output)).catch((error: unknown) => {
         // An OS disk that is only recorded keeps the given name.
         if (plan.dataDisks.length > 0 || plan.vars.installOs) throw error;
         return { devices: [] };

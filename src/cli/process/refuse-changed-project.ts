@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { replaceFileSync } from "#base/file.ts";
-import { changedFiles, contentOf, type ProjectContent } from "#engine/project/content.ts";
+import { changedFiles, readProjectContent, type ProjectContent } from "#engine/project/content.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -8,7 +8,7 @@ const maxNamedFiles = 10;
 
 /** Records the project's content with a run that is about to begin. */
 export function recordContent({ project, content }: RunFolder): void {
-  replaceFileSync(content, `${JSON.stringify(contentOf(project))}\n`);
+  replaceFileSync(content, `${JSON.stringify(readProjectContent(project))}\n`);
 }
 
 /**
@@ -17,7 +17,7 @@ export function recordContent({ project, content }: RunFolder): void {
  */
 export async function refuseChangedProject(folder: RunFolder): Promise<void> {
   const before = recordedContent(folder);
-  const changed = before ? changedFiles(before, contentOf(folder.project)) : [];
+  const changed = before ? changedFiles(before, readProjectContent(folder.project)) : [];
   if (changed.length === 0) return;
   const { request, revision, dirty } = await readHeader(folder);
   const more = changed.length > maxNamedFiles ? ` and ${changed.length - maxNamedFiles} more` : "";

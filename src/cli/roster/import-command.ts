@@ -6,7 +6,7 @@ import { LoginName } from "#engine/roster/entry-fields.ts";
 import { formats, type Format } from "#engine/roster/import/guess.ts";
 import type { ForeignFile, GivenFile } from "#engine/roster/import/found.ts";
 import { importRoster, type Imported } from "#engine/roster/import/import.ts";
-import { askAnsible, askSsh, readText } from "#engine/roster/import/programs.ts";
+import { askAnsible, askSsh, readForeignText } from "#engine/roster/import/programs.ts";
 import { rosterFileNames } from "#engine/roster/roster-paths.ts";
 import { decodeSource } from "#engine/yaml/scan.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/regular-file.ts";
@@ -85,7 +85,7 @@ async function readForeign(name: string): Promise<GivenFile> {
     return { file: name, text: "", isFolder: true };
   if (name !== "-") {
     const hasVariables = ["group_vars", "host_vars"].some((kind) => existsSync(join(dirname(name), kind)));
-    return { file: name, text: readText(name), hasVariables };
+    return { file: name, text: readForeignText(name), hasVariables };
   }
   const chunks: Buffer[] = [];
   let size = 0;
@@ -100,7 +100,7 @@ async function readForeign(name: string): Promise<GivenFile> {
 /** Reads the files that an ssh_config includes; a path begins at the including file's folder or at `~`. */
 function readIncluded(pattern: string, from: string): readonly ForeignFile[] {
   const path = resolve(dirname(resolve(from)), pattern.replace(/^~(?=\/)/, homedir()));
-  return regularFiles(globSync(path)).map((file) => ({ file, text: readText(file) }));
+  return regularFiles(globSync(path)).map((file) => ({ file, text: readForeignText(file) }));
 }
 
 function regularFiles(paths: readonly string[]): string[] {

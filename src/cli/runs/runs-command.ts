@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
+import { parseSize } from "#base/units.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import {
   addProjectOption,
@@ -149,8 +150,8 @@ Examples:
 }
 
 function parseBytes(text: string): number {
-  const [, count, unit = ""] = /^(\d{1,9})([KMG]?)$/i.exec(text) ?? [];
-  if (count !== undefined) return Number(count) * 1024 ** " KMG".indexOf(unit.toUpperCase() || " ");
+  const bytes = parseSize(text);
+  if (bytes !== undefined) return bytes;
   throw new InvalidArgumentError("a size is wanted: 300M, 2G");
 }
 

@@ -7,7 +7,7 @@ import { Duration } from "#engine/step/fields.ts";
 import { either, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 import { expressionDefinition, paramsSchema, withExpressions } from "./state-schema.ts";
 
-type Properties = Readonly<Record<string, JsonSchema>>;
+type SchemaProperties = Readonly<Record<string, JsonSchema>>;
 
 const stageList: JsonSchema = { type: "array", items: { $ref: "#/definitions/stage" } };
 
@@ -41,7 +41,7 @@ export function orchestrationSchema(actions: readonly Action[]): JsonSchema & { 
   };
 }
 
-function propertiesOf(shape: Parameters<typeof schemaOf>[0]): Properties {
+function propertiesOf(shape: Parameters<typeof schemaOf>[0]): SchemaProperties {
   return schemaOf(shape).properties ?? {};
 }
 
@@ -51,7 +51,7 @@ function includeSchema(): JsonSchema {
 }
 
 /** The keys of a stage with the types of their values. The reader of files takes text for these, as it may hold expressions. */
-function stageKeys(shape: typeof ApplyShape | typeof RunShape): Properties {
+function stageKeys(shape: typeof ApplyShape | typeof RunShape): SchemaProperties {
   const { when = {}, timeout = {}, onFailure = {}, ...others } = propertiesOf(shape);
   return withPace({
     ...others,
@@ -61,12 +61,12 @@ function stageKeys(shape: typeof ApplyShape | typeof RunShape): Properties {
   });
 }
 
-function withPace(properties: Properties): Properties {
+function withPace(properties: SchemaProperties): SchemaProperties {
   const paces = Object.entries(paceKeys).map(([key, schema]) => [
     key,
     withExpressions({ ...schemaOf(schema), ...properties[key] }),
   ]);
-  return { ...properties, ...(Object.fromEntries(paces) as Properties) };
+  return { ...properties, ...(Object.fromEntries(paces) as SchemaProperties) };
 }
 
 /** Each action has a whole schema, or an argument of one action would pass as an argument of another. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { replaceScalars } from "#engine/roster/edit.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
-import { checkPlace, placeOf, scalarsOf, sealedIn } from "#engine/encrypted-values/places.ts";
+import { checkPlace, placeText, scalarsOf, sealedIn } from "#engine/encrypted-values/places.ts";
 import { requireRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
@@ -53,7 +53,7 @@ async function openAll(project: ProjectSecrets, root: SourceNode): Promise<Reado
     const { node, path } = placed;
     checkPlace(placed);
     const value = Buffer.from(await openAt(project, node)).toString();
-    known.set(placeOf(root.file.name, path), { source: node.source, sealed: String(node.value), value });
+    known.set(placeText(root.file.name, path), { source: node.source, sealed: String(node.value), value });
   }
   return known;
 }
@@ -62,7 +62,7 @@ function withOpenSecrets(name: string, text: string, known: ReadonlyMap<string, 
   if (known.size === 0) return text;
   const root = parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES });
   const values = sealedIn(root).map(({ node, path }) => {
-    const { value = "" } = known.get(placeOf(name, path)) ?? {};
+    const { value = "" } = known.get(placeText(name, path)) ?? {};
     return [node, { text: `${secretMark}${value}`, written: JSON.stringify(`${secretMark}${value}`) }] as const;
   });
   return replaceScalars({ file: name, text }, root, new Map(values));
@@ -81,7 +81,7 @@ async function save(project: ProjectSecrets, { name, edited, known, recipients }
   const values = new Map<SourceScalar, { readonly text: string; readonly written: string }>();
   let changed = 0;
   for (const { node, path } of scalarsOf(root, isMarked)) {
-    const place = placeOf(name, path);
+    const place = placeText(name, path);
     const value = String(node.value).slice(secretMark.length);
     const before = known.get(place);
     if (before?.value === value) {
@@ -113,7 +113,7 @@ function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, 
   const isReference = (value: unknown): boolean =>
     isMarked(value) || isEncrypted(value) || /^(env|file|command):/.test(String(value));
   const plain = scalarsOf(root, (value) => value !== null && !isReference(value)).filter(({ path }) =>
-    known.has(placeOf(name, path)),
+    known.has(placeText(name, path)),
   );
   if (plain.length === 0) return;
   throw new KcoreError(

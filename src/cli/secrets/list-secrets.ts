@@ -1,4 +1,4 @@
-import { locatedHeader, placeOf, sealedIn, shownPlace } from "#engine/encrypted-values/places.ts";
+import { locatedHeader, placeText, sealedIn, shownPlace } from "#engine/encrypted-values/places.ts";
 import type { Recipient } from "#engine/encrypted-values/recipients.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Problem } from "#errors/problem.ts";
@@ -60,7 +60,7 @@ async function rowsOf(project: ProjectSecrets): Promise<readonly SecretRow[]> {
         return { ...row, recipients: [], status: "broken" as const, ...omitUndefined({ problem: problems.list[0] }) };
       const { place, fingerprints } = header;
       const names = fingerprints.map((one) => recipients.find(({ fingerprint }) => fingerprint === one)?.name ?? "?");
-      const fault = faultOf(place, placeOf(row.file, path), fingerprints, recipients);
+      const fault = faultOf(place, placeText(row.file, path), fingerprints, recipients);
       if (!fault) return { ...row, recipients: names, status: "in order" as const };
       const { status, ...problem } = fault;
       return { ...row, recipients: names, status, problem: { ...problem, at: node.at } };

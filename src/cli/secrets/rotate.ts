@@ -1,5 +1,5 @@
 import { replaceScalars } from "#engine/roster/edit.ts";
-import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/encrypted-values/places.ts";
+import { checkPlace, placeText, sealedIn, type PlacedScalar } from "#engine/encrypted-values/places.ts";
 import { requireRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { headerOf } from "#engine/encrypted-values/header.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -29,7 +29,7 @@ export async function rotateSecrets({ project: given, moved = false, output }: R
     const { name, text } = root.file;
     const values = new Map<SourceScalar, { readonly text: string }>();
     for (const { node, path } of sealedIn(root))
-      values.set(node, { text: await sealFor(opened.get(node) as Uint8Array, recipients, placeOf(name, path)) });
+      values.set(node, { text: await sealFor(opened.get(node) as Uint8Array, recipients, placeText(name, path)) });
     await writeText(project, name, replaceScalars({ file: name, text }, root, values));
     rows.push({ file: name, secrets: values.size });
   }

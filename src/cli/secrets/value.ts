@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { checkPlace, keysOfPath, placeOf, valueAt } from "#engine/encrypted-values/places.ts";
+import { checkPlace, keysOfPath, placeText, valueAt } from "#engine/encrypted-values/places.ts";
 import { isEncrypted } from "#engine/step/encrypted-value.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
@@ -69,7 +69,7 @@ export async function setSecret(file: string, path: string, { project: given, fr
   if (text !== "") readTree(project, name);
   const keys = keysOfPath(parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES }), path);
   const value = await valueFrom(fromFile, `Value of ${path}`);
-  const sealed = await sealFor(value, recipients, placeOf(name, keys));
+  const sealed = await sealFor(value, recipients, placeText(name, keys));
   await writeText(project, name, setValue({ file: name, text }, keys, sealed));
   process.stdout.write(`${name}: ${path} is sealed to ${recipients.map((one) => one.name).join(", ")}\n`);
 }

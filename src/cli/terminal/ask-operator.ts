@@ -2,13 +2,13 @@ import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
 import { readPassphraseFile } from "./given-passphrase.ts";
 import { canPrompt, promptLine } from "./prompt.ts";
 
-interface QuestionOptions {
+interface TypedAnswerOptions {
   /** Whether the answer is typed without echo. */
   readonly secret?: boolean;
 }
 
 /** The line that the operator types; undefined without a terminal, or after Ctrl-D. Ctrl-C ends kcore. */
-export async function ask(text: string, { secret = false }: QuestionOptions = {}): Promise<string | undefined> {
+export async function ask(text: string, { secret = false }: TypedAnswerOptions = {}): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   return promptLine({ text, secret, signal: new AbortController().signal, onInterrupt: leave });
 }
@@ -25,7 +25,11 @@ interface Unanswered {
 }
 
 /** The operator's answer; empty after Ctrl-D. @throws KcoreError QUESTION_UNANSWERED without a terminal */
-export async function requireAnswer(text: string, unanswered: Unanswered, options?: QuestionOptions): Promise<string> {
+export async function requireAnswer(
+  text: string,
+  unanswered: Unanswered,
+  options?: TypedAnswerOptions,
+): Promise<string> {
   if (!canPrompt()) throw new KcoreError({ code: "QUESTION_UNANSWERED", ...unanswered });
   return (await ask(text, options)) ?? "";
 }

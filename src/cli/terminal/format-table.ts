@@ -86,6 +86,11 @@ export function firstSentence(text: string): string {
   return /^.*?[.!?](?=\s)/.exec(text)?.[0] ?? text;
 }
 
+/** The lines of a table or another text, without its end. */
+export function tableLines(text: string): readonly string[] {
+  return text.trimEnd().split("\n");
+}
+
 /** The table of some items; an empty cell is shown as `-`, so that scripts can split rows at blanks. `wide`: all columns, in full width. */
 export function drawTable<Item>(
   columns: readonly Column<Item>[],

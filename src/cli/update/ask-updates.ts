@@ -4,7 +4,8 @@ import type { UpdateView } from "#api/update-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { readFiles } from "#manifests/read-files.ts";
+import { runTasks } from "#base/tasks.ts";
+import { readManifestFiles } from "#manifests/read-manifest-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Manifest } from "#manifests/read-manifests.ts";
 
@@ -80,7 +81,7 @@ export interface NameFlags {
 
 /** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */
 export async function readUpdateManifests(files: readonly string[]): Promise<readonly UpdateManifest[]> {
-  const manifests = await readFiles(files);
+  const manifests = await readManifestFiles(files, runTasks);
   return manifests.map((manifest) => {
     if (manifest.kind === "ClusterUpdate") return manifest;
     throw new KcoreError({

@@ -3,8 +3,8 @@ import { since } from "#base/units.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { nodePhases, hasEnded } from "#rollout/records.ts";
 import type { Column } from "#tui/columns/column.ts";
-import { drawTable, formatTable } from "../terminal/format-table.ts";
-import { cutText, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
+import { drawTable, formatTable, tableLines } from "../terminal/format-table.ts";
+import { cutText, doneOf, nodeUpdateColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
 
 /** A rollout of at most so many nodes is small: each node is listed, in every phase. */
 const maxListed = 12;
@@ -13,7 +13,9 @@ const maxListed = 12;
 const idlePhases: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
 
 const columns: readonly Column<NodeUpdateView>[] = [
-  ...nodeColumns.filter(({ title }) => ["NODE", "DC", "WAVE", "PHASE", "CURRENT", "TARGET", "SINCE"].includes(title)),
+  ...nodeUpdateColumns.filter(({ title }) =>
+    ["NODE", "DC", "WAVE", "PHASE", "CURRENT", "TARGET", "SINCE"].includes(title),
+  ),
   { title: "WHY", cell: (node) => cutText(whyOf(node), 100) },
 ];
 
@@ -25,8 +27,8 @@ export function drawRollout(view: UpdateView, now: number): readonly string[] {
   const { nodeStatus } = view;
   const isSmall = nodeStatus.length <= maxListed;
   const shown = isSmall ? nodeStatus : busyNodes(nodeStatus);
-  const table = shown.length === 0 ? [] : ["", ...linesOf(drawTable(columns, shown, { wide: false, now }))];
-  return [...rolloutHead(view, now), ...(isSmall ? [] : ["", ...linesOf(drawDatacenters(nodeStatus))]), ...table];
+  const table = shown.length === 0 ? [] : ["", ...tableLines(drawTable(columns, shown, { wide: false, now }))];
+  return [...rolloutHead(view, now), ...(isSmall ? [] : ["", ...tableLines(drawDatacenters(nodeStatus))]), ...table];
 }
 
 function rolloutHead(view: UpdateView, now: number): readonly string[] {
@@ -66,10 +68,6 @@ const phaseOrder = [...new Set<NodeUpdateView["phase"]>(["succeeded", "failed", 
 function whyOf(node: NodeUpdateView): string {
   const { hook, ready } = node;
   return troubleOf(node) || (hook === undefined ? (ready ? "" : "it is not ready") : `the bastion: ${hook}`);
-}
-
-function linesOf(table: string): readonly string[] {
-  return table.trimEnd().split("\n");
 }
 
 /** A change of a rollout: of the update itself, or of one node. */

@@ -27,7 +27,7 @@ export const updateColumns: readonly Column<UpdateSummary>[] = [
 /** The most characters of an error in a table; `-o wide` has the whole first line. */
 const maxErrorLength = 80;
 
-export const nodeColumns: readonly Column<NodeUpdateView>[] = [
+export const nodeUpdateColumns: readonly Column<NodeUpdateView>[] = [
   { title: "NODE", cell: ({ hostname }) => hostname },
   { title: "DC", cell: ({ dc }) => dc },
   { title: "WAVE", cell: ({ wave }) => String(wave ?? "") },
@@ -43,7 +43,7 @@ export const nodeColumns: readonly Column<NodeUpdateView>[] = [
   { title: "LAST-ERROR", cell: (node) => cutText(troubleOf(node), maxErrorLength) },
 ];
 const wideColumns: readonly Column<NodeUpdateView>[] = [
-  ...nodeColumns.slice(0, -1),
+  ...nodeUpdateColumns.slice(0, -1),
   { title: "REBOOT-REASONS", cell: ({ rebootReasons = [] }) => cleanLine(rebootReasons.join("; ")) },
   { title: "READY", cell: ({ ready }) => (ready ? "yes" : "no") },
   { title: "HOOK", cell: ({ hook = "" }) => hook },
@@ -60,7 +60,7 @@ export function drawUpdate(
   { wide, now }: { readonly wide: boolean; readonly now: number },
 ): string {
   const { nodeStatus } = view;
-  const table = drawTable(wide ? wideColumns : nodeColumns, nodeStatus, { wide, now });
+  const table = drawTable(wide ? wideColumns : nodeUpdateColumns, nodeStatus, { wide, now });
   const logs = nodeStatus.flatMap((node) => {
     const lines = logOf(node);
     return lines.length === 0 ? [] : ["", cleanLine(`${node.hostname}: ${troubleOf(node)}`), ...lines];

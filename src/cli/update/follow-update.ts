@@ -14,7 +14,7 @@ import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { createRedraw } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
-import { openHookRunner } from "./hook-runner.ts";
+import { openHookRunner } from "./open-hook-runner.ts";
 import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };

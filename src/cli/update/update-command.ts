@@ -24,7 +24,7 @@ Examples:
   kcore update cluster list
   kcore update bundle build`,
   );
-  update.addCommand(clusterCommand());
+  update.addCommand(updateClusterCommand());
   update.addCommand(bundleCommand());
   return update;
 }
@@ -183,7 +183,7 @@ Controllers remove by themselves what is over beyond the newest 20, or for a yea
 ];
 
 /** `kcore update cluster …`, `os` for short. */
-function clusterCommand(): Command {
+function updateClusterCommand(): Command {
   const cluster = new Command("cluster")
     .alias("os")
     .description("Roll a version out over the cluster's nodes, as a manifest of kind ClusterUpdate says")

@@ -20,7 +20,7 @@ const foreseen = z.object({
 });
 
 /** A plan is the digest of a dry run, as `--report FILE.json` writes it; only these parts count. */
-const RunPlan = z.object({
+const RecordedPlan = z.object({
   id: z.string(),
   title: z.string(),
   state: z.literal("done"),
@@ -35,13 +35,13 @@ const RunPlan = z.object({
   nodes: z.array(z.object({ name: z.string(), place: z.string().optional() })),
   foresight: z.object({ changes: z.array(foreseen), unknown: z.array(foreseen) }),
 });
-export type RunPlan = z.infer<typeof RunPlan>;
+export type RecordedPlan = z.infer<typeof RecordedPlan>;
 
 /**
  * Reads the plan that a run is held to, and compares its commit with the project's.
  * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED
  */
-export async function readPlan(file: string, project: string): Promise<RunPlan> {
+export async function readPlan(file: string, project: string): Promise<RecordedPlan> {
   const plan = parsePlan(file, await readPlanFile(file));
   const { revision, dirty = true } = await gitState(project);
   if (revision !== plan.revision || dirty) {
@@ -62,14 +62,14 @@ async function readPlanFile(file: string): Promise<string> {
   }
 }
 
-function parsePlan(file: string, text: string): RunPlan {
+function parsePlan(file: string, text: string): RecordedPlan {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
     throw new KcoreError(noPlan(file, "it is no JSON"), { cause });
   }
-  const { data, error } = RunPlan.safeParse(value);
+  const { data, error } = RecordedPlan.safeParse(value);
   if (data) return data;
   const key = error.issues[0]?.path[0];
   const reasons: Readonly<Record<string, string>> = {
@@ -90,7 +90,7 @@ function noPlan(file: string, why: string): Problem {
 }
 
 /** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, with the reasons if the dry run failed */
-export function holdToPlan(plan: RunPlan, now: RecordedDigest): void {
+export function holdToPlan(plan: RecordedPlan, now: RecordedDigest): void {
   if (now.state !== "done") {
     // Problems that stopped the run itself were shown when it stopped.
     const problems = now.failures.filter(({ nodes }) => nodes.length > 0).map(({ problem }) => problem);
@@ -112,7 +112,7 @@ export function holdToPlan(plan: RunPlan, now: RecordedDigest): void {
  * Nodes with another address than in the plan. A name can mean another machine at the same commit, because a roster may
  * come from a URL, a program, or another user's files.
  */
-function movedNodes(then: RunPlan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
+function movedNodes(then: RecordedPlan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
   const places = new Map(now.map(({ name, place }) => [name, place]));
   return then.flatMap(({ name, place = "an unknown address" }) => {
     const found = places.get(name);
@@ -123,7 +123,7 @@ function movedNodes(then: RunPlan["nodes"], now: RecordedDigest["nodes"]): reado
 }
 
 /** Compares the parameters themselves, as steps can look alike for different values, and flags that steps do not show. */
-function requestDifferences(then: RunPlan["asked"], now: RecordedDigest["asked"]): readonly string[] {
+function requestDifferences(then: RecordedPlan["asked"], now: RecordedDigest["asked"]): readonly string[] {
   const params = [...new Set([...Object.keys(then.params), ...Object.keys(now.params)])].filter(
     (name) => !isDeepStrictEqual(then.params[name], now.params[name]),
   );
@@ -137,7 +137,7 @@ function requestDifferences(then: RunPlan["asked"], now: RecordedDigest["asked"]
 }
 
 /** Compares steps by name and nodes, with all that the dry run foresees of them. */
-function foresightDifferences(then: RunPlan["foresight"], now: DryRunPlan | undefined): readonly string[] {
+function foresightDifferences(then: RecordedPlan["foresight"], now: DryRunPlan | undefined): readonly string[] {
   const [before, after] = [stepsByLabel(then), stepsByLabel(now)];
   const missing = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
   const other = [...after].flatMap(([key, one]) => {
@@ -149,7 +149,7 @@ function foresightDifferences(then: RunPlan["foresight"], now: DryRunPlan | unde
   return [...missing, ...other];
 }
 
-function stepsByLabel(foresight: RunPlan["foresight"] | DryRunPlan | undefined): ReadonlyMap<string, unknown> {
+function stepsByLabel(foresight: RecordedPlan["foresight"] | DryRunPlan | undefined): ReadonlyMap<string, unknown> {
   const { changes = [], unknown = [] } = foresight ?? {};
   const stepLabel = ({ stage, title, nodes }: Pick<DryRunStep, "stage" | "title" | "nodes">): string =>
     `${stage === title ? title : `${stage}: ${title}`} on ${nodes.join(", ")}`;

@@ -13,7 +13,7 @@ import { keys } from "./registers.ts";
 /** The controllers of the cluster. Operators decide on membership; each controller writes the other registers about itself. */
 export type ClusterControllers = ReturnType<typeof manageControllers>;
 
-export interface ControllersOptions {
+export interface ClusterControllersOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly controllerId: string;
@@ -30,7 +30,7 @@ export interface ControllersOptions {
   readonly lastContact: (id: string) => number;
 }
 
-export function manageControllers(options: ControllersOptions) {
+export function manageControllers(options: ClusterControllersOptions) {
   const { records, certificates, controllerId, dc, version, requireManualApproval, clock, lastContact } = options;
   /** The ids of the registered controllers. */
   const members = (): readonly string[] =>
@@ -108,7 +108,7 @@ export function manageControllers(options: ControllersOptions) {
     },
     peers: (): PeerView[] =>
       peerStatus().map((peer) => {
-        const reason = troubleOf(peer);
+        const reason = peerTrouble(peer);
         return {
           controllerId: peer.id,
           dc: records.value("addr", keys.controller(peer.id).addr)?.dc ?? authOf(peer.id)?.value.dc ?? "",
@@ -174,7 +174,7 @@ function stateOf(peer: PeerStatus | undefined): PeerView["state"] {
 }
 
 /** The reason why a peer is not in step, in words; undefined if it is. */
-function troubleOf({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
+function peerTrouble({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
   if (refusal) return `it refuses us: ${refusal.message} (${refusal.code})`;
   if (state !== "connected") return "it is not connected";
   if (health === "down") return `it has not been heard for long (φ ${phi.toFixed(1)})`;

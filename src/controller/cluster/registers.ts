@@ -53,6 +53,7 @@ export const keys = {
       head: `update/${name}/head`,
       owner: `update/${name}/owner`,
       approved: `update/${name}/approved`,
+      /** `wish` is the word of the stored key: another one would lose the requests of running updates. */
       request: (action: RequestAction) => `update/${name}/wish/${action}`,
       progress: `update/${name}/progress`,
       /** The owner's assignment of a node. */
@@ -175,7 +176,7 @@ export const registerKinds = {
   updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation"),
   updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch"),
   updateApproved: kind(/^update\/[^/]+\/approved$/, PlanApproval, "lww", { isContested: false }),
-  updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", {
+  updateRequest: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", {
     isContested: false,
   }),
   updateProgress: kind(/^update\/[^/]+\/progress$/, RolloutProgress, "epoch", { isContested: false }),

@@ -13,7 +13,7 @@ import { holdFolder } from "./hold-folder.ts";
 import { StateJournal } from "./journal.ts";
 import { leftovers, recordsOf, recover } from "./recover.ts";
 import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot-file.ts";
-import { broken, isOfDisk, isPassing, errorText, unwritable } from "./store-problems.ts";
+import { broken, isOfDisk, isPassing, errorText, storeUnwritable } from "./store-problems.ts";
 
 export interface DatabaseOptions {
   /** Created with mode 0700; its files have 0600. */
@@ -85,7 +85,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     const { segmentBytes } = this.#limits;
     this.#journal = await StateJournal.open({ folder, disk, segments, end, next, segmentBytes, onBroken }).catch(
       (error: unknown) => {
-        throw isPassing(error) ? unwritable(folder, error) : broken(folder, error);
+        throw isPassing(error) ? storeUnwritable(folder, error) : broken(folder, error);
       },
     );
     this.#newest = snapshot?.index ?? 0;
@@ -135,7 +135,7 @@ class FolderAdapter implements Adapter<ClusterState> {
       this.#bytes -= bytes;
       await this.#dropOlder();
     } catch (error) {
-      if (isPassing(error)) throw unwritable(folder, error);
+      if (isPassing(error)) throw storeUnwritable(folder, error);
       if (!isOfDisk(error)) throw error;
       const problem = broken(folder, error);
       onBroken(problem);

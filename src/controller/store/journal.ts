@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { KcoreError } from "#errors/problem.ts";
 import type { StoreDisk, DiskFile } from "./durable-disk.ts";
 import { encodeFrame } from "./journal-frames.ts";
-import { broken, isPassing, unwritable } from "./store-problems.ts";
+import { broken, isPassing, storeUnwritable } from "./store-problems.ts";
 import { segmentHead, segmentName, type JournalSegment } from "./segments.ts";
 
 export interface JournalOptions {
@@ -111,7 +111,7 @@ export class StateJournal {
     await this.#file?.close();
     this.#file = undefined;
     this.#isBroken = true;
-    this.#problem ??= unwritable(this.#options.folder, new Error("the store is closed"));
+    this.#problem ??= storeUnwritable(this.#options.folder, new Error("the store is closed"));
   }
 
   async #work(): Promise<void> {
@@ -169,7 +169,7 @@ export class StateJournal {
         await this.#file.truncate(this.#size);
         await this.#file.sync();
       }
-      return unwritable(folder, cause);
+      return storeUnwritable(folder, cause);
     } catch (error) {
       this.#isBroken = true;
       const problem = broken(folder, error);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import type { StoreDisk } from "./durable-disk.ts";
-import { corrupt, tooNew } from "./store-problems.ts";
+import { storeCorrupt, tooNew } from "./store-problems.ts";
 import { readSegment, segmentsAmong, type JournalSegment } from "./segments.ts";
 import { isUnfinishedSnapshot, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot-file.ts";
 
@@ -30,7 +30,7 @@ export interface Recovered {
 export async function recover(disk: StoreDisk, folder: string): Promise<Recovered> {
   const names = await disk.list(folder);
   const unfinished = names.find((name) => Object.values(stagePrefixes).some((prefix) => name.startsWith(prefix)));
-  if (unfinished !== undefined) throw corrupt(join(folder, unfinished), "a restore was interrupted");
+  if (unfinished !== undefined) throw storeCorrupt(join(folder, unfinished), "a restore was interrupted");
   const segments = segmentsAmong(names);
   const { snapshot, notes, newest } = await newestIntact(disk, folder, names);
   const base = snapshot?.index ?? 0;
@@ -42,27 +42,28 @@ export async function recover(disk: StoreDisk, folder: string): Promise<Recovere
   const [first] = needed;
   if (!first) {
     if (newest === undefined) return found();
-    throw corrupt(folder, "the journal is missing");
+    throw storeCorrupt(folder, "the journal is missing");
   }
   if (first.first > base + 1) {
-    throw corrupt(folder, `the journal begins at record ${first.first}, but the state ends at record ${base}`);
+    throw storeCorrupt(folder, `the journal begins at record ${first.first}, but the state ends at record ${base}`);
   }
   next = first.first;
   for (const [at, segment] of needed.entries()) {
     const path = join(folder, segment.name);
-    if (segment.first !== next) throw corrupt(path, `it begins at record ${segment.first} where ${next} should be`);
+    if (segment.first !== next)
+      throw storeCorrupt(path, `it begins at record ${segment.first} where ${next} should be`);
     const content = await readSegment(disk, folder, segment);
     for (const record of content.records.slice(Math.max(0, base + 1 - next))) records.push(record);
     next += content.records.length;
     end = content.end;
     if (!content.damage) continue;
     const { bytes, what, isTorn } = content.damage;
-    if (!isTorn || at < needed.length - 1) throw corrupt(path, what);
+    if (!isTorn || at < needed.length - 1) throw storeCorrupt(path, what);
     notes.push(`${path}: the last ${bytes} bytes were never finished (${what})`);
   }
   const last = Math.max(base, newest ?? 0);
   if (next > last) return found();
-  throw corrupt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
+  throw storeCorrupt(folder, `the journal ends at record ${next - 1}, but record ${last} was acknowledged`);
 }
 
 /**

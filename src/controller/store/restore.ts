@@ -213,7 +213,7 @@ async function replaceStore(
     // After this rename the replacement is certain: after a crash the next replacement finishes it, and no controller starts before.
     await rename(fresh, join(folder, `${stagePrefixes.replacing}${mark}`));
     await syncFolder(folder);
-    await putAside(folder, mark, aside);
+    await putStateAside(folder, mark, aside);
     await putInPlace(folder, mark);
     if (isFirst) await rm(aside, { recursive: true });
     await syncFolder(folder);
@@ -226,7 +226,7 @@ async function replaceStore(
 const isOfState = (name: string): boolean => /^(?:journal-|snapshot-|restoring-)/.test(name);
 
 /** Moves the former state aside, so that its names are free for the new one. */
-async function putAside(folder: string, mark: string, aside: string): Promise<void> {
+async function putStateAside(folder: string, mark: string, aside: string): Promise<void> {
   const names = (await readdir(folder)).filter(isOfState);
   for (const name of names) await rename(join(folder, name), join(aside, name));
   for (const path of [aside, folder]) await syncFolder(path);
@@ -250,7 +250,7 @@ async function finishReplacing(folder: string): Promise<void> {
     if (stage === "replacing") {
       const aside = join(folder, `interrupted-${mark}`);
       await mkdir(aside, { recursive: true, mode: 0o700 });
-      await putAside(folder, mark, aside);
+      await putStateAside(folder, mark, aside);
     }
     await putInPlace(folder, mark);
   }

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
 import type { StoreDisk } from "./durable-disk.ts";
-import { corrupt, tooNew } from "./store-problems.ts";
+import { storeCorrupt, tooNew } from "./store-problems.ts";
 
 /**
  * The state as one file: a head of fixed width, then lines, each a JSON array of entries. The head, with the checksum, is written
@@ -88,12 +88,13 @@ export async function readSnapshot(disk: StoreDisk, path: string): Promise<Snaps
   const bytes = await disk.read(path);
   const head = headOf(bytes, path);
   const body = bytes.subarray(headBytes);
-  if (body.length !== head.bytes) throw corrupt(path, `it has ${body.length} bytes where ${head.bytes} belong`);
+  if (body.length !== head.bytes) throw storeCorrupt(path, `it has ${body.length} bytes where ${head.bytes} belong`);
   if (createHash("sha256").update(body).digest("hex") !== head.sha256) {
-    throw corrupt(path, "its checksum does not match");
+    throw storeCorrupt(path, "its checksum does not match");
   }
   const named = snapshotsAmong([basename(path)])[0];
-  if (named && named.index !== head.index) throw corrupt(path, `it is the snapshot ${head.index} under another's name`);
+  if (named && named.index !== head.index)
+    throw storeCorrupt(path, `it is the snapshot ${head.index} under another's name`);
   return { index: head.index, entries: entriesOf(body, head, path) };
 }
 
@@ -102,12 +103,12 @@ function headOf(bytes: Buffer, path: string): SnapshotHead {
   try {
     head = JSON.parse(bytes.toString("latin1", 0, headBytes)) as unknown;
   } catch (error) {
-    throw corrupt(path, "it does not begin as a snapshot does", error);
+    throw storeCorrupt(path, "it does not begin as a snapshot does", error);
   }
   const found = (head as { format?: unknown } | null)?.format;
   if (typeof found === "string" && found.startsWith(family) && found !== format) throw tooNew(path, found);
   const parsed = SnapshotHead.safeParse(head);
-  if (!parsed.success) throw corrupt(path, "it does not begin as a snapshot does", parsed.error);
+  if (!parsed.success) throw storeCorrupt(path, "it does not begin as a snapshot does", parsed.error);
   return parsed.data;
 }
 
@@ -135,5 +136,5 @@ function* entriesOf(body: Buffer, head: SnapshotHead, path: string): Generator {
     count += line.length;
     from = to + 1;
   }
-  if (count !== head.entries) throw corrupt(path, `it holds ${count} entries, not ${head.entries}`);
+  if (count !== head.entries) throw storeCorrupt(path, `it holds ${count} entries, not ${head.entries}`);
 }

@@ -15,7 +15,7 @@ export function isOfDisk(error: unknown): boolean {
 }
 
 /** The error of a write that changed nothing; later writes are tried. */
-export function unwritable(folder: string, cause: unknown): KcoreError {
+export function storeUnwritable(folder: string, cause: unknown): KcoreError {
   return new KcoreError(
     {
       code: "STORE_UNWRITABLE",
@@ -44,7 +44,7 @@ export function broken(folder: string, cause: unknown): KcoreError {
   );
 }
 
-export function corrupt(path: string, what: string, cause?: unknown): KcoreError {
+export function storeCorrupt(path: string, what: string, cause?: unknown): KcoreError {
   return new KcoreError(
     {
       code: "STORE_CORRUPT",

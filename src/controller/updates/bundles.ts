@@ -3,7 +3,7 @@ import { open, stat, statfs, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ifThere, hashFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
-import { Sha256 } from "#rollout/spec.ts";
+import { BundleSha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { realDisk, type StoreDisk } from "../store/durable-disk.ts";
 
@@ -176,7 +176,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
 }
 
 function checkName(sha256: string): void {
-  if (!Sha256.safeParse(sha256).success)
+  if (!BundleSha256.safeParse(sha256).success)
     throw new Refused(400, "API_INVALID", "a bundle is called by its SHA-256 in lower-case hex");
 }
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { answerable } from "#rollout/hooks.ts";
 import { hasEnded, type RequestAction } from "#rollout/records.ts";
-import { hookKey, hostnameOf } from "#rollout/rollout-input.ts";
+import { hookKey, hostnameIn } from "#rollout/rollout-input.ts";
 import { isUnbegun } from "#rollout/schedule.ts";
 import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -69,7 +69,7 @@ export async function answerHook(
     throw new Refused(
       409,
       "UPDATE_NOT_ASKED",
-      `“${hook}” is not asked of the bastion for ${hostnameOf(input, node)} now`,
+      `“${hook}” is not asked of the bastion for ${hostnameIn(input, node)} now`,
     );
   return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value }]);
 }

@@ -35,7 +35,7 @@ export function makePlan(
   const { owner, epoch } = present?.owner ?? { owner: parts.controllerId, epoch: 1 };
   const { waves } = divideIntoWaves(selected, spec, owner);
   const preparedBy = (id: string): Report | undefined => (present && isSame ? presentReportOf(present, id) : undefined);
-  const planned = selected.map((node) => planNode(draft, node, { waves, prepared: preparedBy(node.id) }));
+  const planned = selected.map((node) => planNodeUpdate(draft, node, { waves, prepared: preparedBy(node.id) }));
   const blockers = [
     ...selectionFaults(spec, { nodes: [...nodes.values()], of: "this cluster", selected }),
     ...blockersOf(parts, draft, { present, selected, waves, isSame }),
@@ -157,7 +157,7 @@ function warningsOf({ clock }: ViewParts, { spec }: UpdateDraft, selected: reado
   return warnings;
 }
 
-function planNode(
+function planNodeUpdate(
   draft: UpdateDraft,
   node: KnownNode,
   { waves, prepared }: { readonly waves: readonly (readonly string[])[]; readonly prepared: Report | undefined },

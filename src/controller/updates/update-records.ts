@@ -132,7 +132,8 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
 }
 
 function requestsOf(records: Records, requestKey: ReturnType<typeof keys.update>["request"]): RolloutInput["requests"] {
-  const read = (action: RequestAction): OperatorRequest | undefined => records.value("updateWish", requestKey(action));
+  const read = (action: RequestAction): OperatorRequest | undefined =>
+    records.value("updateRequest", requestKey(action));
   return omitUndefined({ cancel: read("cancel"), rollback: read("rollback"), promote: read("promote") });
 }
 

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { ifThere, hashFile } from "#base/file.ts";
 import type { FetchRequest } from "#engine/step/blob.ts";
 import type { Fetch, RemoteContent } from "#engine/step/remote.ts";
-import { fetchFile, type Limits, usualLimits } from "./fetch-file.ts";
+import { fetchFile, type FetchLimits, usualLimits } from "./fetch-file.ts";
 
 export interface DownloadOptions {
   /** Where contents are kept, by their hash. */
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
-  readonly limits?: Limits;
+  readonly limits?: FetchLimits;
 }
 
 type Progress = Parameters<FetchRequest["onProgress"]>[0];

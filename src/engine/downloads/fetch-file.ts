@@ -13,7 +13,7 @@ import { Secret } from "#engine/step/secret.ts";
 class NotFetched extends Error {}
 
 /** Limits of one fetch; exceeding one fails the fetch. */
-export interface Limits {
+export interface FetchLimits {
   /** Bytes of a content: a content is in memory while it is sent to nodes. */
   readonly bytes: number;
   /** Milliseconds for the whole fetch. */
@@ -24,11 +24,11 @@ export interface Limits {
   readonly stall: number;
 }
 
-export const usualLimits: Limits = { bytes: 2 ** 31 - 1, whole: 7_200_000, answer: 60_000, stall: 300_000 };
+export const usualLimits: FetchLimits = { bytes: 2 ** 31 - 1, whole: 7_200_000, answer: 60_000, stall: 300_000 };
 
 export interface FetchOptions {
   readonly env: NodeJS.ProcessEnv;
-  readonly limits: Limits;
+  readonly limits: FetchLimits;
   /** Aborted when no step waits for the content any more. */
   readonly signal: AbortSignal;
   readonly onProgress: FetchRequest["onProgress"];
@@ -84,12 +84,12 @@ async function* verifiedBytes(
 
 /** Aborts a fetch that takes too long: as a whole, until its answer, or between two chunks. */
 class FetchTimer {
-  readonly #limits: Limits;
+  readonly #limits: FetchLimits;
   readonly #end = new AbortController();
   readonly #whole: NodeJS.Timeout;
   #next: NodeJS.Timeout;
 
-  constructor(limits: Limits) {
+  constructor(limits: FetchLimits) {
     this.#limits = limits;
     this.#whole = this.#timer(limits.whole, `it took longer than ${seconds(limits.whole)}`);
     this.#next = this.#timer(limits.answer, `no answer came in ${seconds(limits.answer)}`);

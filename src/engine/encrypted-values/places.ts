@@ -47,7 +47,7 @@ export function plainWithSealed(node: SourceNode): unknown {
 }
 
 /** A place in a header's unambiguous form: the file's name in the project, and the keys. */
-export function placeOf(file: string, path: readonly string[]): string {
+export function placeText(file: string, path: readonly string[]): string {
   return `${file.split("/").map(encodeURIComponent).join("/")}#${path.map(encodeURIComponent).join("/")}`;
 }
 
@@ -72,7 +72,7 @@ export function checkPlaces(root: SourceNode, problems: Problems): void {
 /** Refuses a sealed value that is incomplete or was sealed for another place. @throws KcoreError SECRET_MISPLACED, SECRET_UNREADABLE */
 export function checkPlace({ node, path }: PlacedScalar): void {
   const { place } = locatedHeader(node);
-  if (place === undefined || place === placeOf(node.file.name, path)) return;
+  if (place === undefined || place === placeText(node.file.name, path)) return;
   throw new KcoreError({
     code: "SECRET_MISPLACED",
     message: `the secret that stands here was sealed for another place: ${shownPlace(place)}`,

@@ -9,11 +9,11 @@ const SUSPECT_LENGTH = 8;
 /** A longer held text is scanned again only after it grew by an eighth: otherwise each piece would cost a whole scan. */
 const LONG_TEXT = 4096;
 
-type Span = readonly [from: number, to: number];
+type FormSpan = readonly [from: number, to: number];
 
 /** The forms in a text, ordered by their starts, and the place from which the text's end may be an unfinished form. */
 interface ScanResult {
-  readonly spans: readonly Span[];
+  readonly spans: readonly FormSpan[];
   readonly tail: number;
 }
 
@@ -56,7 +56,7 @@ class FormTree {
   }
 
   scan(text: string): ScanResult {
-    const spans: Span[] = [];
+    const spans: FormSpan[] = [];
     let tail = text.length;
     for (let at = 0; at < text.length; at++) {
       if (at + PREFIX_LENGTH <= text.length && this.#known[hashAt(text, at)] === 0) continue;
@@ -142,7 +142,7 @@ export class FormMask {
 function masked(
   text: string,
   covered: number,
-  spans: readonly Span[],
+  spans: readonly FormSpan[],
   tail: number,
   mask: string,
 ): readonly [printed: string, end: number] {
@@ -186,7 +186,7 @@ class Joined {
     return at + (this.#pieces[low - 1]?.[1] ?? 0);
   }
 
-  readonly spanOf = ([from, to]: Span): Span => [this.placeOf(from), this.placeOf(to - 1) + 1];
+  readonly spanOf = ([from, to]: FormSpan): FormSpan => [this.placeOf(from), this.placeOf(to - 1) + 1];
 }
 
 function hashAt(text: string, at: number): number {

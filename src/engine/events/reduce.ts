@@ -85,7 +85,7 @@ function reduce(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
 function apply(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
   switch (event.type) {
     case "run.started":
-      return startRun(model, event, own);
+      return beginRun(model, event, own);
     case "run.stopping":
       return { ...model, state: "stopping", stopping: { how: event.how, by: event.by } };
     case "run.finished": {
@@ -167,7 +167,7 @@ function markNotStarted(nodes: ReadonlyMap<string, NodeModel>, own: OwnCopies): 
 }
 
 /** A resumed run keeps the results of its earlier part. */
-function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies): RunModel {
+function beginRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies): RunModel {
   const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
   const stages = event.stages.map((outline): StageModel => {
     const earlier = model.stages.find(({ id }) => id === outline.id);

@@ -59,7 +59,7 @@ export interface StageModel extends StageOutline {
 }
 
 /** A step or an action in its last attempt. */
-interface Attempt {
+interface LastAttempt {
   readonly startedAt: number;
   /** An ended attempt came before: the node rebooted, or the run was resumed. */
   readonly again?: boolean;
@@ -77,10 +77,10 @@ interface Attempt {
 }
 
 /** An action; it has no outcome while it runs. */
-export interface ActionModel extends ActionNames, Attempt, Partial<WorkEnd> {}
+export interface ActionModel extends ActionNames, LastAttempt, Partial<WorkEnd> {}
 
 /** A step; it has no outcome while it runs. */
-export interface StepModel extends StepNames, Attempt, Partial<StepEnd> {
+export interface StepModel extends StepNames, LastAttempt, Partial<StepEnd> {
   readonly changes: readonly Change[];
   readonly always: boolean;
 }

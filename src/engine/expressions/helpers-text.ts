@@ -70,10 +70,10 @@ function plain(value: unknown): unknown {
 
 function shell(args: Arguments): string {
   const words = args.values.length === 1 && Array.isArray(args.any(0)) ? args.list(0) : args.values;
-  return words.map((word) => quoteWord(args.name, word)).join(" ");
+  return words.map((word) => quoteValue(args.name, word)).join(" ");
 }
 
-function quoteWord(name: string, word: unknown): string {
+function quoteValue(name: string, word: unknown): string {
   const text = scalarText(word);
   if (text === undefined) throw new Fault(`${name} quotes texts and numbers, not ${describeValue(word)}`);
   if (text.includes("\0")) throw new Fault("a shell word cannot hold a NUL byte");

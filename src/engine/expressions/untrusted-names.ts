@@ -42,19 +42,19 @@ export function refuseUntrustedName(name: SourceNode, scope: Scope): void {
   });
 }
 
-interface Piece {
+interface TextPiece {
   readonly text: string;
   readonly isUntrusted: boolean;
 }
 
 /** The pieces of a text. The pieces of a parameter are those of the value given for it. */
-function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
+function piecesOf(node: SourceNode, scope: Scope): readonly TextPiece[] {
   if (node.kind !== "scalar") return [];
   const { value: text } = node;
   if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isUntrusted: false }];
   const template = templateOfScalar(node);
   const calls = new Set(untrustedCalls(template.program, scope, "top"));
-  const pieces: Piece[] = [];
+  const pieces: TextPiece[] = [];
   const value = (given: unknown, call: CallExpression): void => {
     const piece = { text: scalarText(given) ?? "", isUntrusted: calls.has(call) };
     const inner = piece.isUntrusted ? givenPieces(call, scope) : [];
@@ -65,7 +65,7 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   return pieces;
 }
 
-function givenPieces({ path, params }: CallExpression, scope: Scope): readonly Piece[] {
+function givenPieces({ path, params }: CallExpression, scope: Scope): readonly TextPiece[] {
   if (path.type !== "PathExpression" || params.length > 0) return [];
   const length = path.parts[0] === "item" ? 1 : 2;
   const source = (scope as UntrustedScope)[untrustedPaths]?.get(path.parts.slice(0, length).join("."));

@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { readBytes } from "#engine/yaml/regular-file.ts";
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
@@ -93,6 +94,13 @@ export async function evaluateLayout(
   { name, at, path = process.env["PATH"] ?? "" }: { name: string; at: SourcePosition; path?: string },
 ): Promise<unknown> {
   const folder = await mkdtemp(join(tmpdir(), "kcore-layout-"));
+  const end = new AbortController();
+  const leave = (): void => {
+    end.abort();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  // Ctrl-C ends the process within the task that evaluates; Nix notices no Ctrl-C meanwhile.
+  process.once("exit", leave);
   try {
     await writeFile(join(folder, "layout.nix"), text);
     await writeFile(join(folder, "kcore.nix"), wrapper);
@@ -103,6 +111,7 @@ export async function evaluateLayout(
       limitMs: evaluationLimitMs,
       mostBytes: outputLimit,
       ownGroup: true,
+      signal: end.signal,
     });
     if (code === 127)
       throw new KcoreError({
@@ -131,6 +140,7 @@ export async function evaluateLayout(
       });
     return devices;
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    process.off("exit", leave);
+    leave();
   }
 }

@@ -25,7 +25,7 @@ export function deviceAt(path: string, { devices }: DiskInventory): BlockDevice 
 }
 
 /** The whole disk at this path, or the first one with this serial number. @throws KcoreError DISK_NOT_FOUND */
-export function findDisk(
+export function findWholeDisk(
   { path, serial = "" }: { readonly path?: string | undefined; readonly serial?: string | undefined },
   inventory: DiskInventory,
 ): BlockDevice {

@@ -2,7 +2,7 @@ import { deviceAndUpper, type BlockDevice, type DiskInventory } from "#engine/pr
 import { diskGuid, partitionGuid, type DiskId } from "#engine/step/disk-names.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { findDisk, pinDisk } from "./named-disks.ts";
+import { findWholeDisk, pinDisk } from "./named-disks.ts";
 import { sizeInBytes } from "./check-layout.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
 import { withReason, type LayoutRefusal } from "./reasons.ts";
@@ -71,7 +71,7 @@ export function planLayout(
   const seen = new Map<string, string>();
   const disks = layout.disks.flatMap((disk): readonly DiskPlan[] => {
     try {
-      const device = findDisk({ path: disk.device, serial: disk.serial }, inventory);
+      const device = findWholeDisk({ path: disk.device, serial: disk.serial }, inventory);
       const earlier = seen.get(device.name);
       if (earlier !== undefined)
         refuse(

@@ -2,7 +2,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 
 /** The forerunner's word for a refusal's reason; for a reason that the forerunner did not have, a word in its style. */
-type Reason = (typeof reasons)[keyof typeof reasons];
+type ForerunnerReason = (typeof reasons)[keyof typeof reasons];
 
 /** The forerunner's words by kcore's codes: programs written for the forerunner look for these words. */
 export const reasons = {
@@ -26,13 +26,13 @@ export const reasons = {
 
 /** Why a layout is not applied. */
 export interface LayoutRefusal extends Problem {
-  readonly reason?: Reason;
+  readonly reason?: ForerunnerReason;
   /** The layout's name of the disk. */
   readonly disk?: string;
 }
 
 /** A problem with the forerunner's word for it. */
 export function withReason(problem: Problem, disk?: string): LayoutRefusal {
-  const reason = (reasons as Partial<Record<ErrorCode, Reason>>)[problem.code];
+  const reason = (reasons as Partial<Record<ErrorCode, ForerunnerReason>>)[problem.code];
   return { ...problem, ...(reason && { reason }), ...(disk !== undefined && { disk }) };
 }

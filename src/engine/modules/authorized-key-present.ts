@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule, type StepFacts } from "../step/define.ts";
 import { AccountName, accountLine } from "../step/fragments/accounts.ts";
 import { editKeys, findKeys } from "../step/fragments/authorized-keys.ts";
-import { readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { copyLines, refuseEdit } from "../step/fragments/edit.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { KeyOption, PublicKeyLine, type SshPublicKey } from "../step/fragments/public-keys.ts";
 import type { Effects } from "../step/effects.ts";
@@ -58,7 +58,7 @@ export const authorizedKeyPresent = defineModule({
   refusals: ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals],
   step: (given) => {
     const readKeys = sh`${findFile(given)}
-${readLines(sh`"$file"`)}
+${copyLines(sh`"$file"`)}
 ${writeWantedKeys(given)}`;
     return {
       effects: effectsOf(given),

@@ -11,7 +11,7 @@ import {
   hasAtMostOnePlace,
   placeFields,
   putLines,
-  readLines,
+  copyLines,
   refuseEdit,
   splice,
 } from "../step/fragments/edit.ts";
@@ -74,7 +74,7 @@ export const fileBlock = defineModule({
   step: (args, context) => {
     const block = blockLines(args, context);
     const given = { ...args, mode: args.mode ?? (block.sensitive ? "0600" : undefined) };
-    const readState = sh`${readLines(given.path)}
+    const readState = sh`${copyLines(given.path)}
 ${findBlock(args)}`;
     const hash = `sha256:${block.blob.sha256}`;
     return {

@@ -11,7 +11,7 @@ import {
   hasAtMostOnePlace,
   placeFields,
   putLines,
-  readLines,
+  copyLines,
   refuseEdit,
   splice,
 } from "../step/fragments/edit.ts";
@@ -78,14 +78,14 @@ export const fileLine = defineModule({
     const isSecret = args.sensitive || context.sensitive === true || args.line instanceof Secret;
     const line = args.line === undefined ? undefined : isSecret ? secret(reveal(args.line)) : reveal(args.line);
     const given = { ...args, mode: args.mode ?? (isSecret ? "0600" : undefined) };
-    const readState = sh`${readLines(given.path)}
+    const readState = sh`${copyLines(given.path)}
 ${findLines(given, line)}`;
     return {
       effects: effectsOfFile(given),
       want: wantOf(given, line),
       probe: sh`${readState}
 ${factsOf(given, line)}`,
-      guard: sh`${readLines(given.path)}
+      guard: sh`${copyLines(given.path)}
 ${refuseEdit(given.path, given.create)}
 ${given.match === undefined || line === undefined ? sh`` : refuseMismatch(given.match, line)}`,
       foresee: foreseeFile(given),

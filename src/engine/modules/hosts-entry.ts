@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule, type StepFacts } from "../step/define.ts";
-import { editRefusals, putLines, readLines, refuseEdit } from "../step/fragments/edit.ts";
+import { editRefusals, putLines, copyLines, refuseEdit } from "../step/fragments/edit.ts";
 import { effectsOfFile, foreseeFile } from "../step/fragments/files.ts";
 import { rawSh, sh, type Sh } from "../step/sh.ts";
 
@@ -51,15 +51,15 @@ export const hostsEntry = defineModule({
   step: (given) => ({
     effects: effectsOfFile(file),
     want: wantOf(given),
-    probe: sh`${readLines(file.path)}
+    probe: sh`${copyLines(file.path)}
 ${environment(given)} awk ${probing} <"$K_TMP/lines" >"$K_TMP/names" || exit 1
 while read -r name found; do fact "$name" "$found"; done <"$K_TMP/names"`,
-    guard: sh`${readLines(file.path)}
+    guard: sh`${copyLines(file.path)}
 ${refuseEdit(file.path, true)}
 ${given.state === "absent" || given.move ? sh`` : refuseMoves(given)}`,
     foresee: foreseeFile(file),
     keep: sh`keep_path ${file.path}`,
-    apply: sh`${readLines(file.path)}
+    apply: sh`${copyLines(file.path)}
 ${putLines(file, sh`${environment(given)} awk ${editing} <"$K_TMP/lines"`)}`,
     quiet: true,
   }),

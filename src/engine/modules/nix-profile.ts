@@ -118,7 +118,7 @@ export const nixProfile = defineModule({
   },
 });
 
-type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
+type ProfileStep = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
 
 const [nixStore, nixEnv, gzip] = [
   { command: "nix-store", package: "nix-bin" },
@@ -133,7 +133,7 @@ now=\${now##*-}
 fact generation "\${now:-none}"`;
 }
 
-function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): StepParts {
+function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): ProfileStep {
   const guard = downgrade ? undefined : refuseDowngrade(profile, path);
   return {
     want: { store: "valid", profile: path },
@@ -245,7 +245,7 @@ function storeName(path: string): string {
   return path.slice("/nix/store/".length + 33);
 }
 
-function atGeneration({ profile, generation, backFrom = "" }: Args): StepParts {
+function atGeneration({ profile, generation, backFrom = "" }: Args): ProfileStep {
   // backFrom is compared with the whole store path, or with its name without the hash.
   const isLeft = sh`is_left() {
   at=$(readlink -f "$1")

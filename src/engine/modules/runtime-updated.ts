@@ -106,9 +106,9 @@ function effectsOf(given: Args, { folder }: UpdateOnNode): NonNullable<Step["eff
   return { writes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], reads: [runtime] };
 }
 
-type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
+type RuntimeStep = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
 
-function stepParts(given: Args, updates: UpdateOnNode): StepParts {
+function stepParts(given: Args, updates: UpdateOnNode): RuntimeStep {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
   // A node that is about to boot for this order counts as running the target: the step can do nothing before the boot.
@@ -200,7 +200,7 @@ fact back "$back"`),
 }
 
 /** Asks for the bundle, unless the store has an undamaged copy of the path, or the updater's folder has the bundle. */
-function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "asks" | "offers"> {
+function deliver({ bundle, target }: Args, folder: string): Pick<RuntimeStep, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));
   const file = bundleFile({ bundle }, folder);

@@ -47,8 +47,11 @@ const args = z
       .describe("Properties of the root dataset, which other datasets inherit, such as compression (zfsprops(7))."),
   })
   .refine(({ layout, width }) => layout !== "stripe" || width === undefined, "a stripe has no width")
-  .refine((given) => widthOf(given) >= fewest[given.layout], "too few disks for this layout")
-  .refine((given) => given.disks.length % widthOf(given) === 0, "the disks do not make whole vdevs of this width");
+  .refine((given) => disksPerGroup(given) >= fewest[given.layout], "too few disks for this layout")
+  .refine(
+    (given) => given.disks.length % disksPerGroup(given) === 0,
+    "the disks do not make whole vdevs of this width",
+  );
 type Args = z.output<typeof args>;
 
 interface Shape {
@@ -57,7 +60,7 @@ interface Shape {
   readonly disks: readonly DiskId[];
 }
 
-function widthOf({ layout, width, disks }: Shape): number {
+function disksPerGroup({ layout, width, disks }: Shape): number {
   return layout === "stripe" ? 1 : (width ?? (layout === "mirror" ? 2 : disks.length));
 }
 
@@ -123,7 +126,7 @@ read_boot() {
   ${order ? sh`[ "$(cat ${order.path} 2>/dev/null)" = ${order.text} ] || boot="$boot order"` : sh``}
 }`;
     const judge = sh`${readState}
-${judgePool({ name, mark, ashift, members, layout: given.layout, width: widthOf(given), shape: shapeOf(given) }, context)}`;
+${judgePool({ name, mark, ashift, members, layout: given.layout, width: disksPerGroup(given), shape: shapeOf(given) }, context)}`;
     return {
       effects: {
         writes: [...resources, ...(mountpoint === "none" ? [] : [{ is: "tree", path: mountpoint } as const])],
@@ -219,7 +222,7 @@ function memberFact(disk: DiskId): string {
 
 /** The value of `member` for a member in order; see `read_member` in zfs.ts. */
 function shapeOf(given: Shape): string {
-  return given.layout === "stripe" ? "stripe" : `${given.layout} of ${widthOf(given)}`;
+  return given.layout === "stripe" ? "stripe" : `${given.layout} of ${disksPerGroup(given)}`;
 }
 
 /** A drop-in that makes the import wait for the containers: no target waits for them, because crypttab has `nofail`. */

@@ -41,7 +41,7 @@ export async function bindRun(
     kind: "action",
     action,
     args: (late) => {
-      refuseUntrusted(args, action.bastionNames ?? [], late);
+      refuseUntrustedValues(args, action.bastionNames ?? [], late);
       const known = scopeOf(late);
       const value = evaluate(args, known);
       requireOpen(value);
@@ -71,7 +71,7 @@ function refuseAnswer(text: SourceScalar, scope: Scope): void {
 }
 
 /** Refuses a node's answer as the name of a file, program or host for the bastion. @throws KcoreError STAGE_INVALID */
-function refuseUntrusted(args: SourceMap, names: readonly string[], { untrusted }: StageScope): void {
+function refuseUntrustedValues(args: SourceMap, names: readonly string[], { untrusted }: StageScope): void {
   for (const name of names) {
     const value = nodeAt(args, name.split("."));
     if (value?.kind !== "scalar") continue;

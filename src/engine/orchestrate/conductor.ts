@@ -21,7 +21,7 @@ import { isDenied, runAction } from "./run-action.ts";
 import { runEnd } from "./run-end.ts";
 import type { RunNode } from "./run-node.ts";
 import { forEachLimited } from "./semaphore.ts";
-import { startedEvent } from "./started-event.ts";
+import { runStartedEvent } from "./started-event.ts";
 
 /** Carries out one plan: its sections in order, and the stages that follow failures. */
 export class Conductor {
@@ -43,7 +43,7 @@ export class Conductor {
   async conduct(): Promise<RunResult> {
     const { deps, plan } = this.#run;
     for (const { id, nodes } of plan.stages) this.#run.tracker.expect(id, nodes);
-    deps.emit(startedEvent(this.#run));
+    deps.emit(runStartedEvent(this.#run));
     for (const text of plan.warnings) deps.emit({ type: "warning", text });
     const sections = runSections(plan.stages);
     if (mostAtOnce(sections, this.#run.concurrency) > this.#run.mostConnected)
@@ -61,7 +61,7 @@ export class Conductor {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
       await this.#endNodes();
-      await this.#run.feed?.close();
+      await this.#run.peerTransfer?.close();
       this.#run.tracker.close(this.#run.isStopping ? "the run was stopped" : "the run ended before it");
     }
     return this.#finish();

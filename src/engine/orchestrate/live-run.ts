@@ -1,6 +1,6 @@
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { Feed } from "#engine/peer-transfer/feed.ts";
+import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
 import {
@@ -38,7 +38,7 @@ export class LiveRun {
   readonly mostConnected: number;
   readonly concurrency: number;
   /** Present if nodes send contents to each other. */
-  readonly feed: Feed | undefined;
+  readonly peerTransfer: PeerTransfer | undefined;
   readonly #connecting: Semaphore;
   #wasShort = false;
   #hasBug = false;
@@ -55,7 +55,7 @@ export class LiveRun {
     this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]), [
       ...plan.roster.nodes.keys(),
     ]);
-    this.feed = request.feed === "nodes" && !request.dryRun ? new Feed({ emit: deps.emit }) : undefined;
+    this.peerTransfer = request.feed === "nodes" && !request.dryRun ? new PeerTransfer({ emit: deps.emit }) : undefined;
     const recorded = recordedSteps(deps.earlier);
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
   }
@@ -123,7 +123,7 @@ export class LiveRun {
         emit,
         sudoPassword: (again) => this.secrets.sudoPassword(entry, again),
         recorded,
-        ...omitUndefined({ feed: this.feed }),
+        ...omitUndefined({ peerBlobs: this.peerTransfer }),
         resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
         connectTimeout: connectTimeouts[entry.transport],

@@ -63,7 +63,7 @@ async function performAction(
       () => argsOf(run, stage, node),
     );
     const context = contextOf(run, stage, { signal, last }, node);
-    const result = await orAborted(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
+    const result = await orStopped(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
     return keepResult(run, stage, result, node);
   } catch (error) {
     if (error instanceof UnknownValue) return unknownResult(run, stage, error.unknown, node);
@@ -144,7 +144,7 @@ function contextOf(
 }
 
 /** Rejects at the signal even if the action ignores it, so that such an action cannot hold up the run. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+async function orStopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = (): void =>
     aborted.reject(new KcoreError({ code: "INTERRUPTED", message: "the action was stopped" }));

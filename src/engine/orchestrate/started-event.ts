@@ -6,7 +6,7 @@ import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage, RunPlan } from "./plan.ts";
 
 /** The first event of a run: its plan, and who began it. */
-export function startedEvent({ deps, plan, request }: Pick<LiveRun, "deps" | "plan" | "request">): RunEventBody {
+export function runStartedEvent({ deps, plan, request }: Pick<LiveRun, "deps" | "plan" | "request">): RunEventBody {
   return {
     type: "run.started",
     runId: deps.runId,

@@ -33,7 +33,7 @@ export interface OwnModule {
 }
 
 const textKeys = ["probe", "apply", "guard", "foresee", "react", "keep", "show"] as const;
-type Text = (typeof textKeys)[number];
+type TextKey = (typeof textKeys)[number];
 const keys = [
   "summary",
   "args",
@@ -117,7 +117,7 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
 interface ModuleParts {
   readonly source: SourceMap;
   readonly args: ReturnType<typeof readArguments>;
-  readonly shell: ReadonlyMap<Text, ShellTemplate>;
+  readonly shell: ReadonlyMap<TextKey, ShellTemplate>;
   readonly tools: NonNullable<Step["tools"]>;
   readonly timeout?: number;
 }
@@ -129,7 +129,7 @@ function makeStep(parts: ModuleParts, given: Readonly<Record<string, unknown>>, 
   const values = Object.fromEntries(args.names.map((name) => [name, given[name] ?? null]));
   const scope = { args: values, node: { name: context.node, stateDir: context.stateDir } };
   const whole: Scope = { ...scope, files: filesOf(source.get("files"), scope, context) };
-  const fill = (text: Text): Sh | undefined => parts.shell.get(text)?.fill(whole);
+  const fill = (text: TextKey): Sh | undefined => parts.shell.get(text)?.fill(whole);
   const shown = source.get("shown");
   const effects = effectsOf(source, whole);
   return {
@@ -150,8 +150,12 @@ function makeStep(parts: ModuleParts, given: Readonly<Record<string, unknown>>, 
   };
 }
 
-function readTexts(source: SourceMap, code: ReadonlySet<string>, problems: Problems): ReadonlyMap<Text, ShellTemplate> {
-  const found = new Map<Text, ShellTemplate>();
+function readTexts(
+  source: SourceMap,
+  code: ReadonlySet<string>,
+  problems: Problems,
+): ReadonlyMap<TextKey, ShellTemplate> {
+  const found = new Map<TextKey, ShellTemplate>();
   for (const name of textKeys) {
     const node = source.get(name);
     if (node === undefined) continue;

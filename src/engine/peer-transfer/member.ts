@@ -1,55 +1,56 @@
 import { randomBytes } from "node:crypto";
+import { within } from "#base/wait.ts";
 import type { KcoreError } from "#errors/problem.ts";
-import { feedText } from "#engine/program/without-runner.ts";
+import { peerTransferText } from "#engine/program/without-runner.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { type FollowerChannel, openFollowerChannel } from "#engine/session/follower-channel.ts";
 import { NodeBudget } from "#engine/session/node-budget.ts";
-import type { FeedPeer } from "#engine/session/blob-feed.ts";
+import type { BlobPeer } from "#engine/session/peer-blobs.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
 
 /** Bytes that a node must fetch within its time limit, so that a malicious source cannot hold it up with a trickle. */
 const minFetched = 1 << 20;
 /** Bytes that a node hashes in a millisecond at least. */
 const hashRate = 1_000;
-/** Milliseconds that a node gets to remove the feed's files. */
+/** Milliseconds that a node gets to remove the transfer's files. */
 const closeLimit = 5_000;
 /** Milliseconds between two beats. */
 const beatEvery = 5_000;
 const connectionEnded = "its connection ended";
-/** The message of feed.sh for received bytes of a wrong hash. */
+/** The message of peer-transfer.sh for received bytes of a wrong hash. */
 export const wrongHash = "its hash is wrong";
 
 /** A content, by its name on the node. */
-export interface FedContent {
+export interface TransferContent {
   readonly name: string;
   readonly size: number;
   readonly sha256: string;
 }
 
 /** The reason for which an order failed, in the words of the node or of kcore; undefined after success. */
-type FeedFailure = string | undefined;
+type TransferFailure = string | undefined;
 
-interface FeedRequest {
+interface TransferRequest {
   /** Bytes that count as progress: fewer do not restart the time limit. */
   readonly step: number;
   /** Bytes that the node hashes at the end. */
   readonly size: number;
-  readonly resolve: (failure: FeedFailure) => void;
+  readonly resolve: (failure: TransferFailure) => void;
   readonly progress: (bytes: number) => void;
   /** Bytes at the last progress. */
   got: number;
   timer: NodeJS.Timeout | undefined;
 }
 
-/** One node's part in the feed: a channel to feed.sh there. Its methods never reject: they resolve with a failure. */
-export class FeedMember {
-  readonly peer: FeedPeer;
-  /** Resolves when feed.sh has ended. */
+/** One node's part in the transfer: a channel to peer-transfer.sh there. Its methods never reject: they resolve with a failure. */
+export class TransferMember {
+  readonly peer: BlobPeer;
+  /** Resolves when peer-transfer.sh has ended. */
   readonly closed: Promise<void>;
   readonly #budget: NodeBudget;
   readonly #patience: number;
   readonly #admitted = new Set<OneTimeKey>();
-  readonly #requests = new Map<number, FeedRequest>();
+  readonly #requests = new Map<number, TransferRequest>();
   /** Commands given before the channel is open. */
   readonly #unsent: string[] = [];
   #channel: FollowerChannel | undefined;
@@ -58,7 +59,7 @@ export class FeedMember {
   #beat: NodeJS.Timeout | undefined;
 
   /** `patience`: milliseconds for which the node may make no progress with its order. */
-  constructor(peer: FeedPeer, patience = 30_000) {
+  constructor(peer: BlobPeer, patience = 30_000) {
     this.peer = peer;
     this.#patience = patience;
     this.#budget = new NodeBudget(peer.node, () => this.#last);
@@ -70,12 +71,12 @@ export class FeedMember {
   }
 
   /** Keeps the content for other nodes while the bastion sends it to this node. */
-  keep(content: FedContent): Promise<FeedFailure> {
+  keep(content: TransferContent): Promise<TransferFailure> {
     return this.#request(`keep NUMBER ${contentWords(content)}`, { size: content.size });
   }
 
   /** Lets the key's holder begin to read the content for two minutes, unless all keys are dismissed before. */
-  admit({ name }: FedContent, key: OneTimeKey): Promise<FeedFailure> {
+  admit({ name }: TransferContent, key: OneTimeKey): Promise<TransferFailure> {
     this.#admitted.add(key);
     return this.#request(`admit NUMBER ${name} ${key.line}`);
   }
@@ -86,30 +87,27 @@ export class FeedMember {
   }
 
   /** Removes the content that the node keeps for others. */
-  drop({ name }: FedContent): void {
+  drop({ name }: TransferContent): void {
     void this.#channel?.send(`drop ${name}\n`);
   }
 
   /** Fetches the content from the given member's node into the run's blobs; this node also keeps it for others. */
   fetch(
-    content: FedContent,
-    { peer }: FeedMember,
+    content: TransferContent,
+    { peer }: TransferMember,
     key: OneTimeKey,
     progress: (bytes: number) => void,
-  ): Promise<FeedFailure> {
+  ): Promise<TransferFailure> {
     const { address, port, user } = peer.endpoint;
     const where = `${address} ${port} ${user} ${peer.host.hostKey}`;
     const text = `fetch NUMBER ${contentWords(content)} ${where}\n${key.secret.trimEnd()}\n`;
     return this.#request(text, { size: content.size, step: minFetched, progress });
   }
 
-  /** Ends the feed on the node: resolves when the node has removed the feed's files, or the time for that is over. */
+  /** Ends the transfer on the node: resolves when the node has removed the transfer's files, or the time for that is over. */
   async close(): Promise<void> {
     void this.#channel?.send("bye\n");
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(closeLimit, this.#patience));
-    await Promise.race([this.closed, late]);
-    clearTimeout(timer);
+    await within(Math.min(closeLimit, this.#patience), this.closed);
     this.#end();
   }
 
@@ -120,7 +118,7 @@ export class FeedMember {
         host,
         run,
         sudoPassword,
-        text: feedText(run, { id: randomBytes(8).toString("hex") }),
+        text: peerTransferText(run, { id: randomBytes(8).toString("hex") }),
         onFrame: (frame) => this.#takeFrame(frame),
         onLimit: ({ problems }: KcoreError) => this.#end(problems[0]?.message),
       });
@@ -137,11 +135,11 @@ export class FeedMember {
 
   #request(
     text: string,
-    { size = 0, step = 1, progress = () => undefined }: Partial<FeedRequest> = {},
-  ): Promise<FeedFailure> {
+    { size = 0, step = 1, progress = () => undefined }: Partial<TransferRequest> = {},
+  ): Promise<TransferFailure> {
     if (this.#isOver) return Promise.resolve(connectionEnded);
-    const { promise, resolve } = Promise.withResolvers<FeedFailure>();
-    const request: FeedRequest = { size, step, resolve, progress, got: 0, timer: undefined };
+    const { promise, resolve } = Promise.withResolvers<TransferFailure>();
+    const request: TransferRequest = { size, step, resolve, progress, got: 0, timer: undefined };
     const number = (this.#last += 1);
     this.#requests.set(number, request);
     this.#wait(request, size === 0);
@@ -152,7 +150,7 @@ export class FeedMember {
   }
 
   /** Restarts the time limit for progress. The limit is longer for a node that has all bytes and hashes them. */
-  #wait(request: FeedRequest, isThere: boolean): void {
+  #wait(request: TransferRequest, isThere: boolean): void {
     clearTimeout(request.timer);
     const limit = this.#patience + (isThere ? request.size / hashRate : 0);
     const silent = `it got no further for ${Math.round(limit / 100) / 10} s`;
@@ -190,6 +188,6 @@ export class FeedMember {
   }
 }
 
-function contentWords({ name, size, sha256 }: FedContent): string {
+function contentWords({ name, size, sha256 }: TransferContent): string {
   return `${name} ${size} ${sha256}`;
 }

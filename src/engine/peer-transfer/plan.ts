@@ -6,7 +6,7 @@ const maxStrikes = 2;
 const maxSources = 8;
 
 /** The source from which a node gets a content: the bastion, or a node that has it. */
-export interface FeedOrder {
+export interface TransferOrder {
   readonly node: string;
   /** Absent: the bastion. */
   readonly from?: string;
@@ -21,7 +21,7 @@ interface Source {
  * The nodes that have one content, get it, or wait for it. The plan sends nothing itself: each method returns the orders to give now. While
  * no node is a source, the bastion sends to one waiting node at a time. It also sends to each node whose fetch from a source failed.
  */
-export class FeedPlan {
+export class TransferPlan {
   readonly #sources = new Map<string, Source>();
   /** The receiving nodes, with the source of each. */
   readonly #travelling = new Map<string, string | undefined>();
@@ -48,7 +48,7 @@ export class FeedPlan {
   }
 
   /** The node needs the content; a source that asks for it has lost it. */
-  request(node: string): readonly FeedOrder[] {
+  request(node: string): readonly TransferOrder[] {
     this.#sources.delete(node);
     this.#free(node);
     if (!this.#waiting.includes(node)) this.#waiting.push(node);
@@ -56,7 +56,7 @@ export class FeedPlan {
   }
 
   /** The node does not need the content, or not now. */
-  leave(node: string): readonly FeedOrder[] {
+  leave(node: string): readonly TransferOrder[] {
     const at = this.#waiting.indexOf(node);
     if (at >= 0) this.#waiting.splice(at, 1);
     this.#free(node);
@@ -64,7 +64,7 @@ export class FeedPlan {
   }
 
   /** The node has the content. `serves`: it becomes a source. */
-  arrived(node: string, { serves }: { readonly serves: boolean }): readonly FeedOrder[] {
+  arrived(node: string, { serves }: { readonly serves: boolean }): readonly TransferOrder[] {
     if (!this.#travelling.has(node)) return [];
     this.#free(node);
     if (serves) this.#sources.set(node, { readers: 0, strikes: 0 });
@@ -72,7 +72,7 @@ export class FeedPlan {
   }
 
   /** The node got nothing from its source, so the bastion sends to it now. `isBad`: the source would serve no other node either. */
-  failed(node: string, { isBad }: { readonly isBad: boolean }): readonly FeedOrder[] {
+  failed(node: string, { isBad }: { readonly isBad: boolean }): readonly TransferOrder[] {
     if (!this.#travelling.has(node)) return [];
     const from = this.#travelling.get(node);
     const source = this.#sourceOf(node);
@@ -82,7 +82,7 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  removeSource(source: string): readonly FeedOrder[] {
+  removeSource(source: string): readonly TransferOrder[] {
     this.#sources.delete(source);
     return this.#assign();
   }
@@ -98,8 +98,8 @@ export class FeedPlan {
     this.#travelling.delete(node);
   }
 
-  #assign(): readonly FeedOrder[] {
-    const orders: FeedOrder[] = [];
+  #assign(): readonly TransferOrder[] {
+    const orders: TransferOrder[] = [];
     for (let node = this.#waiting[0]; node !== undefined; node = this.#waiting[0]) {
       const [best] = [...this.#sources].toSorted(([, a], [, b]) => a.readers - b.readers);
       if (best && best[1].readers < maxReaders) {

@@ -10,7 +10,7 @@ import { shippedText } from "./texts.ts";
  */
 const plainPath = /^\/[A-Za-z0-9._/+@:,=-]*$/;
 
-export function isPlain(path: string): boolean {
+export function isPlainPath(path: string): boolean {
   return plainPath.test(path);
 }
 
@@ -18,14 +18,14 @@ export function isPlain(path: string): boolean {
 export function provableData({ step, sensitive, runAs, unless, onlyIf }: PlannedStep): StepData | undefined {
   const { data } = step;
   if (!data || sensitive || step.sensitive || runAs !== undefined) return undefined;
-  if (unless !== undefined || onlyIf !== undefined || !isPlain(data.path)) return undefined;
-  if (data.kind === "symlink") return isPlain(`/${data.target}`) ? data : undefined;
+  if (unless !== undefined || onlyIf !== undefined || !isPlainPath(data.path)) return undefined;
+  if (data.kind === "symlink") return isPlainPath(`/${data.target}`) ? data : undefined;
   if (data.kind === "absent") return data;
   return isAccountId(data.owner) || isAccountId(data.group) ? undefined : data;
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half (apply.sh), then files.sh and batch.sh for the batch's
+ * The library of batches, sent when the node asks for it: the runner's half (apply.sh), then files.sh and batch.sh for the batch's
  * shell. A dry run adds foresee.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
@@ -47,17 +47,17 @@ const wordLimit = 64 << 10;
 /** In bytes. The proof of a batch does not read larger contents again. */
 const rereadLimit = 1 << 20;
 
-/** Whether the batch lane gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
+/** Whether a batch gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
 function isWordOfShell({ bytes }: Blob): boolean {
   return bytes !== undefined && bytes.length <= wordLimit && !bytes.includes(0);
 }
 
-/** A file's content in the form that the batch lane takes. */
+/** A file's content in the form that a batch takes. */
 export function batchBlob(blob: Blob): Blob {
   return isWordOfShell(blob) ? asAssignment(blob) : blob;
 }
 
-/** Whether the batch lane can apply the step: it uses no key that the lane lacks. */
+/** Whether a batch can apply the step: the step has no key that batches lack. */
 export function isBatched(plan: PlannedStep): boolean {
   if (plan.retry !== undefined || plan.step.retry !== undefined || plan.creates !== undefined) return false;
   if (plan.risk !== undefined) return false;
@@ -114,7 +114,7 @@ export class BatchPlanner {
   }
 }
 
-/** A step's place in its batch, and its keys for the batch lane beside its data. */
+/** A step's place in its batch, and its keys for the batch beside its data. */
 interface BatchKeys {
   readonly key: string;
   readonly wave: number;

@@ -111,7 +111,7 @@ for k_path in "$K_STATE"/runs/*/mark; do
   if [ "$k_path" = "$K_RUN" ] || [ ! -d "$k_path" ] || ! k_over "${k_path##*/}"; then continue; fi
   # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
   k_clear_out "$k_path"
-  # Changes outside of the run's folder are undone (feed.sh).
+  # Changes outside of the run's folder are undone (peer-transfer.sh).
   [ ! -f "$k_path/undo" ] || (. "$k_path/undo") || continue
   rm -rf "${k_path:?}"/[!jm]* && rm -f "$k_path/mark"
 done

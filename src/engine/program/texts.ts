@@ -27,7 +27,7 @@ const files = {
   inspect: new URL("./inspect.sh", import.meta.url),
   command: new URL("./command.sh", import.meta.url),
   "end-command": new URL("./end-command.sh", import.meta.url),
-  feed: new URL("./feed.sh", import.meta.url),
+  "peer-transfer": new URL("./peer-transfer.sh", import.meta.url),
 } as const;
 
 const cache = new Map<keyof typeof files, string>();

@@ -15,14 +15,14 @@ function besideRun(run: RunName, lines: readonly string[]): string {
 }
 
 /**
- * The program of a node that exchanges contents with other nodes; feed.sh has its commands and answers. `id`: hexadecimal,
- * for names outside of the feed's folder. `silence`: seconds without a command after which the program ends.
+ * The program of a node that exchanges contents with other nodes; peer-transfer.sh has its commands and answers. `id`: hexadecimal,
+ * for names outside of the program's folder. `silence`: seconds without a command after which the program ends.
  */
-export function feedText(
+export function peerTransferText(
   run: RunName,
   { id, silence = 60 }: { readonly id: string; readonly silence?: number },
 ): string {
-  return besideRun(run, [`k_id=${id}`, `k_silence=${silence}`, shippedText("feed")]);
+  return besideRun(run, [`k_id=${id}`, `k_silence=${silence}`, shippedText("peer-transfer")]);
 }
 
 /** The program that sends tables, headers and labels of the disks with these names; save.sh has the frames. */

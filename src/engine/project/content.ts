@@ -15,7 +15,7 @@ const maxDepth = 16;
 export type ProjectContent = Readonly<Record<string, string>>;
 
 /** Marks of kcore itself and of the project's files, without hidden files, `node_modules` and reports: a step's source may lie anywhere. */
-export function contentOf(project: string): ProjectContent {
+export function readProjectContent(project: string): ProjectContent {
   const content: Record<string, string> = { "kcore itself": markOf(join(shippedRoot(), "package.json")) };
   const walk = (folder: string, depth: number): void => {
     for (const entry of namesIn(join(project, folder))) {

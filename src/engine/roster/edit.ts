@@ -15,7 +15,7 @@ interface Splice {
 }
 
 /** A value to write at these keys. */
-interface Change {
+interface RosterChange {
   readonly keys: readonly string[];
   readonly value: Plain;
   /** A new map gets one line for each key, if the map around it is in block style. */
@@ -65,12 +65,12 @@ export function setValue(source: RosterText, keys: readonly string[], value: str
   return edit(source, read(source), { keys, value });
 }
 
-function edit(source: RosterText, root: SourceNode, change: Change): string {
+function edit(source: RosterText, root: SourceNode, change: RosterChange): string {
   return verified(source, root, splicesFor(source.text, root, change), withValue(plainOf(root), root, change));
 }
 
-function splicesFor(text: string, root: SourceNode, change: Change): readonly Splice[] {
-  if (isNothing(root)) return [atEnd(text, linesOf("", change))];
+function splicesFor(text: string, root: SourceNode, change: RosterChange): readonly Splice[] {
+  if (isNothing(root)) return [atEnd(text, linesWith("", change))];
   let node: SourceNode = root;
   let entry: SourceEntry | undefined;
   for (const [index, key] of change.keys.entries()) {
@@ -94,7 +94,7 @@ function missingSplice(
     node,
     entry,
   }: { readonly root: SourceNode; readonly node: SourceNode; readonly entry?: SourceEntry | undefined },
-  change: Change,
+  change: RosterChange,
 ): Splice {
   const [key = "", ...rest] = change.keys;
   const value = nested(rest, change.value);
@@ -103,9 +103,13 @@ function missingSplice(
   if (node.file.name.endsWith(".json")) return intoFlow(node, `${JSON.stringify(key)}: ${JSON.stringify(value)}`, "");
   // `nodes: {}` becomes a block map: all nodes on one line, and their diffs, would be unreadable.
   if (last === undefined && change.inLines && entry && isAloneInLine(text, node) && root.kind === "map" && !root.flow)
-    return { start: afterColon(text, entry), end: node.end, text: newLines(text, linesOf(indentBelow(entry), change)) };
+    return {
+      start: afterColon(text, entry),
+      end: node.end,
+      text: newLines(text, linesWith(indentBelow(entry), change)),
+    };
   if (node.flow || last === undefined) return intoFlow(node, `${asKey(key)}: ${asFlow(value)}`, " ");
-  return insertLines(text, endOf(last), linesOf(" ".repeat(last.keyAt.column - 1), change));
+  return insertLines(text, endOf(last), linesWith(" ".repeat(last.keyAt.column - 1), change));
 }
 
 /** Whether nothing but blanks follows `{}` on its line. */
@@ -116,20 +120,20 @@ function isAloneInLine(text: string, map: SourceMap): boolean {
 function emptySplice(
   text: string,
   { entry, child }: { readonly entry: SourceEntry; readonly child: SourceNode },
-  change: Change,
+  change: RosterChange,
 ): Splice {
   const value = asFlow(nested(change.keys, change.value));
   if (child.end > child.start) return { start: child.start, end: child.end, text: value };
   const colon = afterColon(text, entry);
   if (change.keys.length === 0) return { start: colon, end: colon, text: ` ${value}` };
-  return insertLines(text, colon, linesOf(indentBelow(entry), change));
+  return insertLines(text, colon, linesWith(indentBelow(entry), change));
 }
 
 /** Replaces a scalar or flow collection in place, a block list by items, and any other value after its colon. */
 function replacingSplices(
   text: string,
   { node, entry }: { readonly node: SourceNode; readonly entry: SourceEntry | undefined },
-  { keys, value }: Change,
+  { keys, value }: RosterChange,
 ): readonly Splice[] {
   if (node.kind === "scalar") return [scalarSplice(node, value)];
   if (entry === undefined || typeof value === "string")
@@ -145,9 +149,9 @@ function replacingSplices(
   return [{ start: node.start, end: node.items.at(-1)?.end ?? node.end, text: lines || "[]" }];
 }
 
-function linesOf(indent: string, { keys: [key = "", ...rest], ...change }: Change): readonly string[] {
+function linesWith(indent: string, { keys: [key = "", ...rest], ...change }: RosterChange): readonly string[] {
   const start = `${indent}${asKey(key)}:`;
-  if (rest.length > 0) return [start, ...linesOf(`${indent}  `, { ...change, keys: rest })];
+  if (rest.length > 0) return [start, ...linesWith(`${indent}  `, { ...change, keys: rest })];
   if (!change.inLines) return [`${start} ${asFlow(change.value)}`];
   const fields = Object.entries(change.value as Fields);
   return [start, ...fields.map(([name, value]) => `${indent}  ${asKey(name)}: ${asFlow(value)}`)];
@@ -157,7 +161,7 @@ function nested(keys: readonly string[], value: Plain): Plain {
   return keys.reduceRight<Plain>((inner, key) => ({ [key]: inner }), value);
 }
 
-function withValue(plain: unknown, node: SourceNode | undefined, change: Change): unknown {
+function withValue(plain: unknown, node: SourceNode | undefined, change: RosterChange): unknown {
   const [key, ...rest] = change.keys;
   if (key === undefined) return change.value;
   const inner = (at: unknown): unknown => withValue(at, childOf(node, key), { ...change, keys: rest });

@@ -56,7 +56,7 @@ export const KEY_TYPES = [
 ] as const;
 
 /** `TYPE BASE64` with an optional comment, which is dropped; the bytes must be a key of that type (RFC 4253, 6.6). */
-export const HostKey = z
+export const HostKeyText = z
   .string()
   .refine((text) => keyProblem(text) === undefined, { error: ({ input }) => keyProblem(String(input)) ?? "" })
   .transform((text) => text.trim().split(/\s+/).slice(0, 2).join(" "));

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { diskFields, isOneDisk, oneDiskMessage } from "#engine/step/disk-names.ts";
-import { Address, EntryName, HostKey, LoginName, NodeId, Port, Reference, Role, StateDir } from "./entry-fields.ts";
+import { Address, EntryName, HostKeyText, LoginName, NodeId, Port, Reference, Role, StateDir } from "./entry-fields.ts";
 
 const Labels = z.record(
   z
@@ -88,7 +88,7 @@ export const NodeSchema = z.strictObject({
     .describe(
       "The ids under which the node was removed; kcore made its disks under the first. kcore roster adopt writes them.",
     ),
-  hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64; kcore roster trust writes them."),
+  hostKeys: z.array(HostKeyText).optional().describe("Pinned keys, TYPE BASE64; kcore roster trust writes them."),
   consoleLog: File.optional().describe("A file on the bastion with what the node shows on its console."),
   groups: z.array(EntryName).optional().describe("Names of groups, of any roster file; later ones win."),
 });
@@ -97,7 +97,7 @@ export type WrittenNode = z.output<typeof NodeSchema>;
 export const JumpSchema = z.strictObject({
   ...reach,
   address: Address.describe("IP address or host name."),
-  hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64."),
+  hostKeys: z.array(HostKeyText).optional().describe("Pinned keys, TYPE BASE64."),
 });
 
 export const FILE_KEYS = ["defaults", "groups", "nodes", "jumps"] as const;

@@ -7,7 +7,7 @@ export interface Sudo {
   readonly password?: SecretReference;
 }
 
-export interface Taint {
+export interface RosterTaint {
   readonly key: string;
   readonly value: string;
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
@@ -51,7 +51,7 @@ export interface NodeEntry {
   readonly dc: string;
   readonly roles: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  readonly taints: readonly Taint[];
+  readonly taints: readonly RosterTaint[];
   readonly groups: readonly string[];
   readonly disks: readonly DiskEntry[];
   readonly stateDir: string;

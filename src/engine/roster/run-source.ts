@@ -50,7 +50,7 @@ export function runSource({
     // A process group of its own, so that `endGroup` reaches its children.
     ...({ detached: true } as object),
   });
-  if (error || signal !== null) endGroup(pid);
+  if (error || signal !== null) killGroup(pid);
   const why = error
     ? reasonOf(error, limit)
     : signal !== null
@@ -76,7 +76,7 @@ function reasonOf({ code, message }: NodeJS.ErrnoException, limit: number): stri
     : message;
 }
 
-function endGroup(pid: number | undefined): void {
+function killGroup(pid: number | undefined): void {
   if (pid === undefined || pid <= 0) return;
   try {
     process.kill(-pid, "SIGKILL");

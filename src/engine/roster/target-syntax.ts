@@ -4,17 +4,20 @@ import { factCatalogue } from "#engine/facts/catalogue.ts";
 import { factAt } from "#engine/facts/paths.ts";
 
 /** Where a part stands in the expression: offsets from 0. */
-interface Span {
+interface TextSpan {
   readonly start: number;
   readonly end: number;
 }
 
-export type TargetTerm = Span & { readonly kind: "name" | "role" | "dc" | "group" | "label"; readonly value: string };
+export type TargetTerm = TextSpan & {
+  readonly kind: "name" | "role" | "dc" | "group" | "label";
+  readonly value: string;
+};
 
 export type FactOperator = "=" | "!=" | ">=" | "<=" | ">" | "<";
 
 /** `fact:NAME`, or compared with a value. */
-export type FactTerm = Span & {
+export type FactTerm = TextSpan & {
   readonly kind: "fact";
   /** As it is written. */
   readonly text: string;
@@ -25,9 +28,9 @@ export type FactTerm = Span & {
 export type Target =
   | TargetTerm
   | FactTerm
-  | (Span & { readonly kind: "regex"; readonly pattern: string })
-  | (Span & { readonly kind: "not"; readonly part: Target })
-  | (Span & { readonly kind: "and" | "or"; readonly parts: readonly [Target, ...Target[]] });
+  | (TextSpan & { readonly kind: "regex"; readonly pattern: string })
+  | (TextSpan & { readonly kind: "not"; readonly part: Target })
+  | (TextSpan & { readonly kind: "and" | "or"; readonly parts: readonly [Target, ...Target[]] });
 
 const ENTRY_PREFIXES = ["role", "dc", "group", "label"] as const;
 const PREFIXES = [...ENTRY_PREFIXES, "fact"] as const;
@@ -35,7 +38,7 @@ const factNames = factCatalogue.map(({ name }) => name);
 const MAX_LENGTH = 8192;
 const MAX_DEPTH = 32;
 
-interface Token extends Span {
+interface Token extends TextSpan {
   readonly text: string;
 }
 
@@ -169,7 +172,7 @@ class Parser {
     return term;
   }
 
-  #fail(message: string, { start, end }: Span, hint?: string): never {
+  #fail(message: string, { start, end }: TextSpan, hint?: string): never {
     const length = Math.max(1, end - start);
     const at = this.#at && { ...this.#at, column: this.#at.column + start, length };
     const detail = `${this.#text.slice(0, 400)}\n${" ".repeat(start)}${"^".repeat(length)}`;

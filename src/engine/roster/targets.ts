@@ -59,7 +59,7 @@ function matcherFor(
   at?: SourcePosition,
 ): NodeMatcher {
   const target = parseTargets(text, at);
-  checkNames(target, { text, nodes: [...nodes.values()], at });
+  checkNodeNames(target, { text, nodes: [...nodes.values()], at });
   return matcherOf(target, { text, at, names: [...nodes.keys()], facts });
 }
 
@@ -139,12 +139,12 @@ function splitLabel(value: string): [string, string | undefined] {
 }
 
 /** Refuses a name without a wildcard that no node has: the name was mistyped, also behind `not`. */
-function checkNames(
+function checkNodeNames(
   target: Target,
   given: Pick<MatchInput, "text" | "at"> & { readonly nodes: readonly NodeEntry[] },
 ): void {
-  if (target.kind === "or" || target.kind === "and") for (const part of target.parts) checkNames(part, given);
-  else if (target.kind === "not") checkNames(target.part, given);
+  if (target.kind === "or" || target.kind === "and") for (const part of target.parts) checkNodeNames(part, given);
+  else if (target.kind === "not") checkNodeNames(target.part, given);
   else if (target.kind === "name" && !/[*?[]/.test(target.value)) {
     const names = given.nodes.map(({ name }) => name);
     if (names.includes(target.value)) return;

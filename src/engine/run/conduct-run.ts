@@ -15,7 +15,7 @@ import { changeHeader, writeHeader, type RunFolder, type RunHeader } from "./run
 import { lockRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
-import { roomHint, unwritable } from "./unwritable.ts";
+import { roomHint, recordUnwritable } from "./unwritable.ts";
 
 /** The means that a run's process gives to `perform`. */
 export interface PerformContext {
@@ -193,7 +193,7 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
     const [problem] = error.problems;
     return { ...finishedWith(error.exitCode), ...(problem ? { problem, problems: error.problems } : {}) };
   }
-  const problem = unwritable(folder.path, error);
+  const problem = recordUnwritable(folder.path, error);
   if (problem) return { ...finishedWith(exitCodes.failed), problem: { ...problem, hint: roomHint(folder) } };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const hint = "please report it with these lines and the command";
@@ -210,7 +210,7 @@ function trailEndWarning({ id }: RunHeader, error: unknown): string {
 
 function unwritableRecord(folder: RunFolder, error: unknown): Problem {
   const hint = roomHint(folder);
-  const problem = unwritable(folder.path, error);
+  const problem = recordUnwritable(folder.path, error);
   if (problem) return { ...problem, message: `${problem.message}, so the run stopped before its next step`, hint };
   const message = `the run's record cannot be written: ${(error as Error).message}`;
   return { code: "RUN_RECORD_UNWRITABLE", message, hint };

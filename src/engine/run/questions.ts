@@ -15,7 +15,7 @@ export interface QuestionsOptions {
   readonly earlierCount?: number;
 }
 
-interface OpenQuestion {
+interface UnansweredQuestion {
   readonly question: Question;
   readonly resolve: (value: string) => void;
 }
@@ -23,7 +23,7 @@ interface OpenQuestion {
 /** Questions of a run: asked as events, answered by the first view that sends an answer. */
 export class Questions {
   readonly #options: QuestionsOptions;
-  readonly #open = new Map<string, OpenQuestion>();
+  readonly #open = new Map<string, UnansweredQuestion>();
   #count: number;
 
   constructor(options: QuestionsOptions) {

@@ -2,7 +2,7 @@ import { open, readFile, rm, writeFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
-import { wait } from "#base/wait.ts";
+import { wait, within } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
@@ -10,7 +10,7 @@ import type { LaunchedRun } from "./launch-run.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
 import { RESERVE_BYTES } from "./record-writer.ts";
-import { roomHint, unwritable } from "./unwritable.ts";
+import { roomHint, recordUnwritable } from "./unwritable.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
 import { SOCKET_NAME, type Hello } from "./run-socket.ts";
 
@@ -86,11 +86,7 @@ export class RunClient {
   /** Waits for the run's socket if the started process reports it, at most 200 ms, since the operator may leave. */
   async #awaitReady(): Promise<void> {
     const ready = this.#options.launched?.ready;
-    if (!ready) return;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, 200)));
-    await Promise.race([ready, late]);
-    clearTimeout(timer);
+    if (ready) await within(200, ready);
   }
 
   async #connect(): Promise<Socket | undefined> {
@@ -163,7 +159,7 @@ export class RunClient {
       await writeFile(probe, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 });
       return undefined;
     } catch (error) {
-      return unwritable(path, error);
+      return recordUnwritable(path, error);
     } finally {
       await rm(probe, { force: true });
     }

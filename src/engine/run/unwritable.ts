@@ -9,7 +9,7 @@ export const writeFailures: Readonly<Record<string, string>> = {
 };
 
 /** Why the run cannot write below the folder; undefined for any other error. */
-export function unwritable(folder: string, error: unknown): Problem | undefined {
+export function recordUnwritable(folder: string, error: unknown): Problem | undefined {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const reason = writeFailures[code];
   if (reason === undefined) return undefined;
@@ -25,7 +25,7 @@ export function reportUnwritable<T>(folder: string, write: () => T): T {
   try {
     return write();
   } catch (error) {
-    const problem = unwritable(folder, error);
+    const problem = recordUnwritable(folder, error);
     if (!problem) throw error;
     throw new KcoreError(
       { ...problem, hint: "free space, or make the folder writable; nothing was started" },

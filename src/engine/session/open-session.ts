@@ -21,7 +21,7 @@ import {
 } from "./session-events.ts";
 import { initialState, transition } from "./session-state.ts";
 import { SessionTransport } from "./session-transport.ts";
-import { Timers } from "./timers.ts";
+import { SessionTimers } from "./session-timers.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { runVariables, type NodeSession, type SessionOptions, type StageWork, type WorkResult } from "./session.ts";
@@ -44,7 +44,7 @@ class Session implements NodeSession {
   readonly #transport: SessionTransport;
   readonly #looks: NodeLooks;
   readonly #stopping = new AbortController();
-  readonly #timers = new Timers((event) => this.#send(event));
+  readonly #timers = new SessionTimers((event) => this.#send(event));
   readonly #events: SessionEvent[] = [];
   #state = initialState;
   #isSending = false;

@@ -4,7 +4,7 @@ import { blobOf } from "#engine/step/blob.ts";
 import { refusalName } from "#engine/step/remote.ts";
 import { blobCommands, placeBlobsCommand } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
-import type { BlobFeed, FeedPeer } from "./blob-feed.ts";
+import type { PeerBlobs, BlobPeer } from "./peer-blobs.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
 
@@ -17,8 +17,8 @@ export interface BlobAnswer {
   readonly isOpen: () => boolean;
   /** The request of a content that the bastion must fetch first. */
   readonly requestFor: (label: string) => FetchRequest;
-  /** How other nodes may feed this node. */
-  readonly peerFeed?: { readonly feed: BlobFeed; readonly peer: FeedPeer };
+  /** How this node gets contents from other nodes. */
+  readonly fromPeers?: { readonly blobs: PeerBlobs; readonly peer: BlobPeer };
 }
 
 /** Answers a runner's request for blobs. A name that was never offered gets no answer. */
@@ -27,13 +27,13 @@ export async function sendBlobs(
   names: readonly string[],
   answer: BlobAnswer,
 ): Promise<void> {
-  const { peerFeed, offered } = answer;
+  const { fromPeers, offered } = answer;
   const small = new Map<string, Blob>();
   const large: (readonly [name: string, blob: Blob])[] = [];
   for (const name of names) {
     const known = offered.get(name);
     const blob = known?.fetch ? await fetchBlob(name, known, small, answer) : known;
-    if (blob && peerFeed?.feed.takes(peerFeed.peer, blob)) large.push([name, blob]);
+    if (blob && fromPeers?.blobs.takes(fromPeers.peer, blob)) large.push([name, blob]);
     else if (blob) small.set(name, blob);
   }
   await send(follower, small, answer);
@@ -62,17 +62,17 @@ async function fetchBlob(
 }
 
 async function sendLarge(follower: FollowerChannel, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
-  const { peerFeed, progress, isOpen } = answer;
-  // After a lost connection the feed must not be asked: it would take the node for one that still waits.
-  if (!peerFeed || !isOpen()) return;
-  const { feed, peer } = peerFeed;
+  const { fromPeers, progress, isOpen } = answer;
+  // After a lost connection no other node must be asked: the transfer would take the node for one that still waits.
+  if (!fromPeers || !isOpen()) return;
+  const { blobs, peer } = fromPeers;
   progress.hold(true);
-  const end = await feed.bring(peer, name, blob);
+  const end = await blobs.bring(peer, name, blob);
   progress.hold(false);
   if (end === "there") await follower.send(placeBlobsCommand);
   else if (end === "send")
     await send(follower, new Map([[name, blob]]), answer, async () => {
-      if (await feed.keep(peer, name, blob)) progress.arrive();
+      if (await blobs.keep(peer, name, blob)) progress.arrive();
     });
 }
 

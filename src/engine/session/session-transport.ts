@@ -167,7 +167,7 @@ export class SessionTransport {
           progress: this.#watch(follower),
           isOpen,
           requestFor,
-          ...this.#peerFeed(),
+          ...this.#fromPeers(),
         });
       } catch (error) {
         const { stopping } = this.#options;
@@ -191,13 +191,13 @@ export class SessionTransport {
     return { signal: stopping, onProgress };
   }
 
-  /** How other nodes may feed this node. */
-  #peerFeed(): Pick<BlobAnswer, "peerFeed"> {
+  /** How this node gets contents from other nodes. */
+  #fromPeers(): Pick<BlobAnswer, "fromPeers"> {
     const { session, run } = this.#options;
-    const { feed, node, endpoint, sudoPassword, emit } = session;
+    const { peerBlobs: blobs, node, endpoint, sudoPassword, emit } = session;
     const host = this.#host;
-    if (!feed || !host) return {};
-    return { peerFeed: { feed, peer: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
+    if (!blobs || !host) return {};
+    return { fromPeers: { blobs, peer: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
   }
 
   #watch(follower: FollowerChannel): TransferProgress {
@@ -234,9 +234,9 @@ export class SessionTransport {
       () => undefined,
     );
     this.#follower = this.#shell = this.#host = undefined;
-    const { feed, node } = this.#options.session;
-    feed?.leave(node.name);
-    if (host && !feed?.takeOver(host)) this.#change = this.#change.then(() => host.close());
+    const { peerBlobs, node } = this.#options.session;
+    peerBlobs?.leave(node.name);
+    if (host && !peerBlobs?.takeOver(host)) this.#change = this.#change.then(() => host.close());
   }
 
   async #connect(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
@@ -291,8 +291,8 @@ export class SessionTransport {
     if (this.#follower !== follower) return;
     this.#progress?.stop();
     this.#follower = undefined;
-    const { feed, node } = this.#options.session;
-    feed?.leave(node.name);
+    const { peerBlobs, node } = this.#options.session;
+    peerBlobs?.leave(node.name);
     this.#options.onEvent({ type: "lost", output });
   }
 }

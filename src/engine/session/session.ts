@@ -6,7 +6,7 @@ import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
-import type { BlobFeed } from "./blob-feed.ts";
+import type { PeerBlobs } from "./peer-blobs.ts";
 
 /** Steps of one stage; adjacent stages of a node are sent together. */
 export interface StageWork {
@@ -66,7 +66,7 @@ export interface SessionOptions {
   /** Milliseconds without progress after which sending a large content fails; default: two minutes. */
   readonly transferStall?: number;
   /** Brings large contents from other nodes; without it the bastion sends all of them. */
-  readonly feed?: BlobFeed;
+  readonly peerBlobs?: PeerBlobs;
   /** Milliseconds before each attempt to reconnect, varied at random; default: half a minute in all. */
   readonly retryDelays?: readonly number[];
   /** The looks that found the node in order; without it no look is sent. */

@@ -4,10 +4,10 @@ import { rawBytes, type NewOutput } from "./step-output.ts";
 import { changesOf, isHidden } from "./step-problem.ts";
 import type { StepRecord } from "./step-record.ts";
 
-type Records = ReadonlyMap<string, StepRecord>;
+type StepRecords = ReadonlyMap<string, StepRecord>;
 type StepFinished = Extract<RunEventBody, { type: "step.finished" }>;
 
-export function startedEvent({ draft, stage }: StepRecord, node: string): RunEventBody {
+export function stepStartedEvent({ draft, stage }: StepRecord, node: string): RunEventBody {
   const { id: step, title, module } = draft;
   return { type: "step.started", node, stage, step, title, module };
 }
@@ -67,7 +67,7 @@ export function revertedEvent({ draft, stage }: StepRecord, node: string, failed
 }
 
 /** The changed steps that are on trial together with the failed step, right before it: the node reverts them. */
-export function onTrialWith(records: Records, key: string): readonly StepRecord[] {
+export function onTrialWith(records: StepRecords, key: string): readonly StepRecord[] {
   if (records.get(key)?.plan?.risk === undefined) return [];
   const keys = [...records.keys()];
   const before = keys.slice(0, keys.indexOf(key)).map((one) => records.get(one) as StepRecord);
@@ -84,7 +84,7 @@ export function trialProblem(problem: Problem, tried: readonly StepRecord[], con
 }
 
 /** The reason in an `end` frame: `after KEY` of an unknown step, or the condition `unless KEY …`, with the steps' titles. */
-export function endReason(records: Records, outcome: Outcome, [word, ...rest]: readonly string[]): string {
+export function endReason(records: StepRecords, outcome: Outcome, [word, ...rest]: readonly string[]): string {
   const titles = rest.flatMap((key) => records.get(key)?.draft.title ?? []).join(" or ");
   if (titles !== "" && word === "after") return `after ${titles}`;
   if (titles !== "" && word === "unless")
@@ -105,7 +105,7 @@ export function defaultReason(
 }
 
 /** The reason in a `start` frame: an owed reaction, or the step that changed. */
-export function startReason(records: Records, why: string): string {
+export function startReason(records: StepRecords, why: string): string {
   if (why === "owed") return "a reaction owed since an earlier run";
   const changed = records.get(why.replace("changed ", ""));
   return changed ? `because “${changed.draft.title}” changed` : "because something it watches changed";

@@ -14,7 +14,7 @@ import { truncate, type StepRecord } from "./step-record.ts";
 const maxValue = 4096;
 
 /** Why a step failed, by the status in its `end` frame. */
-export function problemOf(record: StepRecord, rc: string): Problem {
+export function stepProblem(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
   const errors = isHidden(plan) ? "" : record.stderrEnd.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;

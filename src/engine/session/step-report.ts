@@ -16,13 +16,13 @@ import {
   onTrialWith,
   outputEvent,
   revertedEvent,
-  startedEvent,
+  stepStartedEvent,
   startReason,
   trialProblem,
 } from "./step-end.ts";
 import { StepEvents } from "./step-events.ts";
 import { StepOutput, type NewOutput } from "./step-output.ts";
-import { isHidden, problemOf } from "./step-problem.ts";
+import { isHidden, stepProblem } from "./step-problem.ts";
 import {
   beginAttempt,
   dropValues,
@@ -187,7 +187,7 @@ export class StepReport implements StepResults {
     this.#output.forget(key);
     this.events.begin(key, draft.id, draft.answers.length > 0);
     if (why !== "") record.why = startReason(this.records, why);
-    this.events.report(key, draft.id, startedEvent(record, this.#node));
+    this.events.report(key, draft.id, stepStartedEvent(record, this.#node));
   }
 
   #takeQuick(keys: string): void {
@@ -222,7 +222,7 @@ export class StepReport implements StepResults {
     const reverted = outcome === "failed" ? onTrialWith(this.records, key) : [];
     for (const one of reverted) one.outcome = "interrupted";
     if (outcome === "failed")
-      record.cause = trialProblem(problemOf(record, rc), [...reverted, record], this.connectProblem);
+      record.cause = trialProblem(stepProblem(record, rc), [...reverted, record], this.connectProblem);
     if (!this.events.takeRecorded(record.draft.id, outcome)) {
       for (const one of reverted) this.events.reportNew(key, revertedEvent(one, this.#node, record));
       this.#reportEnd(key, record, outcome, { rc, reason, isForeseen });

@@ -8,7 +8,7 @@ export function itemsOf(value: unknown): readonly unknown[] | undefined {
 }
 
 /** A short name for each item, unique in the list: its text, or its name, id, key, path or serial; else its number. */
-export function labelsOf(items: readonly unknown[]): readonly string[] {
+export function itemLabels(items: readonly unknown[]): readonly string[] {
   const labels = items.map((item, index) => labelOf(item) ?? String(index + 1));
   const taken = new Set(labels);
   return labels.map((label, index) => {

@@ -9,7 +9,7 @@ import { checkPlaces } from "#engine/encrypted-values/places.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { readFiles, type Files } from "./state-files.ts";
+import { openStateFiles, type Files } from "./state-files.ts";
 import { type ReadState, readState, type State } from "./state.ts";
 
 /** A state as `kcore state list` shows it. */
@@ -37,7 +37,7 @@ export function statesOf(places: {
     foldersOf("templates", places),
     foldersOf(".", places),
   ];
-  return new States(states, openTemplates(templates), readFiles(files, places.fetch));
+  return new States(states, openTemplates(templates), openStateFiles(files, places.fetch));
 }
 
 const ENDING = ".yaml";

@@ -22,7 +22,7 @@ export interface Files {
 }
 
 /** Finds files in the first folder that has them, and hashes each once. `fetch` is absent for a check, which sends nothing. */
-export function readFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
+export function openStateFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
   const known = new Map<string, Blob>();
   return {
     blob: (path) => {
@@ -47,7 +47,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
       hint: "the path is relative to the project's folder and must not leave it",
     });
   const { path, folder } = found;
-  const { sha256, size, bytes } = withRegularFile(path, { name, check: folder?.check }, hashFile);
+  const { sha256, size, bytes } = withRegularFile(path, { name, check: folder?.check }, hashOpenFile);
   const read = async (): Promise<Uint8Array> => {
     const bytes = await readFile(path);
     if (createHash("sha256").update(bytes).digest("hex") === sha256) return bytes;
@@ -63,7 +63,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
 /** Bytes: files up to this size stay in memory, since modules parse keys and certificates. */
 const smallLimit = 64 << 10;
 
-function hashFile(file: number): { sha256: string; size: number; bytes?: Uint8Array } {
+function hashOpenFile(file: number): { sha256: string; size: number; bytes?: Uint8Array } {
   const hash = createHash("sha256");
   const chunk = Buffer.alloc(1 << 20);
   let size = 0;

@@ -3,7 +3,7 @@ import { evaluate } from "#engine/expressions/evaluate.ts";
 import { type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { isUntrustedValue } from "#engine/expressions/untrusted-names.ts";
 import { describeValue } from "#engine/yaml/node.ts";
-import { itemsOf, labelsOf } from "./each.ts";
+import { itemsOf, itemLabels } from "./each.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { IncludeSource, ModuleStepSource } from "./step-source.ts";
 
@@ -43,7 +43,7 @@ export function instancesOf({ each }: ModuleStepSource | IncludeSource, scope: N
       message: `each goes through a list or a map, not ${describeValue(value)}`,
       at: each.at,
     });
-  const labels = labelsOf(items);
+  const labels = itemLabels(items);
   return items.map((item, index) => {
     const node = each.kind === "list" ? each.items[index] : undefined;
     const source = node && { node, scope: () => scope.beforeSteps() };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseDuration, parseSize } from "#base/units.ts";
 import { Secret } from "./secret.ts";
 
 // Argument types that several modules share. Each refuses values that could not work on any node.
@@ -68,13 +69,8 @@ export const ByteSize = z.union([
   z
     .string()
     .regex(/^\d+(\.\d+)?\s*([KMGTPkmgtp]([Ii]?[Bb])?|[Bb])?$/, "must be a size such as 512M or 10GiB")
-    .transform(parseSize),
+    .transform((text) => parseSize(text) as number),
 ]);
-
-function parseSize(text: string): number {
-  const [, number = "0", unit = ""] = /^([\d.]+)\s*([KMGTP]?)/i.exec(text) ?? [];
-  return Math.round(Number(number) * 1024 ** " KMGTP".indexOf(unit.toUpperCase() || " "));
-}
 
 /** A duration in seconds: a number, or text with a unit: `30s`, `5m`, `1h`, `500ms`. */
 export const Duration = z.union([
@@ -82,10 +78,5 @@ export const Duration = z.union([
   z
     .string()
     .regex(/^\d+(\.\d+)?(ms|s|m|h)$/, "must be a duration such as 30s, 5m or 1h")
-    .transform(parseDuration),
+    .transform((text) => parseDuration(text) as number),
 ]);
-
-function parseDuration(text: string): number {
-  const [, number = "0", unit = "s"] = /^([\d.]+)(ms|s|m|h)$/.exec(text) ?? [];
-  return Number(number) * ({ ms: 0.001, s: 1, m: 60, h: 3600 }[unit] ?? 1);
-}

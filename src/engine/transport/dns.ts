@@ -48,7 +48,7 @@ export function createNameResolver({
       const candidates = candidateNames(name, await readFile(resolvConf, "utf8").catch(() => ""));
       return await withDeadline(deadline, undefined, (signal) =>
         orAborted(
-          askInTurn(resolver, candidates, () => system(name), signal),
+          askServers(resolver, candidates, () => system(name), signal),
           signal,
         ),
       );
@@ -82,7 +82,7 @@ function dnsFailed(name: string, cause: unknown): HostUnreachable {
   );
 }
 
-async function askInTurn(
+async function askServers(
   resolver: Resolver,
   candidates: readonly string[],
   system: () => Promise<readonly string[]>,

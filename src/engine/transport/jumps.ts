@@ -29,7 +29,7 @@ export function createJumps(connect: Connect, { after }: Timers = realTimers): J
   };
   const end = async ({ host }: Jump) => host.then((open) => open.close()).catch(() => undefined);
   const reach = (hop: Endpoint): [string, Jump] => {
-    const key = identityOf(hop);
+    const key = endpointKey(hop);
     let jump = jumps.get(key);
     if (!jump) {
       // The caller's signal must not end the connection: other nodes may wait for the same hop. `connect` has a timeout of its own.
@@ -75,6 +75,6 @@ export function createJumps(connect: Connect, { after }: Timers = realTimers): J
   };
 }
 
-function identityOf({ address, port, user, identityFile, hostKeys, jump }: Endpoint): string {
-  return JSON.stringify([address, port, user, identityFile ?? null, hostKeys, jump.map(identityOf)]);
+function endpointKey({ address, port, user, identityFile, hostKeys, jump }: Endpoint): string {
+  return JSON.stringify([address, port, user, identityFile ?? null, hostKeys, jump.map(endpointKey)]);
 }

@@ -68,7 +68,7 @@ export function createIdentities({ home, agentSocket }: IdentityOptions): Identi
       const failures: KcoreError[] = Array.isArray(agent) ? [] : [agent as KcoreError];
       for (const file of usualFiles) {
         const path = join(home, ".ssh", file);
-        if (!(await isThere(path))) continue;
+        if (!(await isFile(path))) continue;
         try {
           // The passphrase of an encrypted file is asked for only if there is no other key to try.
           const identity = await fromFile(path, found.length > 0 ? undefined : passphrase);
@@ -93,7 +93,7 @@ async function listAgent(socket: string): Promise<readonly Identity[]> {
   return keys.map((agent) => ({ label: `agent: ${agent.key.comment || agent.key.type}`, key: agent.key, agent }));
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function isFile(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => found.isFile(),
     () => false,

@@ -9,7 +9,7 @@ export interface AgentKey {
   readonly sign: (data: Buffer, hash: "sha256" | "sha512" | undefined) => Promise<Buffer>;
 }
 
-export interface Agent {
+export interface SshAgent {
   /** @throws KcoreError AGENT_UNREACHABLE */
   list(): Promise<readonly AgentKey[]>;
 }
@@ -20,7 +20,7 @@ const listLimit = 5000;
 const signLimit = 30_000;
 
 /** The ssh-agent(1) that listens on a socket. */
-export function openAgent(socket: string): Agent {
+export function openAgent(socket: string): SshAgent {
   const agent = new ssh2.OpenSSHAgent(socket);
   const fail = (what: string, cause: unknown) =>
     hostFailure(

@@ -51,7 +51,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
       start((error, opened) => (error || opened === undefined ? reject(error as Error) : resolve(opened)));
     }).catch((error: unknown) => {
       // An error with a reason code (RFC 4254, section 5.1) is the server's refusal; any other may mean a lost connection.
-      if ((error as { reason?: unknown }).reason === undefined && !isAlive(socket)) throw lost(what, error);
+      if ((error as { reason?: unknown }).reason === undefined && !isOpenSocket(socket)) throw lost(what, error);
       throw refuse(error as Error);
     });
     return channelOpened({ host: name, what, caller }, opening, dispose);
@@ -115,6 +115,6 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
   return { name, fingerprint, ...(hostKey !== undefined && { hostKey }), closed, exec, forward, close };
 }
 
-function isAlive(socket: Duplex): boolean {
+function isOpenSocket(socket: Duplex): boolean {
   return socket.writable && !socket.destroyed;
 }

@@ -2,7 +2,7 @@ import { mkdir, readFile, readdir, rm } from "node:fs/promises";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { debsOf, type Apt } from "../apt.ts";
-import { assetFolder, shortHash } from "../assets.ts";
+import { assetFolder, hashTexts } from "../assets.ts";
 import { boundCommand, mustRun, runCommand } from "../run-command.ts";
 import { nodeFailed } from "../processes.ts";
 import { runOnConsole } from "./console-shell.ts";
@@ -22,7 +22,7 @@ export async function hashVmImage(): Promise<string> {
   const files = inside.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   const scripts = ["make-vm-image", "spare-units", "vm-init"].map((name) => join(assets, name));
   const paths = [...scripts, ...files.toSorted()];
-  return shortHash(...vmImagePackages, ...(await Promise.all(paths.map((path) => readFile(path, "utf8")))));
+  return hashTexts(...vmImagePackages, ...(await Promise.all(paths.map((path) => readFile(path, "utf8")))));
 }
 
 /** Makes kernel, initrd and root file system in `folder` from a Debian tree, and removes the tree. */
@@ -39,7 +39,7 @@ export async function makeVmImage(folder: string, tree: string, apt: Apt): Promi
 
 /** A hash of the inputs of a saved state: the machine, QEMU and this machine's clock. */
 export async function hashGolden(image: string): Promise<string> {
-  return shortHash(image, await qemuVersion(), ...(await machineKind()));
+  return hashTexts(image, await qemuVersion(), ...(await machineKind()));
 }
 
 /**

@@ -40,7 +40,7 @@ export function readCards(text: string): readonly Card[] {
     .filter((part) => part.startsWith("[Card "))
     .map((part) => {
       const name = /^\[Card (.*)\]$/m.exec(part)?.[1] ?? "";
-      const [match, network] = ["Match", "Network"].map((section) => linesOf(part, section));
+      const [match, network] = ["Match", "Network"].map((section) => settingsOf(part, section));
       const all = (key: string): string[] => (network ?? []).filter(([name]) => name === key).map(([, value]) => value);
       const [dhcp] = all("DHCP");
       return {
@@ -54,7 +54,7 @@ export function readCards(text: string): readonly Card[] {
     });
 }
 
-function linesOf(text: string, section: string): readonly (readonly [string, string])[] {
+function settingsOf(text: string, section: string): readonly (readonly [string, string])[] {
   const [, rest = ""] = text.split(`[${section}]\n`);
   const [lines = ""] = rest.split(/^\[/m);
   return lines.split("\n").flatMap((line) => {

@@ -30,7 +30,7 @@ const heights: Readonly<Record<string, number>> = {
 export function drawBars(pieces: readonly Piece[], span: TimeSpan): Html {
   const paths: Paths = new Map();
   for (const piece of pieces) addBar(paths, piece, span);
-  return drawPaths(paths);
+  return drawBarPaths(paths);
 }
 
 /** Bars on an axis that may grow: each ended piece is drawn once, and its drawing kept. */
@@ -49,10 +49,10 @@ export class GrowingBars {
       addBar(this.#paths, next, span);
       this.#over.push(next);
     }
-    if (this.#over.length === pieces.length) return drawPaths(this.#paths);
+    if (this.#over.length === pieces.length) return drawBarPaths(this.#paths);
     const paths = new Map(this.#paths);
     for (const piece of pieces.slice(this.#over.length)) addBar(paths, piece, span);
-    return drawPaths(paths);
+    return drawBarPaths(paths);
   }
 }
 
@@ -74,7 +74,7 @@ function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Time
   );
 }
 
-function drawPaths(paths: Paths): Html {
+function drawBarPaths(paths: Paths): Html {
   const drawn = [...paths].map(([className, path]) => `<path class="${className}" d="${path}"/>`).join("");
   return html`<svg class="bars" ${viewBox(drawingWidth)} preserveAspectRatio="none" aria-hidden="true">
     ${new Html(drawn)}

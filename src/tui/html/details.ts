@@ -114,7 +114,7 @@ export function drawOutput(
 }
 
 /** A problem as in a terminal: message, position with its source line, detail, hint. */
-export function drawProblem(problem: Problem, sourceLine?: (at: SourcePosition) => string | undefined): Html {
+export function drawProblemCard(problem: Problem, sourceLine?: (at: SourcePosition) => string | undefined): Html {
   const { code, message, at, detail, hint, conceal } = problem;
   const source = at && conceal !== true ? sourceLine?.(at) : undefined;
   return html`<div class="problem">

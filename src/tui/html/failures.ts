@@ -1,7 +1,7 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { failuresOf, type RunFailure } from "../failures.ts";
-import { Budget, drawOutput, drawProblem, drawChanges, drawDiff } from "./details.ts";
+import { Budget, drawOutput, drawProblemCard, drawChanges, drawDiff } from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import { countNoun, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
@@ -30,7 +30,7 @@ export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine
       ({ problem }) =>
         html`<article class="card failed">
           <h3>The run itself</h3>
-          ${drawProblem(problem, sourceLine)}
+          ${drawProblemCard(problem, sourceLine)}
         </article>`,
     )}
     ${others.slice(0, mostCards).map((failure) => drawFailure(failure, ids, budget, sourceLine))}
@@ -51,7 +51,7 @@ function drawFailure(
       ${named}${nodes.length > mostNames && html`<li>and ${nodes.length - mostNames} more</li>`}
     </ul>
     ${nodes.length > 1 && html`<p class="gone">${countNoun(nodes.length, "node")} failed the same way; ${nodes[0]} is shown.</p>`}
-    ${drawProblem({ ...problem, message: cause }, sourceLine)}${item && drawOutput(item, budget, !problem.detail)}
+    ${drawProblemCard({ ...problem, message: cause }, sourceLine)}${item && drawOutput(item, budget, !problem.detail)}
   </article>`;
 }
 

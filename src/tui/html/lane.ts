@@ -4,7 +4,15 @@ import { causeFirst } from "../cause-line.ts";
 import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { waitsFor } from "../node-row.ts";
 import { drawBars, type TimeSpan } from "./bars.ts";
-import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type FactRow } from "./details.ts";
+import {
+  drawChanges,
+  drawDiff,
+  drawFactRows,
+  drawOutput,
+  drawProblemCard,
+  type Budget,
+  type FactRow,
+} from "./details.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
 import { badge, stepLabel, countNoun, nodeLabel } from "./labels.ts";
@@ -31,7 +39,7 @@ export function drawLaneBody(
   const sorted = pieces.toSorted((a, b) => stageIndex(a) - stageIndex(b) || a.from - b.from);
   const groups = [...Map.groupBy(sorted, ({ item: { stage } }) => stage)];
   const several = groups.length > 1 || groups.some(([stage, [first]]) => first?.title !== titles.get(stage));
-  return html`${drawFacts(node, log, node && waitsFor(model, node.name))}${
+  return html`${drawNodeFacts(node, log, node && waitsFor(model, node.name))}${
     pieces.length === 0
       ? html`<p class="gone">No step was begun here.</p>`
       : html`<table class="steps">
@@ -61,7 +69,7 @@ export function drawLaneBody(
   }`;
 }
 
-function drawFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): HtmlValue {
+function drawNodeFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): HtmlValue {
   const {
     milestone,
     fingerprint,
@@ -85,7 +93,7 @@ function drawFacts(node: Lane["node"], log: string | undefined, waits: string | 
     ["Log", log !== undefined && html`<code>${log}</code>`],
   ];
   if (rows.every(([, value]) => !value)) return undefined;
-  return html`${problem && !hasFailed && drawProblem(problem)}
+  return html`${problem && !hasFailed && drawProblemCard(problem)}
     <dl class="about">${drawFactRows(rows)}</dl>`;
 }
 
@@ -101,7 +109,7 @@ function drawPiece(piece: Piece, { span, budget, startedAt, keyed = false }: Pie
   const more = [
     reason && html`<p class="reason">${reason}</p>`,
     outcome === undefined && note && html`<p class="reason">${note}</p>`,
-    problem && drawProblem(problem.at === undefined && at ? { ...problem, at } : problem),
+    problem && drawProblemCard(problem.at === undefined && at ? { ...problem, at } : problem),
     drawChanges(changes, budget),
     drawDiff(diff, budget),
     drawOutput({ ...item, title }, budget, outcome === "failed" && !problem?.detail),

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { runTasks, tasksAsLines } from "#base/tasks.ts";
 import { evaluateLayout } from "#engine/layout/evaluate-layout.ts";
 import { resolveLayouts } from "#manifests/resolve-layouts.ts";
 import { readManifests } from "#manifests/read-manifests.ts";
@@ -266,18 +267,24 @@ describe("a layout in Nix", () => {
       const file = join(project.project, "d.yaml");
       const read = (spec: string) =>
         readManifests(file, `kind: DiskLayout\nmetadata: { name: d }\nspec: { nodeId: n1, ${spec} }\n`);
-      const [manifest] = await resolveLayouts(read("layoutNixFile: disks.nix"));
+      const told: string[] = [];
+      const tasks = tasksAsLines((line) => void told.push(line));
+      const [manifest] = await resolveLayouts(read("layoutNixFile: disks.nix"), tasks);
+      expect(told).to.deep.equal(["evaluating the layout d"]);
       expect(manifest).to.have.nested.property("layout.disks[0].gpt.partitions[0].content.mountpoint", "/srv");
       const wrong = await problemsOfRejection(
-        resolveLayouts([
-          ...read(
-            `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; uuid = "1"; }; }; }'`,
-          ),
-          ...read(
-            `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; }; }; }'`,
-          ),
-          ...read("layoutNix: '{ disko.devices.disk = { }; }'"),
-        ]),
+        resolveLayouts(
+          [
+            ...read(
+              `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; uuid = "1"; }; }; }'`,
+            ),
+            ...read(
+              `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; }; }; }'`,
+            ),
+            ...read("layoutNix: '{ disko.devices.disk = { }; }'"),
+          ],
+          runTasks,
+        ),
       );
       expect(wrong.map((line) => line.replace(/^.*?\d+:\d+\+\d+ /, "").replace(/ \|.*/, ""))).to.deep.equal([
         "layoutNix: disko.devices.disk.a.content.partitions.p.uuid: kcore does not know it [DISK_LAYOUT_UNSUPPORTED]",

@@ -61,9 +61,9 @@ describe("a controller's audit", () => {
   const expected = { name: "n1", roles: [] as string[], source: "roster" as const };
 
   const bundle = Buffer.from(canary);
-  type Wish = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate" | "removeUpdate";
+  type UpdateRequest = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate" | "removeUpdate";
   const onNoUpdate = (
-    name: Wish,
+    name: UpdateRequest,
     body: Readonly<Record<string, unknown>> = {},
     told = body,
   ): readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>] => [

@@ -3,7 +3,9 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
-import { foundHere, joinHere, repairHere, restoreHere } from "#controller/maintain.ts";
+import { runTasks } from "#base/tasks.ts";
+import { foundHere, joinHere } from "#controller/maintain.ts";
+import { repairHere, restoreHere } from "#controller/put-back.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, nodeCredentials, refusalCodeOf, startControllers } from "#support/controllers.ts";
@@ -71,7 +73,7 @@ describe("a controller that lost its state", () => {
   it("C3: a state that tells of no controller is put back by no command; --alone says what it knows and needs the name", async () => {
     const [founder] = controllers;
     const configFile = join(founder.folder, "controller.yaml");
-    const options = { configFile, now: Date.now(), yaml: codec, output: "table" as const };
+    const options = { configFile, now: Date.now(), yaml: codec, output: "table" as const, tasks: runTasks };
     const backup = join(founder.folder, "backup");
     await writeFile(backup, await buffer(await founder.operator.open("backup", {})));
     await founder.stop();

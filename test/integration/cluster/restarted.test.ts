@@ -3,7 +3,8 @@ import { createWriteStream, existsSync } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
-import { restoreHere } from "#controller/maintain.ts";
+import { tasksAsLines } from "#base/tasks.ts";
+import { repairHere, restoreHere } from "#controller/put-back.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, startController } from "#support/controllers.ts";
@@ -50,9 +51,17 @@ describe("a controller that was started again", () => {
     await pipeline(stream, createWriteStream(backup));
     await controller.stop();
     const configFile = join(controller.folder, "controller.yaml");
-    const options = { configFile, now: Date.now(), yaml: codec, alone: false, output: "table" } as const;
+    const told: string[] = [];
+    const tasks = tasksAsLines((line) => void told.push(line));
+    const options = { configFile, now: Date.now(), yaml: codec, alone: false, output: "table", tasks } as const;
     const [restored] = await restoreHere(backup, options);
     expect(restored).to.match(/^restored \d\d registers from .*lab-backup: 0 objects, 2 nodes, 2 controllers$/);
+    expect(told.join("; ")).to.match(/^copying \S+lab-backup to \S+; [\d.]+ kB; replacing the state in \S+$/);
+    told.length = 0;
+    await repairHere({ ...options, now: options.now + 1 });
+    expect(told.join("; ")).to.match(
+      /^recovering what is intact in \S+; looking for writes that a clock stamped ahead/,
+    );
     await controller.start();
     const { ready, reason, warnings } = await controller.operator.call("ready", {});
     expect([ready, warnings.filter((text) => text.includes("EMPTY_STATE"))]).to.deep.equal([false, []]);

@@ -3,11 +3,11 @@ import { expect } from "chai";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { placeOf } from "#engine/encrypted-values/places.ts";
+import { placeText } from "#engine/encrypted-values/places.ts";
 import { sealFor } from "#engine/encrypted-values/recipients.ts";
 import { hangLimit } from "#support/limit.ts";
 import { kcoreEnvironment } from "#support/program.ts";
-import { person } from "#support/sealed.ts";
+import { person } from "#support/encrypted-values.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 
@@ -70,7 +70,7 @@ describe("canary secrets in whole runs of kcore", () => {
     const sealed = await sealFor(
       canaries.sealed,
       [recipient],
-      placeOf("states/sealed.yaml", ["params", "sealed", "default"]),
+      placeText("states/sealed.yaml", ["params", "sealed", "default"]),
     );
     const step = (extra: string): string => `steps:
   - id: literal

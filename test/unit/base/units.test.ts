@@ -4,6 +4,8 @@ import {
   formatBytes,
   formatDuration,
   formatSending,
+  parseDuration,
+  parseSize,
   shortAge,
   shortDuration,
   since,
@@ -20,6 +22,24 @@ describe("sizes", () => {
   it("of memory and disks are in units of 1024, without a decimal that is zero", () => {
     const bytes = [0, 1023, 1024, 512 * 2 ** 20, 15.6 * 2 ** 30, 2 * 2 ** 40];
     expect(bytes.map(formatBinary)).to.deep.equal(["0 B", "1023 B", "1 KiB", "512 MiB", "15.6 GiB", "2 TiB"]);
+  });
+});
+
+describe("sizes and durations of an operator", () => {
+  it("have a unit; another text is none", () => {
+    expect(["4096", "1K", "1.5 m", "10GiB", "2tb", "7B"].map(parseSize)).to.deep.equal([
+      4096,
+      1024,
+      1.5 * 1024 ** 2,
+      10 * 1024 ** 3,
+      2 * 1024 ** 4,
+      7,
+    ]);
+    expect(["", "K", "1X", "-1", "1GiBs"].map(parseSize)).to.deep.equal(Array(5).fill(undefined));
+    expect(["500ms", "1.5s", "2m", "36h", "30d", "8w"].map(parseDuration)).to.deep.equal([
+      0.5, 1.5, 120, 129_600, 2_592_000, 4_838_400,
+    ]);
+    expect(["", "5", "5 m", "1y"].map(parseDuration)).to.deep.equal(Array(4).fill(undefined));
   });
 });
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { drawFailures, drawGroups } from "#cli/adhoc/answers.ts";
+import { drawFailedAnswers, drawGroups } from "#cli/adhoc/answers.ts";
 import { drawStats } from "#cli/runs/stats.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
@@ -162,7 +162,7 @@ describe("the transcripts of README and docs", () => {
       })),
     );
     const lines = shown("docs/reading-a-run.md", "$ kcore exec").join("\n");
-    expect(lines).to.contain(`\n${drawFailures([gone])}$ kcore exec`);
+    expect(lines).to.contain(`\n${drawFailedAnswers([gone])}$ kcore exec`);
     expect(`${lines}\n`).to.contain(`\n${grouped.out}`);
   });
 

@@ -99,7 +99,7 @@ function takeVariables(found: Found, fields: Fields, vars: Variables, owner: "ho
     if (!name.startsWith("ansible_")) takeOwn(found, own, name, variable);
     else if (secretVariables.test(name)) leaveOutSecret(found, name, variable);
     else if (hasJinja(variable.value)) leaveOutVariable(found, fields, name, variable, "it is an expression of Jinja");
-    else if (isEncrypted(variable.value))
+    else if (hasVaultText(variable.value))
       leaveOutVariable(found, fields, name, variable, "it is encrypted by Ansible Vault");
     else takeConnectionVariable(found, fields, name, variable, owner);
   }
@@ -114,7 +114,7 @@ function leaveOutVariable(found: Found, fields: Fields, name: string, { at }: Va
 
 function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value, at }: Variable): void {
   const plain = plainValue(value);
-  if (isEncrypted(value)) found.leaveOut(at, name, "it is encrypted by Ansible Vault");
+  if (hasVaultText(value)) found.leaveOut(at, name, "it is encrypted by Ansible Vault");
   else if (hasJinja(value))
     found.leaveOut(at, name, "an expression of Jinja; states have {{…}} of their own (docs/templates.md)");
   else if (/(^|_)(pass|passwd|password|secret|token)$/i.test(name) && typeof value === "string" && value !== "")
@@ -124,7 +124,7 @@ function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value
 }
 
 /** Whether Ansible Vault encrypts a value, or a part of it. */
-function isEncrypted(value: unknown): boolean {
+function hasVaultText(value: unknown): boolean {
   return /"__ansible_vault"|"\$ANSIBLE_VAULT/.test(JSON.stringify(value) ?? "");
 }
 

@@ -204,7 +204,7 @@ const order = [
 
 /** A roster file: one line for each key of an entry, so that later changes are small. */
 export function draftText({ defaults, groups, nodes, jumps }: Draft, heading: string): string {
-  const first = Object.keys(defaults).length === 0 ? [] : ["defaults:", ...linesOf(defaults, "  ")];
+  const first = Object.keys(defaults).length === 0 ? [] : ["defaults:", ...fieldLines(defaults, "  ")];
   const lines = [
     `# ${heading}`,
     ...first,
@@ -218,12 +218,12 @@ export function draftText({ defaults, groups, nodes, jumps }: Draft, heading: st
 function entryLines(name: string, entries: ReadonlyMap<string, Fields>): string[] {
   if (entries.size === 0) return name === "nodes" ? ["nodes: {}"] : [];
   const lines = [...entries].flatMap(([key, fields]) =>
-    Object.keys(fields).length === 0 ? [`  ${asKey(key)}: {}`] : [`  ${asKey(key)}:`, ...linesOf(fields, "    ")],
+    Object.keys(fields).length === 0 ? [`  ${asKey(key)}: {}`] : [`  ${asKey(key)}:`, ...fieldLines(fields, "    ")],
   );
   return [`${name}:`, ...lines];
 }
 
-function linesOf(fields: Fields, indent: string): string[] {
+function fieldLines(fields: Fields, indent: string): string[] {
   const rank = (key: string): number => (order.includes(key) ? order.indexOf(key) : order.length);
   const entries = Object.entries(fields).sort(([a], [b]) => rank(a) - rank(b));
   return entries.map(([key, value]) => `${indent}${asKey(key)}: ${asFlow(value)}`);

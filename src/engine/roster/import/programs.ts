@@ -75,7 +75,7 @@ class Copy implements Pick<AnsibleAnswer, "files" | "encrypted"> {
   /** Copies a file, or a folder with all that Ansible reads below it; does nothing if there is none. */
   add(from: string, to: string): void {
     const found = statSync(from, { throwIfNoEntry: false });
-    if (found?.isFile() === true) this.write({ file: from, text: readText(from) }, to);
+    if (found?.isFile() === true) this.write({ file: from, text: readForeignText(from) }, to);
     if (found?.isDirectory() !== true) return;
     mkdirSync(to);
     for (const name of readdirSync(from).toSorted())
@@ -103,7 +103,7 @@ function notReadable(inventories: readonly GivenFile[]): KcoreError {
 }
 
 /** A file of another program, at most as long as a roster. */
-export function readText(path: string): string {
+export function readForeignText(path: string): string {
   return decodeSource(path, readBytes(path, { maxBytes: MAX_ROSTER_BYTES }), MAX_ROSTER_BYTES);
 }
 

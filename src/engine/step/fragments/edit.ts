@@ -60,7 +60,7 @@ export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusal
  * kind_of, or to binary for a file with NULs. Sets `crlf` to 1 if all lines end with CR LF: then the copy has no CRs, so
  * that patterns and lines match as in other files.
  */
-export function readLines(path: string | Sh): Sh {
+export function copyLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
 crlf=
 : >"$K_TMP/lines" || exit 1
@@ -83,7 +83,7 @@ function readNixosTarget(path: string | Sh): Sh {
 fi`;
 }
 
-/** After {@link readLines}: refuses a file that cannot be edited, and a missing one unless it may be made. */
+/** After {@link copyLines}: refuses a file that cannot be edited, and a missing one unless it may be made. */
 export function refuseEdit(path: string | Sh, create: boolean): Sh {
   return sh`found=$kind
 guard_file ${path}

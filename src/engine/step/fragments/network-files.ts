@@ -161,7 +161,7 @@ export function networkManagerFiles(wanted: WantedInterface): readonly NetworkFi
     mode: "0600",
     text,
   });
-  const connection = (of: string, type: string, more: Lines = []): string =>
+  const connection = (of: string, type: string, more: Settings = []): string =>
     section("connection", [
       ["id", `kcore-${of}`],
       ["type", type],
@@ -224,8 +224,8 @@ export function allFiles(wanted: WantedInterface): readonly string[] {
   return [networkdFiles, ifupdownFiles, networkManagerFiles].flatMap((files) => files(wanted).map(({ path }) => path));
 }
 
-type Lines = readonly (readonly [string, string | number | boolean])[];
+type Settings = readonly (readonly [string, string | number | boolean])[];
 
-function section(name: string, lines: Lines): string {
+function section(name: string, lines: Settings): string {
   return `[${name}]\n${lines.map(([key, value]) => `${key}=${value}\n`).join("")}\n`;
 }

@@ -1,3 +1,4 @@
+import { nonBlankLines } from "#base/text.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
 /** Traffic to allow; an empty list of ports, addresses or interfaces means any. */
@@ -39,22 +40,18 @@ export function tableText({ name, input, icmp, allow, rules, more }: NftTable): 
     "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",
     ...(icmp ? [`meta l4proto { ${numbers.icmp}, ${numbers.icmpv6} } accept`] : []),
     ...allow.flatMap(ruleLines),
-    ...linesOf(rules),
+    ...nonBlankLines(rules),
   ];
   return `# Managed by kcore.
 table inet ${name}
 delete table inet ${name}
 table inet ${name} {
-${linesOf(more)
+${nonBlankLines(more)
   .map((line) => `\t${line}\n`)
   .join("")}\tchain input {
 ${chain.map((line) => `\t\t${line}\n`).join("")}\t}
 }
 `;
-}
-
-function linesOf(text: string): string[] {
-  return text.split("\n").filter((line) => line.trim() !== "");
 }
 
 /** One rule, or one rule for each address family in `from`. */

@@ -87,7 +87,7 @@ interface Process {
 export function stepOfProcess(
   command: Sh,
   given: Process & { readonly check: boolean; readonly revert?: ShellText | undefined },
-  { text, before = sh``, ...needs }: Needs & { readonly text: string; readonly before?: Sh },
+  { text, before = sh``, ...needs }: ProcessNeeds & { readonly text: string; readonly before?: Sh },
 ): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "effects" | "tells" | "always" | "want"> {
   const { check, revert, changed } = given;
   const commandResource = { is: "command", text } as const;
@@ -164,14 +164,14 @@ function guardExpression(expression: string): Sh {
 [ $? != 2 ] || { echo ${`whenOutput: grep -E does not take ${expression}`} >&2; exit 1; }`;
 }
 
-interface Needs {
+interface ProcessNeeds {
   readonly cwd?: string | undefined;
   /** A name on PATH, or a path. */
   readonly program?: string | undefined;
 }
 
 /** The resources without which a command cannot begin. */
-export function needsOf({ cwd, program }: Needs): NodeResource[] {
+export function needsOf({ cwd, program }: ProcessNeeds): NodeResource[] {
   return [
     ...(cwd === undefined ? [] : [{ is: "existing", path: cwd } as const]),
     ...(program === undefined ? [] : [{ is: "program", name: program } as const]),
@@ -180,7 +180,7 @@ export function needsOf({ cwd, program }: Needs): NodeResource[] {
 }
 
 /** For a dry run: fails if the folder or the program is missing. A program with a relative path is not checked. */
-export function foreseeNeeds({ cwd, program }: Needs): Sh {
+export function foreseeNeeds({ cwd, program }: ProcessNeeds): Sh {
   const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}
 ${isKnown ? sh`have ${program} || { echo ${`${program}: no such program`} >&2; exit 1; }` : sh``}`;

@@ -1,6 +1,6 @@
 import type { ShellText } from "../shell-text.ts";
 
-interface Timer {
+interface SystemdTimer {
   readonly name: string;
   readonly service?: string | undefined;
   readonly onCalendar: readonly string[];
@@ -12,7 +12,7 @@ interface Timer {
 }
 
 /** The text of a timer (systemd.timer(5)), which starts `service`, by default the service of its own name. */
-export function timerText(timer: Timer): string {
+export function timerText(timer: SystemdTimer): string {
   const { name, service = `${name}.service`, onCalendar, persistent, description = `Starts ${service}` } = timer;
   return unitText({
     Unit: [["Description", literal(description)]],

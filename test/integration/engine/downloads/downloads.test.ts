@@ -7,7 +7,7 @@ import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { openDownloads } from "#engine/downloads/downloads.ts";
-import { usualLimits, type Limits } from "#engine/downloads/fetch-file.ts";
+import { usualLimits, type FetchLimits } from "#engine/downloads/fetch-file.ts";
 import { blobOf, type FetchRequest } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -37,7 +37,7 @@ describe("downloads of the bastion", () => {
     server.asked();
   });
 
-  const open = (limits: Partial<Limits> = {}, env: NodeJS.ProcessEnv = {}): Fetch =>
+  const open = (limits: Partial<FetchLimits> = {}, env: NodeJS.ProcessEnv = {}): Fetch =>
     openDownloads({ folder: cache, env, limits: { ...usualLimits, ...limits } });
   const content = (path: string, more: Partial<RemoteContent> = {}): RemoteContent => ({
     url: `${server.url}${path}`,

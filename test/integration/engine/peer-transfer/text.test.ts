@@ -20,7 +20,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { feedText } from "#engine/program/without-runner.ts";
+import { peerTransferText } from "#engine/program/without-runner.ts";
 import { sh } from "#engine/step/sh.ts";
 import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
 import { descendantsOf, signalProcess } from "#support/children.ts";
@@ -66,7 +66,7 @@ class Talk {
       this.#heard.push(line.replace(`${nonce} `, ""));
       this.#tell();
     });
-    this.say(feedText({ nonce, stateDir, runId }, { id: this.id, ...(silence !== undefined && { silence }) }));
+    this.say(peerTransferText({ nonce, stateDir, runId }, { id: this.id, ...(silence !== undefined && { silence }) }));
   }
 
   say(text: string): void {
@@ -105,7 +105,7 @@ class Talk {
   }
 }
 
-describe("a node's part in the feeding, whatever its shell is", () => {
+describe("a node's part in the transfer, whatever its shell is", () => {
   let folder: string;
   let talks: Talk[];
   let server: SshServer;

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { readNetworkCards, readDisks } from "#cli/install/hardware.ts";
+import { runTasks, tasksAsLines } from "#base/tasks.ts";
+import { readNetworkCards, listDisks } from "#cli/install/hardware.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { inventoryOf } from "#support/disk-inventory.ts";
 import { problemsOfRejection } from "#support/problems.ts";
@@ -40,7 +41,10 @@ describe("what a machine shows of itself before it is deployed", () => {
       "link /dev/disk/x sda",
       "end\n",
     ];
-    const { devices } = await readDisks(hostThatSays(text.join("\n")));
+    const told: string[] = [];
+    const tasks = tasksAsLines((line) => void told.push(line));
+    const { devices } = await listDisks(hostThatSays(text.join("\n")), tasks);
+    expect(told).to.deep.equal(["listing the disks of m"]);
     const disk = { serial: "S1", wwn: "0x5", model: 'A "Disk"', pttype: "gpt", ptuuid: "id", holders: ["dm-0"] };
     const part = { type: "part", disk: "sda", fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" };
     const { devices: wanted } = inventoryOf([
@@ -70,7 +74,8 @@ describe("what a machine shows of itself before it is deployed", () => {
   });
 
   it("says what failed, and where; a list that breaks off tells nothing", async () => {
-    const told = async (host: Host): Promise<string | undefined> => (await problemsOfRejection(readDisks(host)))[0];
+    const told = async (host: Host): Promise<string | undefined> =>
+      (await problemsOfRejection(listDisks(host, runTasks)))[0];
     expect(await told(hostThatSays("", { code: 127 }))).to.equal(
       "listing the disks failed on m: blkid: not found [PROBE_FAILED]",
     );

@@ -141,7 +141,7 @@ describe("an update over SSH", () => {
     expect(args).to.deep.equal({ command: "ask w1", within: 60, repeat: true });
   });
 
-  it("takes back in reverse order when that is wished for, and what fails at a gate where it is", async () => {
+  it("takes back in reverse order when that is requested, and what fails at a gate where it is", async () => {
     expect((await plan()).onFailure).to.equal(undefined);
     const drain = { enabled: true, command: "drain", after: { command: "undrain" } };
     const spec = { ...two, drain, healthGates: [{ name: "a", command: "true" }] };

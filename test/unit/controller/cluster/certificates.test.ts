@@ -189,7 +189,7 @@ describe("the registered keys", () => {
   it("revokes a controller's sub-CA together with its keys", async () => {
     await record("03", "sub-ca", "c2", key2);
     const gone = { at: "", by: "operator ann", reason: "" };
-    const wishes = certificates.changesToRevoke("controller", "c2", [key1], gone);
-    expect(wishes.map(({ key }) => key)).to.have.members([keys.revoked(key1), keys.revoked(key2)]);
+    const writes = certificates.changesToRevoke("controller", "c2", [key1], gone);
+    expect(writes.map(({ key }) => key)).to.have.members([keys.revoked(key1), keys.revoked(key2)]);
   });
 });

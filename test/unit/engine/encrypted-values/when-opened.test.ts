@@ -5,13 +5,13 @@ import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { placeOf } from "#engine/encrypted-values/places.ts";
+import { placeText } from "#engine/encrypted-values/places.ts";
 import { sealFor } from "#engine/encrypted-values/recipients.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
-import { person } from "#support/sealed.ts";
+import { person } from "#support/encrypted-values.ts";
 import { inProject } from "#support/in-project.ts";
 
 /** The sealed places; the value of each is its name. */
@@ -23,7 +23,7 @@ describe("a sealed value is opened", () => {
     const { recipient } = await person("alice");
     const names = new Map<string, string>();
     const seal = async (file: string, path: readonly string[], name: string): Promise<string> => {
-      const text = await sealFor(name, [recipient], placeOf(file, path));
+      const text = await sealFor(name, [recipient], placeText(file, path));
       names.set(text, name);
       return text;
     };
@@ -103,7 +103,7 @@ describe("a sealed value is opened", () => {
 
   it("never when a text was put together that looks like one", async () => {
     const state = `params: { key: { type: secret, default: "age:{{node.vars.raw}}" } }\nsteps:\n${file("{{params.key}}")}`;
-    const raw = (await sealFor("x", [(await person("a")).recipient], placeOf("roster/z.yaml", ["a"]))).slice(4);
+    const raw = (await sealFor("x", [(await person("a")).recipient], placeText("roster/z.yaml", ["a"]))).slice(4);
     const group = `nodes:\n  n1:\n    address: 192.0.2.1\n    vars: { raw: ${raw} }\n`;
     // The text is the secret itself.
     expect(await plan(state, { extra: { "roster/r.yaml": group } })).to.deep.equal([]);

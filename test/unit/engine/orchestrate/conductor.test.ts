@@ -122,7 +122,7 @@ describe("conducting a run", () => {
     const deps: Partial<RunDependencies> = {
       openSession: (options) => ({
         ...nodes.open(options),
-        // The batch lane begins files of both stages before the first stage ends.
+        // A batch begins files of both stages before the first stage ends.
         perform: () => {
           const steps = ["a", "b"].map((stage) => ({
             node: "n1",

@@ -1,16 +1,16 @@
 import { expect } from "chai";
-import { FeedPlan } from "#engine/peer-transfer/plan.ts";
+import { TransferPlan } from "#engine/peer-transfer/plan.ts";
 
 describe("the plan of who feeds whom", () => {
-  const withSource = (...others: readonly string[]): FeedPlan => {
-    const plan = new FeedPlan();
+  const withSource = (...others: readonly string[]): TransferPlan => {
+    const plan = new TransferPlan();
     plan.request("a");
     for (const other of others) plan.request(other);
     return plan;
   };
 
   it("lets the bastion send it once, and the others wait", () => {
-    const plan = new FeedPlan();
+    const plan = new TransferPlan();
     expect([plan.request("a"), plan.request("b"), plan.awaitedBy("b")]).to.deep.equal([[{ node: "a" }], [], "a"]);
     expect(plan.awaitedBy("a")).to.equal(undefined);
   });

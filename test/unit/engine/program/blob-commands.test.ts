@@ -21,7 +21,7 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  it("sends what the batch lane writes itself as an assignment", async () => {
+  it("sends what a batch writes itself as an assignment", async () => {
     const text = `k_put a ${quote(`b_text=${quote("it's\n")}`)}\n`;
     expect(await commandsFor({ a: asAssignment(blobOf("it's\n")) })).to.deep.equal([
       `texts ${text.length}\n${text}${nonce}\n`,

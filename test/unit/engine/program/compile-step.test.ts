@@ -16,7 +16,7 @@ function compiled(keys: Partial<PlannedStep>, step: Partial<Step> = {}, randomNa
   return compileStep(plannedStep(own, keys), { owes: [], randomName });
 }
 
-/** A step key that the batch lane does not support, though the evidence proves such a step. */
+/** A step key that a batch does not support, though the evidence proves such a step. */
 const alone: Partial<PlannedStep> = { restartOn: ["s/b"] };
 /** Step keys under which the evidence proves nothing. */
 const silent: Readonly<Record<string, Partial<PlannedStep>>> = {
@@ -27,10 +27,10 @@ const silent: Readonly<Record<string, Partial<PlannedStep>>> = {
 };
 
 describe("a step that is pure data", () => {
-  it("goes into the batch lane, without a text of its own", () =>
+  it("goes into a batch, without a text of its own", () =>
     expect(compiled({})).to.deep.include({ text: "", data: motd, late: [blob.sha256] }));
 
-  it("has its content under another name than a step in a shell of its own, and as that lane wants it", () => {
+  it("has its content under another name than a step in a shell of its own, and as the batch wants it", () => {
     const [batched] = compiled({}).blobs;
     const [single] = compiled(alone, { apply: sh`cp ${blob} /etc/motd` }).blobs;
     expect([batched?.[1].form, single?.[1].form]).to.deep.equal(["assignment", "bytes"]);
@@ -93,7 +93,7 @@ describe("the evidence of a step in a shell of its own", () => {
     [{ kind: "absent", path: "/x", recurse: true }, "a 0 - 0 - /x 1"],
   ];
   for (const [data, words] of kinds)
-    it(`is for a ${data.kind} what the batch lane would be told: ${words.slice(0, 30)}`, () =>
+    it(`is for a ${data.kind} what a batch would be told: ${words.slice(0, 30)}`, () =>
       expect(compiled(alone, { data }).evidence).to.equal(words));
 
   it("is none under keys that it cannot prove, or of a sensitive step, beside `creates` neither", () => {

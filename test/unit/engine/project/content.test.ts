@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
-import { changedFiles, contentOf } from "#engine/project/content.ts";
+import { changedFiles, readProjectContent } from "#engine/project/content.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("the content of a project", () => {
@@ -9,8 +9,8 @@ describe("the content of a project", () => {
   it("names the files that changed, and reads past a link to itself", () => {
     mkdirSync(at("states"));
     symlinkSync("loop", at("loop"));
-    const before = contentOf(at());
+    const before = readProjectContent(at());
     writeFileSync(at("states/web.yaml"), "steps: []\n");
-    expect(changedFiles(before, contentOf(at()))).to.deep.equal(["states/web.yaml"]);
+    expect(changedFiles(before, readProjectContent(at()))).to.deep.equal(["states/web.yaml"]);
   });
 });

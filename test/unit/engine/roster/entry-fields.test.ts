@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc, { anyText } from "#support/properties.ts";
-import { Address, EntryName, HostKey, LoginName, StateDir } from "#engine/roster/entry-fields.ts";
+import { Address, EntryName, HostKeyText, LoginName, StateDir } from "#engine/roster/entry-fields.ts";
 
 const shells =
   "-oProxyCommand=touch /tmp/x|$(id)|`id`|a;b|a b|root\nx|a\\b\\c|$HOME|%h|--|a'b|a\"b|@host|../x|host:22|[::1]";
@@ -39,8 +39,11 @@ describe("the allow-lists of the roster (S-2)", () => {
 
   it("take a host key only if its bytes are of the type it says", () => {
     const key = "AAAAC3NzaC1lZDI1NTE5AAAAIJ3hr7uXyJ3i8rX5l3mT0n5Jk2bGm1mX9v0h5mJ8m3xk";
-    expect(HostKey.parse(`ssh-ed25519 ${key} root@n1`)).to.equal(`ssh-ed25519 ${key}`);
-    expect(HostKey.safeParse(`ssh-rsa ${key}`).success).to.equal(false);
-    expect([HostKey.safeParse(`ssh-dss ${key}`).success, HostKey.safeParse(key).success]).to.deep.equal([false, false]);
+    expect(HostKeyText.parse(`ssh-ed25519 ${key} root@n1`)).to.equal(`ssh-ed25519 ${key}`);
+    expect(HostKeyText.safeParse(`ssh-rsa ${key}`).success).to.equal(false);
+    expect([HostKeyText.safeParse(`ssh-dss ${key}`).success, HostKeyText.safeParse(key).success]).to.deep.equal([
+      false,
+      false,
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { BlobFeed, FeedPeer } from "#engine/session/blob-feed.ts";
+import type { PeerBlobs, BlobPeer } from "#engine/session/peer-blobs.ts";
 import type { FollowerChannel } from "#engine/session/follower-channel.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
 import { TransferProgress } from "#engine/session/transfer-progress.ts";
@@ -14,12 +14,12 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     ["two.b", blobOf(Buffer.alloc(2_000_000, 2))],
   ]);
 
-  /** The requests to the feed, and the bytes on the line, which ends during the wait for `lostAt`. */
+  /** The requests to other nodes, and the bytes on the line, which ends during the wait for `lostAt`. */
   async function answer(ends: readonly ("there" | "left")[], { lostAt = "", offered = both } = {}) {
     const asked: string[] = [];
     const sent: string[] = [];
     let isOpen = true;
-    const feed: BlobFeed = {
+    const blobs: PeerBlobs = {
       takes: (_, { size }) => size > 1_000_000,
       bring: (_, name) => {
         asked.push(name);
@@ -41,9 +41,9 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     };
     const options = { node: "n1", bytesTaken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
     const progress = new TransferProgress({ ...options, now: Date.now });
-    const peerFeed = { feed, peer: {} as FeedPeer };
+    const fromPeers = { blobs, peer: {} as BlobPeer };
     const requestFor = (): FetchRequest => ({ signal: new AbortController().signal, onProgress: () => undefined });
-    const given = { run: runOnNode, offered, progress, peerFeed, requestFor, isOpen: () => isOpen };
+    const given = { run: runOnNode, offered, progress, fromPeers, requestFor, isOpen: () => isOpen };
     await sendBlobs(follower, [...offered.keys()], given);
     return { asked, sent };
   }

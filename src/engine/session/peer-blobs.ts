@@ -3,8 +3,8 @@ import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { Endpoint, Host } from "#engine/transport/host.ts";
 
-/** A node that other nodes may feed: its connection, and the run's values for its shells. */
-export interface FeedPeer {
+/** A node that may get contents from other nodes: its connection, and the run's values for its shells. */
+export interface BlobPeer {
   readonly node: string;
   readonly endpoint: Endpoint;
   readonly host: Host;
@@ -14,18 +14,18 @@ export interface FeedPeer {
 }
 
 /** Brings contents to nodes from other nodes. No method rejects. */
-export interface BlobFeed {
+export interface PeerBlobs {
   /** Whether this content may come from another node. {@link bring} and {@link keep} are for such contents alone. */
-  takes(peer: FeedPeer, blob: Blob): boolean;
+  takes(peer: BlobPeer, blob: Blob): boolean;
   /**
    * Waits for the node's turn. `there`: the node has the content under this name. `send`: the bastion must send it and then call
    * {@link keep}. `left`: the node waits no more.
    */
-  bring(peer: FeedPeer, name: string, blob: Blob): Promise<"there" | "send" | "left">;
+  bring(peer: BlobPeer, name: string, blob: Blob): Promise<"there" | "send" | "left">;
   /** Called after the bastion has sent the content, before the command that puts the content in its place. True: the node has all of it. */
-  keep(peer: FeedPeer, name: string, blob: Blob): Promise<boolean>;
+  keep(peer: BlobPeer, name: string, blob: Blob): Promise<boolean>;
   /** The node waits for no content any more, and none is on its way. */
   leave(node: string): void;
-  /** Takes over a connection that the session no longer needs. True: other nodes still read over it, and the feed will close it. */
+  /** Takes over a connection that the session no longer needs. True: other nodes still read over it, and this transfer will close it. */
   takeOver(host: Host): boolean;
 }

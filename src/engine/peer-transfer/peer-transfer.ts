@@ -1,10 +1,10 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit } from "#engine/events/event.ts";
-import type { BlobFeed, FeedPeer } from "#engine/session/blob-feed.ts";
+import type { PeerBlobs, BlobPeer } from "#engine/session/peer-blobs.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { FeedMember, type FedContent, wrongHash } from "./member.ts";
-import { type FeedOrder, FeedPlan } from "./plan.ts";
+import { TransferMember, type TransferContent, wrongHash } from "./member.ts";
+import { type TransferOrder, TransferPlan } from "./plan.ts";
 
 /** Minimum bytes of a content that nodes fetch from one another: the bastion sends a smaller one faster than a node logs in to another. */
 const minSize = 1 << 20;
@@ -17,30 +17,30 @@ const maxReason = 300;
 /** Paths and addresses that need no quoting for sh, sshd and ssh. */
 const plain = /^[\w./:@%+-]+$/;
 
-interface Content {
+interface SharedContent {
   readonly label: string;
-  readonly plan: FeedPlan;
+  readonly plan: TransferPlan;
   /** Resolvers of the nodes that wait for an order. */
-  readonly waiting: Map<string, (order: FeedOrder) => void>;
+  readonly waiting: Map<string, (order: TransferOrder) => void>;
 }
 
 /** One content, for one node. */
 interface Delivery {
-  readonly peer: FeedPeer;
-  readonly content: Content;
-  readonly fed: FedContent;
+  readonly peer: BlobPeer;
+  readonly content: SharedContent;
+  readonly named: TransferContent;
 }
 
 /** Lets the nodes of one run fetch large contents from one another (ADR 0312). After a failure it warns, and the bastion sends. */
-export class Feed implements BlobFeed {
+export class PeerTransfer implements PeerBlobs {
   readonly #emit: Emit;
   readonly #patience: number | undefined;
-  readonly #contents = new Map<string, Content>();
-  readonly #members = new Map<string, FeedMember>();
+  readonly #contents = new Map<string, SharedContent>();
+  readonly #members = new Map<string, TransferMember>();
   /** The number of failed fetches of each node from others. */
   readonly #strikes = new Map<string, number>();
   readonly #warned = new Set<string>();
-  /** Connections whose sessions have ended, which the feed has to close. */
+  /** Connections whose sessions have ended, which the transfer has to close. */
   readonly #inherited = new Set<Host>();
   /** Settles for each member that is being closed. */
   readonly #ending = new Set<Promise<void>>();
@@ -51,7 +51,7 @@ export class Feed implements BlobFeed {
     this.#patience = patience;
   }
 
-  takes({ host, node }: FeedPeer, { sensitive, form, size }: Blob): boolean {
+  takes({ host, node }: BlobPeer, { sensitive, form, size }: Blob): boolean {
     return (
       host.hostKey !== undefined &&
       (this.#strikes.get(node) ?? 0) < maxStrikes &&
@@ -61,11 +61,11 @@ export class Feed implements BlobFeed {
     );
   }
 
-  async bring(peer: FeedPeer, name: string, blob: Blob): Promise<"there" | "send" | "left"> {
+  async bring(peer: BlobPeer, name: string, blob: Blob): Promise<"there" | "send" | "left"> {
     const { node, emit } = peer;
     const delivery = this.#deliveryOf(peer, name, blob);
     const { content } = delivery;
-    const { promise, resolve } = Promise.withResolvers<FeedOrder>();
+    const { promise, resolve } = Promise.withResolvers<TransferOrder>();
     content.waiting.set(node, resolve);
     this.#dispatch(content, content.plan.request(node));
     const awaited = content.plan.awaitedBy(node);
@@ -77,15 +77,15 @@ export class Feed implements BlobFeed {
     return content.plan.isTravelling(node) ? "send" : "left";
   }
 
-  async keep(peer: FeedPeer, name: string, blob: Blob): Promise<boolean> {
+  async keep(peer: BlobPeer, name: string, blob: Blob): Promise<boolean> {
     const delivery = this.#deliveryOf(peer, name, blob);
-    const { content, fed } = delivery;
+    const { content, named } = delivery;
     if (!content.plan.isTravelling(peer.node)) return false;
     if (!canServe(peer) || !content.plan.wantsSource) {
       this.#arrived(delivery, false);
       return false;
     }
-    const why = await this.#memberOf(peer).keep(fed);
+    const why = await this.#memberOf(peer).keep(named);
     if (why !== undefined && content.plan.isTravelling(peer.node))
       this.#warn(peer, `other nodes cannot get ${content.label} from it`, why);
     this.#arrived(delivery, why === undefined);
@@ -109,25 +109,25 @@ export class Feed implements BlobFeed {
     return isRead;
   }
 
-  /** Ends the feed: resolves when the nodes have removed its files, or the time for that is over. */
+  /** Ends the transfer: resolves when the nodes have removed its files, or the time for that is over. */
   async close(): Promise<void> {
     for (const member of this.#members.values()) this.#retire(member);
     await Promise.all(this.#ending);
   }
 
-  #deliveryOf(peer: FeedPeer, name: string, { sha256, size, label = "contents" }: Blob): Delivery {
+  #deliveryOf(peer: BlobPeer, name: string, { sha256, size, label = "contents" }: Blob): Delivery {
     let content = this.#contents.get(sha256);
-    if (!content) this.#contents.set(sha256, (content = { label, plan: new FeedPlan(), waiting: new Map() }));
-    return { peer, content, fed: { name, size, sha256 } };
+    if (!content) this.#contents.set(sha256, (content = { label, plan: new TransferPlan(), waiting: new Map() }));
+    return { peer, content, named: { name, size, sha256 } };
   }
 
   /** The node's member over this connection; a member of an earlier connection is closed. */
-  #memberOf(peer: FeedPeer): FeedMember {
+  #memberOf(peer: BlobPeer): TransferMember {
     const { node } = peer;
     const known = this.#members.get(node);
     if (known?.peer.host === peer.host && !known.isOver) return known;
     if (known) this.#retire(known);
-    const member = new FeedMember(peer, this.#patience);
+    const member = new TransferMember(peer, this.#patience);
     this.#members.set(node, member);
     void member.closed.then(() => {
       if (this.#members.get(node) === member) this.#forget(node);
@@ -141,7 +141,7 @@ export class Feed implements BlobFeed {
     for (const content of this.#contents.values()) this.#dispatch(content, content.plan.removeSource(node));
   }
 
-  #retire(member: FeedMember): void {
+  #retire(member: TransferMember): void {
     const { node, host } = member.peer;
     this.#forget(node);
     const end = member.close().then(() => this.#letGo(host));
@@ -149,42 +149,43 @@ export class Feed implements BlobFeed {
     void end.then(() => this.#ending.delete(end));
   }
 
-  /** Closes the connection only if the session has left it to the feed. */
+  /** Closes the connection only if the session has left it to the transfer. */
   async #letGo(host: Host): Promise<void> {
     if (this.#inherited.delete(host)) await host.close();
   }
 
-  #dispatch(content: Content, orders: readonly FeedOrder[]): void {
+  #dispatch(content: SharedContent, orders: readonly TransferOrder[]): void {
     for (const order of orders) {
       content.waiting.get(order.node)?.(order);
       content.waiting.delete(order.node);
     }
   }
 
-  #arrived({ peer, content, fed }: Delivery, isKept: boolean): void {
+  #arrived({ peer, content, named }: Delivery, isKept: boolean): void {
     const member = this.#members.get(peer.node);
     const serves = isKept && canServe(peer) && content.plan.wantsSource && member?.isOver === false;
-    if (isKept && !serves) member?.drop(fed);
+    if (isKept && !serves) member?.drop(named);
     this.#dispatch(content, content.plan.arrived(peer.node, { serves }));
   }
 
   /** True: the content is in the run's blobs on the node. False: the bastion has to send it, or the node no longer waits. */
-  async #fetch(delivery: Delivery, source: FeedMember): Promise<boolean> {
-    const { peer, content, fed } = delivery;
+  async #fetch(delivery: Delivery, source: TransferMember): Promise<boolean> {
+    const { peer, content, named } = delivery;
     const { node, emit } = peer;
     const from = source.peer.node;
     const began = Date.now();
     const { makeOneTimeKey } = await import("#engine/transport/one-time-key.ts");
     const key = makeOneTimeKey();
-    const admitFailure = await source.admit(fed, key);
+    const admitFailure = await source.admit(named, key);
     const isWanted = (): boolean => content.plan.isTravelling(node);
     const report = progressReporter(delivery, from);
     const progress = (bytes: number): void => (isWanted() ? report(bytes) : undefined);
-    const why = admitFailure ?? (isWanted() ? await this.#memberOf(peer).fetch(fed, source, key, progress) : "it left");
+    const why =
+      admitFailure ?? (isWanted() ? await this.#memberOf(peer).fetch(named, source, key, progress) : "it left");
     source.dismiss(key);
     if (!isWanted()) return false;
     if (why === undefined) {
-      emit({ type: "node.sent", node, name: content.label, bytes: fed.size, duration: Date.now() - began, from });
+      emit({ type: "node.sent", node, name: content.label, bytes: named.size, duration: Date.now() - began, from });
       this.#arrived(delivery, true);
       return true;
     }
@@ -197,7 +198,7 @@ export class Feed implements BlobFeed {
   }
 
   /** Warns once for each node and reason. */
-  #warn({ node }: FeedPeer, what: string, why: string): void {
+  #warn({ node }: BlobPeer, what: string, why: string): void {
     const text = `${what}: ${why.slice(0, maxReason)}`;
     if (this.#warned.has(`${node} ${text}`)) return;
     this.#warned.add(`${node} ${text}`);
@@ -206,12 +207,12 @@ export class Feed implements BlobFeed {
 }
 
 /** Whether other nodes can read contents there: only a direct login as root reads root's files. */
-function canServe({ run, endpoint }: FeedPeer): boolean {
+function canServe({ run, endpoint }: BlobPeer): boolean {
   return run.login === "root" && [run.stateDir, endpoint.address].every((word) => plain.test(word));
 }
 
 /** Emits a delivery's progress, about once a second. */
-function progressReporter({ peer, content, fed }: Delivery, from: string): (bytes: number) => void {
+function progressReporter({ peer, content, named }: Delivery, from: string): (bytes: number) => void {
   const { node, emit } = peer;
   let last = { sent: 0, at: Date.now() };
   return (sent) => {
@@ -219,6 +220,6 @@ function progressReporter({ peer, content, fed }: Delivery, from: string): (byte
     if (at - last.at < reportEvery || sent <= last.sent) return;
     const rate = Math.round(((sent - last.sent) * 1_000) / (at - last.at));
     last = { sent, at };
-    emit({ type: "node.sending", node, name: content.label, sent, total: fed.size, rate, from });
+    emit({ type: "node.sending", node, name: content.label, sent, total: named.size, rate, from });
   };
 }

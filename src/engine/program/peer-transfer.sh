@@ -1,6 +1,6 @@
-# The feed: a program on each node that gives contents to other nodes (POSIX sh; ADR 0312), over a channel of its own
+# A program on each node that gives contents to other nodes (POSIX sh; ADR 0312), over a channel of its own
 # beside the follower's. It fetches contents from other nodes, and lets others fetch its own. When its stdin from the
-# bastion ends, or is silent for k_silence, the feed ends and clears up, and the run continues without it.
+# bastion ends, or is silent for k_silence, the program ends and clears up, and the run continues without it.
 #
 # Given: k_nonce K_STATE K_RUNID, k_id (of this process, for names outside of its folder), k_silence (seconds). Each
 # answer names its command's number: `NONCE NUMBER yes` or `NONCE NUMBER no WHY`; before it `NONCE NUMBER at BYTES`.
@@ -13,7 +13,7 @@ unset CDPATH ENV IFS TZ
 if [ -n "${KSH_VERSION-}" ]; then k_print() { print -r -- "$1"; }; else k_print() { printf '%s\n' "$1"; }; fi
 k_say() { k_print "$k_nonce $1"; }
 K_RUN=$K_STATE/runs/$K_RUNID
-# A run's folder with a mark: the next run clears the remains of a killed feed (follower.sh).
+# A run's folder with a mark: the next run clears the remains of a killed program (follower.sh).
 k_dir=$K_STATE/runs/feed-$k_id
 # If sshd reads authorized_keys2, too, as it does by default, authorized_keys, which states may manage, stays untouched.
 k_keys=.ssh/authorized_keys
@@ -24,7 +24,7 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# k_undo removes this feed's lines, or fails. After its id, a line has the state before the first one: d: no folder was there,
+# k_undo removes this program's lines, or fails. After its id, a line has the state before the first one: d: no folder was there,
 # f: no file, n: no line feed at the end of the file. k_undo is a text, because the next run evaluates it for a killed
 # process (follower.sh). After a concurrent change of the file k_undo tries again, three times in all.
 k_undo='cd || exit 0
@@ -45,7 +45,7 @@ for i in 1 2 3; do
 done
 rm -f "$n" "$n.n"
 exit 1'
-# k_take_back: removes this feed's lines from the authorized keys, or fails.
+# k_take_back: removes this program's lines from the authorized keys, or fails.
 k_take_back() { (eval "$k_undo") 2>/dev/null; }
 
 # k_admit NAME TYPE KEY: the holder of the key may begin to read that content within two minutes, and do nothing else.
@@ -55,21 +55,21 @@ k_admit() {
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
   if [ ! -e "$k_keys" ]; then k_made=${k_made}f; else [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1; fi
   k_write "$@" && return
-  # A failed write leaves no folder that this feed has made.
+  # A failed write leaves no folder that this program has made.
   case $k_made in *d*) rmdir .ssh ;; esac
   return 1
 }
 
-# k_write NAME TYPE KEY: adds this feed's line to the authorized keys, or fails.
+# k_write NAME TYPE KEY: adds this program's line to the authorized keys, or fails.
 k_write() {
   k_until=$(date -d "@$(($(date +%s) + 120))" +%Y%m%d%H%M%S) || return
   k_new=.ssh/kcore-feed-$k_id
   for k_try in 1 2 3; do
     k_seen=$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)
-    # Marks on lines of other feeds count: those lines may be removed before this one.
+    # Marks on lines of other runs count: those lines may be removed before this one.
     k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" 2>/dev/null | head -n 1) k_gap=
     [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
-    # A new file appears with this feed's line in it: an empty one would not show that a feed made it.
+    # A new file appears with this program's line in it: an empty one would not show who made it.
     if [ -e "$k_keys" ]; then cp -p "$k_keys" "$k_new"; else true >"$k_new"; fi && {
       [ -z "$k_gap" ] || echo
       k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"

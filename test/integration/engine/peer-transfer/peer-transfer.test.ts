@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { Feed } from "#engine/peer-transfer/feed.ts";
+import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -75,7 +75,7 @@ describe("nodes that feed one another over SSH", () => {
     const emit = (event: RunEventBody): void => {
       if (event.type === "warning") warnings.push(`${event.node}: ${event.text}`);
     };
-    const feed = new Feed({ emit });
+    const peerTransfer = new PeerTransfer({ emit });
     const runId = `test-${randomBytes(4).toString("hex")}`;
     const { connect } = createTransport({ home: folder });
     const runs = names.map((name, index) => {
@@ -88,7 +88,7 @@ describe("nodes that feed one another over SSH", () => {
         node: nodeEntry(name, { address, port, user, transport: "ssh", stateDir }),
         connect: (to: Endpoint, options) => connect({ ...to, port: server.port }, options),
         runId,
-        feed,
+        peerBlobs: peerTransfer,
       });
     });
     const work = runs.map(async ({ session }, index) => {
@@ -100,7 +100,7 @@ describe("nodes that feed one another over SSH", () => {
     });
     await meanwhile?.(runs);
     const ends = await Promise.all(work);
-    await feed.close();
+    await peerTransfer.close();
     return { ends, events: runs.flatMap(({ events }) => events) };
   }
   const isThere = (): boolean => names.every((name) => readFileSync(join(folder, `image-${name}`)).equals(bytes));

@@ -5,7 +5,7 @@ import { lock } from "#engine/encrypted-values/age.ts";
 import { headerOf } from "#engine/encrypted-values/header.ts";
 import { identityFile } from "#engine/encrypted-values/identities.ts";
 import { openerOf } from "#engine/encrypted-values/opener.ts";
-import { checkPlaces, placeOf } from "#engine/encrypted-values/places.ts";
+import { checkPlaces, placeText } from "#engine/encrypted-values/places.ts";
 import { readRecipients, requireRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
@@ -14,10 +14,10 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn, problemsOfRejection } from "#support/problems.ts";
-import { changedAt, person, type Person } from "#support/sealed.ts";
+import { changedAt, person, type Person } from "#support/encrypted-values.ts";
 
 const FILE = "roster/a.yaml";
-const PLACE = placeOf(FILE, ["nodes", "n1", "vars", "token"]);
+const PLACE = placeText(FILE, ["nodes", "n1", "vars", "token"]);
 
 describe("a sealed value", () => {
   let alice: Person;
@@ -140,7 +140,7 @@ describe("a sealed value", () => {
     const sealed = await sealFor(
       "x",
       [alice.recipient],
-      placeOf("states/s.yaml", ["steps", "b", "file.managed", "content"]),
+      placeText("states/s.yaml", ["steps", "b", "file.managed", "content"]),
     );
     const step = `  - { id: b, file.managed: { path: /b, content: "${sealed}" } }\n`;
     for (const before of ["", "  - { id: a, package.installed: { name: a } }\n"])

@@ -2,9 +2,9 @@ import { expect } from "chai";
 import { PassThrough } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { Feed } from "#engine/peer-transfer/feed.ts";
-import { FeedMember } from "#engine/peer-transfer/member.ts";
-import type { FeedPeer } from "#engine/session/blob-feed.ts";
+import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
+import { TransferMember } from "#engine/peer-transfer/member.ts";
+import type { BlobPeer } from "#engine/session/peer-blobs.ts";
 import { Blob } from "#engine/step/blob.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { fakeChannel, runOnNode } from "#support/fake-session.ts";
@@ -21,12 +21,12 @@ const name = "a.b";
 
 type Say = (text: string) => void;
 
-/** A node with prepared answers of feed.sh. */
+/** A node with prepared answers of peer-transfer.sh. */
 class FakeNode {
   readonly events: RunEventBody[] = [];
   /** The commands to it, without the keys. */
   readonly told: string[] = [];
-  readonly peer: FeedPeer;
+  readonly peer: BlobPeer;
   isClosed = false;
   /** Answers a command of the bastion; “yes” by default. */
   answer: (word: string, say: Say) => unknown = (_, say) => say("yes");
@@ -54,7 +54,7 @@ class FakeNode {
     };
   }
 
-  /** The node's part of the feeding ends, the connection does not. */
+  /** The node's part of the transfer ends, the connection does not. */
   die(): void {
     this.#stdout.end();
   }
@@ -87,25 +87,27 @@ class FakeNode {
 
 describe("nodes that feed one another, as the bastion leads them", () => {
   let warnings: string[];
-  let feed: Feed;
+  let transfer: PeerTransfer;
   beforeEach(() => {
     warnings = [];
-    feed = new Feed({ emit: (event) => event.type === "warning" && warnings.push(`${event.node}: ${event.text}`) });
+    transfer = new PeerTransfer({
+      emit: (event) => event.type === "warning" && warnings.push(`${event.node}: ${event.text}`),
+    });
   });
 
-  const impatient = (): Feed =>
-    new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
+  const impatient = (): PeerTransfer =>
+    new PeerTransfer({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
   /** A node that gets the content from the bastion, and keeps it as a source. */
   async function source(label: string): Promise<FakeNode> {
     const node = new FakeNode(label);
-    expect(await feed.bring(node.peer, name, content)).to.equal("send");
-    expect(await feed.keep(node.peer, name, content)).to.equal(true);
+    expect(await transfer.bring(node.peer, name, content)).to.equal("send");
+    expect(await transfer.keep(node.peer, name, content)).to.equal(true);
     return node;
   }
   /** Like a session that no longer needs its connection. */
   function hangUp({ peer }: FakeNode): boolean {
-    feed.leave(peer.node);
-    return feed.takeOver(peer.host);
+    transfer.leave(peer.node);
+    return transfer.takeOver(peer.host);
   }
 
   /** The same after its session has ended. */
@@ -118,8 +120,8 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   it("closes the connection of a session that ended, at the end", async () => {
     const a = await left();
     const b = new FakeNode("b");
-    expect([await feed.bring(b.peer, name, content), a.isClosed]).to.deep.equal(["there", false]);
-    await feed.close();
+    expect([await transfer.bring(b.peer, name, content), a.isClosed]).to.deep.equal(["there", false]);
+    await transfer.close();
     expect([a.isClosed, b.isClosed, warnings]).to.deep.equal([true, false, []]);
   });
 
@@ -127,8 +129,8 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     const a = await left();
     const b = new FakeNode("b");
     b.answer = (_, say) => say("no its hash is wrong");
-    expect(await feed.bring(b.peer, name, content)).to.equal("send");
-    await feed.close();
+    expect(await transfer.bring(b.peer, name, content)).to.equal("send");
+    await transfer.close();
     expect([a.isClosed, b.isClosed]).to.deep.equal([true, false]);
   });
 
@@ -140,15 +142,15 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   });
 
   it("ends in time though a node does not", async () => {
-    feed = impatient();
+    transfer = impatient();
     const a = await left();
     a.freeze();
-    await feed.close();
+    await transfer.close();
     expect(a.isClosed).to.equal(true);
   });
 
   it("waits for no content that gets no further, whatever a node says of it", async () => {
-    feed = impatient();
+    transfer = impatient();
     await source("a");
     const b = new FakeNode("b");
     let fetched = 0;
@@ -156,18 +158,18 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     for (const bytes of [0, 1_000]) {
       const timers: NodeJS.Timeout[] = [];
       b.answer = (_, say) => timers.push(setInterval(() => say(`at ${(fetched += bytes)}`), 20));
-      expect(await feed.bring(b.peer, name, content)).to.equal("send");
+      expect(await transfer.bring(b.peer, name, content)).to.equal("send");
       for (const timer of timers) clearInterval(timer);
-      feed.leave("b");
+      transfer.leave("b");
     }
     expect(warnings).to.deep.equal([
       "the bastion sends it image, which it could not get from a: it got no further for 0.2 s",
     ]);
-    await feed.close();
+    await transfer.close();
   });
 
   it("waits for one that comes, however long it takes", async () => {
-    feed = impatient();
+    transfer = impatient();
     await source("a");
     const b = new FakeNode("b");
     b.answer = async (_, say) => {
@@ -177,50 +179,50 @@ describe("nodes that feed one another, as the bastion leads them", () => {
       }
       say("yes");
     };
-    expect([await feed.bring(b.peer, name, content), warnings]).to.deep.equal(["there", []]);
-    await feed.close();
+    expect([await transfer.bring(b.peer, name, content), warnings]).to.deep.equal(["there", []]);
+    await transfer.close();
   });
 
   it("says and does nothing more for a node that left meanwhile", async () => {
     const a = await source("a");
     const b = new FakeNode("b");
     b.answer = (_, say) => {
-      feed.leave("b");
+      transfer.leave("b");
       say("at 3000000");
       say("yes");
     };
-    expect(await feed.bring(b.peer, name, content)).to.equal("left");
+    expect(await transfer.bring(b.peer, name, content)).to.equal("left");
     const c = new FakeNode("c");
     a.answer = (_, say) => {
-      feed.leave("c");
+      transfer.leave("c");
       say("yes");
     };
-    expect(await feed.bring(c.peer, name, content)).to.equal("left");
-    expect(await feed.keep(c.peer, name, content)).to.equal(false);
-    expect([b.events, c.events, c.told, feed.takeOver(b.peer.host)]).to.deep.equal([[], [], [], false]);
+    expect(await transfer.bring(c.peer, name, content)).to.equal("left");
+    expect(await transfer.keep(c.peer, name, content)).to.equal(false);
+    expect([b.events, c.events, c.told, transfer.takeOver(b.peer.host)]).to.deep.equal([[], [], [], false]);
     expect([a.told.at(-1), warnings]).to.deep.equal(["dismiss", []]);
-    await feed.close();
+    await transfer.close();
   });
 
   it("tells no more of what a node says than a line can show", async () => {
     await source("a");
     const b = new FakeNode("b");
     b.answer = (_, say) => say(`no ${"x".repeat(100_000)}\u001b[2J`);
-    expect([await feed.bring(b.peer, name, content), warnings.length]).to.deep.equal(["send", 1]);
+    expect([await transfer.bring(b.peer, name, content), warnings.length]).to.deep.equal(["send", 1]);
     expect(warnings[0]).to.match(/^b: the bastion sends it image, which it could not get from a: x{300}$/);
-    await feed.close();
+    await transfer.close();
   });
 
   it("hears of each refusal in the node's words, and of no node that says more than there is to say", async () => {
     const a = new FakeNode("a");
     a.answer = (_, say) => say("no it is full");
-    const member = new FeedMember(a.peer);
-    const fed = { name, size: content.size, sha256: content.sha256 };
-    expect([await member.keep(fed), member.isOver]).to.deep.equal(["it is full", false]);
+    const member = new TransferMember(a.peer);
+    const blob = { name, size: content.size, sha256: content.sha256 };
+    expect([await member.keep(blob), member.isOver]).to.deep.equal(["it is full", false]);
     a.answer = (_, say) => {
       for (let many = 0; many < 200; many++) say(`at ${"1".repeat(100_000)}`);
     };
-    expect(await member.keep(fed)).to.match(/^a sent more about its steps than they can tell/);
-    expect([member.isOver, await member.keep(fed)]).to.deep.equal([true, "its connection ended"]);
+    expect(await member.keep(blob)).to.match(/^a sent more about its steps than they can tell/);
+    expect([member.isOver, await member.keep(blob)]).to.deep.equal([true, "its connection ended"]);
   });
 });

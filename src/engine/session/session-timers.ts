@@ -11,7 +11,7 @@ export const timerEvents: Readonly<Record<Timer, SessionEvent>> = {
 };
 
 /** The timers of a session, one of each name. */
-export class Timers {
+export class SessionTimers {
   readonly #send: (event: SessionEvent) => void;
   readonly #running = new Map<Timer, () => void>();
 

@@ -11,7 +11,7 @@ import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import type { HookRunner } from "#actions/hook-runner.ts";
-import { openHookRunner, lockUpdate } from "#cli/update/hook-runner.ts";
+import { openHookRunner, lockUpdate } from "#cli/update/open-hook-runner.ts";
 
 describe("the hook runner", () => {
   let cluster: TestCluster;
@@ -174,7 +174,7 @@ describe("the place of the hook runner", () => {
 
   it("is one process's, and free again when that is gone, however it ended", async () => {
     const folder = dir.path;
-    const place = import.meta.resolve("#cli/update/hook-runner.ts");
+    const place = import.meta.resolve("#cli/update/open-hook-runner.ts");
     const holder = spawn(process.execPath, ["--input-type=module", "-e", taker, place, folder], {
       stdio: ["ignore", "pipe", "inherit"],
     });
