@@ -12,22 +12,22 @@ import { shellsOf } from "#support/shells.ts";
 import { runStepOn, stepOf } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-type Case = readonly [ModuleDefinition, object, ended: "failed" | "would-change", told: string];
+type Case = readonly [ModuleDefinition, args: object, outcome: "failed" | "would-change", message: string];
 
-describe("what a dry run asks without changing anything", () => {
+describe("a dry run checks", () => {
   const at = folderOfEachTest("foresee");
 
   for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
-      /** Expects each dry run to end so, with this code or this text on stderr. */
+      /** Expects each dry run to have this outcome, and this code or this text on stderr. */
       const foresee = async (...cases: readonly Case[]) => {
-        for (const [module, args, ended, told] of cases) {
+        for (const [module, args, wanted, message] of cases) {
           const { outcome, problem, stderr } = await runStepOn(shell, stepOf(module, args), { dryRun: true });
-          expect([outcome, problem?.code ?? stderr.trimEnd()], module.name).to.deep.equal([ended, told]);
+          expect([outcome, problem?.code ?? stderr.trimEnd()], module.name).to.deep.equal([wanted, message]);
         }
       };
 
-      it("whether a place can be written to", async () => {
+      it("whether other users can swap the parent folder", async () => {
         const open = at("open");
         mkdirSync(open);
         chmodSync(open, 0o777);
@@ -41,7 +41,7 @@ describe("what a dry run asks without changing anything", () => {
         expect(existsSync(join(open, "a"))).to.equal(false);
       });
 
-      it("whether the folder is there, and owners are", async () => {
+      it("whether the parent folder, owner and group exist", async () => {
         const path = at("no/f");
         const own = { path: at("f"), content: "x" };
         await foresee(
@@ -53,13 +53,13 @@ describe("what a dry run asks without changing anything", () => {
         );
       });
 
-      it("whether a number is free, and groups are there", () =>
+      it("whether a user's number is free and the groups exist", () =>
         foresee(
           [userManaged, { name: "demo-user", uid: 0 }, "failed", "0 is the number of root"],
           [userManaged, { name: "demo-user", groups: ["no-such-group"] }, "failed", "there is no group no-such-group"],
         ));
 
-      it("whether a command could begin", () =>
+      it("whether a command's program and working folder exist", () =>
         foresee(
           [commandRun, { argv: ["no-such-program"] }, "failed", "no-such-program: no such program"],
           [commandRun, { cmd: "true", cwd: at("no") }, "failed", `${at("no")} is not there, or is no folder`],

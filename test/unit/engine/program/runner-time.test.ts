@@ -13,14 +13,14 @@ const moments = `2000-02-28T23:59:59Z 2000-02-29T00:00:00Z 2000-03-01T00:00:00Z 
   .map((text) => Date.parse(text) / 1000);
 for (let at = 0; at < 2_000_000_000; at += 10_009_009) moments.push(at);
 
-describe("the runner's time", () => {
+describe("k_take_time of the runner", () => {
   const [takeTime = ""] = /^k_take_time\(\) \{\n[^]*?\n\}/m.exec(shippedText("runner")) ?? [];
   let folder = "";
   before(() => (folder = mkdtempSync(join(tmpdir(), "kcore-time-"))));
   after(() => rmSync(folder, { recursive: true }));
 
   for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh", "mksh"]))
-    it(`is the follower's clock and the seconds since, as date(1) would print it, in ${shell}`, () => {
+    it(`adds the seconds since the follower's clock reading, and formats the time as date(1) does, in ${shell}`, () => {
       // The follower looked at its clock 100 s after the boot, and 40 s ago.
       const calls = moments.map(
         (at) => `echo '${at - 40} 100' >"$K_RUN/launched"; k_up=140; k_take_time; echo "$k_now"`,
@@ -28,9 +28,9 @@ describe("the runner's time", () => {
       const program = join(folder, "program");
       writeFileSync(program, [`K_RUN=${folder}`, takeTime, ...calls].join("\n"));
       const [name = "", ...words] = shell.split(" ");
-      const told = execFileSync(name, [...words, program], { encoding: "utf8" })
+      const printed = execFileSync(name, [...words, program], { encoding: "utf8" })
         .trimEnd()
         .split("\n");
-      expect(told).to.deep.equal(moments.map((at) => new Date(at * 1000).toISOString().replace(".000", "")));
+      expect(printed).to.deep.equal(moments.map((at) => new Date(at * 1000).toISOString().replace(".000", "")));
     });
 });

@@ -10,7 +10,7 @@ import { draftOf } from "#support/sessions.ts";
 
 interface Planned extends ModelStep {
   readonly reboots: boolean;
-  /** A step that rests on the one before ends a segment; so does one that rests on the node's facts. */
+  /** What the step depends on; a segment ends before a step that depends on `before` or on facts. */
   readonly rests: "nothing" | "before" | "facts";
 }
 
@@ -181,8 +181,8 @@ function settle(world: SessionWorld, isOver: () => boolean): void {
   }
 }
 
-/** The node gave no answer to an abort, and the operator aborts again after the session's end: no timer may be left. */
-const abortedAfterTheEnd: Scenario = {
+/** The node does not answer an abort, and the operator aborts again after the session's end; no timer may remain. */
+const abortedAfterEnd: Scenario = {
   steps: [{ outcome: "ok", needsBlob: false, reboots: true, rests: "nothing" }],
   first: 0,
   rests: false,
@@ -193,7 +193,7 @@ const abortedAfterTheEnd: Scenario = {
   moves: ["connect", "connect", "frame", "frame", "frame", "next", "abort", "wait", "abort"],
 };
 
-describe("the machines of a session, whatever happens", () => {
-  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", () =>
-    fc.assert(fc.property(scenarios, play), { numRuns: 1_000, examples: [[abortedAfterTheEnd]] }));
+describe("the state machines of a session", () => {
+  it("end after any moves, and begin each step once unless it was cut off (F-1, F-4, F-15, F-17)", () =>
+    fc.assert(fc.property(scenarios, play), { numRuns: 1_000, examples: [[abortedAfterEnd]] }));
 });

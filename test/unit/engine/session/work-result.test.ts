@@ -6,7 +6,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import type { StepResults } from "#engine/session/session-events.ts";
 import { draftOf } from "#support/sessions.ts";
 
-describe("what came of a node's work", () => {
+describe("workResult", () => {
   const step = { want: { a: "1" }, probe: sh`fact a 1` };
   const drafts = [draftOf("a", step), draftOf("b", step)];
   const resultOf = (a: Outcome | undefined, b: Outcome | undefined, isStopped = false) => {
@@ -19,19 +19,19 @@ describe("what came of a node's work", () => {
     return workResult([{ stage: "s", drafts }], { node: "n1", runId: "r1", results, isStopped, ...rest });
   };
 
-  it("is done when every step was told to be over", () => {
+  it("is done when every step has an outcome", () => {
     const { outcome, finishedStages } = resultOf("changed", "ok");
     expect([outcome, [...finishedStages]]).to.deep.equal(["done", ["s"]]);
   });
 
-  it("is done when it was stopped in its last step and that came to its end, and else interrupted", () => {
+  it("is done when a stop came in the last step and that step ended, else interrupted", () => {
     expect(resultOf("changed", "ok", true).outcome).to.equal("done");
     expect(resultOf("changed", undefined, true).outcome).to.equal("interrupted");
     expect(resultOf("changed", "interrupted", true).outcome).to.equal("interrupted");
   });
 
   for (const left of [undefined, "interrupted"] as const)
-    it(`is not done when a step is ${left ?? "untold"}`, () => {
+    it(`is failed when a step ${left === undefined ? "has no outcome" : `is ${left}`}`, () => {
       const { outcome, problem, finishedStages } = resultOf(left, "ok");
       expect([outcome, problem?.code, [...finishedStages]]).to.deep.equal(["failed", "RUN_ABANDONED", []]);
     });
