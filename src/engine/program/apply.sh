@@ -1,4 +1,4 @@
-# The runner's half of the batch lane (POSIX sh; dash, bash, BusyBox, mksh). One blob has this text and, after it, the library of
+# The runner's half of batches (POSIX sh; dash, bash, BusyBox, mksh). One blob has this text and, after it, the library of
 # the batch's shell (batch.ts). The runner asks for it when a batch is not in order, sources it, and stops reading before the library.
 
 # k_apply: applies the steps k_todo of the batch k_all; k_in_order are those that a change may still affect. Leaves in

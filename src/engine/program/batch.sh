@@ -1,4 +1,4 @@
-# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data, if the
+# A batch (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data, if the
 # evidence shows a difference. Follows step.sh, whose functions it uses.
 #
 # Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or

@@ -19,10 +19,10 @@ export function stepKey(id: string): string {
   return key;
 }
 
-/** A step for the runner: the text of its shell, or its data for the batch lane, and its blobs. */
+/** A step for the runner: the text of its shell, or its data for a batch, and its blobs. */
 export interface CompiledStep {
   readonly key: string;
-  /** Empty for a step of the batch lane. */
+  /** Empty for a step that batches apply. */
   readonly text: string;
   /**
    * The module's texts, with variables in their holes: equal for all steps of one module with arguments of one shape.
@@ -35,7 +35,7 @@ export interface CompiledStep {
   readonly late: readonly string[];
   /** All blobs by their names on the node, `Step.offers` included. */
   readonly blobs: ReadonlyMap<string, Blob>;
-  /** Words of the evidence when the step is in order; empty: the evidence proves nothing, or the step is of the batch lane. */
+  /** Words of the evidence when the step is in order; empty: the evidence proves nothing, or batches apply the step. */
   readonly evidence: string;
   /** Keys of the steps that watch this one. */
   readonly owes: readonly string[];
@@ -53,7 +53,7 @@ export interface CompileOptions {
   readonly randomName: () => string;
 }
 
-/** Compiles one step for the lane that it belongs to. Pure but for the random names of sensitive blobs. */
+/** Compiles one step, for a batch if batches support it, else for a shell of its own. Pure but for the random names of sensitive blobs. */
 export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
   const { isFolderMade = false, made = [] } = options.earlierChanges ?? {};
   const batchData = isBatched(plan) && made.length === 0 ? plan.step.data : undefined;
@@ -73,7 +73,7 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
   };
 }
 
-/** Compiles a step that runs in a shell of its own, also one that the batch lane could apply. */
+/** Compiles a step that runs in a shell of its own, also one that a batch could apply. */
 export function compileAlone(plan: PlannedStep, { owes, randomName, earlierChanges }: CompileOptions): CompiledStep {
   const { step } = plan;
   const blobs = new Map<string, Blob>();

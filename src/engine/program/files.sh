@@ -1,4 +1,4 @@
-# Functions for files, folders and links, called by texts of modules and by the batch lane (POSIX sh; dash, bash,
+# Functions for files, folders and links, called by texts of modules and by batches (POSIX sh; dash, bash,
 # BusyBox, mksh). The bastion sends this file after step.sh, where a step's text or a batch needs it.
 
 # ---- folders that another user can change (requirement S-6) ------------------------------------------------------------------
