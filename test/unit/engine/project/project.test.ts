@@ -25,22 +25,18 @@ describe("projectOf", () => {
     expect(problemsIn(() => projectOf({ cwd: "/", project: "/etc", trust }))[0]).to.include("/etc does not hold");
   });
 
-  it("refuses a project that others can write to (S-20)", () =>
+  it("refuses a project that others can write to, sticky or not (S-20)", () =>
     inProject({}, (project) => {
       chmodSync(project, 0o777);
       expect(problemsIn(() => projectOf({ cwd: project, trust }))).to.deep.equal([
         `${project} can be written by others (mode 0777) [PROJECT_NOT_TRUSTED] | chmod go-w ${project}`,
       ]);
-      chmodSync(project, 0o755);
-      chmodSync(join(project, "roster"), 0o757);
-      expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("roster can be written by others");
-    }));
-
-  it("refuses a sticky folder that all users can write to as a project (S-20)", () =>
-    inProject({}, (project) => {
       chmodSync(project, 0o1777);
       mkdirSync(join(project, "mine"));
       expect(problemsIn(() => projectOf({ cwd: join(project, "mine"), trust }))[0]).to.include("[PROJECT_NOT_TRUSTED]");
+      chmodSync(project, 0o755);
+      chmodSync(join(project, "roster"), 0o757);
+      expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("roster can be written by others");
     }));
 
   it("refuses a project of another user, except of the user who called sudo (S-20)", function () {

@@ -84,45 +84,41 @@ describe("SaveReader", () => {
     expect(gzip?.length).to.be.greaterThan(0);
   });
 
-  it("stores no table with a wrong checksum", async () =>
-    expect(await unsaved(framesOf({ sha256: "0".repeat(64) }))).to.match(
-      /bytes at 64512 differs from what the node read/,
-    ));
-
-  it("stores no table that ends early", async () => {
-    const frames = framesOf();
-    for (let length = 0; length < frames.length - 2; length++)
-      expect(await unsaved(frames.slice(0, length)), String(length)).to.equal("the connection ended");
-  });
-
-  it("stores no table with a missing piece, a missing part or a wrong count", async () => {
-    const frames = framesOf();
-    const lastOut = frames.findLastIndex(({ type }) => type === "out");
-    expect(await unsaved(without("out", lastOut))).to.equal("the node said less than it announced");
-    expect(await unsaved(without("piece", lastOut - 1))).to.equal("pieces of it did not arrive");
-    expect(await unsaved(framesOf({ count: 3 }))).to.equal("pieces of it did not arrive");
-    expect(await unsaved(framesOf({ count: 1 }))).to.equal("pieces of it did not arrive");
-  });
-
-  it("stores no table with pieces outside the disk or overlapping", async () => {
-    for (const wrong of [{ size: 63 * KiB }, { lastAt: 0 }, { lastAt: 63 * KiB + 1 }, { last: Buffer.alloc(100) }])
-      expect(await unsaved(framesOf(wrong))).to.equal("the node told of pieces that no disk has");
-  });
-
-  it("stores no table with a piece that unpacks to more than announced", async () => {
-    const bomb = gzipSync(Buffer.alloc(8 << 20));
-    const frames = framesOf().slice(0, 2);
-    const more = [{ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bomb.length}` }, ...out(bomb)];
-    expect(await unsaved([...frames, ...more])).to.match(/larger than/);
-  });
-
-  it("stores no table with a piece larger than 8 MiB or empty", async () => {
-    const announced = (bytes: number) => ({ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bytes}` });
-    for (const bytes of [0, (8 << 20) + 1, 2 ** 31])
-      expect(await unsaved([...framesOf().slice(0, 2), announced(bytes)])).to.equal(
-        "the node said more than a disk has",
-      );
-  });
+  const lastOut = framesOf().findLastIndex(({ type }) => type === "out");
+  const header = framesOf().slice(0, 2);
+  const bomb = gzipSync(Buffer.alloc(8 << 20));
+  const piece = (bytes: number): Frame => ({ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bytes}` });
+  const incomplete: readonly (readonly [what: string, reason: RegExp, ...cases: readonly (readonly Frame[])[]])[] = [
+    ["a wrong checksum", /bytes at 64512 differs from what the node read/, framesOf({ sha256: "0".repeat(64) })],
+    ["a missing part of a piece", /^the node said less than it announced$/, without("out", lastOut)],
+    [
+      "a missing piece or a wrong count",
+      /^pieces of it did not arrive$/,
+      without("piece", lastOut - 1),
+      framesOf({ count: 3 }),
+      framesOf({ count: 1 }),
+    ],
+    [
+      "pieces outside the disk or overlapping",
+      /^the node told of pieces that no disk has$/,
+      ...[{ size: 63 * KiB }, { lastAt: 0 }, { lastAt: 63 * KiB + 1 }, { last: Buffer.alloc(100) }].map(framesOf),
+    ],
+    ["a piece that unpacks to more than announced", /larger than/, [...header, piece(bomb.length), ...out(bomb)]],
+    [
+      "a piece larger than 8 MiB or empty",
+      /^the node said more than a disk has$/,
+      ...[0, (8 << 20) + 1, 2 ** 31].map((bytes) => [...header, piece(bytes)]),
+    ],
+    [
+      "an early end",
+      /^the connection ended$/,
+      ...Array.from({ length: framesOf().length - 2 }, (_, length) => framesOf().slice(0, length)),
+    ],
+  ];
+  for (const [what, reason, ...cases] of incomplete)
+    it(`stores no table with ${what}`, async () => {
+      for (const frames of cases) expect(await unsaved(frames)).to.match(reason);
+    });
 
   it("returns the reason of a failure on the node or on the bastion's disk", async () => {
     expect(await unsaved([{ type: "unsaved", rest: "0 several disks have this name" }])).to.equal(

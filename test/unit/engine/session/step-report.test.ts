@@ -48,32 +48,22 @@ describe("changesOf", () => {
 });
 
 describe("StepReport", () => {
-  it("emits no event that the record of a resumed run has (F-3)", () => {
-    const { report, attempt, reported } = reportWith(["changed"]);
-    attempt("changed");
-    expect([reported(), report.records.get(key)?.outcome]).to.deep.equal([[], "changed"]);
-  });
-
-  it("emits the events behind the recorded ones", () => {
-    const { attempt, reported } = reportWith(["failed", "failed"]);
-    attempt("failed");
-    attempt("failed");
-    expect(reported()).to.deep.equal([]);
-    attempt("changed");
-    expect(reported()).to.deep.equal(
-      "step.started, step.note, step.output, step.finished changed, node.milestone".split(", "),
-    );
-  });
-
-  it("emits all events of a journal that contradicts the record", () => {
-    const { attempt, reported } = reportWith(["changed", "ok"]);
-    attempt("failed");
-    attempt("ok");
-    expect(reported().filter((type) => type.startsWith("step.finished"))).to.deep.equal([
-      "step.finished failed",
-      "step.finished ok",
-    ]);
-  });
+  const changed = ["step.started", "step.note", "step.output", "step.finished changed", "node.milestone"];
+  for (const [title, recorded, attempts, events] of [
+    ["no event that the record of a resumed run has (F-3)", ["changed"], ["changed"], []],
+    ["the events behind the recorded ones", ["failed", "failed"], ["failed", "failed", "changed"], changed],
+    [
+      "all events from a contradiction to the record on",
+      ["changed", "ok"],
+      ["failed", "changed"],
+      ["step.finished failed", ...changed],
+    ],
+  ] as const)
+    it(`emits ${title}`, () => {
+      const { report, attempt, reported } = reportWith(recorded);
+      for (const end of attempts) attempt(end);
+      expect([reported(), report.records.get(key)?.outcome]).to.deep.equal([events, "changed"]);
+    });
 
   /** Takes these frames; K stands for the step's key. */
   const take = (report: StepReport, ...frames: readonly string[]): void => {

@@ -19,20 +19,18 @@ describe("workResult", () => {
     return workResult([{ stage: "s", drafts }], { node: "n1", runId: "r1", results, isStopped, ...rest });
   };
 
-  it("is done when every step has an outcome", () => {
-    const { outcome, finishedStages } = resultOf("changed", "ok");
-    expect([outcome, [...finishedStages]]).to.deep.equal(["done", ["s"]]);
-  });
-
-  it("is done when a stop came in the last step and that step ended, else interrupted", () => {
-    expect(resultOf("changed", "ok", true).outcome).to.equal("done");
-    expect(resultOf("changed", undefined, true).outcome).to.equal("interrupted");
-    expect(resultOf("changed", "interrupted", true).outcome).to.equal("interrupted");
-  });
-
-  for (const left of [undefined, "interrupted"] as const)
-    it(`is failed when a step ${left === undefined ? "has no outcome" : `is ${left}`}`, () => {
-      const { outcome, problem, finishedStages } = resultOf(left, "ok");
-      expect([outcome, problem?.code, [...finishedStages]]).to.deep.equal(["failed", "RUN_ABANDONED", []]);
+  const done = ["done", undefined, ["s"]];
+  const failed = ["failed", "RUN_ABANDONED", []];
+  for (const [title, given, wanted] of [
+    ["done when every step has an outcome", ["changed", "ok"], done],
+    ["done when a stop came in the last step and that step ended", ["changed", "ok", true], done],
+    ["interrupted when a step had no outcome at a stop", ["changed", undefined, true], ["interrupted", undefined, []]],
+    ["interrupted when a stop interrupted a step", ["changed", "interrupted", true], ["interrupted", undefined, []]],
+    ["failed when a step has no outcome", [undefined, "ok"], failed],
+    ["failed when a step is interrupted without a stop", ["interrupted", "ok"], failed],
+  ] as const)
+    it(`is ${title}`, () => {
+      const { outcome, problem, finishedStages } = resultOf(given[0], given[1], given[2]);
+      expect([outcome, problem?.code, [...finishedStages]]).to.deep.equal(wanted);
     });
 });

@@ -139,13 +139,6 @@ url=http://{{ inventory_hostname }}/
     const { roster } = imported(text, { user: "ops" });
     expect([roster.nodes.get("web1")?.user, roster.nodes.get("db1")?.user]).to.deep.equal(["ops", "ops"]);
   });
-
-  it("accepts user names of Active Directory and LDAP", () => {
-    const names = ["ada@corp.example", "CORP\\ada", "john.doe", "007"];
-    const hostvars = Object.fromEntries(names.map((name, at) => [`web${at}`, { ansible_user: name }]));
-    const { roster } = imported(list({ web: { hosts: Object.keys(hostvars) } }, hostvars));
-    expect([...roster.nodes.values()].map(({ user }) => user)).to.deep.equal(names);
-  });
 });
 
 describe("kcore's own reader of inventories", () => {
