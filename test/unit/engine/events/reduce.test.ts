@@ -42,11 +42,11 @@ describe("reduceEvents", () => {
       { type: "step.finished", step: "s/tool", title: "tool", outcome: "changed", duration: 1 },
     ] as const;
     for (const body of bodies) {
-      const told = [{ type: "node.waiting", reason: "for tool" } as const, body].map(
+      const events = [{ type: "node.waiting", reason: "for tool" } as const, body].map(
         (one, index) => ({ seq: index + 1, at: index, node: "n1", stage: "s", ...one }) as unknown as RunEvent,
       );
-      expect(reduceEvents(told.slice(0, 1)).nodes.get("n1")).to.include({ state: "waiting", reason: "for tool" });
-      const after = reduceEvents(told).nodes.get("n1");
+      expect(reduceEvents(events.slice(0, 1)).nodes.get("n1")).to.include({ state: "waiting", reason: "for tool" });
+      const after = reduceEvents(events).nodes.get("n1");
       expect([after?.state, after?.reason], body.type).to.deep.equal(["connected", undefined]);
     }
   });

@@ -61,24 +61,24 @@ esac`,
         [[fixed, ...six], "via 192.0.2.1 onlink", "Address=192.0.2.11/24 Address=2001:db8::11/64 Gateway=192.0.2.1"],
         [[dynamic], "via 192.0.2.1 proto dhcp src 192.0.2.50", "DHCP=ipv4"],
       ] as const) {
-        const told = print("network_of lo", ip(addresses, `default ${route}`))
+        const printed = print("network_of lo", ip(addresses, `default ${route}`))
           .toString()
           .trim()
           .split("\n");
         const head = "[Match] MACAddress=00:00:00:00:00:00 Type=ether [Network]";
-        expect(told.filter((line) => !line.startsWith("DNS=")).join(" ")).to.equal(`${head} ${lines}`);
+        expect(printed.filter((line) => !line.startsWith("DNS=")).join(" ")).to.equal(`${head} ${lines}`);
       }
     });
 
     itWithPrograms("initrd_network prints address and gateway of the default route's card, or DHCP", () => {
       const card = "BOOTIF=01-00-00-00-00-00-00\n";
-      for (const [addresses, route, told] of [
+      for (const [addresses, route, printed] of [
         [[fixed.replace("/24", "/26")], "default via 192.0.2.1", `192.0.2.11::192.0.2.1:255.255.255.192::\n${card}`],
         [[fixed.replace("/24", "/8")], "", `192.0.2.11:::255.0.0.0::\n${card}`],
         [[dynamic], "default via 192.0.2.1 proto dhcp", `dhcp\n${card}`],
         [[], "default via 192.0.2.1", undefined],
       ] as const)
-        expect(print("initrd_network", ip(addresses, route)).toString()).to.equal(told ? `IP=${told}` : "");
+        expect(print("initrd_network", ip(addresses, route)).toString()).to.equal(printed ? `IP=${printed}` : "");
     });
 
     itWithPrograms("keys_of reads all keys of a file without a final line break", () => {
@@ -91,8 +91,8 @@ esac`,
     it("initrd_keys restricts keys to one command, and omits keys with options of their own", () => {
       const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me";
       const lines = [key, 'from="192.0.2.9" ssh-rsa AAAA x', "# ssh-rsa", "ssh-dss AAAA old"].join("\n");
-      const told = print(`keys_of() { printf '%s\\n' "$2"; }\ninitrd_keys ops '${lines}'`).toString();
+      const printed = print(`keys_of() { printf '%s\\n' "$2"; }\ninitrd_keys ops '${lines}'`).toString();
       const options = 'no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command="cryptroot-unlock"';
-      expect(told).to.equal(`${options} ${key}\n`);
+      expect(printed).to.equal(`${options} ${key}\n`);
     });
   });

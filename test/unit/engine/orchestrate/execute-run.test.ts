@@ -34,20 +34,20 @@ const shared = {
   "states/certs.yaml": CERTS,
 };
 
-interface Given {
+interface ExecuteOptions {
   /** Files besides the roster and the states web, key and certs. */
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
   readonly actions?: readonly Action[];
-  readonly lessons?: Readonly<Record<string, PreparedStep>>;
+  readonly prepared?: Readonly<Record<string, PreparedStep>>;
   readonly deps?: Partial<RunDependencies>;
 }
 
-/** Executes a run in which the steps of web and certs are in order, unless `lessons` say otherwise. */
-async function execute({ files, request, actions = [], lessons, deps }: Given) {
+/** Executes a run in which the steps of web and certs are in order, unless `prepared` has other outcomes. */
+async function execute({ files, request, actions = [], prepared, deps }: ExecuteOptions) {
   return inProject({ ...shared, ...files }, async (project) => {
     const events: RunEventBody[] = [];
-    const nodes = fakeNodes({ "web/config": {}, "certs/cert": {}, "certs/folder": {}, ...lessons });
+    const nodes = fakeNodes({ "web/config": {}, "certs/cert": {}, "certs/folder": {}, ...prepared });
     const { exitCode } = await executeRun(
       runRequest(request),
       runDependencies(nodes, events, {
@@ -61,7 +61,7 @@ async function execute({ files, request, actions = [], lessons, deps }: Given) {
     return { exitCode, events, nodes, logOf };
   });
 }
-const problemsOf = (given: Given): Promise<string[]> => problemsOfRejection(execute(given));
+const problemsOf = (given: ExecuteOptions): Promise<string[]> => problemsOfRejection(execute(given));
 const orchestration = (text: string, name = "test") => ({ [`orchestrate/${name}.yaml`]: text });
 
 function outline(events: readonly RunEventBody[]): string[] {
@@ -70,14 +70,14 @@ function outline(events: readonly RunEventBody[]): string[] {
   return started.stages.map(({ id, title, nodes }) => `${id} | ${title} | ${nodes.join(" ")}`);
 }
 
-const nothing: ActionResult = { changed: false, outputs: {} };
-const acts = (name: string, run: (context: ActionContext, args: unknown) => unknown = () => undefined): Action =>
-  testAction(name, (context, args) => (run(context, args) as ActionResult | undefined) ?? nothing);
+const noChange: ActionResult = { changed: false, outputs: {} };
+const actionNamed = (name: string, run: (context: ActionContext, args: unknown) => unknown = () => undefined): Action =>
+  testAction(name, (context, args) => (run(context, args) as ActionResult | undefined) ?? noChange);
 const uncalled = (name: string): Action => testAction(name, () => expect.fail("called"));
 const healthy = testAction(
   "cluster.health",
-  () => nothing,
-  () => nothing,
+  () => noChange,
+  () => noChange,
   z.strictObject({}),
 );
 
@@ -91,7 +91,7 @@ stages:
   - { id: health, run: cluster.health, afterEach: true }
   - { id: web, on: "{{params.node_name}}", apply: [web] }
 `;
-const deploying: Given = { files: orchestration(DEPLOY), actions: [healthy] };
+const deploying: ExecuteOptions = { files: orchestration(DEPLOY), actions: [healthy] };
 /** The waves of {@link DEPLOY} over all nodes. */
 const WAVES = [
   "health | health | ",
@@ -129,8 +129,8 @@ stages:
         "roster/r.yaml": ROSTER.replace("192.0.2.3, roles: [worker", "192.0.2.3, roles: [worker, web"),
       },
       request: { on: "w1,w2", dryRun: true },
-      actions: [acts("x.list", () => ({ changed: false, outputs: { names: ["a", "b"], is: true } }))],
-      lessons: { "mine/mine[worker]": {}, "mine/mine[web]": {}, "mine/left": {} },
+      actions: [actionNamed("x.list", () => ({ changed: false, outputs: { names: ["a", "b"], is: true } }))],
+      prepared: { "mine/mine[worker]": {}, "mine/mine[web]": {}, "mine/left": {} },
     });
     const [begun] = events;
     if (begun?.type !== "run.started") throw new Error("the run did not start");
@@ -148,7 +148,7 @@ stages:
 
   it("derives one challenge from the run's nonce for states and actions, also when it is resumed (S-14)", async () => {
     const received: unknown[] = [];
-    const signs = acts("pki.signs", ({ challenge }, args) => void received.push([challenge, args]));
+    const signs = actionNamed("pki.signs", ({ challenge }, args) => void received.push([challenge, args]));
     const files = orchestration('stages:\n  - { id: a, run: pki.signs, text: "{{run.challenge}}" }\n');
     for (const nonce of ["a", "a", "b"]) await execute({ files, actions: [signs], deps: { nonce: nonce.repeat(32) } });
     const [first, again, other] = received as [string, { text: string }][];
@@ -179,7 +179,7 @@ stages:
         "inner",
       ),
     };
-    const given = { files, actions: [healthy, acts("first")] };
+    const given = { files, actions: [healthy, actionNamed("first")] };
     const { events, exitCode, logOf } = await execute(given);
     expect([exitCode, logOf(" step ").length]).to.deep.equal([0, 4]);
     expect(outline(events)).to.deep.equal(["first | first | ", ...WAVES]);
@@ -306,11 +306,11 @@ stages:
 
   it("passes a registered value to an action, and its output to the next stage, by node", async () => {
     const got: string[] = [];
-    const issue = acts("issue", ({ node }, args) => {
+    const issue = actionNamed("issue", ({ node }, args) => {
       got.push(`${node?.name} ${(args as { spki: string }).spki}`);
       return { changed: true, outputs: { cert: `cert of ${node?.name}` } };
     });
-    const { exitCode, logOf } = await execute({ files: issuing, actions: [issue], lessons: keys });
+    const { exitCode, logOf } = await execute({ files: issuing, actions: [issue], prepared: keys });
     expect([exitCode, got.toSorted()]).to.deep.equal([0, ["w1 AAA", "w2 BBB"]]);
     expect(logOf("w1 perform")).to.deep.equal(["w1 perform [identity]", "w1 perform [certs]"]);
   });
@@ -324,8 +324,8 @@ stages:
   - { id: late, on: "w1,w2", when: "{{and (eq node.name 'w1') (eq stages.identity.spki.stdout 'AAA')}}", apply: [web] }
   - { id: certs, on: "w1,w2", apply: [certs], with: { cert: one } }
 `),
-      actions: [acts("check", ({ node }) => void asked.push(node?.name))],
-      lessons: { "key/make": { registered: { stdout: "AAA" } } },
+      actions: [actionNamed("check", ({ node }) => void asked.push(node?.name))],
+      prepared: { "key/make": { registered: { stdout: "AAA" } } },
     });
     expect([exitCode, asked]).to.deep.equal([0, ["w1"]]);
     expect(logOf(" perform ")).to.have.members(
@@ -337,7 +337,7 @@ stages:
     for (const first of ["w1", "w2", "c2"]) {
       const begun = Promise.withResolvers<void>();
       const order: unknown[] = [];
-      const lesson = (name: string) => ({
+      const preparedStep = (name: string) => ({
         registered: { stdout: name },
         ...(name === first ? { begins: begun.resolve } : { after: begun.promise }),
       });
@@ -347,8 +347,8 @@ stages:
   - { id: identity, on: "*", apply: [key] }
   - { id: look, run: look, all: "{{json stages.identity}}" }
 `),
-        actions: [acts("look", (_, args) => void order.push((args as { all: object }).all))],
-        lessons: Object.fromEntries(names.map((name) => [`${name} key/make`, lesson(name)])),
+        actions: [actionNamed("look", (_, args) => void order.push((args as { all: object }).all))],
+        prepared: Object.fromEntries(names.map((name) => [`${name} key/make`, preparedStep(name)])),
       });
       const found = Object.keys(JSON.parse(String(order[0])) as object);
       expect([exitCode, found], `${first} first`).to.deep.equal([0, names]);
@@ -366,8 +366,8 @@ stages:
   - { id: see, run: see, each: "*", theirs: "{{stages.first.w2.spki.stdout}}" }
   - { id: mixed, run: see, each: "role:worker", theirs: "{{stages.first.w2.spki.stdout}}", own: "{{stages.first.spki.stdout}}" }
 `),
-      actions: [acts("see", ({ node }, args) => void seen.push([node?.name, args]))],
-      lessons: {
+      actions: [actionNamed("see", ({ node }, args) => void seen.push([node?.name, args]))],
+      prepared: {
         "w1 key/make": { ...keys["w1 key/make"], after: slow.promise },
         "w2 key/make": { ...keys["w2 key/make"], begins: () => setImmediate(slow.resolve) },
       },
@@ -390,7 +390,7 @@ stages:
   - { id: first, on: w1, apply: [key] }
   - { id: second, on: w2, apply: [certs], with: { cert: "{{stages.first.c1.spki.stdout}}" } }
 `),
-      lessons: keys,
+      prepared: keys,
     });
     const [problem] = events.flatMap((event) => (event.type === "node.finished" && event.problem) || []);
     const hint = "“c1” has no such stage, or did not come through it";
@@ -444,7 +444,7 @@ steps:
 `,
           "files/AAA": "of the project",
         },
-        lessons: { ...keys, "copy/copy": {} },
+        prepared: { ...keys, "copy/copy": {} },
       });
       const isRefused = JSON.stringify(events).includes("a node's answer must not name a file of the bastion");
       expect([exitCode, isRefused], source).to.deep.equal([wanted, wanted === 1]);
@@ -455,7 +455,7 @@ steps:
     const { exitCode, events } = await execute({
       files: issuing,
       actions: [testAction("issue", () => expect.fail("run in a dry run"))],
-      lessons: { "key/make": { outcome: "changed" }, "certs/folder": { outcome: "changed" } },
+      prepared: { "key/make": { outcome: "changed" }, "certs/folder": { outcome: "changed" } },
       request: { dryRun: true },
     });
     const ends = events.flatMap((event) => {
@@ -473,7 +473,7 @@ steps:
   });
 
   describe("with a state named by a variable of each node", () => {
-    const given = (c1: string, w1: string, os = '["os/{{vars.os}}"]'): Given => ({
+    const given = (c1: string, w1: string, os = '["os/{{vars.os}}"]'): ExecuteOptions => ({
       files: {
         "roster/r.yaml": `nodes:\n  c1: { address: 192.0.2.2, vars: { os: ${c1} } }\n  w1: { address: 192.0.2.1, vars: { os: ${w1} } }\n`,
         "states/os/a.yaml": CERTS,
@@ -485,8 +485,8 @@ stages:
 `),
       },
       request: { on: "*" },
-      actions: [acts("x.image", () => ({ changed: false, outputs: { image: "made" } }))],
-      lessons: { "os/a/cert": {}, "os/a/folder": {}, "os/own/own": {} },
+      actions: [actionNamed("x.image", () => ({ changed: false, outputs: { image: "made" } }))],
+      prepared: { "os/a/cert": {}, "os/a/folder": {}, "os/own/own": {} },
     });
 
     it("applies it, and waits for a stage only where the state takes its output", async () => {
@@ -514,7 +514,7 @@ stages:
   - { id: a, on: w1, apply: [web], with: { port: 1 } }
   - { id: b, on: w1, apply: [web], with: { port: 2 } }
 `),
-      lessons: { "web#2/config": {} },
+      prepared: { "web#2/config": {} },
     });
     expect(logOf(" step ")).to.deep.equal(["w1 step web/config", "w1 step web#2/config"]);
   });

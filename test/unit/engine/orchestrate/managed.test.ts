@@ -21,7 +21,7 @@ interface Run {
   readonly web?: readonly string[];
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
-  readonly lessons?: Readonly<Record<string, PreparedStep>>;
+  readonly prepared?: Readonly<Record<string, PreparedStep>>;
   /** Resources that are no longer managed, as the warnings name them. */
   readonly unmanaged?: readonly string[];
 }
@@ -29,13 +29,13 @@ interface Run {
 /** Executes runs r1, r2 … in one project, `state apply web` by default; each must warn of exactly its unmanaged resources. */
 async function executeInTurn(...runs: readonly Run[]): Promise<void> {
   await inProject({ "roster/r.yaml": ROSTER }, async (path) => {
-    for (const [index, { web, files = {}, request, lessons = {}, unmanaged = [] }] of runs.entries()) {
+    for (const [index, { web, files = {}, request, prepared = {}, unmanaged = [] }] of runs.entries()) {
       for (const [name, text] of Object.entries({ ...(web && { "states/web.yaml": stateOf(web) }), ...files })) {
         mkdirSync(dirname(join(path, name)), { recursive: true });
         writeFileSync(join(path, name), text);
       }
       const events: RunEventBody[] = [];
-      const nodes = fakeNodes(new Proxy(lessons, { get: (own, name) => own[String(name)] ?? anyStep[String(name)] }));
+      const nodes = fakeNodes(new Proxy(prepared, { get: (own, name) => own[String(name)] ?? anyStep[String(name)] }));
       await executeRun(
         runRequest({ what: { kind: "state", names: ["web"] }, on: "w1", ...request }),
         runDependencies(nodes, events, { runId: `r${index + 1}`, project: path, managed: managedThings(path) }),
@@ -205,7 +205,7 @@ describe("the warning of resources that are no longer managed", () => {
   it("comes for resources that a run made before it failed", () =>
     executeInTurn(
       { web: [file("a")] },
-      { web: [file("b"), file("c"), file("d")], lessons: { "web/c": { outcome: "failed" } } },
+      { web: [file("b"), file("c"), file("d")], prepared: { "web/c": { outcome: "failed" } } },
       { web: [], unmanaged: [removableFile("b", "r2"), removableFile("a")] },
     ));
 
@@ -236,7 +236,7 @@ describe("the warning of resources that are no longer managed", () => {
       { request: n("bob") },
       { request: orchestrated },
       { web: [file("a"), file("b")] },
-      { web: [file("a")], lessons: { "web/a": { outcome: "failed" } } },
+      { web: [file("a")], prepared: { "web/a": { outcome: "failed" } } },
       { web: [file("a")], unmanaged: [removableFile("b", "r6")] },
       {
         files: deploy(stage("one", "apply: [u], with: { n: other }")),
@@ -253,18 +253,18 @@ describe("the warning of resources that are no longer managed", () => {
     const reaction = file("r", ', when: "{{steps.k.changed}}"');
     const web = [key, late("c"), reaction];
     await executeInTurn(
-      { web: [key, late("a"), file("b"), reaction], lessons: keyStep("changed") },
-      { web, lessons: keyStep("changed"), request: { dryRun: true }, unmanaged: [removableFile("b")] },
-      { web, lessons: keyStep("ok"), unmanaged: [removableFile("sa"), removableFile("b")] },
-      { web, lessons: keyStep("ok") },
-      { web: [key, late("c")], lessons: keyStep("ok"), unmanaged: [removableFile("r")] },
+      { web: [key, late("a"), file("b"), reaction], prepared: keyStep("changed") },
+      { web, prepared: keyStep("changed"), request: { dryRun: true }, unmanaged: [removableFile("b")] },
+      { web, prepared: keyStep("ok"), unmanaged: [removableFile("sa"), removableFile("b")] },
+      { web, prepared: keyStep("ok") },
+      { web: [key, late("c")], prepared: keyStep("ok"), unmanaged: [removableFile("r")] },
     );
     const files = {
       "states/k.yaml": stateOf([key]),
       "states/u.yaml": `params: { is: { type: boolean } }\n${stateOf([file("u", ', when: "{{params.is}}"')])}`,
       ...deploy(stage("one", "apply: [k]"), stage("two", 'apply: [u], with: { is: "{{stages.one.k.changed}}" }')),
     };
-    const made = (outcome: "changed" | "ok") => ({ request: orchestrated, lessons: { "k/k": { outcome } } });
+    const made = (outcome: "changed" | "ok") => ({ request: orchestrated, prepared: { "k/k": { outcome } } });
     await executeInTurn({ files, ...made("changed") }, made("ok"));
   });
 

@@ -81,7 +81,7 @@ describe("notices of a run", () => {
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
       const on = ["failure"] as const;
-      const ways = [{ command: ["sh", "-c", "cat >told"] }, { webhook: url }, { mail: "ops@example.org" }];
+      const ways = [{ command: ["sh", "-c", "cat >delivered"] }, { webhook: url }, { mail: "ops@example.org" }];
       expect(
         await undelivered(
           ways.map((way) => ({ on: [...on], ...way })),
@@ -92,7 +92,7 @@ describe("notices of a run", () => {
       process.env["PATH"] = before;
       server.close();
     }
-    const json = readFileSync(at("told"), "utf8");
+    const json = readFileSync(at("delivered"), "utf8");
     expect(JSON.parse(json)).to.deep.include({ event: "failure", run: "r1", outcome: "failed" });
     expect(posted).to.deep.equal([`POST /hook ${json}`]);
     expect(readFileSync(at("mail"), "utf8"))
@@ -106,11 +106,11 @@ describe("notices of a run", () => {
     const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
     try {
       const ways = [{ command: ["false"] }, { command: ["no-such-program"] }, { webhook: `http://${host}/secret` }];
-      const untold = await undelivered(
+      const failures = await undelivered(
         ways.map((way) => ({ on: ["failure"], ...way })),
         [finished("failed")],
       );
-      expect(untold).to.deep.equal([
+      expect(failures).to.deep.equal([
         "false was not told: exit code 1",
         "no-such-program was not told: exit code 127 (not found)",
         `${host} was not told: it answered 500`,
@@ -123,8 +123,8 @@ describe("notices of a run", () => {
   it("are read from notify.yaml, and invalid ones are refused", () => {
     const write = (content: string) => writeFileSync(at("notify.yaml"), content);
     expect(readNotices(at(), undefined)).to.deep.equal([]);
-    write("- { on: [failure], command: [ci/told.sh] }\n");
-    expect(readNotices(at(), undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/told.sh"] }]);
+    write("- { on: [failure], command: [ci/notify.sh] }\n");
+    expect(readNotices(at(), undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/notify.sh"] }]);
     for (const content of [
       "- { on: [failure] }\n",
       "- { on: [], mail: a@b.c }\n",
