@@ -9,7 +9,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const content = blobOf("the content");
 
-/** What the module's table cannot show: contents offered by the bastion, and the node's requests for them. */
+/** Beyond the table of the module: contents that the bastion offers, and the node's requests for them. */
 describe("file.downloaded with via: bastion", () => {
   const at = folderOfEachTest("download");
 

@@ -10,7 +10,7 @@ import { draftOf } from "#support/sessions.ts";
 
 interface Planned extends ModelStep {
   readonly reboots: boolean;
-  /** What the step depends on; a segment ends before a step that depends on `before` or on facts. */
+  /** The dependency of the step: on the step before it, or on facts. A segment ends before a dependent step. */
   readonly rests: "nothing" | "before" | "facts";
 }
 

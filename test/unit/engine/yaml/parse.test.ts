@@ -42,9 +42,11 @@ describe("parseSource", () => {
     expect(parse(Buffer.from("\uFEFFa: 1\r\nb: 2\r\n"))).to.deep.equal({ a: 1, b: 2 }));
 
   const refused =
-    casesOf<Record<string, { readonly text: string; readonly told: string | readonly string[] }>>("yaml-refused.yaml");
-  for (const [what, { text, told }] of Object.entries(refused))
-    it(`refuses ${what}`, () => expect(refuse(text)).to.deep.equal([told].flat().map((line) => `f.yaml:${line}`)));
+    casesOf<Record<string, { readonly text: string; readonly problems: string | readonly string[] }>>(
+      "yaml-refused.yaml",
+    );
+  for (const [what, { text, problems }] of Object.entries(refused))
+    it(`refuses ${what}`, () => expect(refuse(text)).to.deep.equal([problems].flat().map((line) => `f.yaml:${line}`)));
 
   it("refuses bytes that are not UTF-8 (S-18)", () => {
     const [problem] = refuse(Buffer.concat([Buffer.from("a: 1\nb: caf"), Buffer.from([0xe9])]));
