@@ -17,7 +17,7 @@ function leaves(value: unknown, path = ""): readonly (readonly [string, unknown]
   return Object.entries(value).flatMap(([key, item]) => leaves(item, path === "" ? key : `${path}.${key}`));
 }
 
-/** Files of a line each, below a folder. */
+/** Files of one line each, below a folder, by path. */
 const filesIn = (folder: string, files: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, `${text}\n`]));
 

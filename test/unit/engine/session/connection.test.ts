@@ -1,17 +1,7 @@
 import { expect } from "chai";
 import { connectionTransition, noConnection, type Connection } from "#engine/session/connection.ts";
-import type { ConnectionEvent, StepResults, TransitionContext } from "#engine/session/session-events.ts";
-
-const context: TransitionContext = {
-  node: "n1",
-  runId: "r1",
-  resumed: false,
-  waitForLock: false,
-  retryDelays: [0],
-  results: {} as StepResults,
-  now: 0,
-  chance: 0.5,
-};
+import type { ConnectionEvent } from "#engine/session/session-events.ts";
+import { transitionContext as context } from "#support/sessions.ts";
 
 function after(events: readonly ConnectionEvent[]): { state: Connection; toRunner: string[] } {
   let state = noConnection;

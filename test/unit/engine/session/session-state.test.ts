@@ -47,7 +47,7 @@ interface Scenario {
   readonly endsItself: "never" | "last" | "early";
   readonly isHeld: boolean;
   readonly waitForLock: boolean;
-  /** After so many moves the bastion dies, and another one resumes the run. */
+  /** The number of moves after which the bastion dies, and another bastion resumes the run. */
   readonly diesAfter: number | undefined;
   readonly moves: readonly Move[];
 }
@@ -125,7 +125,7 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
       begin();
     }
     make(world, move, next);
-    // A runner that hangs for ever concerns the goodbye alone.
+    // A runner that hangs for ever may delay only the end of the session.
     if (move === "freeze" && left.length === 0) node.isFrozen = true;
   }
   // Without further disturbance, every requested step ends.

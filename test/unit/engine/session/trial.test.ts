@@ -1,17 +1,7 @@
 import { expect } from "chai";
 import { initialState, transition, type SessionState } from "#engine/session/session-state.ts";
-import type { SessionEffect, StepResults, SessionEvent, TransitionContext } from "#engine/session/session-events.ts";
-
-const context: TransitionContext = {
-  node: "n1",
-  runId: "r1",
-  resumed: false,
-  waitForLock: false,
-  retryDelays: [0],
-  results: {} as StepResults,
-  now: 0,
-  chance: 0.5,
-};
+import type { SessionEffect, SessionEvent } from "#engine/session/session-events.ts";
+import { transitionContext as context } from "#support/sessions.ts";
 
 /** The session's state after these events; the effects of the last event, and their commands as words. */
 function after(messages: readonly SessionEvent[]): {

@@ -3,7 +3,7 @@ import { SourceFile } from "#engine/yaml/file.ts";
 import { tokenize } from "#engine/yaml/scan.ts";
 import { problemsIn } from "#support/problems.ts";
 
-/** Texts with a scalar inside so many levels of lists and maps. */
+/** Texts with a scalar or nothing inside this number of levels of lists or maps. */
 const nested: Readonly<Record<string, (levels: number) => string>> = {
   "block lists": (levels) => `${"- ".repeat(levels)}x\n`,
   "block maps": (levels) => `${Array.from({ length: levels }, (_, level) => `${" ".repeat(level)}a:`).join("\n")} x\n`,
