@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,22 +22,6 @@ describe("key.generated", () => {
       const again = await runStepOn(shell, step);
       expect(again.outcome).to.equal("ok");
       expect(again.have["spki"]).to.equal(run.now["spki"]);
-    });
-
-    it(`accepts existing P-256 keys, compressed or not, and no other curve, on ${shell}`, async () => {
-      const generate = (...words: readonly string[]) =>
-        execFileSync("openssl", ["ecparam", "-genkey", "-noout", "-out", at("node.key"), ...words]);
-      const step = stepOf(keyGenerated, { path: at("node.key"), mode: "0600" });
-      for (const form of ["compressed", "uncompressed"]) {
-        generate("-name", "prime256v1", "-conv_form", form);
-        const { outcome, have } = await runStepOn(shell, step);
-        const key = createPublicKey({ key: Buffer.from(have["spki"] ?? "", "base64"), format: "der", type: "spki" });
-        expect([outcome, key.asymmetricKeyDetails?.namedCurve]).to.deep.equal(["ok", "prime256v1"]);
-      }
-      for (const others of [["secp384r1"], ["secp256k1"], ["prime256v1", "-param_enc", "explicit"]]) {
-        generate("-name", ...others);
-        expect((await runStepOn(shell, step)).problem?.code).to.equal("KEY_INVALID");
-      }
     });
 
     it(`prints no byte of the private key, on ${shell} (S-7)`, async () => {
