@@ -7,10 +7,23 @@ import type { NodeSession, OpenSession, SessionOptions, WorkResult } from "#engi
 import type { LateScope, PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
+import type { StepResults, TransitionContext } from "#engine/session/session-events.ts";
 import { hangLimit } from "./limit.ts";
 import { nodeEntry } from "./runs.ts";
 import { plannedStep } from "./steps.ts";
 import { noTables } from "./tables.ts";
+
+/** The context of a transition of node n1 in run r1, at time 0, without results of steps. */
+export const transitionContext: TransitionContext = {
+  node: "n1",
+  runId: "r1",
+  resumed: false,
+  waitForLock: false,
+  retryDelays: [0],
+  results: {} as StepResults,
+  now: 0,
+  chance: 0.5,
+};
 
 /** An unresolved step; by default it needs no late value. */
 export function draftOf(

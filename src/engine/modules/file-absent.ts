@@ -4,7 +4,7 @@ import { AbsolutePath } from "../step/fields.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 
 /** Folders whose removal would destroy the system; paths beneath them are the operator's decision. */
-const vital = new Set(
+const systemFolders = new Set(
   "/ /bin /boot /dev /etc /home /lib /lib32 /lib64 /nix /nix/store /nix/var /proc /root /run /sbin /srv /sys /usr /usr/bin /usr/lib /usr/sbin /var /var/lib".split(
     " ",
   ),
@@ -22,7 +22,7 @@ export const fileAbsent = defineModule({
   summary: "Keeps a path free: no file, link or folder.",
   alsoKnownAs: ["file", "file.tidied", "files.file", "rm", "delete", "remove"],
   args: z.strictObject({
-    path: AbsolutePath.refine((path) => !vital.has(path), "is a system folder; it is never removed").describe(
+    path: AbsolutePath.refine((path) => !systemFolders.has(path), "is a system folder; it is never removed").describe(
       "The path that must not exist.",
     ),
     recurse: z.boolean().default(false).describe("Remove a folder with everything in it."),

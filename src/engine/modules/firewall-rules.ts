@@ -61,26 +61,27 @@ const Rules = z
   .string()
   .default("")
   .refine(staysInside, "must close each brace that it opens, and no other")
-  .refine((text) => !/\binclude\b/.test(bare(text)), "must not include files")
+  .refine((text) => !/\binclude\b/.test(withoutStrings(text)), "must not include files")
   .refine(
-    (text) => !/\bflags\b[^;\n]*\b(dynamic|timeout)\b|\b(update|add)\s+@/.test(bare(text)),
+    (text) => !/\bflags\b[^;\n]*\b(dynamic|timeout)\b|\b(update|add)\s+@/.test(withoutStrings(text)),
     "sets that fill themselves cannot be compared: keep them in a table of their own",
   );
 
 /** The text without quoted strings and comments. */
-function bare(text: string): string {
+function withoutStrings(text: string): string {
   return text.replaceAll(/"[^"\n]*"|#[^\n]*/g, "");
 }
 
 function staysInside(text: string): boolean {
   let depth = 0;
-  for (const brace of bare(text).matchAll(/[{}]/g)) if ((depth += brace[0] === "{" ? 1 : -1) < 0) return false;
-  return depth === 0 && !bare(text).includes('"');
+  for (const brace of withoutStrings(text).matchAll(/[{}]/g))
+    if ((depth += brace[0] === "{" ? 1 : -1) < 0) return false;
+  return depth === 0 && !withoutStrings(text).includes('"');
 }
 
 /** Whether traffic that `allow` does not name may be dropped; `rules` follow `allow`, so they cannot drop traffic that it names. */
 function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
-  return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
+  return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(withoutStrings(rules));
 }
 
 /**

@@ -207,7 +207,7 @@ function readMount({ path }: Args, { source, link, isBind: bound, flags }: Mount
   device=$(findfs ${source} 2>/dev/null) || device=${link}
   device=$(readlink -f "$device")
   [ -b "$device" ] || device=`;
-  const isIt = bound
+  const isWantedSource = bound
     ? sh`[ "$(stat -Lc %d:%i ${source} 2>/dev/null)" = "$(stat -Lc %d:%i ${path})" ]`
     : link === undefined
       ? sh`[ "$mounted" = ${escapeBlanks(source)} ]`
@@ -223,7 +223,7 @@ set -- $(place=${escapeBlanks(path).replaceAll("\\043", "#")} awk '$5 == ENVIRON
 mounted=no fstype= flags=
 if [ $# -gt 0 ]; then
   mounted="$4" fstype=$3
-  if ${isIt}; then mounted=${source}; fi
+  if ${isWantedSource}; then mounted=${source}; fi
   flags=$(printf '%s\n' "$2" | tr , '\n' | ${among(shown.filter((flag) => !/sync/.test(flag)))})
   flags="$flags $(printf '%s\n' "$5" | tr , '\n' | ${among(shown.filter((flag) => /^ro$|sync/.test(flag)))})"
   case " $(echo $flags) " in *' ro '*) flags=$(printf '%s\n' $flags | grep -vx rw) ;; esac

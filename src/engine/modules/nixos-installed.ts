@@ -5,7 +5,7 @@ import { deviceGuid, DiskId, diskName, PartitionName } from "../step/disk-names.
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { liveFunctions } from "../step/fragments/os-debian.ts";
-import { bootDiskFirst, judgeNixos, putFlake, runInstaller, settleNixos } from "../step/fragments/os-nixos.ts";
+import { bootDiskFirst, judgeNixos, putFlake, runInstaller, copyToNixos } from "../step/fragments/os-nixos.ts";
 import { finishedLabel, finishTarget, mountTarget, targetFolder } from "../step/fragments/os-target.ts";
 import { sh, shLines } from "../step/sh.ts";
 
@@ -113,7 +113,7 @@ else
 fi
 echo "$boot" >"$t/.kcore-unfinished" && sync -f "$t" || exit 1
 mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
-${settleNixos}
+${copyToNixos}
 ${runInstaller({ name, nixpkgs, offline })}
 ${bootDiskFirst(espGuid)}
 ${finishTarget}`,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { DiskId, diskName, PartitionName } from "../step/disk-names.ts";
 import { Duration } from "../step/fields.ts";
-import { bootAnew } from "../step/fragments/boot.ts";
+import { rebootNode } from "../step/fragments/boot.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
@@ -35,7 +35,7 @@ export const osBooted = defineModule({
     probe: sh`${findRoot({ disk, partition: root }, context)}
 ${boot ? sh`` : notYet(disk)}
 if [ -n "$running" ]; then fact root "on its own disk"; else fact root elsewhere; fi`,
-    ...(boot ? { ...bootAnew, timeout } : {}),
+    ...(boot ? { ...rebootNode, timeout } : {}),
   }),
 });
 

@@ -5,9 +5,9 @@ import { deviceGuid, DiskId, diskName, filesystemUuid, mappingName, PartitionNam
 import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
-import { bootLoader, judgeLive, liveFunctions, settleDebian } from "../step/fragments/os-debian.ts";
+import { bootLoader, judgeLive, liveFunctions, configureDebian } from "../step/fragments/os-debian.ts";
 import { finishedLabel, finishTarget, mountTarget, targetFolder } from "../step/fragments/os-target.ts";
-import { containerUuid, judgeUnlock, settleUnlock, unfinishedLabel } from "../step/fragments/os-unlock.ts";
+import { containerUuid, judgeUnlock, configureUnlock, unfinishedLabel } from "../step/fragments/os-unlock.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const Image = z
@@ -128,8 +128,8 @@ note ${`unpacking ${Math.ceil(image.size / 1e6)} MB`}
 ${unpackImage(blob, image.size)} |
   tar -C "$t" --numeric-owner --xattrs --xattrs-include='*' -xpf - && [ ! -e "$K_TMP/broken" ] || exit 1
 mkdir -p "$t/boot/efi" && mount -t vfat "$esp" "$t/boot/efi" || exit 1
-${settleDebian({ hostname, ...access })}
-${encrypted ? settleUnlock(container, access) : sh``}
+${configureDebian({ hostname, ...access })}
+${encrypted ? configureUnlock(container, access) : sh``}
 sync
 ${bootLoader(kernelParameters, encrypted)}
 ${finishTarget}

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { AbsolutePath, Duration } from "../step/fields.ts";
-import { bootAnew } from "../step/fragments/boot.ts";
+import { rebootNode } from "../step/fragments/boot.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -30,7 +30,7 @@ export const rebootDone = defineModule({
 if [ "$boot" != "$K_BOOT_ID" ]; then fact reboot done
 ${ifFile === undefined ? sh`` : sh`elif [ ! -e ${ifFile} ]; then fact reboot done`}
 else fact reboot needed; fi`,
-    ...bootAnew,
+    ...rebootNode,
     timeout,
   }),
 });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
-import { bootAnew, staleUnits, whyBoot } from "../step/fragments/boot.ts";
+import { rebootNode, staleUnits, whyBoot } from "../step/fragments/boot.ts";
 import { sh } from "../step/sh.ts";
 
 /**
@@ -39,7 +39,7 @@ stale=$(stale_units | tr '\n' ' ')
     : sh``
 }
 fact reboot "\${why:-not required}"`,
-    ...bootAnew,
+    ...rebootNode,
     timeout,
   }),
 });

@@ -47,17 +47,17 @@ const wordLimit = 64 << 10;
 /** In bytes. The proof of a batch does not read larger contents again. */
 const rereadLimit = 1 << 20;
 
-/** Whether a batch gets the content as an assignment to `b_text`, and writes the file itself, without a process for it. */
+/** Whether a batch gets the content as an assignment to `b_text`: then its shell writes the file without another process. */
 function isWordOfShell({ bytes }: Blob): boolean {
   return bytes !== undefined && bytes.length <= wordLimit && !bytes.includes(0);
 }
 
-/** A file's content in the form that a batch takes. */
+/** A file's content in the form for a batch. */
 export function batchBlob(blob: Blob): Blob {
   return isWordOfShell(blob) ? asAssignment(blob) : blob;
 }
 
-/** Whether a batch can apply the step: the step has no key that batches lack. */
+/** Whether a batch can apply the step: the step has no key that batches do not support. */
 export function isBatched(plan: PlannedStep): boolean {
   if (plan.retry !== undefined || plan.step.retry !== undefined || plan.creates !== undefined) return false;
   if (plan.risk !== undefined) return false;
@@ -114,7 +114,7 @@ export class BatchPlanner {
   }
 }
 
-/** A step's place in its batch, and its keys for the batch beside its data. */
+/** A step's place in its batch, and the step's keys beside its data. */
 interface BatchKeys {
   readonly key: string;
   readonly wave: number;

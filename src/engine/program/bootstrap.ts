@@ -11,7 +11,7 @@ export const entryCommand = `exec /bin/sh -c 'IFS= read -r k; eval "$k"'`;
  */
 export function stepEnvironment({ nonce, login }: RunVariables): string {
   const user = login === "root" ? "" : ` SUDO_USER=${quote(login)}`;
-  return `${unlessAstray(nonce)}k=~root;exec env -i "HOME=$k" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb${user} /bin/sh -c 'IFS= read -r k; eval "$k"'\n`;
+  return `${unlessOtherReader(nonce)}k=~root;exec env -i "HOME=$k" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb${user} /bin/sh -c 'IFS= read -r k; eval "$k"'\n`;
 }
 
 /** The variables of a run that the shells on the node get. */
@@ -32,7 +32,7 @@ export interface RunVariables {
  * Comes before a first line, which {@link entryCommand} reads into `k`. A start-up file of the login may have started
  * another shell, which reads this stdin itself and has no `k`.
  */
-function unlessAstray(nonce: string, name = "k"): string {
+function unlessOtherReader(nonce: string, name = "k"): string {
   return `[ -n "\${${name}-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
 }
 
@@ -41,12 +41,12 @@ function unlessAstray(nonce: string, name = "k"): string {
  * is not root's.
  */
 export function unlessRoot(nonce: string): string {
-  return unlessAstray(nonce, "k_root");
+  return unlessOtherReader(nonce, "k_root");
 }
 
 /** First line for a login that is not root: becomes root without a password, or prints `sudo password` or `sudo absent`. */
 export function sudoLine(nonce: string): string {
-  return `${unlessAstray(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'k_root=1; IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
+  return `${unlessOtherReader(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'k_root=1; IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
 
 /**
@@ -91,7 +91,7 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
  */
 export function wholeText(run: Pick<RunVariables, "nonce">, text: string): string {
   const { nonce } = run;
-  return `${unlessAstray(nonce)}${isShort(text) ? readByLines(nonce, text) : readAtOnce(text)};case $l in ${nonce})eval "$k";;*)echo ${nonce} fatal BOOTSTRAP;;esac\n${text}${nonceLine(run)}`;
+  return `${unlessOtherReader(nonce)}${isShort(text) ? readByLines(nonce, text) : readAtOnce(text)};case $l in ${nonce})eval "$k";;*)echo ${nonce} fatal BOOTSTRAP;;esac\n${text}${nonceLine(run)}`;
 }
 
 /** Shells read lines byte by byte: of a short text that costs the node less than a process. Only in ASCII do all shells count bytes. */

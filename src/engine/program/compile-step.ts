@@ -22,7 +22,7 @@ export function stepKey(id: string): string {
 /** A step for the runner: the text of its shell, or its data for a batch, and its blobs. */
 export interface CompiledStep {
   readonly key: string;
-  /** Empty for a step of a batch. */
+  /** Empty for a step that batches apply. */
   readonly text: string;
   /**
    * The module's texts, with variables in their holes: equal for all steps of one module with arguments of one shape.
@@ -35,7 +35,7 @@ export interface CompiledStep {
   readonly late: readonly string[];
   /** All blobs by their names on the node, `Step.offers` included. */
   readonly blobs: ReadonlyMap<string, Blob>;
-  /** Words of the evidence when the step is in order; empty: the evidence proves nothing, or the step is of a batch. */
+  /** Words of the evidence when the step is in order; empty: the evidence proves nothing, or batches apply the step. */
   readonly evidence: string;
   /** Keys of the steps that watch this one. */
   readonly owes: readonly string[];
@@ -53,7 +53,7 @@ export interface CompileOptions {
   readonly randomName: () => string;
 }
 
-/** Compiles one step, for a batch if one can apply the step. Pure but for the random names of sensitive blobs. */
+/** Compiles one step, for a batch if batches support it, else for a shell of its own. Pure but for the random names of sensitive blobs. */
 export function compileStep(plan: PlannedStep, options: CompileOptions): CompiledStep {
   const { isFolderMade = false, made = [] } = options.earlierChanges ?? {};
   const batchData = isBatched(plan) && made.length === 0 ? plan.step.data : undefined;

@@ -390,7 +390,7 @@ k_clear() {
 }
 k_clear
 
-# k_data TITLE WORD...: declares a step of a batch by its data (batch.ts); nb: a new batch begins; ms.
+# k_data TITLE WORD...: declares a step for batches by its data (batch.ts); nb: a new batch begins; ms.
 k_data() {
   title=$1
   shift
@@ -400,7 +400,7 @@ k_data() {
   nb= ms=
 }
 
-# k_load: sets the variables of the step `i`; for a step of a batch only those that it has.
+# k_load: sets the variables of the step `i`; for a step for batches only those that it has.
 k_load() {
   eval "d=\$d_$i title=\$title_$i ms=\$ms_$i"
   [ -z "$d" ] || return 0
@@ -471,7 +471,7 @@ k_ask() {
   [ -z "$k_wanted" ] || k_need $k_wanted
 }
 
-# k_want LIBRARY DATA...: collects the blobs that a batch needs for this step; in a dry run its library alone.
+# k_want LIBRARY DATA...: collects the blobs that a batch needs for this step; in a dry run only the library of batches.
 k_want() {
   case $k_wanted in *"$1"*) ;; *) k_wanted="$k_wanted $1" ;; esac
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
@@ -500,7 +500,7 @@ k_flush() {
   [ -z "$k_oks" ] || { k_quick=$k_oks k_oks= && k_event "quick$k_quick"; }
 }
 
-# k_batch: the steps k_keys, as a batch. A step stays in order only if nothing is applied before it, so after
+# k_batch: applies the steps k_keys as a batch. A step stays in order only if nothing is applied before it, so after
 # each change the evidence of all later steps is gathered again. A failure ends the batch. The library of batches comes when it
 # is needed (k_apply in apply.sh).
 k_batch() {

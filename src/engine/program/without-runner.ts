@@ -8,7 +8,7 @@ import { factsText, shippedText } from "./texts.ts";
 
 type RunName = Pick<RunVariables, "nonce" | "stateDir" | "runId">;
 
-function besideRun(run: RunName, lines: readonly string[]): string {
+function programOf(run: RunName, lines: readonly string[]): string {
   const { nonce, stateDir, runId } = run;
   const given = [`k_nonce=${nonce}`, `K_STATE=${quote(stateDir)}`, `K_RUNID=${quote(runId)}`];
   return wholeText(run, [...given, ...lines, ""].join("\n"));
@@ -22,12 +22,12 @@ export function peerTransferText(
   run: RunName,
   { id, silence = 60 }: { readonly id: string; readonly silence?: number },
 ): string {
-  return besideRun(run, [`k_id=${id}`, `k_silence=${silence}`, shippedText("peer-transfer")]);
+  return programOf(run, [`k_id=${id}`, `k_silence=${silence}`, shippedText("peer-transfer")]);
 }
 
 /** The program that sends tables, headers and labels of the disks with these names; save.sh has the frames. */
 export function savingText(run: RunName, names: readonly string[]): string {
-  return besideRun(run, [
+  return programOf(run, [
     `k_names=${quote(names.join("\n"))}`,
     ...[diskFunctions, areaFunctions].map((functions) => functions.render({ secret: String, blob: String })),
     shippedText("save"),

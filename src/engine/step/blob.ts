@@ -91,13 +91,13 @@ const shared = new Map<string, WeakRef<Promise<Uint8Array>>>();
 function readShared(file: string, sha256: string): Promise<Uint8Array> {
   const known = shared.get(sha256)?.deref();
   if (known) return known;
-  const bytes: Promise<Uint8Array> = readSound(file, sha256);
+  const bytes: Promise<Uint8Array> = readVerified(file, sha256);
   shared.set(sha256, new WeakRef(bytes));
   bytes.catch(() => shared.delete(sha256));
   return bytes;
 }
 
-async function readSound(file: string, sha256: string): Promise<Uint8Array> {
+async function readVerified(file: string, sha256: string): Promise<Uint8Array> {
   try {
     return await readOnce(file, sha256);
   } catch (error) {

@@ -30,8 +30,8 @@ export const oneDiskMessage =
 
 /** Whether these fields name a disk in exactly one way. */
 export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskFields): boolean {
-  const alike = model ?? size;
-  return [serial, wwn, byId, busPath, alike].filter((id) => id !== undefined).length === 1;
+  const modelOrSize = model ?? size;
+  return [serial, wwn, byId, busPath, modelOrSize].filter((id) => id !== undefined).length === 1;
 }
 
 /**

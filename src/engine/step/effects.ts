@@ -86,7 +86,7 @@ const none = "00";
 const inOrder = "20";
 const wouldChange = "02";
 const both = "22";
-const perhaps = "11";
+const unlessAffected = "11";
 
 /** The survival of a verdict after both changes. */
 export function afterBoth(one: Survival, other: Survival): Survival {
@@ -178,9 +178,9 @@ function afterPackages(read: NodeResource): Survival | undefined {
     case "path":
       if (!isOfPackages(read.path)) return undefined;
       // dpkg keeps an existing configuration file (--force-confold).
-      return isBeneath(read.path, "/etc") ? "21" : perhaps;
+      return isBeneath(read.path, "/etc") ? "21" : unlessAffected;
     case "tree":
-      return isOfPackages(read.path) ? perhaps : undefined;
+      return isOfPackages(read.path) ? unlessAffected : undefined;
     case "noFile":
       return isOfPackages(read.path) ? "01" : undefined;
     case "user":
@@ -199,7 +199,7 @@ function afterPackages(read: NodeResource): Survival | undefined {
       return "01";
     case "system":
     case "command":
-      return perhaps;
+      return unlessAffected;
     default:
       return undefined;
   }
@@ -239,7 +239,7 @@ function afterCommand(text: string, read: NodeResource): Survival | undefined {
       return "12";
     case "system":
     case "command":
-      return perhaps;
+      return unlessAffected;
     default:
       return undefined;
   }

@@ -8,8 +8,7 @@ import { shellsOf } from "#support/shells.ts";
 
 const folder = fileURLToPath(new URL("../../modules/", import.meta.url));
 
-describe("cases of modules", () => {
-  // A case is a row of runs.
+describe("the tables of modules", () => {
   for (const file of readdirSync(folder)) {
     const [name = "", load] = [...registry].find(([known]) => `${known.replaceAll(/[._]/g, "-")}.yaml` === file) ?? [];
     describe(name, () => {

@@ -2,7 +2,7 @@ import type { Step } from "../define.ts";
 import { sh } from "../sh.ts";
 
 /** Reboots the node from a detached process, a second later: until then the run's journal can record the step. */
-export const bootAnew: Pick<Step, "apply" | "ends"> = {
+export const rebootNode: Pick<Step, "apply" | "ends"> = {
   apply: sh`if [ -d /run/systemd/system ]; then set -- systemctl reboot; else set -- reboot; fi
 have "$1" || refuse TOOL_MISSING "there is no program to reboot with"
 sync

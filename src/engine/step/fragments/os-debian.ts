@@ -77,7 +77,7 @@ network_of() {
  * Writes this machine's names, keys, network and package sources to the new system, which is mounted at `$t`. `$device`,
  * `$boot` (if not empty) and `$esp` are its partitions.
  */
-export function settleDebian({ hostname, user, authorizedKeys }: LoginAccess & { readonly hostname: string }): Sh {
+export function configureDebian({ hostname, user, authorizedKeys }: LoginAccess & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
 printf 'UUID=%s / ext4 rw,noatime 0 1\nUUID=%s /boot/efi vfat umask=0077,nofail 0 2\n' \
   "$(blkid -p -o value -s UUID "$device")" "$(blkid -p -o value -s UUID "$esp")" >"$t/etc/fstab" || exit 1

@@ -40,7 +40,7 @@ export const putFlake = sh`put_flake() {
 /**
  * Copies this machine's host keys and the flake from `$K_TMP/flake` to the target at `$t`, before NixOS is built there.
  */
-export const settleNixos = sh`note "its host keys and its flake"
+export const copyToNixos = sh`note "its host keys and its flake"
 mkdir -p "$t/etc/ssh" && chmod 755 "$t" "$t/etc" "$t/etc/ssh" || exit 1
 cp -p /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub "$t/etc/ssh/" || exit 1
 rm -rf "$t/etc/nixos" && cp -R "$K_TMP/flake" "$t/etc/nixos" && chmod -R u=rwX,go=rX "$t/etc/nixos" || exit 1`;

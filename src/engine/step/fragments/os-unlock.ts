@@ -59,7 +59,7 @@ initrd_network() {
 }`;
 
 /** Configures the new system, mounted at `$t`, to open its own container, and to be unlocked remotely. */
-export function settleUnlock(uuid: string, { user, authorizedKeys }: LoginAccess): Sh {
+export function configureUnlock(uuid: string, { user, authorizedKeys }: LoginAccess): Sh {
   const mapping = mappingName(uuid);
   return sh`note "the means to unlock it"
 for part in share/initramfs-tools/hooks/cryptroot share/initramfs-tools/hooks/dropbear bin/dropbearconvert; do

@@ -55,18 +55,18 @@ function endsWithin(bytes: Buffer): boolean {
 }
 
 /** The options without a value (sshd(8), AUTHORIZED_KEYS FILE FORMAT). */
-const bare =
+const optionsWithoutValue =
   "agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-touch-required no-user-rc no-x11-forwarding port-forwarding pty restrict user-rc verify-required x11-forwarding".split(
     " ",
   );
 /** The options with a value. */
-const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
+const optionsWithValue = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
 
 /** An option of a key. sshd ignores a key with an unknown option, so such an option is refused. */
 export const KeyOption = shellText(
   z.string().refine((option) => {
     const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];
-    return (value === undefined ? bare : valued).includes(name.toLowerCase());
+    return (value === undefined ? optionsWithoutValue : optionsWithValue).includes(name.toLowerCase());
   }, 'must be an option of sshd(8), such as no-pty or from="192.0.2.0/24"'),
   // sshd unquotes the command, and a login shell reads it: an expression's value there must be one plain word.
   (_, option) => (/^command=/i.test(option) ? "sh" : undefined),

@@ -106,8 +106,8 @@ const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/
     case $known in *"$entry"*) runtime=\${known##*"$entry"} && runtime=\${runtime%%'"'*} ;; esac
   done`;
 
-/** The function `tell_failure`: refuses with the failure in the report. */
-const tellFailure = (folder: string): Sh => sh`tell_failure() {
+/** The function `refuse_failure`: refuses with the failure in the report. */
+const refuseFailure = (folder: string): Sh => sh`refuse_failure() {
   rm -f ${folder}/ordered
   kind=$(printf '%s\n' "$report" | sed -nE 's/.*"failure":\{"kind":"([a-z]+)".*/\1/p')
   text=$(printf '%s\n' "$report" | sed -nE 's/.*"failure":\{"kind":"[a-z]+","message":"(([^"\\]|\\.)*)".*/\1/p' | sed 's/\\"/"/g')
@@ -124,11 +124,11 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
  * until the updater is about to boot the node.
  */
 export function giveOrders({ folder, update, owner, epoch }: UpdateOnNode, signed: Blob): Sh {
-  return sh`${tellFailure(folder)}
+  return sh`${refuseFailure(folder)}
 order() {
   read_updates
   # After a boot the order is not given again if its failure is reported now.
-  if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
+  if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then refuse_failure; fi
   if [ "$f_name" != ${update} ]; then
     # The node's last order is of another update: the last one of this update is in the journal's list of past orders.
     f_generation=1 f_seq=0
@@ -153,8 +153,8 @@ await() {
     if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
       case $1:$r_state:$waits in
         # For fence the updater repeats its last report on this update: only a refusal concerns this order.
-        fenced:failed:*) case $report in *'"failure":{"kind":"refused"'*) tell_failure ;; esac ;;
-        *:failed:*) tell_failure ;;
+        fenced:failed:*) case $report in *'"failure":{"kind":"refused"'*) refuse_failure ;; esac ;;
+        *:failed:*) refuse_failure ;;
       esac
       case $1:$r_state:$waits in
         fenced:* | prepared:prepared:* | activating:activating:1 | activating:activated:*) return 0 ;;

@@ -51,7 +51,7 @@ describe("a sealed value", () => {
       throw new Error("in order");
     });
 
-  it("is one line that says for which place and for whom, and nothing of what it is", async () => {
+  it("is one line that names its place and the recipients' fingerprints, without the plain text", async () => {
     expect(text).to.match(/^age:[A-Za-z0-9+/]+=*$/);
     expect(isEncrypted(text)).to.equal(true);
     expect(headerOf(text)).to.deep.equal({ place: PLACE, fingerprints: [alice.recipient.fingerprint] });
@@ -59,20 +59,20 @@ describe("a sealed value", () => {
     expect(await sealFor("hunter2-hunter2", [alice.recipient], PLACE)).not.to.equal(text);
   });
 
-  it("is opened by each of its recipients, post-quantum ones among them", async () => {
+  it("is decrypted by each recipient's identity, post-quantum or not, among others in the file", async () => {
     const bob = await person("bob", { postQuantum: true });
     const both = await sealFor("for two ä€\n", [alice.recipient, bob.recipient], PLACE);
     for (const { identity } of [alice, bob]) expect(await openWith(`${identity}\n`, both)).to.equal("for two ä€\n");
     expect(await openWith(`# two\n${mallory.identity}\n${alice.identity}\n`, text)).to.equal("hunter2-hunter2");
   });
 
-  it("is opened by an identity that nothing shows from then on", async () => {
+  it("is decrypted by an identity, which becomes a secret that output masks", async () => {
     const { identity, recipient } = await person("carol");
     await openWith(identity, await sealFor("x", [recipient], PLACE));
     expect(knownSecrets().has(identity)).to.equal(true);
   });
 
-  it("that lacks its end is said to be not whole, without a key", () => {
+  it("that is truncated is reported as not whole, without an identity", () => {
     const bytes = Buffer.from(text.slice(4), "base64");
     const header = bytes.indexOf("\n", bytes.indexOf("\n--- ") + 1) + 1;
     for (const length of [header + 31, header, header - 1, 20])
@@ -81,12 +81,12 @@ describe("a sealed value", () => {
       );
   });
 
-  it("opens nothing for a stranger, and says what everybody may know", async () => {
+  it("is refused for an identity that is no recipient, with the identity file's path", async () => {
     const [problem = ""] = await problemsOfRejection(openWith(mallory.identity, text));
     expect(problem).to.match(/^the sealed value is not for the identities in \S+ \[SECRET_UNREADABLE\]/);
   });
 
-  it("refuses what was changed, wherever, with the same words", async () => {
+  it("is refused with one message, whichever part of it was changed", async () => {
     const changes: readonly ((bytes: Buffer) => Buffer)[] = [
       // A letter of the place, of the fingerprint, of the MAC; the payload's last byte; two missing bytes.
       (bytes) => Buffer.from(bytes.toString("latin1").replace("vars/token", "vars/motdx"), "latin1"),
@@ -95,18 +95,18 @@ describe("a sealed value", () => {
       (bytes) => bytes.subarray(0, -2),
       (bytes) => Buffer.concat([bytes, Buffer.from("more")]),
     ];
-    const said = new Set<string>();
+    const messages = new Set<string>();
     for (const change of changes) {
       const changed = changedAt(text, change);
       if (changed === text) continue;
-      for (const problem of await problemsOfRejection(openWith(alice.identity, changed))) said.add(problem);
+      for (const problem of await problemsOfRejection(openWith(alice.identity, changed))) messages.add(problem);
     }
-    expect([...said]).to.deep.equal([
+    expect([...messages]).to.deep.equal([
       "the sealed value was changed, or is not whole [SECRET_UNREADABLE] | take it from git as it was, or give it anew: kcore secrets set FILE PATH",
     ]);
   });
 
-  it("refuses what was pasted elsewhere, at its place and without any key", () => {
+  it("is refused where it was pasted into another place, without an identity", () => {
     expect(() => placesOf(FILE, roster("token", text))).to.throw("in order");
     const elsewhere: readonly (readonly [string, string])[] = [
       [FILE, roster("motd", text)],
@@ -129,14 +129,14 @@ describe("a sealed value", () => {
     expect(problem).to.contain("SECRET_MISPLACED");
   });
 
-  it("refuses one that is cut off where it stands", () => {
+  it("is refused at its place in the file where it is truncated", () => {
     for (const length of [40, 200, text.length - 41]) {
       const [problem = ""] = placesOf(FILE, roster("token", text.slice(0, length)));
       expect(problem).to.match(/^roster\/a\.yaml:4:20\+\d+ the sealed value is not whole.* \[SECRET_UNREADABLE\]/);
     }
   });
 
-  it("stays where it belongs when other steps come before its own", async () => {
+  it("is accepted in a step that moves behind another step", async () => {
     const sealed = await sealFor(
       "x",
       [alice.recipient],
@@ -147,7 +147,7 @@ describe("a sealed value", () => {
       expect(() => placesOf("states/s.yaml", `steps:\n${before}${step}`)).to.throw("in order");
   });
 
-  it("shows nothing wherever it is printed before it is opened", () =>
+  it("prints as *** before it is decrypted", () =>
     inProject({ [FILE]: roster("token", text) }, (project) => {
       const node = loadRoster(project).nodes.get("n1");
       expect(JSON.stringify(node)).to.contain('"token":"***"');
@@ -155,7 +155,7 @@ describe("a sealed value", () => {
     }));
 
   describe("an identity file", () => {
-    it("is KCORE_AGE_IDENTITY, else one in the folder of configurations", () => {
+    it("is KCORE_AGE_IDENTITY, or by default age-identity.txt in the configuration folder", () => {
       expect(identityFile({}, "/home/a")).to.equal("/home/a/.config/kcore/age-identity.txt");
       expect(identityFile({ XDG_CONFIG_HOME: "/c" }, "/home/a")).to.equal("/c/kcore/age-identity.txt");
       expect(identityFile({ KCORE_AGE_IDENTITY: "~/k.txt" }, "/home/a")).to.equal("/home/a/k.txt");
@@ -171,7 +171,7 @@ describe("a sealed value", () => {
       expect(none).to.match(/^no passphrase was given/);
     });
 
-    const bad: readonly (readonly [string, string | undefined, number, RegExp])[] = [
+    const invalid: readonly (readonly [string, string | undefined, number, RegExp])[] = [
       ["is readable by others", undefined, 0o640, /^others may read the identity file/],
       ["holds nothing", "# empty\n", 0o600, /^the identity file \S+ holds no identity/],
       [
@@ -183,13 +183,13 @@ describe("a sealed value", () => {
       ["holds a recipient", "age1qqqq\n", 0o600, /holds something else than age identities/],
       ["holds a mistyped identity", `AGE-SECRET-KEY-1${"Q".repeat(58)}\n`, 0o600, /something else than age identities/],
     ];
-    for (const [what, content, mode, wanted] of bad)
-      it(`is refused when it ${what}`, async () => {
+    for (const [condition, content, mode, message] of invalid)
+      it(`is refused when it ${condition}`, async () => {
         const [problem = ""] = await problemsOfRejection(openWith(content ?? alice.identity, text, { mode }));
-        expect(problem).to.match(wanted);
+        expect(problem).to.match(message);
       });
 
-    it("that is not there is told with what makes one", async () => {
+    it("that is missing is reported with the command that makes one", async () => {
       const opener = openerOf({ env: {}, home: "/nowhere", ask: () => Promise.resolve(undefined) });
       expect(await problemsOfRejection(opener.open(text))).to.deep.equal([
         "there is no identity to open sealed values with: cannot read /nowhere/.config/kcore/age-identity.txt: it does not exist [SECRET_IDENTITY] | kcore secrets keygen makes one; KCORE_AGE_IDENTITY=FILE names another",
@@ -210,26 +210,26 @@ describe("a sealed value", () => {
       ]);
     });
 
-    it("that is missing or empty seals nothing", async () => {
+    it("that is missing or empty is refused before a value is sealed", async () => {
       const none = await inProject({}, (project) => readRecipients(project));
       expect(problemsIn(() => requireRecipients(none))).to.deep.equal([
         "sealed values could not be opened: recipients.yaml names no recipient, or is not there [SECRET_RECIPIENTS] | kcore secrets keygen, and then: kcore secrets recipients add NAME RECIPIENT",
       ]);
     });
 
-    it("is refused at its place for what is no recipient", async () => {
+    it("is refused at its line for each value that is no recipient of its own", async () => {
       const { key } = alice.recipient;
       expect(await problemsOf(`a: ${key}\nb: ${key}\n`)).to.deep.equal([
         `recipients.yaml:2:4+62 “b” has the same key as “a” [SECRET_RECIPIENTS]`,
       ]);
-      const wrong: readonly (readonly [string, RegExp])[] = [
+      const invalid: readonly (readonly [yaml: string, message: RegExp])[] = [
         [`a: ${key.slice(0, -1)}${key.endsWith("q") ? "p" : "q"}`, /“a” has no age recipient/],
         [`a: ${alice.identity}`, /“a” has its identity here, which opens everything/],
         ["a: ssh-ed25519 AAAA", /“a” has an SSH key/],
         ["a: [x]", /“a” has no age recipient/],
         [`- ${key}`, /recipients are a map/],
       ];
-      for (const [yaml, wanted] of wrong) expect((await problemsOf(`${yaml}\n`)).join()).to.match(wanted);
+      for (const [yaml, message] of invalid) expect((await problemsOf(`${yaml}\n`)).join()).to.match(message);
     });
   });
 });

@@ -14,11 +14,11 @@ import { runDependencies, runRequest } from "#support/runs.ts";
 import { person } from "#support/encrypted-values.ts";
 import { inProject } from "#support/in-project.ts";
 
-/** The sealed places; the value of each is its name. */
+/** Names of the sealed values in the roster; each value's plain text is its name. */
 const SEALED = ["token", "other", "deep"] as const;
 
-describe("a sealed value is opened", () => {
-  /** Plans a state on n1; gives the opened values, one entry for each time, and the plan's end. */
+describe("planning decrypts sealed values", () => {
+  /** Plans a state on n1; the names of the values that were decrypted, sorted, one entry for each decryption. */
   async function plan(state: string, { refuse = false, extra = {} as Record<string, string> } = {}) {
     const { recipient } = await person("alice");
     const names = new Map<string, string>();
@@ -57,7 +57,7 @@ describe("a sealed value is opened", () => {
         const node = roster.nodes.get("n1") as NodeEntry;
         const apply = [{ state: "s", given: new Map() }];
         const use = { node, apply, usedIds: new Set<string>(), registered: new Set<string>() };
-        // Drafted anew for each value that was opened, the steps have their ids all the same.
+        // Each decrypted value has the steps expanded again; their ids must stay.
         for (const { id } of await catalogue.expand(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
         await preparePlan({ request, deps, roster, catalogue, run });
         return opened.toSorted();
@@ -68,44 +68,40 @@ describe("a sealed value is opened", () => {
     `  - { id: f${content.length}, file.managed: { path: /f, content: "${content}" }${more} }\n`;
 
   const key = (from: string) => `params: { key: { type: secret, default: "${from}" } }\n`;
-  const late = ", when: \"{{eq facts.os.id 'debian'}}\"";
-  const cases: readonly (readonly [what: string, steps: string, opened: readonly string[], params?: string])[] = [
-    ["when a step puts it into a text", file("a={{vars.token}}"), ["token"]],
-    ["when a step takes it as it is", file("{{vars.token}}"), ["token"]],
-    ["once, however many steps need it", `${file("{{vars.token}}")}${file("b {{vars.token}}")}`, ["token"]],
-    ["not for a step that is left out", `${file("{{vars.token}}", ", when: false")}${file("x")}`, []],
-    ["not for what lies beside it", file("{{vars.map.plain}}"), []],
-    ["before a step that waits for facts", file("{{facts.os.id}} {{vars.map.deep}}"), ["deep"]],
-    [
-      "before a step whose text facts decide",
-      file("{{#if (eq facts.os.id 'debian')}}{{vars.token}}{{/if}}"),
-      ["token"],
-    ],
-    ["before a step whose condition waits for facts", file("{{vars.other}}", late), ["other"]],
-    ["with all of a map that a late step names", file("{{facts.os.id}}{{json vars.map}}"), ["deep"]],
-    ["not because all nodes are named", file("{{#each nodes}}{{this.address}}{{/each}}{{facts.os.id}}"), []],
-    ["not as a parameter that no step uses", file("x"), [], key("SEALED")],
-    ["as a parameter that a step uses", file("{{params.key}}"), ["key"], key("SEALED")],
-    ["as a default that takes it from vars", file("{{params.key}}"), ["other"], key("{{vars.other}}")],
+  const onDebian = ", when: \"{{eq facts.os.id 'debian'}}\"";
+  const cases: readonly (readonly [title: string, steps: string, opened: readonly string[], params?: string])[] = [
+    ["that a step's text contains", file("a={{vars.token}}"), ["token"]],
+    ["that is the whole of an argument", file("{{vars.token}}"), ["token"]],
+    ["once for all steps that use one", `${file("{{vars.token}}")}${file("b {{vars.token}}")}`, ["token"]],
+    ["not for a step whose condition is false", `${file("{{vars.token}}", ", when: false")}${file("x")}`, []],
+    ["not for a plain value in the same map", file("{{vars.map.plain}}"), []],
+    ["that a step waiting for facts contains", file("{{facts.os.id}} {{vars.map.deep}}"), ["deep"]],
+    ["in a block that depends on facts", file("{{#if (eq facts.os.id 'debian')}}{{vars.token}}{{/if}}"), ["token"]],
+    ["of a step whose condition depends on facts", file("{{vars.other}}", onDebian), ["other"]],
+    ["of a whole map that a step waiting for facts uses", file("{{facts.os.id}}{{json vars.map}}"), ["deep"]],
+    ["not for a loop over all nodes", file("{{#each nodes}}{{this.address}}{{/each}}{{facts.os.id}}"), []],
+    ["not of a parameter that no step uses", file("x"), [], key("SEALED")],
+    ["of a parameter that a step uses", file("{{params.key}}"), ["key"], key("SEALED")],
+    ["of vars that a used parameter's default names", file("{{params.key}}"), ["other"], key("{{vars.other}}")],
   ];
-  for (const [what, steps, wanted, params = ""] of cases)
-    it(what, async () => expect(await plan(`${params}steps:\n${steps}`)).to.deep.equal(wanted));
+  for (const [title, steps, opened, params = ""] of cases)
+    it(title, async () => expect(await plan(`${params}steps:\n${steps}`)).to.deep.equal(opened));
 
-  it("in what a command is given, and in what a condition compares", async () => {
+  it("in a command's stdin, and in a condition's comparison", async () => {
     const state = `steps:\n  - { id: a, when: "{{eq vars.other 'x'}}", command.run: { cmd: "true" } }\n  - id: b\n    command.run: { cmd: "cat", stdin: "{{vars.map.deep}}" }\n`;
     expect(await plan(state)).to.deep.equal(["deep", "other"]);
   });
 
-  it("or told at its place in the roster, where it cannot be", async () =>
+  it("and reports one that cannot be decrypted at its place in the roster", async () =>
     expect(await problemsOfRejection(plan(`steps:\n${file("{{vars.other}}")}`, { refuse: true }))).to.deep.equal([
       "line 6 [SECRET_IDENTITY]",
     ]));
 
-  it("never when a text was put together that looks like one", async () => {
+  it("but never a text that was put together and only looks like one", async () => {
     const state = `params: { key: { type: secret, default: "age:{{node.vars.raw}}" } }\nsteps:\n${file("{{params.key}}")}`;
     const raw = (await sealFor("x", [(await person("a")).recipient], placeText("roster/z.yaml", ["a"]))).slice(4);
     const group = `nodes:\n  n1:\n    address: 192.0.2.1\n    vars: { raw: ${raw} }\n`;
-    // The text is the secret itself.
+    // The text is taken literally, as the secret.
     expect(await plan(state, { extra: { "roster/r.yaml": group } })).to.deep.equal([]);
   });
 });

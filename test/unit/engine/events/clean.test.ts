@@ -2,14 +2,14 @@ import { expect } from "chai";
 import { cleanStrings, cleanText } from "#engine/events/clean.ts";
 
 describe("cleanText", () => {
-  it("takes terminal sequences out (S-4)", () =>
+  it("removes terminal escape sequences (S-4)", () =>
     expect(
       cleanText(
         "\u001b[31mred\u001b[0m \u001b]0;title\u0007x\u001b]8;;http://evil\u001b\\link \u001bPq#0\u001b\\y \u009b2Jz",
       ),
     ).to.equal("red xlink y z"));
 
-  it("M1: takes time in proportion to the text, whatever stands in it", () => {
+  it("takes time proportional to the text's length, also for unfinished sequences and deep values", () => {
     const began = process.threadCpuUsage().user;
     cleanText("\u009d".repeat(200_000));
     cleanText("\u001b]".repeat(100_000));
@@ -19,16 +19,16 @@ describe("cleanText", () => {
     expect(process.threadCpuUsage().user - began).to.be.lessThan(2_000_000);
   });
 
-  it("shows what is left of control characters instead of sending it (S-4, F-11)", () => {
+  it("writes other control and bidirectional characters as escapes (S-4, F-11)", () => {
     expect(cleanText("a\u0000b\u0008c\u001b")).to.equal("a\\x00b\\x08c\\x1b");
     expect(cleanText("right \u202eleft")).to.equal("right \\u202eleft");
     expect(cleanText("right \u2067left")).to.equal("right \\u2067left");
   });
 
-  it("leaves tabs and line breaks, and makes line breaks of carriage returns", () =>
+  it("keeps tabs and line breaks, and turns carriage returns into line breaks", () =>
     expect(cleanText("a\tb\r\nc\rd\n")).to.equal("a\tb\nc\nd\n"));
 
-  it("cleans every string of a value, keys too, and keeps clean values as they are (S-4)", () => {
+  it("cleanStrings cleans all strings and keys of a value, and returns a clean value itself (S-4)", () => {
     const clean = { a: ["b", { c: 1 }] };
     expect(cleanStrings(clean)).to.equal(clean);
     expect(cleanStrings({ "\u001b[1mk": ["\u001b[2Jv"], n: null })).to.deep.equal({ k: ["v"], n: null });

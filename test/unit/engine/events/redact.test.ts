@@ -26,7 +26,7 @@ describe("the redactor", () => {
     expect(JSON.stringify(event)).to.not.contain(secret);
   });
 
-  it("masks a secret in bytes that no text can tell, cut anywhere, and loses none of the others (S-7)", () => {
+  it("masks a secret in output that is no UTF-8, cut anywhere, and keeps all other bytes (S-7)", () => {
     const whole = Buffer.concat([Buffer.from([0xff, 0x0d]), Buffer.from(`é${secret}`), Buffer.from([0xc3, 0x28])]);
     const wanted = Buffer.concat([Buffer.from([0xff, 0x0d]), Buffer.from("é***"), Buffer.from([0xc3, 0x28])]);
     const piece = (bytes: Buffer): RunEventBody => {
@@ -38,16 +38,16 @@ describe("the redactor", () => {
       const redactor = createRedactor([secret]);
       const parts = [whole.subarray(0, cut), whole.subarray(cut)].map(piece);
       const passed = [...parts.flatMap((part) => redactor.pass(part)), ...redactor.flush()];
-      const told = passed.map((event) => {
+      const printed = passed.map((event) => {
         if (event.type !== "step.output") return Buffer.alloc(0);
         return event.bytes === undefined ? Buffer.from(event.text) : Buffer.from(event.bytes, "base64");
       });
-      expect(Buffer.concat(told).toString("hex"), `cut at ${cut}`).to.equal(wanted.toString("hex"));
+      expect(Buffer.concat(printed).toString("hex"), `cut at ${cut}`).to.equal(wanted.toString("hex"));
       expect(texts(passed).join(""), `cut at ${cut}`).to.not.contain("s3cret/pass");
     }
   });
 
-  it("masks what an action prints too, cut between two pieces, and gives out what it kept back at its end (S-7)", () => {
+  it("masks a secret cut between two outputs of an action, and releases held output when the action ends (S-7)", () => {
     const action = { stage: "tag", action: "local.command" } as const;
     const redactor = createRedactor([secret]);
     const piece = (text: string): RunEventBody => ({ type: "action.output", ...action, stream: "err", text });
@@ -64,14 +64,14 @@ describe("the redactor", () => {
     ]);
   });
 
-  it("keeps back no more than what may be the start of a secret, and gives it out before the step's end", () => {
+  it("holds back only a possible start of a secret, and releases it before the step's next event", () => {
     const redactor = createRedactor([secret]);
     expect(texts(redactor.pass(output("hello s3c")))).to.deep.equal(["hello "]);
     const end = redactor.pass({ type: "step.note", node: "n1", step: "a/b", text: "x" });
     expect([texts(end), redactor.flush()]).to.deep.equal([["s3c", "step.note"], []]);
   });
 
-  it("keeps the outputs of different steps apart", () => {
+  it("joins no output of different steps or streams", () => {
     const redactor = createRedactor([secret]);
     redactor.pass(output(secret.slice(0, 5), "a/b"));
     expect(texts(redactor.pass(output(secret.slice(5), "c/d")))).to.deep.equal([secret.slice(5)]);
@@ -79,7 +79,7 @@ describe("the redactor", () => {
     expect(texts(redactor.pass(error)), "another stream").to.deep.equal([secret.slice(5)]);
   });
 
-  it("learns secrets on the way", () => {
+  it("masks secrets that become known after its creation", () => {
     const known = new Set<string>();
     const redactor = createRedactor([], () => known);
     expect(redactor.text(secret)).to.equal(secret);
@@ -91,12 +91,12 @@ describe("the redactor", () => {
     expect(redactor.text("another one")).to.equal("***");
   });
 
-  it("masks a secret that contains another one whole, and none of three letters", () => {
+  it("masks the longer of two nested secrets, and no secret of three letters", () => {
     expect(createRedactor(["pass", "password"]).text("a password, a pass")).to.equal("a ***, a ***");
     expect(createRedactor(["yes"]).text("yes")).to.equal("yes");
   });
 
-  it("masks each line of a long secret", () => {
+  it("masks each line of a multi-line secret", () => {
     const pem =
       "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEG\nCCqGSM49AwEHBG0wawIBAQQg\n-----END PRIVATE KEY-----\n";
     expect(createRedactor([pem]).text("it said CCqGSM49AwEHBG0wawIBAQQg, strange")).to.equal("it said ***, strange");

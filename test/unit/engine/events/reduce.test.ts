@@ -5,7 +5,7 @@ import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 
 describe("reduceEvents", () => {
-  it("leads a run from its start to its end", () => {
+  it("makes a finished run's model of its events", () => {
     const model = reduceEvents(recordedRun("done"));
     const ended = { state: "finished", outcome: "done", exitCode: 0, title: "deploy_node", who: "ops@bastion" };
     expect(model).to.include(ended);
@@ -22,36 +22,36 @@ describe("reduceEvents", () => {
     ]);
   });
 
-  it("changes nothing for an event that it has seen", () => {
+  it("returns the same model for events that it has already reduced", () => {
     const events = recordedRun("failed");
     const model = reduceEvents(events);
     expect(reduceEvents(events, model)).to.equal(model);
   });
 
-  it("goes on after an event that only a later kcore knows", () => {
+  it("skips an event of an unknown type", () => {
     const model = reduceEvents(recordedRun("done").slice(0, -1));
     const at = { seq: model.lastSeq + 1, at: model.lastAt + 5 };
     const later = { type: "node.sang", node: "n1", ...at } as unknown as RunEvent;
     expect(reduceEvents([later], model)).to.deep.equal({ ...model, lastSeq: later.seq, lastAt: later.at });
   });
 
-  it("takes a node that waited in a step for one that goes on, when something of it is told", () => {
+  it("ends a node's waiting at the next event of a transfer or step", () => {
     const bodies = [
       { type: "node.sending", name: "tool", sent: 1, total: 2 },
       { type: "node.sent", name: "tool", bytes: 2, duration: 1 },
       { type: "step.finished", step: "s/tool", title: "tool", outcome: "changed", duration: 1 },
     ] as const;
     for (const body of bodies) {
-      const told = [{ type: "node.waiting", reason: "for tool" } as const, body].map(
+      const events = [{ type: "node.waiting", reason: "for tool" } as const, body].map(
         (one, index) => ({ seq: index + 1, at: index, node: "n1", stage: "s", ...one }) as unknown as RunEvent,
       );
-      expect(reduceEvents(told.slice(0, 1)).nodes.get("n1")).to.include({ state: "waiting", reason: "for tool" });
-      const after = reduceEvents(told).nodes.get("n1");
+      expect(reduceEvents(events.slice(0, 1)).nodes.get("n1")).to.include({ state: "waiting", reason: "for tool" });
+      const after = reduceEvents(events).nodes.get("n1");
       expect([after?.state, after?.reason], body.type).to.deep.equal(["connected", undefined]);
     }
   });
 
-  it("keeps the end of what a failed step printed", () => {
+  it("keeps the tail of a failed step's output, with the stream of each line", () => {
     const step = reduceEvents(recordedRun("failed"))
       .nodes.get("n1")
       ?.steps.find(({ outcome }) => outcome === "failed");
@@ -59,7 +59,7 @@ describe("reduceEvents", () => {
     expect(step?.streams).to.equal("oee");
   });
 
-  it("knows by which stream each line that it keeps came, where there was any of stderr", () => {
+  it("records the stream of each kept line once a step has printed to stderr", () => {
     const step = { node: "n1", step: "s/a" };
     const after = (...pieces: readonly (readonly ["out" | "err", string])[]) =>
       reduceEvents([
@@ -82,7 +82,7 @@ describe("reduceEvents", () => {
     expect(long?.streams).to.match(/^o+e$/);
   });
 
-  it("O3: what an earlier part changed still counts when it is found in order, or left out, later", () => {
+  it("keeps the outcome changed of a step or action that a resumed run finds in order or skips", () => {
     const started = { type: "run.started", runId: "r", title: "t", command: "c", nodes: ["n1"], who: "w" } as const;
     const stages = [
       { id: "s", title: "s", nodes: ["n1"] },
@@ -109,7 +109,7 @@ describe("reduceEvents", () => {
     expect(model.stages.find(({ id }) => id === "c")?.actions[0]).to.include({ outcome: "changed" });
   });
 
-  it("continues a resumed run with what its first part did", () => {
+  it("keeps the steps of the first part in a resumed run", () => {
     const events = recordedRun("resumed");
     const model = reduceEvents(events);
     expect(model).to.include({ resumed: true, state: "finished", startedAt: events[0]?.at });
@@ -120,13 +120,13 @@ describe("reduceEvents", () => {
     ]);
   });
 
-  it("knows no outcome of a run that goes on", () => {
+  it("drops outcome and exit code when a run is resumed", () => {
     const ended = recordedRun("done");
     const again = { ...(ended[0] as RunEvent), seq: 99, at: 99 };
     expect(reduceEvents([...ended, again])).to.not.have.any.keys("outcome", "exitCode");
   });
 
-  it("knows which questions are open", () => {
+  it("lists a question until its answer", () => {
     const question = { id: "q1", kind: "confirm", text: "Go?", secret: false } as const;
     const asked = { seq: 1, at: 1, type: "question.asked", question } as const;
     const answered = { seq: 2, at: 2, type: "question.answered", id: "q1", by: "me" } as const;
@@ -135,7 +135,7 @@ describe("reduceEvents", () => {
     expect(reduceEvents([answered], model).questions).to.deep.equal([]);
   });
 
-  it("knows in the end which nodes were never begun", () => {
+  it("marks nodes that never began as not-started when the run ends", () => {
     const begun = recordedRun("done").slice(0, 1);
     const end = { seq: 99, at: 99, type: "run.finished", outcome: "failed", exitCode: 1 } as const;
     const { nodes } = reduceEvents([...begun, end]);
@@ -151,7 +151,7 @@ describe("reduceEvents", () => {
 
 describe("RunFold", () => {
   for (const name of recordedRunNames)
-    it(`never changes a model of ${name} that was taken, and goes on from it`, () => {
+    it(`leaves earlier models of the recording ${name} unchanged`, () => {
       const events = recordedRun(name);
       const fold = new RunFold();
       const taken: [string, RunModel][] = [];
@@ -163,7 +163,7 @@ describe("RunFold", () => {
       for (const [text, { nodes }] of taken) expect(JSON.stringify([...nodes])).to.equal(text);
     });
 
-  it("knows when each stage, node and step began, ended and was heard of, and how many steps are planned", () => {
+  it("records the times of stages, nodes and steps, and the number of planned steps", () => {
     const model = reduceEvents(recordedRun("failed"));
     expect(model.stages.map(({ startedAt, endedAt }) => [startedAt, endedAt])).to.deep.equal([
       [1795240000200, 1795240001000],
@@ -175,7 +175,7 @@ describe("RunFold", () => {
     expect(node?.steps.find(({ step }) => step === "disks/install")?.heardAt).to.equal(1795240001700);
   });
 
-  it("M6: hears of a step that waits for a content, while that is on its way", () => {
+  it("counts a content's transfer as sign of life of the step that waits for it", () => {
     const events = recordedRun("failed");
     const begun = events.findIndex((event) => event.type === "step.started");
     const sending = { type: "node.sending", node: "n1", name: "image", sent: 1, total: 2 } as const;

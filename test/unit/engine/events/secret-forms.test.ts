@@ -21,7 +21,7 @@ function digits(name: string, length: number): string {
   return text.slice(0, length);
 }
 
-/** The redacted output of a step that prints these pieces. */
+/** The redacted output of a step whose output arrives in these pieces. */
 function shown(secrets: readonly string[], pieces: readonly string[]): string {
   const redactor = createRedactor(secrets);
   const events = pieces.flatMap((text) =>
@@ -30,7 +30,7 @@ function shown(secrets: readonly string[], pieces: readonly string[]): string {
   return [...events, ...redactor.flush()].map((event) => ("text" in event ? event.text : "")).join("");
 }
 
-/** The program of each tool that prints every text in every form, each followed by NUL. */
+/** Each tool's encodings of a text t (or $s), and a command that prints every text in every encoding, each followed by NUL. */
 const tools: readonly (readonly [
   tool: string,
   forms: readonly string[],
@@ -98,12 +98,12 @@ const tools: readonly (readonly [
   ],
 ];
 
-describe("S10: the redactor knows a secret", () => {
+describe("the redactor masks a secret", () => {
   const texts = fc.sample(secretText, 25);
   const redactors = texts.map((text) => createRedactor([text]));
 
   for (const [tool, forms, program] of tools)
-    it(`as ${tool} prints it`, function () {
+    it(`encoded by ${tool}`, function () {
       const [command = "", ...args] = program(forms);
       const input = tool === "bash" ? texts.map((text) => `${text}\0`).join("") : JSON.stringify(texts);
       const { stdout, status, error } = spawnSync(command, args, { input, encoding: "utf8" });
@@ -124,7 +124,7 @@ describe("S10: the redactor knows a secret", () => {
       }
     });
 
-  it("in base64 with line breaks, cut anywhere between two pieces of output", () => {
+  it("in base64 with line breaks, split at any place between two outputs", () => {
     const secret = "correct horse battery staple, and then some";
     const wrapped = Buffer.from(`password: ${secret}\n`).toString("base64").replaceAll(/.{20}/g, "$&\n");
     const sure = Buffer.from(secret).toString("base64").slice(4, 24);
@@ -136,13 +136,13 @@ describe("S10: the redactor knows a secret", () => {
   });
 
   for (const [what, length, wrap, piece] of [
-    ["a line each", 6000, /.{76}/g, 77],
-    ["4,096 characters each", 9000, /.{76}/g, 4096],
-    ["8,192 characters each", 9000, /.{64}/g, 8192],
-    ["short lines, a line each", 600, /.{11}/g, 12],
-    ["a character each", 600, /.{20}/g, 1],
+    ["lines", 6000, /.{76}/g, 77],
+    ["pieces of 4,096 characters", 9000, /.{76}/g, 4096],
+    ["pieces of 8,192 characters", 9000, /.{64}/g, 8192],
+    ["short lines", 600, /.{11}/g, 12],
+    ["single characters", 600, /.{20}/g, 1],
   ] as const)
-    it(`in base64 with line breaks in many pieces: ${what}`, () => {
+    it(`in base64 with line breaks, output as ${what}`, () => {
       const secret = digits("long", length);
       const encoded = Buffer.from(`password: ${secret}\n`).toString("base64");
       for (const end of ["\n", "\r\n", "\\n", "\\r\\n", "\n    "]) {
@@ -153,7 +153,7 @@ describe("S10: the redactor knows a secret", () => {
       }
     });
 
-  it("in time that grows with the output alone, however long the secret and small the pieces", () => {
+  it("of 300,000 characters in time proportional to the output", () => {
     const secret = digits("long", 300_000);
     const lines =
       Buffer.from(secret)
@@ -168,7 +168,7 @@ describe("S10: the redactor knows a secret", () => {
     expect(used()).to.be.lessThan(3000);
   });
 
-  it("among thousands that begin alike, in time that grows with their number alone", () => {
+  it("among 20,000 with one common prefix, in time proportional to their number", () => {
     const mask = new FormMask();
     const keys = Array.from({ length: 20_000 }, (_, key) => `-----BEGIN PRIVATE KEY-----\nMIIE${digits(`${key}`, 80)}`);
     const used = cpuClock();
@@ -177,14 +177,14 @@ describe("S10: the redactor knows a secret", () => {
     expect(used()).to.be.lessThan(2000);
   });
 
-  it("of one repeated character, among as many of them", () => {
+  it("of one repeated character within a longer run of the character", () => {
     const same = "a".repeat(20_000);
     const used = cpuClock();
     expect(shown([`${same}z`], ["a".repeat(100_000), `z ${same}`])).to.equal(`${same.repeat(4)}*** ${same}`);
     expect(used()).to.be.lessThan(2000);
   });
 
-  it("that overlaps another, in one piece and cut anywhere", () => {
+  it("that overlaps another, whole and split at any two places", () => {
     for (const [secrets, text, left] of [
       [["abcdefgh", "efghijkl"], "abcdefghijkl", "***"],
       [["abcdefgh", "efghijkl"], "abcdefghijkl abcdefghefghijkl", "*** ******"],
@@ -198,7 +198,7 @@ describe("S10: the redactor knows a secret", () => {
     }
   });
 
-  it("in the same way wherever output is cut, however secrets overlap", () => {
+  it("alike wherever the output is split and however secrets overlap", () => {
     const text = fc.array(fc.constantFrom("a", "b", "é", " "), { maxLength: 8 }).map((parts) => parts.join(""));
     const secret = fc
       .array(fc.constantFrom("a", "b", "é"), { minLength: 4, maxLength: 9 })
@@ -211,7 +211,7 @@ describe("S10: the redactor knows a secret", () => {
     );
   });
 
-  it("and leaves all else as it is", () => {
+  it("and leaves other text unchanged", () => {
     const redactor = createRedactor(["s3cret/pass+word"]);
     for (const text of ["a\nb", "x\\ny", "AAAA\nBBBB\n", "", "\n\n", "  indented\n  lines\n"])
       expect(redactor.text(text)).to.equal(text);

@@ -55,33 +55,27 @@ describe("expressions", () => {
     describe(`refuse ${what}`, () => {
       for (const [expression, problem] of Object.entries(cases))
         it(expression, () => {
-          const told = problems(expression);
-          expect(told).to.have.length(1);
-          if (!problem.includes("…")) expect(told).to.deep.equal([`s.yaml:${problem}`]);
-          for (const part of problem.split("…")) expect(told[0]).to.include(part);
+          const reported = problems(expression);
+          expect(reported).to.have.length(1);
+          if (!problem.includes("…")) expect(reported).to.deep.equal([`s.yaml:${problem}`]);
+          for (const part of problem.split("…")) expect(reported[0]).to.include(part);
           const column = 5 + expression.indexOf("params.nope");
-          if (column > 4) expect(told[0]).to.include(`s.yaml:1:${column}+11 `);
+          if (column > 4) expect(reported[0]).to.include(`s.yaml:1:${column}+11 `);
         });
     });
 
   for (const expression of waits)
-    it(`stop ${expression} with what it waits for`, () => expect(() => value(expression)).to.throw(UnknownValue));
+    it(`wait for an unknown value: ${expression}`, () => expect(() => value(expression)).to.throw(UnknownValue));
 
-  it("hand a secret on as a secret", () => expect(value("{{params.token}}")).to.equal(scope.params.token));
-});
-
-describe("an expression in a text", () => {
-  it("makes the whole text a secret when a secret goes in", () => {
-    const text = value("token={{params.token}}");
-    expect(text).to.be.instanceOf(Secret);
-    expect([(text as Secret).reveal(), String(text)]).to.deep.equal(["token=s3cret", "***"]);
-    expect((value("{{upper params.token}}") as Secret).reveal()).to.equal("S3CRET");
-    expect((value("{{join (list 'a' params.token) '-'}}") as Secret).reveal()).to.equal("a-s3cret");
+  it("return a secret parameter as the same secret, and a text with a secret as a secret", () => {
+    expect(value("{{params.token}}")).to.equal(scope.params.token);
+    for (const text of ["a-{{params.token}}", "{{join (list 'a' params.token) '-'}}"])
+      expect((value(text) as Secret).reveal(), text).to.equal("a-s3cret");
   });
 });
 
-describe("data (S-4)", () => {
-  it("of any content comes out as it went in (S-4)", () => {
+describe("data in expressions (S-4)", () => {
+  it("is never evaluated, whatever its text", () => {
     const hostile = fc.constantFrom(
       "{{#with 'x'}}",
       "{{params.a}}",
@@ -102,7 +96,7 @@ describe("data (S-4)", () => {
       }),
     );
   });
-  it("may have any own key, and nothing else is found", () =>
+  it("is looked up by own keys only, inherited names never", () =>
     fc.assert(
       fc.property(fc.constantFrom("__proto__", "constructor", "toString", "hasOwnProperty", "x"), (key) => {
         const map = Object.create(null) as Record<string, unknown>;
@@ -114,7 +108,7 @@ describe("data (S-4)", () => {
 });
 
 describe("the depth of blocks", () => {
-  it("has a limit, and blocks side by side do not count, whatever their else", () => {
+  it("is limited to 64, and blocks one after the other do not add up", () => {
     for (const otherwise of ["{{else}}", "{{^}}", "{{~^~}}"])
       expect(value(`{{#if params.none}}x${otherwise}y{{/if}}`.repeat(100)), otherwise).to.equal("y".repeat(100));
     const nested = "{{#if params.n}}".repeat(65);
@@ -123,13 +117,13 @@ describe("the depth of blocks", () => {
 });
 
 describe("errors of expressions", () => {
-  it("are told for all arguments of a helper", () => {
+  it("are reported for all arguments of a helper", () => {
     const text = 'a: "{{concat params.c (upper params.b) node.nope}}"\n';
-    const told = problemsIn(() => evaluate(parseSource("s.yaml", text), scope)).map((line) => line.split(" ")[0]);
-    expect(told).to.deep.equal(["s.yaml:1:14+8", "s.yaml:1:30+8", "s.yaml:1:40+9"]);
+    const reported = problemsIn(() => evaluate(parseSource("s.yaml", text), scope)).map((line) => line.split(" ")[0]);
+    expect(reported).to.deep.equal(["s.yaml:1:14+8", "s.yaml:1:30+8", "s.yaml:1:40+9"]);
   });
 
-  it("point into every style of scalar, and are told all at once", () => {
+  it("point into every style of YAML scalar, and are all reported at once", () => {
     const text = `a: |
   line one
   x {{params.b}}
@@ -158,10 +152,10 @@ describe("evaluateBoolean", () => {
   });
 });
 
-describe("what is not known yet", () => {
-  it("hides no name that is not defined", () =>
+describe("an unknown value", () => {
+  it("hides no undefined name in a later argument", () =>
     expect(() => value("{{and facts.x false (eq nowhere 1)}}")).to.throw("nowhere"));
-  it("is looked at by the names that it will have", () => {
+  it("is checked against the names that it will have", () => {
     const facts = new Unknown("facts", { facts: true }, { os: { id: true }, disks: true });
     const problems = (text: string) =>
       problemsIn(() => evaluate(parseSource("s.yaml", JSON.stringify(text)), { facts }));
@@ -172,7 +166,7 @@ describe("what is not known yet", () => {
     for (const fine of ["{{facts.os.id}}", "{{facts.disks.0.bytes}}", "{{default facts.os.id 'x'}}"])
       expect(() => evaluate(parseSource("s.yaml", JSON.stringify(fine)), { facts }), fine).to.throw(UnknownValue);
   });
-  it("is found without evaluating", () => {
+  it("is found by its references, without evaluating", () => {
     const node = parseSource(
       "s.yaml",
       'a: "{{#each params.x}}{{facts.os}}{{/each}}"\nb: ["{{if (eq steps.[my key].rc 0) stages.issue.x 1}}"]\n',
@@ -182,7 +176,7 @@ describe("what is not known yet", () => {
   });
 });
 
-describe("expressions made to harm (S-18, S-19)", () => {
+describe("hostile expressions (S-18, S-19)", () => {
   const bombs: Readonly<Record<string, string>> = {
     "nested blocks": "{{#if a}}".repeat(20_000) + "{{/if}}".repeat(20_000),
     "nested parentheses": `{{f ${"(f ".repeat(20_000)}1${")".repeat(20_000)}}}`,
@@ -190,14 +184,14 @@ describe("expressions made to harm (S-18, S-19)", () => {
     "words without an end": "{{a b c ".repeat(20_000),
   };
   for (const [what, text] of Object.entries(bombs))
-    it(`refuses ${what} with little work`, () => {
+    it(`refuses ${what} in less than 500 ms of processor time`, () => {
       const node = parseSource("s.yaml", JSON.stringify({ k: text }));
       const used = cpuClock();
       expect(problemsIn(() => evaluate(node, scope))[0]).to.include("[EXPRESSION_SYNTAX]");
       expect(used(), "ms of processor").to.be.below(500);
     });
 
-  it("tells a value that is nested too deeply for a helper (S-4)", () => {
+  it("refuses a value that is nested too deeply for a helper (S-4)", () => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level++) deep = [deep];
     expect(() => value("{{json vars.deep}}", { vars: { deep } })).to.throw("nested too deeply");

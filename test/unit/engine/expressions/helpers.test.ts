@@ -6,7 +6,7 @@ import { callHelper } from "#engine/expressions/helpers.ts";
 
 const call = (name: string, ...values: unknown[]): unknown => callHelper(name, values, new Map());
 
-describe("helpers", () => {
+describe("helpers of expressions", () => {
   const list = [1, { a: "x" }];
   const roles = new Map(["c", "w"].map((r) => [r, { r: [r] }]));
   const cases: readonly (readonly [string, readonly unknown[], unknown])[] = [
@@ -74,8 +74,8 @@ describe("helpers", () => {
   for (const [name, values, result] of cases)
     it(`${name} ${JSON.stringify(values)}`, () => expect(call(name, ...values)).to.deep.equal(result));
 
-  it("refuse arguments of another type, and say which", () => {
-    for (const [name, values, told] of [
+  it("refuse arguments of another type, and name the argument and the type", () => {
+    for (const [name, values, message] of [
       ["lower", [5], "the argument of lower must be a text, not a number"],
       ["join", [["a", null], ","], "item 2 of what join gets is nothing"],
       ["and", [true, "false"], "argument 2 of and must be true or false, not a text"],
@@ -84,10 +84,10 @@ describe("helpers", () => {
       ["div", [1, 0], "the result is not a number"],
       ["size", ["5 apples"], "must be a size such as 10GiB"],
     ] as const)
-      expect(() => call(name, ...values)).to.throw(told);
+      expect(() => call(name, ...values)).to.throw(message);
   });
 
-  it("make secrets of secrets, and never tell one in an error (S-7)", () => {
+  it("return secrets for secret arguments, and never show one in an error (S-7)", () => {
     const token = new Secret("s3cret");
     const made = [call("upper", token), call("concat", "a", token), call("json", { token }), call("shell", token)];
     for (const result of [...made, call("yaml", [token])]) expect(result).to.be.instanceOf(Secret);
@@ -97,7 +97,7 @@ describe("helpers", () => {
     expect(() => call("number", token)).to.throw(/^(?!.*s3cret)/);
   });
 
-  it("shell quotes any text so that sh gives it back (S-3)", () =>
+  it("shell quotes any text so that sh reads the same text (S-3)", () =>
     fc.assert(
       fc.property(
         fc.array(

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Quoting, QuotingScanner } from "#engine/expressions/quoting.ts";
 
-/** The state of quotes at `@`. */
+/** Shell texts with the quoting that the scanner must report at `@`. */
 const places: readonly (readonly [text: string, state: Quoting])[] = [
   ["echo @", "word"],
   ["echo 'a b'@", "word"],
@@ -73,7 +73,7 @@ const places: readonly (readonly [text: string, state: Quoting])[] = [
   ["(((1 + 2) << 3)) && echo @", "word"],
 ];
 
-describe("the quoting of a shell text", () => {
+describe("QuotingScanner", () => {
   for (const [text, state] of places)
     it(`${JSON.stringify(text)}: ${state}`, () => {
       const scanner = new QuotingScanner();

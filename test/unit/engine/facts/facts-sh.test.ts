@@ -7,7 +7,7 @@ import { shapeFacts, type NodeFacts } from "#engine/facts/shape.ts";
 import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
 import { factShells, gatherFacts, runInNamespaces, type GatheredLines } from "#support/gather-facts.ts";
 
-/** The possible lines: one value each, or a list. */
+/** The names of the lines that facts.sh may print: one value each, or a list. */
 const lines = [...new Set(factCatalogue.map(({ name }) => name.replace(/\.(N|NAME)\..*$/, "")))];
 
 /** Every value with its path; a list of texts is one value. */
@@ -17,7 +17,7 @@ function leaves(value: unknown, path = ""): readonly (readonly [string, unknown]
   return Object.entries(value).flatMap(([key, item]) => leaves(item, path === "" ? key : `${path}.${key}`));
 }
 
-/** Files of a line each, below a folder. */
+/** Files of one line each, below a folder, by path. */
 const filesIn = (folder: string, files: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, `${text}\n`]));
 
@@ -57,17 +57,17 @@ const network = `ip link set lo up
 describe("facts.sh", () => {
   for (const shell of factShells)
     describe(`on ${shell}`, () => {
-      let told: GatheredLines;
+      let gathered: GatheredLines;
       let facts: NodeFacts;
       before(() => {
-        told = gatherFacts(shell);
-        facts = shapeFacts(told.flat);
+        gathered = gatherFacts(shell);
+        facts = shapeFacts(gathered.flat);
       });
 
-      it("says nothing that the catalogue does not have", () =>
-        expect(Object.keys(told.flat).filter((name) => !lines.includes(name))).to.deep.equal([]));
+      it("prints only facts of the catalogue", () =>
+        expect(Object.keys(gathered.flat).filter((name) => !lines.includes(name))).to.deep.equal([]));
 
-      it("gives every fact that any machine has, each of its type", () => {
+      it("prints every fact that all machines have, with a value of its type", () => {
         const always =
           /^(hostname|bootId|uptimeSeconds|arch|kernel\.|os\.id|os\.name|init|nix|security|firmware|virtualization\.type|cpu\.count|memory|swap|clock\.(epoch|utc)|root\.)/;
         expect(leaves(facts).filter(([path, value]) => value === null && always.test(path))).to.deep.equal([]);
@@ -77,18 +77,18 @@ describe("facts.sh", () => {
           if (value !== null && (value as unknown[]).length !== 0)
             expect(is.replace("string", "text"), path).to.equal(type);
         }
-        expect(facts).to.include({ hostname: hostname(), uptimeSeconds: Number(told.flat["uptimeSeconds"]) });
+        expect(facts).to.include({ hostname: hostname(), uptimeSeconds: Number(gathered.flat["uptimeSeconds"]) });
         expect(selectFact(facts, "memory.totalKiB")).to.equal(
           Number(/MemTotal: *(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]),
         );
       });
 
-      it("starts few processes: uname, date, readlink, ip, df, awk, and a fork for the pipe, and maybe blkid", () =>
-        expect(told.processes).to.be.within(5, 8));
+      it("starts at most 8 processes: uname, date, readlink, ip, df, awk, a fork for the pipe, and blkid", () =>
+        expect(gathered.processes).to.be.within(5, 8));
 
-      it("starts no more of them for disks, and reads what udev has read", () => {
+      it("reads disks from udev's database, without further processes", () => {
         const { flat, processes } = gatherFacts(shell, machine);
-        expect(processes).to.be.at.most(told.processes);
+        expect(processes).to.be.at.most(gathered.processes);
         const { disks, partitions } = shapeFacts(flat);
         const unknown = { rotational: null, removable: null, readOnly: null, contents: null };
         const known = { type: "disk", removable: false, readOnly: false };
@@ -120,7 +120,7 @@ describe("facts.sh", () => {
         ]);
       });
 
-      it("asks blkid where there is no udev", () => {
+      it("asks blkid about disks where there is no udev", () => {
         const blkid =
           '#!/bin/sh\n[ "$*" = "/dev/dm-0 /dev/nvme0n1 /dev/sda /dev/sda1" ] || exit\necho \'/dev/sda1: LABEL="a b" UUID="0b4f" TYPE="ext4"\'\necho \'/dev/nvme0n1: PTTYPE="gpt"\'\n';
         const { flat } = gatherFacts(shell, {
@@ -136,7 +136,7 @@ describe("facts.sh", () => {
         expect(selectFact(facts, "partitions.0")).to.include({ contents: "ext4", uuid: "0b4f", label: "a b" });
       });
 
-      it("lists the same devices for layouts, with what lies upon them and how they are used", () => {
+      it("disk-inventory.sh lists the same devices with their contents, mounts and holders", () => {
         const used = {
           ...filesIn("block/dm-0", { "dm/name": "vg-lv", "dm/uuid": "LVM-x" }),
           ...filesIn("block/sda/sda1", { start: "2048" }),
@@ -167,7 +167,7 @@ describe("facts.sh", () => {
         expect(rows?.[3]?.[1]).to.include({ serial: "ZDH1", wwn: "0x5000c500a1b2c3d4", model: "ST2000NM0008" });
       });
 
-      it("reads addresses and routes as ip(8) shows them", () => {
+      it("reads addresses and routes as ip(8) prints them", () => {
         const { network: found } = shapeFacts(gatherFacts(shell, { before: network }).flat) as {
           network: NodeFacts & { interfaces: Record<string, Record<string, unknown>> };
         };
@@ -188,9 +188,9 @@ describe("facts.sh", () => {
         expect(found.interfaces["lo"]).to.deep.include({ addresses: ["127.0.0.1/8"], addresses6: ["::1/128"] });
       });
 
-      // BusyBox has its own.
+      // BusyBox has an ip of its own.
       const without = shell.startsWith("busybox") ? it.skip : it;
-      without("tells nothing of addresses where there is no ip(8), and the rest all the same", () => {
+      without("leaves addresses null where there is no ip(8), and gathers all other facts", () => {
         const tools = ["awk", "uname", "date", "df", "readlink", "mksh", "bash", "busybox", "dash", "sh"];
         const { network: found } = shapeFacts(
           gatherFacts(shell, {
@@ -201,7 +201,7 @@ describe("facts.sh", () => {
         expect(found.interfaces["k0"]).to.include({ addresses: null, addresses6: null });
       });
 
-      it("knows a container, and reads os-release as a shell does", () => {
+      it("recognizes a container, and reads os-release with its quotes", () => {
         const { flat } = gatherFacts(shell, {
           files: { container: "systemd-nspawn", release: "ID=alpine\nVERSION_ID=\"3.20\"\nPRETTY_NAME='Alpine'\n" },
           before:
@@ -213,7 +213,7 @@ describe("facts.sh", () => {
       });
     });
 
-  it("says the same with BusyBox's awk", () => {
+  it("prints the same facts with BusyBox's awk", () => {
     const before = 'mkdir FOLDER/bin && ln -s "$(command -v busybox)" FOLDER/bin/awk\nPATH=FOLDER/bin:$PATH';
     const [usual, busy] = [machine.before, `${machine.before}\n${before}`].map(
       (given) => gatherFacts("dash", { files: machine.files, before: `${network}\n${given}` }).flat,

@@ -16,7 +16,7 @@ const flat = {
 const facts = shapeFacts(flat);
 
 describe("shapeFacts", () => {
-  it("gives each value its type, and null for what was not told", () => {
+  it("converts each value to its type, and a missing one to null", () => {
     expect(facts).to.deep.include({
       os: { id: "debian", version: "12", codename: null, name: null, like: null },
       nix: false,
@@ -27,12 +27,12 @@ describe("shapeFacts", () => {
     expect(facts["network"]).to.deep.include({ addresses: ["192.0.2.1", "192.0.2.2"], search: [], addresses6: null });
   });
 
-  it("has every name of the catalogue, whatever was told", () => {
+  it("has every name of the catalogue, even when no fact was reported", () => {
     for (const { name } of factCatalogue.filter((fact) => !/\.(N|NAME)\./.test(fact.name)))
       expect(selectFact(shapeFacts({}), name), name).to.equal(null);
   });
 
-  it("makes rows of lines, by name or one after the other", () => {
+  it("turns lines into maps by name, or into lists", () => {
     expect(selectFact(facts, "network.interfaces.eth0")).to.deep.equal({
       name: "eth0",
       mac: "02:00",
@@ -46,7 +46,7 @@ describe("shapeFacts", () => {
     expect(selectFact(facts, "disks.1")).to.include({ name: "nvme0n1", bytes: 2000, serial: "S2", contents: null });
   });
 
-  it("takes nothing that a node makes up, and no value of another type (S-4)", () => {
+  it("drops names outside the catalogue and values of another type (S-4)", () => {
     const hostile = shapeFacts({
       "__proto__.x": "1",
       "os.evil": "1",
@@ -71,8 +71,8 @@ describe("shapeFacts", () => {
   });
 });
 
-describe("the paths of facts", () => {
-  it("are those of the catalogue, with indexes and names, and the groups above them", () => {
+describe("paths of facts", () => {
+  it("are the catalogue's names, with indexes, item names and groups", () => {
     for (const path of ["os.id", "disks.0.bytes", "disks.bytes", "disks.*.bytes", "network.addresses.0"])
       expect(factAt(path), path).not.to.equal(undefined);
     for (const path of ["os", "disks", "disks.0", "network.interfaces", "network.interfaces.eth1.20", "network"])
@@ -81,7 +81,7 @@ describe("the paths of facts", () => {
       expect(isFactPath(path), path).to.equal(false);
   });
 
-  it("give one value, or those of all items", () => {
+  it("select one value, or the values of all items", () => {
     const values = (path: string) => factValues(facts, path);
     expect([values("os.id"), values("os.codename")]).to.deep.equal([["debian"], []]);
     expect(values("disks.bytes")).to.deep.equal([1000, 2000]);

@@ -5,36 +5,36 @@ import { LayoutSchema } from "#engine/layout/layout-schema.ts";
 const gpt = (partitions: object, more: object = {}) => ({
   data1: { type: "disk", device: "/dev/vdb", content: { type: "gpt", partitions }, ...more },
 });
-const one = (partition: object) => ({ disk: gpt({ a: { size: "100%", ...partition } }) });
+const onlyPartition = (partition: object) => ({ disk: gpt({ a: { size: "100%", ...partition } }) });
 const ext4 = { type: "filesystem", format: "ext4", mountpoint: "/srv" };
 
-/** Parts of disko that kcore does not support, each with its place in the layout. */
-const unsupported: Readonly<Record<string, readonly [devices: unknown, ...told: readonly string[]]>> = {
-  "devices that are no set": [[], "disko.devices: it must be a set"],
-  "file systems of no disk": [
+/** Parts of disko that kcore does not support, with the problems reported for them. */
+const unsupported: Readonly<Record<string, readonly [devices: unknown, ...problems: readonly string[]]>> = {
+  "devices as a list": [[], "disko.devices: it must be a set"],
+  "file systems without a disk": [
     { disk: gpt({}), nodev: { "/tmp": { fsType: "tmpfs" } } },
     "disko.devices.nodev: it is about no disk",
   ],
   arrays: [{ mdadm: { raid1: {} } }, "disko.devices.mdadm: md.array makes arrays"],
-  "another kind of table": [
+  "a partition table that is not GPT": [
     { disk: { data1: { type: "disk", device: "/dev/vdb", content: { type: "table", format: "msdos" } } } },
     'disko.devices.disk.data1.content.type: it must be "gpt"',
     "disko.devices.disk.data1.content.format: kcore does not know it",
   ],
-  "the place of a partition": [
-    one({ start: "1M", content: ext4 }),
+  "a partition's start": [
+    onlyPartition({ start: "1M", content: ext4 }),
     "disko.devices.disk.data1.content.partitions.a.start: kcore does not know it",
   ],
-  "a type that does not fit": [
-    one({ type: "EF00", content: ext4 }),
+  "a partition type that contradicts the contents": [
+    onlyPartition({ type: "EF00", content: ext4 }),
     "disko.devices.disk.data1.content.partitions.a.type: kcore gives it the type of a filesystem partition: leave it out",
   ],
-  "words for mkfs": [
-    one({ content: { ...ext4, extraArgs: ["-m", "0"] } }),
+  "arguments for mkfs": [
+    onlyPartition({ content: { ...ext4, extraArgs: ["-m", "0"] } }),
     "disko.devices.disk.data1.content.partitions.a.content.extraArgs: kcore does not know it",
   ],
-  "a passphrase of its own": [
-    one({
+  "a passphrase or key file": [
+    onlyPartition({
       content: { type: "luks", name: "x", passwordFile: "/tmp/secret", settings: { keyFile: "/k" }, content: ext4 },
     }),
     "disko.devices.disk.data1.content.partitions.a.content.passwordFile: kcore makes the key on the node and keeps it there",
@@ -47,8 +47,8 @@ const unsupported: Readonly<Record<string, readonly [devices: unknown, ...told: 
   ],
 };
 
-describe("a layout in disko's words", () => {
-  it("becomes the structured one: disks, groups, pools, in disko's order", () => {
+describe("translateDisko", () => {
+  it("translates disks, volume groups and pools, with partitions in disko's order", () => {
     const { layout, unsupported: none } = translateDisko({
       nodev: {},
       disk: {
@@ -107,7 +107,7 @@ describe("a layout in disko's words", () => {
     expect(LayoutSchema.safeParse(layout).success).to.equal(true);
   });
 
-  for (const [what, [devices, ...told]] of Object.entries(unsupported))
-    it(`tells what kcore does not make: ${what}`, () =>
-      expect(translateDisko(devices).unsupported.map(({ path, why }) => `${path}: ${why}`)).to.deep.equal(told));
+  for (const [what, [devices, ...problems]] of Object.entries(unsupported))
+    it(`reports what kcore does not support: ${what}`, () =>
+      expect(translateDisko(devices).unsupported.map(({ path, why }) => `${path}: ${why}`)).to.deep.equal(problems));
 });

@@ -35,7 +35,7 @@ const layout = LayoutSchema.parse({
 const pins = new Map(layout.disks.map(({ name }) => [name, { serial: `S-${name}` }]));
 const params = layoutParams({ name: "all", node: "id1" }, layout, pins);
 
-/** The steps of the shipped state with these parameters: module and title of each. */
+/** The steps of the shipped state with these parameters: title and module of each. */
 const stepsOf = (values: Readonly<Record<string, unknown>>): Promise<readonly string[]> =>
   inProject({ "roster/r.yaml": "nodes:\n  n1: { address: h1 }\n" }, async (project) => {
     const { nodes } = loadRoster(project);
@@ -60,8 +60,8 @@ const stepsOf = (values: Readonly<Record<string, unknown>>): Promise<readonly st
     });
   });
 
-describe("the state of a disk layout", () => {
-  it("has a step for each thing, what is mounted within another behind it", async () =>
+describe("the parameters of state kcore/disk-layout", () => {
+  it("expand to a step for each part of the layout, inner mounts behind outer ones", async () =>
     expect(await stepsOf(params)).to.deep.equal([
       ...["gdisk", "xfsprogs", "dosfstools", "lvm2", "cryptsetup-bin"].map(
         (name) => `tools[${name}] package.installed`,
@@ -83,7 +83,7 @@ describe("the state of a disk layout", () => {
       "record file.managed",
     ]));
 
-  it("gets sizes in bytes, types by contents, groups with their disks, and a record that tells no device of today", () => {
+  it("have sizes in bytes, types by contents, groups and pools with their disks, and a record without device names", () => {
     expect(params["disks"]).to.deep.include({
       name: "a",
       disk: { serial: "S-a" },

@@ -29,7 +29,7 @@ const part = (more: Partial<DescribedDevice> = {}): DescribedDevice => ({
 const table = { pttype: "gpt", ptuuid: "11111111-2222-4333-8444-555555555555" };
 const lv: DescribedDevice = { name: "dm-0", type: "lvm" };
 
-/** The disk's verdict, and the codes and reasons of refusals; with `code`, a dry run refuses the disk. */
+/** The disk's verdict, and the codes and reasons of refusals; `code` is the one with which a dry run refused the disk. */
 const judged = (
   devices: readonly DescribedDevice[],
   { code, mode }: { code?: Problem["code"]; mode?: string } = {},
@@ -41,8 +41,8 @@ const judged = (
   return [plan.disks[0]?.verdict, ...plan.refusals.map((one) => `${one.code} ${one.reason ?? ""}`)];
 };
 
-/** Uses for which a dry run refuses a disk, with the words of kcore's predecessor. */
-const uses: Readonly<Record<string, readonly [devices: readonly DescribedDevice[], code: string]>> = {
+/** Uses for which a dry run refuses a disk, with the code and the reason (a word of kcore's predecessor). */
+const usedDisks: Readonly<Record<string, readonly [devices: readonly DescribedDevice[], code: string]>> = {
   "a partition mounted at /srv": [
     [disk(table), part({ fstype: "xfs", mounts: ["/srv"] })],
     "DISK_LAYOUT_MOUNTED target_device_has_active_system_mount",
@@ -63,16 +63,16 @@ const uses: Readonly<Record<string, readonly [devices: readonly DescribedDevice[
     [disk(table), part({ fstype: "zfs_member" })],
     "DISK_LAYOUT_POOL_MEMBER target_device_is_active_zpool_member",
   ],
-  "a holder that is not listed": [[disk({ holders: ["bcache0"] })], "DISK_IN_USE target_device_in_use"],
+  "a holder that the inventory does not list": [[disk({ holders: ["bcache0"] })], "DISK_IN_USE target_device_in_use"],
 };
 
 describe("a disk layout on a node", () => {
-  for (const [what, [devices, code]] of Object.entries(uses))
-    it(`tells what uses a disk that a dry run refuses: ${what}`, () => {
+  for (const [what, [devices, code]] of Object.entries(usedDisks))
+    it(`reports the use of a disk that a dry run refused: ${what}`, () => {
       expect(judged(devices, { code: "DISK_IN_USE" })).to.deep.equal(["refused", code]);
     });
 
-  it("tells a disk that holds something, whatever a dry run says of grants", () => {
+  it("reports a disk that holds data, also where the dry run refuses it for lack of a grant", () => {
     for (const devices of [[disk({ fstype: "ext4" })], [disk(table)], [disk(table), part()]])
       expect(judged(devices)).to.deep.equal(["holds data"]);
     expect(judged([disk()], { code: "DISK_HAS_DATA" })).to.deep.equal([
@@ -82,7 +82,7 @@ describe("a disk layout on a node", () => {
     expect(judged([disk()], { code: "DISK_TOO_SMALL" })).to.deep.equal(["refused", "DISK_TOO_SMALL invalid_layout"]);
   });
 
-  it("takes a blank one, and one of kcore's own without partitions that the layout does not name", () => {
+  it("accepts a blank disk, and kcore's own disk unless it has a partition that the layout lacks", () => {
     expect(judged([disk()])).to.deep.equal(["safe"]);
     const own = disk({ pttype: "gpt", ptuuid: diskGuid(context, serial) });
     const partuuid = partitionGuid(context, { disk: serial, partition: "kcore0" });
@@ -94,7 +94,7 @@ describe("a disk layout on a node", () => {
     ]);
   });
 
-  it("refuses a node whose disks are the installer's", () => {
+  it("refuses a node whose disk management is not controller-managed", () => {
     expect(judged([disk()], { mode: "controller-managed" })).to.deep.equal(["safe"]);
     for (const mode of ["installer-only", "", "controller managed"])
       expect(judged([disk()], { mode })).to.deep.equal([
@@ -103,7 +103,7 @@ describe("a disk layout on a node", () => {
       ]);
   });
 
-  it("pins a disk to what it says of itself: as the roster has it, serial, WWN, link", () => {
+  it("pins a disk to its identity in the roster, else serial number, WWN or by-id link", () => {
     const pinned = (devices: readonly DescribedDevice[], { disks = [] as object[], device = "/dev/sdb" } = {}) => {
       const wanted = { ...layout, disks: [{ ...layout.disks[0], device }] } as Layout;
       const plan = planLayout({ ...node, disks: disks as never }, wanted, inventoryOf(devices));
@@ -134,14 +134,14 @@ describe("a disk layout on a node", () => {
     ]);
   });
 
-  it("finds two names of one disk, and a disk by its serial number", () => {
+  it("refuses two entries for one disk, and an unknown serial number", () => {
     const [one] = layout.disks as [Layout["disks"][number]];
     const { device: _, ...rest } = one;
     const twice = { ...layout, disks: [one, { ...rest, name: "data2", serial: "S1" }] };
-    const told = (wanted: Layout) =>
+    const messages = (wanted: Layout) =>
       planLayout(node, wanted, inventoryOf([disk()])).refusals.map(({ message }) => message);
-    expect(told(twice)).to.deep.equal(["data1 and data2 are the same disk, /dev/sdb"]);
-    expect(told({ ...layout, disks: [{ ...rest, serial: "S2" }] })).to.deep.equal([
+    expect(messages(twice)).to.deep.equal(["data1 and data2 are the same disk, /dev/sdb"]);
+    expect(messages({ ...layout, disks: [{ ...rest, serial: "S2" }] })).to.deep.equal([
       "data1: no disk has the serial number S2",
     ]);
   });

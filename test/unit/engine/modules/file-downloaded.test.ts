@@ -9,11 +9,11 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const content = blobOf("the content");
 
-/** Beside the table of the module: the offers to the bastion, and a node's requests. */
-describe("file.downloaded by way of the bastion", () => {
+/** Beyond the table of the module: contents that the bastion offers, and the node's requests for them. */
+describe("file.downloaded with via: bastion", () => {
   const at = folderOfEachTest("download");
 
-  it("names what is to be fetched, and nothing of a sensitive step; where the node fetches, nothing is", () => {
+  it("offers the remote content, without a name for a sensitive step, and none where the node fetches it", () => {
     const remotes: RemoteContent[] = [];
     const remote = (one: RemoteContent): Blob => (remotes.push(one), content);
     const fetched = { url: "https://a/b", sha256: content.sha256, headers: { A: secret("b") }, caFile: "/ca" };
@@ -27,7 +27,7 @@ describe("file.downloaded by way of the bastion", () => {
     ]);
   });
 
-  it("asks for the content where it differs, and for nothing where only the mode does", async () => {
+  it("asks for a different content, but not where only the mode differs", async () => {
     const path = at("file");
     const args = { path, url: "https://a/b", sha256: content.sha256, via: "bastion", mode: "0644" };
     const step = { ...stepOf(fileDownloaded, args, contextOf({ remote: () => content })), offers: [] };

@@ -11,7 +11,7 @@ import { makeTempDir } from "#support/temp-dir.ts";
 
 describe("git.cloned", () => {
   for (const shell of shellsOf(import.meta.filename))
-    it(`comes by ssh with the key that is given, and believes no host key that it was not told, on ${shell}`, async () => {
+    it(`clones over SSH with the given key, and only with the given host key, on ${shell}`, async () => {
       const folder = await makeTempDir("git");
       const sshd = await startSshd();
       try {

@@ -10,7 +10,7 @@ import {
 const given = (args: object): WantedInterface =>
   networkInterface.args.parse({ name: "eth1", ...args }) as WantedInterface;
 describe("network.interface", () => {
-  it("says it to each program in its own words", () => {
+  it("writes files for networkd, ifupdown and NetworkManager", () => {
     const vlan = given({ name: "eth1.10", vlan: { link: "eth1", id: 10 }, addresses: ["192.0.2.10/24"], mtu: 1400 });
     expect(networkdFiles(vlan)).to.deep.equal([
       {
@@ -49,7 +49,7 @@ iface eth1.10 inet static
     expect(port).to.contain("master=br0\nslave-type=bridge\n");
   });
 
-  it("lets networkd listen to routers where IPv6 is asked for, and nowhere else", () => {
+  it("accepts router advertisements in networkd only with DHCP for IPv6", () => {
     for (const [dhcp, accepts] of Object.entries({ none: "no", ipv4: "no", ipv6: "yes", both: "yes" })) {
       expect(networkdFiles(given({ dhcp }))[0]?.text, dhcp).to.contain(`\nIPv6AcceptRA=${accepts}\n`);
     }

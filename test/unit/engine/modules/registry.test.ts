@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const [docs = ""] = readFileSync(join(root, "docs/modules.md"), "utf8").split("\n## Platforms\n");
 
 describe("the module registry", () => {
-  it("is what gen:registry makes of the folder", () =>
+  it("is up to date (npm run gen:registry)", () =>
     expect(readFileSync(join(modulesFolder, "registry.ts"), "utf8")).to.equal(registryText(listModules())));
 
   it("lists modules in docs/modules.md in the order of their names", () => {
@@ -29,7 +29,7 @@ describe("the module registry", () => {
       it("has a table of cases", () =>
         expect(existsSync(join(root, "test/modules", file.replace(".ts", ".yaml")))).to.equal(true));
 
-      it("is named and described alike in its file and in docs/modules.md", async () => {
+      it("has its name, summary and arguments in docs/modules.md", async () => {
         const module = await registry.get(name)?.();
         expect(module?.name).to.equal(name);
         const row = docs.split("\n").find((line) => line.startsWith(`| ${name} `)) ?? "";
@@ -41,7 +41,7 @@ describe("the module registry", () => {
         for (const argument of Object.keys(properties ?? {})) expect(row).to.match(new RegExp(`\`${argument}\``));
       });
 
-      it("opens its comment with an example that works", async () => {
+      it("has a working example at the start of its comment", async () => {
         const text = readFileSync(join(modulesFolder, file), "utf8");
         const [, commented = ""] = /\/\*\*\n \* ```yaml\n([\s\S]*?) \* ```/.exec(text) ?? [];
         const example: unknown = parse(commented.replaceAll(/^ \* ?/gm, ""));
@@ -56,8 +56,8 @@ describe("the module registry", () => {
         expect(step.always === true || Object.keys(step.want).length > 0).to.equal(true);
       });
 
-      // steps.ts checks, for each step of a test, that the module declares its texts' refusals.
-      it("can refuse with every code that it declares", async () => {
+      // The converse, that each refusal is declared, is checked by stepOf for each step of a test.
+      it("declares only codes with which it can refuse", async () => {
         const possible = refusalsIn([...withFragments(join(modulesFolder, file)).values()].join("\n"));
         const module = await registry.get(name)?.();
         const refusals = module?.refusals ?? [];

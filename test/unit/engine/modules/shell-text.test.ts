@@ -9,7 +9,7 @@ import { samplesOf } from "../../../../scripts/module-samples.ts";
 
 const MARK = "kcoremark";
 
-/** Places in which a shell reads text as code, now or later. An argument whose mark gets there must declare it. */
+/** Places in which a shell reads text as code, now or later. An argument whose mark appears there must be declared as shell code. */
 const readers: Readonly<Record<string, RegExp>> = {
   "a shell's -c": /\b(?:ba|da)?sh -c (?:--command )?(?:'(?:[^']|'\\'')*kcoremark|[^\s']*kcoremark)/,
   eval: /\beval (?:'(?:[^']|'\\'')*kcoremark|[^\s']*kcoremark)/,
@@ -23,11 +23,11 @@ const readers: Readonly<Record<string, RegExp>> = {
 
 type Path = readonly (string | number)[];
 
-function* remnantsOf(value: unknown, path: Path = []): Generator<readonly [Path, string]> {
+function* textsIn(value: unknown, path: Path = []): Generator<readonly [Path, string]> {
   if (typeof value === "string") yield [path, value];
-  else if (Array.isArray(value)) for (const [at, one] of value.entries()) yield* remnantsOf(one, [...path, at]);
+  else if (Array.isArray(value)) for (const [at, one] of value.entries()) yield* textsIn(one, [...path, at]);
   else if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype)
-    for (const [key, one] of Object.entries(value)) yield* remnantsOf(one, [...path, key]);
+    for (const [key, one] of Object.entries(value)) yield* textsIn(one, [...path, key]);
 }
 
 function withLeaf(value: unknown, [key, ...rest]: Path, text: string): unknown {
@@ -69,7 +69,7 @@ function isDeclared(module: ModuleDefinition, args: unknown): boolean {
   );
 }
 
-describe("S4: arguments that a shell reads", () => {
+describe("arguments that a shell reads as code", () => {
   const found = new Set<string>();
 
   for (const [name, load] of registry)
@@ -78,7 +78,7 @@ describe("S4: arguments that a shell reads", () => {
       const undeclared = new Set<string>();
       const { example, cases, more } = samplesOf(name);
       for (const sample of [example, ...cases, ...more, ...(moreSamples[name] ?? [])])
-        for (const [path, text] of remnantsOf(sample)) {
+        for (const [path, text] of textsIn(sample)) {
           const marked = withLeaf(sample, path, text.replace(/"?$/, `;${MARK}$&`));
           const sent = sentBy(module, marked);
           for (const [reader, pattern] of Object.entries(readers))
@@ -90,7 +90,7 @@ describe("S4: arguments that a shell reads", () => {
       expect([...undeclared]).to.deep.equal([]);
     });
 
-  it("are found by the test above where they are known to be", () => {
+  it("are found in all modules that are known to have some", () => {
     const known = {
       "authorized_key.present": "options",
       "command.run": "argv cmd revert",

@@ -38,7 +38,7 @@ errors: No known data errors`;
 describe("zfs.pool", () => {
   const at = folderOfEachTest("zfs-pool");
 
-  it("clears both ends of a granted member whose size is no whole number of MiB", async () => {
+  it("clears the first and last MiB of a granted member of any size", async () => {
     const MiB = 2 ** 20;
     const size = 3 * MiB + 3 * 2 ** 18;
     writeFileSync(at("device"), Buffer.alloc(size, 1));
@@ -58,7 +58,7 @@ describe("zfs.pool", () => {
   });
 
   for (const shell of shellsOf(import.meta.filename)) {
-    it(`tells the members of a pool with what they are in, on ${shell}`, async () => {
+    it(`lists the members of a pool with state and vdev, on ${shell}`, async () => {
       const step: Step = {
         want: { vdevs: "" },
         probe: sh`${poolFunctions({ name: "tank0", mark, making: "x" })}

@@ -28,15 +28,15 @@ async function placesIn(
 
 const steps = (...list: readonly string[]): string => `steps:\n${list.map((step) => `  - ${step}\n`).join("")}`;
 
-describe("kcore check", () => {
-  it("finds nothing wrong with what is shipped, as a project's own", async () => {
+describe("checkProject", () => {
+  it("finds no problem in the shipped files, read as a project", async () => {
     const { problems, states, orchestrations } = await check({}, { project: shippedRoot(), shipped: "/nowhere" });
     expect(problems).to.deep.equal([]);
     expect(states).to.include("certs");
     expect(orchestrations).to.include("deploy_node");
   });
 
-  it("tells all that is wrong with all files at once, in their order", async () => {
+  it("reports all problems of all files at once, ordered by place", async () => {
     const found = await placesIn({
       "roster/r.yaml": `${roster}  n3: { adress: 192.0.2.3 }\n`,
       "states/a.yaml": steps("{ id: x, servce.running: { name: sshd } }", "{ id: y, file.absent: { path: relative } }"),
@@ -57,7 +57,7 @@ describe("kcore check", () => {
     ]);
   });
 
-  it("reads the states that follow an action's failure for each of their nodes", async () => {
+  it("checks states of an action's onFailure stages for each of their nodes", async () => {
     const found = await placesIn({
       "states/s.yaml": steps('{ id: x, file.managed: { path: /x, content: "", mode: "{{node.vars.mode}}" } }'),
       "orchestrate/o.yaml": `stages:
@@ -67,7 +67,7 @@ describe("kcore check", () => {
     expect(found).to.deep.equal(["states/s.yaml:2 YAML_TYPE"]);
   });
 
-  it("S4: tells where a value would be code, in states and in commands of the bastion, whatever it is", async () => {
+  it("refuses a value inside quotes or a comment, and an answer of the run as a command of the bastion", async () => {
     const params = "params: { x: { type: string, required: true } }\n";
     const found = await check({
       "states/s.yaml": `${params}${steps(
@@ -86,17 +86,17 @@ describe("kcore check", () => {
 `,
     });
     const command = "an answer of the run must not be a command of the bastion";
-    const inside = (place: string) => `this expression stands in ${place}, where its own quotes mean nothing`;
+    const misquoted = (place: string) => `this expression stands in ${place}, where its own quotes mean nothing`;
     expect(found.problems.map(({ at, code, message }) => `${at?.file}:${at?.line} ${code} ${message}`)).to.deep.equal([
-      `orchestrate/o.yaml:4 EXPRESSION_UNQUOTED ${inside("quotes")}`,
+      `orchestrate/o.yaml:4 EXPRESSION_UNQUOTED ${misquoted("quotes")}`,
       ...[5, 6, 9].map((line) => `orchestrate/o.yaml:${line} EXPRESSION_UNQUOTED ${command}`),
       ...["quotes", "a comment", "quotes"].map(
-        (one, at) => `states/s.yaml:${at + 3} EXPRESSION_UNQUOTED ${inside(one)}`,
+        (one, at) => `states/s.yaml:${at + 3} EXPRESSION_UNQUOTED ${misquoted(one)}`,
       ),
     ]);
   });
 
-  it("S4: refuses what the run brings wherever a command of the bastion begins", async () => {
+  it("refuses an answer of the run wherever a command of the bastion begins, and accepts it as an argument", async () => {
     const refused = [
       '"{{#if true}}{{stages.a.stdout}}{{/if}}"',
       '"{{shell stages.a.stdout}} a"',
@@ -109,14 +109,14 @@ describe("kcore check", () => {
       '[/usr/bin/env, sh, -e, "{{#if true}}{{stages.a.stdout}}{{/if}}"]',
       '[bash, -ce, "{{stages.a.stdout}} a"]',
     ];
-    const taken = [
+    const accepted = [
       '"{{#if (eq stages.a.stdout params.x)}}{{params.x}}{{/if}} a"',
       '"echo \\"a;{{stages.a.rc}}\\" \\\\\\n {{shell stages.a.stdout}}"',
       '[bash, x.sh, "{{stages.a.stdout}}"]',
       '[runuser, -u, "{{stages.a.stdout}}", --, id]',
       '[bash, -c, "echo \\"$1\\"", sh, "{{stages.a.stdout}}"]',
     ];
-    const stages = [...refused, ...taken].map(
+    const stages = [...refused, ...accepted].map(
       (command, at) => `  - { id: s${at}, run: local.command, command: ${command} }\n`,
     );
     const found = await check({
@@ -127,7 +127,7 @@ describe("kcore check", () => {
     );
   });
 
-  it("O11: parses every text that a shell will read, as far as it is known", async () => {
+  it("parses every shell text as far as its values are known", async () => {
     const found = await check({
       "states/s.yaml": `params: { x: { type: string, required: true } }
 steps:
@@ -156,7 +156,7 @@ steps:
     expect(found.problems.map(({ message }) => message).join("\n")).to.match(/sh cannot parse this text, line 1: /);
   });
 
-  it("O11: takes a text that some of its blocks make whole, or that bash takes where sh is another", async () => {
+  it("accepts a shell text that is complete for some values of its blocks, or in bash only", async () => {
     const texts = [
       "if true; then {{#each params.hosts}}echo {{shell this}}\n{{/each}} fi",
       "if true; then\n{{#if params.a}}echo a{{/if}} {{#if params.b}}; echo b{{/if}}\nfi",
@@ -169,7 +169,7 @@ steps:
     expect((await check({ "states/s.yaml": `${params}steps:\n${steps.join("")}` })).problems).to.deep.equal([]);
   });
 
-  it("O11: tells a name that no stage before gives", async () => {
+  it("reports a name that no earlier stage registers or outputs", async () => {
     const found = await check({
       "states/s.yaml": `params: { key: { type: string, required: true } }
 steps:
@@ -194,11 +194,11 @@ steps:
     ]);
   });
 
-  it("O11: knows what every shipped action gives", async () => {
+  it("requires each shipped action to list its outputs", async () => {
     for (const name of actionNames) expect((await findAction(name))?.outputs, name).to.be.an("array");
   });
 
-  it("looks at a state as far as it is the same for every node, parameter and fact", async () => {
+  it("checks a state that no orchestration applies, as far as values do not matter", async () => {
     const state = `params:
   port: { type: integer, required: true }
   size: { type: integer, default: many }
@@ -221,7 +221,7 @@ steps:
   const web = `params: { mode: { type: string, required: true } }
 ${steps('{ id: a, file.managed: { path: /a, content: "", mode: "{{params.mode}}" } }')}`;
 
-  it("checks what an orchestration applies with its arguments on each node of the stage", async () => {
+  it("checks the states of an orchestration with its arguments, for each node of the stage", async () => {
     const stage = (on: string, given = 'mode: "{{vars.mode}}"') =>
       placesIn({
         "states/web.yaml": web,
@@ -234,7 +234,7 @@ ${steps('{ id: a, file.managed: { path: /a, content: "", mode: "{{params.mode}}"
     expect(await stage("n1", "mod: 1")).to.deep.equal(both);
   });
 
-  it("tells of a target that may be any node what is wrong on all of them, and with --on what is wrong on those", async () => {
+  it("checks a stage whose target is a parameter for problems of all nodes, or of the nodes of --on", async () => {
     const files = {
       "states/web.yaml": web,
       "orchestrate/o.yaml": `params: { who: { type: target, required: true }, limit: { type: duration } }
@@ -262,7 +262,7 @@ ${steps('{ id: a, file.managed: { path: /a, content: "{{params.pw}}" }, sensitiv
     });
   });
 
-  it("checks files as far as they go where there is no node, or no roster that can be read", async () => {
+  it("checks all other files where the roster is empty or cannot be read", async () => {
     const files = {
       "states/a.yaml": steps('{ id: x, file.absent: { path: "{{nodes.n1.address}}" } }', "{ id: y, file.absent: {} }"),
       "orchestrate/o.yaml": "stages: [{ id: a, on: n1, apply: [a], btch: 3 }]\n",

@@ -20,19 +20,19 @@ import {
   runRequest,
 } from "#support/runs.ts";
 
-type Given = {
+type ConductOptions = {
   readonly roster?: Roster;
-  readonly lessons?: Readonly<Record<string, PreparedStep>>;
+  readonly prepared?: Readonly<Record<string, PreparedStep>>;
   readonly unreachable?: readonly string[];
   readonly request?: Partial<RunRequest>;
   readonly deps?: Partial<RunDependencies>;
   readonly onFailure?: readonly PlannedStage[];
 };
 
-/** Conducts a run in which the steps s/a and s/b are in order, unless `lessons` say otherwise. */
-async function conduct(names: readonly string[], stages: readonly PlannedStage[], given: Given = {}) {
+/** Conducts a run in which the steps s/a and s/b are in order, unless `prepared` has other outcomes. */
+async function conduct(names: readonly string[], stages: readonly PlannedStage[], given: ConductOptions = {}) {
   const events: RunEventBody[] = [];
-  const nodes = fakeNodes({ "s/a": {}, "s/b": {}, ...given.lessons }, given);
+  const nodes = fakeNodes({ "s/a": {}, "s/b": {}, ...given.prepared }, given);
   const { onFailure = [] } = given;
   const plan = {
     title: "test",
@@ -52,7 +52,7 @@ async function conduct(names: readonly string[], stages: readonly PlannedStage[]
     events,
     nodes,
     log: nodes.log,
-    said: (type: RunEventBody["type"]) => events.filter((event) => event.type === type),
+    eventsOf: (type: RunEventBody["type"]) => events.filter((event) => event.type === type),
     /** `stage outcome` and `node outcome`, in the order in which they ended. */
     stages: events.flatMap((event) => (event.type === "stage.finished" ? [`${event.stage} ${event.outcome}`] : [])),
     ended: events.flatMap((event) => (event.type === "node.finished" ? [`${event.node} ${event.outcome}`] : [])),
@@ -61,29 +61,31 @@ async function conduct(names: readonly string[], stages: readonly PlannedStage[]
   };
 }
 
-const [one, two] = [["n1"], ["n1", "n2"]];
-const a = (names: readonly string[], fields: Partial<PlannedStage> = {}) => applyStage("a", names, ["s/a"], fields);
-const b = (names: readonly string[], fields: Partial<PlannedStage> = {}) => applyStage("b", names, ["s/b"], fields);
+const [single, both] = [["n1"], ["n1", "n2"]];
+const stageA = (names: readonly string[], fields: Partial<PlannedStage> = {}) =>
+  applyStage("a", names, ["s/a"], fields);
+const stageB = (names: readonly string[], fields: Partial<PlannedStage> = {}) =>
+  applyStage("b", names, ["s/b"], fields);
 const failed: PreparedStep = { outcome: "failed" };
-const nothing: ActionResult = { changed: false, outputs: {} };
-/** A stage with an action of its name, for each of these nodes. */
-const acts = (
+const noChange: ActionResult = { changed: false, outputs: {} };
+/** A stage with an action of the same name. */
+const actionStageOf = (
   id: string,
   run: (context: ActionContext) => unknown = () => undefined,
   fields: Partial<PlannedStage> = {},
 ) => actionStage(id, actionOf(id, run), fields);
-/** An action with nothing to tell, unless `run` gives its result. */
+/** An action that changes nothing and has no outputs, unless `run` returns its result. */
 function actionOf(name: string, run: (context: ActionContext) => unknown): Action {
-  return testAction(name, async (context) => ((await run(context)) as ActionResult | undefined) ?? nothing);
+  return testAction(name, async (context) => ((await run(context)) as ActionResult | undefined) ?? noChange);
 }
-const refuses = (code: ErrorCode, message: string) => () => {
+const refusing = (code: ErrorCode, message: string) => () => {
   throw new KcoreError({ code, message });
 };
 const forever = new Promise<never>(() => undefined);
 
-describe("conducting a run", () => {
-  it("sends adjacent stages over a node in one piece, and shows the first as over before the second begins", async () => {
-    const { log, exitCode, events } = await conduct(one, [a(one), b(one)]);
+describe("Conductor", () => {
+  it("performs adjacent stages of a node in one piece, and finishes the first stage before the second starts", async () => {
+    const { log, exitCode, events } = await conduct(single, [stageA(single), stageB(single)]);
     expect(log).to.deep.equal("n1 connect, n1 perform [a+b], n1 step s/a, n1 step s/b, n1 finish done".split(", "));
     const order = events.flatMap((event) =>
       event.type.startsWith("stage.") && "stage" in event ? `${event.type} ${event.stage}` : [],
@@ -93,9 +95,9 @@ describe("conducting a run", () => {
     expect(events.at(-1)).to.deep.equal({ type: "run.finished", outcome: "done", exitCode: 0 });
   });
 
-  it("F-30: with few files to open it lets nodes rest that wait for others, and says so once", async () => {
+  it("disconnects waiting nodes where the limit of open files is low, and warns once (F-30)", async () => {
     const names = Array.from({ length: 6 }, (_, index) => `n${index + 1}`);
-    const stages = [a(names), acts("between"), b(names)];
+    const stages = [stageA(names), actionStageOf("between"), stageB(names)];
     const text =
       "this machine lets kcore open too few files (74): no more than 5 nodes are connected at a time; to raise it: ulimit -n";
     for (const [given, rests, warnings] of [
@@ -104,20 +106,20 @@ describe("conducting a run", () => {
       [{ request: { concurrency: 2 }, deps: { openFiles: 64 + 2 * 5 } }, 6, [text]],
       [{ deps: { openFiles: 1024 } }, 0, []],
     ] as const) {
-      const { log, exitCode, said } = await conduct(names, stages, given);
+      const { log, exitCode, eventsOf } = await conduct(names, stages, given);
       expect([exitCode, log.filter((line) => line.endsWith(" rest")).length]).to.deep.equal([0, rests]);
-      expect(said("warning").map((event) => "text" in event && event.text)).to.deep.equal(warnings);
+      expect(eventsOf("warning").map((event) => "text" in event && event.text)).to.deep.equal(warnings);
     }
   });
 
   it("gives OpenSSH's client a minute to log in, since an operator may have to touch a security key", async () => {
     const roster = rosterOf("n1", nodeEntry("n2", { transport: "openssh" }));
-    const { nodes } = await conduct(two, [a(two)], { roster });
+    const { nodes } = await conduct(both, [stageA(both)], { roster });
     const limits = [...nodes.options].map(([name, { connectTimeout }]) => [name, connectTimeout]);
     expect(Object.fromEntries(limits)).to.deep.equal({ n1: 10_000, n2: 60_000 });
   });
 
-  it("ends a stage after its last node's last step, and not when a step of the next one begins", async () => {
+  it("finishes a stage after its last step, though a step of the next stage has begun", async () => {
     const { nodes } = await conduct([], []);
     const deps: Partial<RunDependencies> = {
       openSession: (options) => ({
@@ -138,7 +140,7 @@ describe("conducting a run", () => {
         finish: () => Promise.resolve(),
       }),
     };
-    const { events } = await conduct(one, [a(one), b(one)], { deps });
+    const { events } = await conduct(single, [stageA(single), stageB(single)], { deps });
     const order = events.flatMap((event) => {
       if (event.type === "step.finished") return [event.step];
       return event.type === "stage.finished" ? [event.stage] : [];
@@ -146,37 +148,41 @@ describe("conducting a run", () => {
     expect(order).to.deep.equal(["s/a", "a", "s/b", "b"]);
   });
 
-  it("cuts before a stage that rests on what an earlier one registers", async () => {
+  it("begins a new piece before a stage that uses a value registered by an earlier one", async () => {
     const seen: unknown[] = [];
     const { log } = await conduct(
-      one,
-      [applyStage("key", one, [unresolvedStep("s/a", { register: "spki" })]), seeing("use", "key", seen, one)],
-      { lessons: { "s/a": { registered: { stdout: "AAAA" } } } },
+      single,
+      [applyStage("key", single, [unresolvedStep("s/a", { register: "spki" })]), seeing("use", "key", seen, single)],
+      { prepared: { "s/a": { registered: { stdout: "AAAA" } } } },
     );
     expect(log.filter((line) => line.includes("perform"))).to.deep.equal(["n1 perform [key]", "n1 perform [use]"]);
     const spki = { changed: false, rc: 0, stdout: "AAAA", facts: {} };
     expect(JSON.parse(JSON.stringify(seen))).to.deep.equal([{ spki }]);
   });
 
-  it("F-13: a slow node holds up no other inside a block, not even at an action for each node", async () => {
+  it("lets no node wait for a slow one, also at an action for each node (F-13)", async () => {
     const slow = Promise.withResolvers<void>();
     const order: string[] = [];
-    const join = acts(
+    const join = actionStageOf(
       "join",
       ({ node }) => {
         order.push(node?.name ?? "");
         if (node?.name === "n2") slow.resolve();
       },
-      { nodes: two },
+      { nodes: both },
     );
-    const { exitCode } = await conduct(two, [a(two), join], { lessons: { "n1 s/a": { after: slow.promise } } });
+    const { exitCode } = await conduct(both, [stageA(both), join], { prepared: { "n1 s/a": { after: slow.promise } } });
     expect([order, exitCode]).to.deep.equal([["n2", "n1"], 0]);
   });
 
-  it("stops a failed node only, and skips its later stages", async () => {
-    const { exitCode, events, ended, stages, log } = await conduct(two, [a(two), b(two, { pace: { batch: 1 } })], {
-      lessons: { "n1 s/a": failed },
-    });
+  it("ends only the failed node, and skips its later stages", async () => {
+    const { exitCode, events, ended, stages, log } = await conduct(
+      both,
+      [stageA(both), stageB(both, { pace: { batch: 1 } })],
+      {
+        prepared: { "n1 s/a": failed },
+      },
+    );
     expect([exitCode, ended, stages]).to.deep.equal([1, ["n1 failed", "n2 done"], ["a failed", "b ok"]]);
     expect(log).to.include("n2 step s/b").and.not.include("n1 step s/b");
     expect(events[0]).to.deep.include({ type: "run.started", roles: {}, dcs: { DC1: [0, 1] } });
@@ -184,25 +190,25 @@ describe("conducting a run", () => {
     expect(events.at(-1)).to.have.nested.property("problem.message", "a failed");
   });
 
-  it("F-14: unreachable nodes alone end with 3, and hold up nobody, also where too many of them halt the run", async () => {
-    const alone = await conduct(two, [a(two)], { unreachable: one });
+  it("exits with 3 where nodes are unreachable and none failed, also beyond maxFailures (F-14)", async () => {
+    const alone = await conduct(both, [stageA(both)], { unreachable: single });
     expect([alone.exitCode, alone.ended]).to.deep.equal([3, ["n1 unreachable", "n2 done"]]);
-    const mixed = await conduct(two, [a(two)], { lessons: { "s/a": failed }, unreachable: one });
-    const halted = await conduct(two, [a(two, { pace: { batch: 1, maxFailures: 0 } })], { unreachable: one });
+    const mixed = await conduct(both, [stageA(both)], { prepared: { "s/a": failed }, unreachable: single });
+    const halted = await conduct(both, [stageA(both, { pace: { batch: 1, maxFailures: 0 } })], { unreachable: single });
     expect([mixed.exitCode, halted.exitCode, halted.ended[1]]).to.deep.equal([1, 3, "n2 not-started"]);
   });
 
-  it("goes batch by batch, each batch through all stages of its block", async () => {
+  it("takes each batch through all stages of its block before the next batch", async () => {
     const pace = { batch: 1 };
-    const { log } = await conduct(two, [a(two, { pace }), b(two, { pace })]);
+    const { log } = await conduct(both, [stageA(both, { pace }), stageB(both, { pace })]);
     expect(log.filter((line) => line.includes("step"))).to.deep.equal(
       "n1 step s/a, n1 step s/b, n2 step s/a, n2 step s/b".split(", "),
     );
   });
 
-  it("never has more nodes at work than `concurrency` allows", async () => {
+  it("has at most `concurrency` nodes at work", async () => {
     let [now, most] = [0, 0];
-    const lesson = (): PreparedStep => {
+    const preparedStep = (): PreparedStep => {
       const done = Promise.withResolvers<void>();
       const end = (): void => {
         now--;
@@ -211,95 +217,104 @@ describe("conducting a run", () => {
       return { after: done.promise, begins: () => void ((most = Math.max(most, ++now)), setImmediate(end)) };
     };
     const names = ["n1", "n2", "n3", "n4", "n5"];
-    const lessons = Object.fromEntries(names.map((name) => [`${name} s/a`, lesson()]));
-    await conduct(names, [a(names, { pace: { concurrency: 2 } })], { lessons });
+    const prepared = Object.fromEntries(names.map((name) => [`${name} s/a`, preparedStep()]));
+    await conduct(names, [stageA(names, { pace: { concurrency: 2 } })], { prepared });
     expect(most).to.equal(2);
   });
 
-  it("goes on while as many nodes failed as `maxFailures` allows, and starts nothing further after the next one", async () => {
+  it("starts no further node once more than `maxFailures` nodes failed", async () => {
     const names = ["n1", "n2", "n3", "n4"];
     for (const [maxFailures, bad, ended, warned] of [
       [0, ["n1"], "n1 failed, n2 not-started, n3 not-started, n4 not-started", "1 node failed, 0 may fail"],
       [1, ["n1"], "n1 failed, n2 done, n3 done, n4 done", undefined],
       [1, ["n1", "n3"], "n1 failed, n2 done, n3 failed, n4 not-started", "2 nodes failed, 1 may fail"],
     ] as const) {
-      const lessons = Object.fromEntries(bad.map((name) => [`${name} s/a`, failed]));
-      const ran = await conduct(names, [a(names, { pace: { batch: 1, maxFailures } })], { lessons });
+      const prepared = Object.fromEntries(bad.map((name) => [`${name} s/a`, failed]));
+      const ran = await conduct(names, [stageA(names, { pace: { batch: 1, maxFailures } })], { prepared });
       const warnings = warned === undefined ? [] : [{ type: "warning", text: `${warned}: nothing further starts` }];
-      expect([ran.exitCode, ran.ended, ran.said("warning")]).to.deep.equal([1, ended.split(", "), warnings]);
+      expect([ran.exitCode, ran.ended, ran.eventsOf("warning")]).to.deep.equal([1, ended.split(", "), warnings]);
       expect([...ran.nodes.options.keys()]).to.deep.equal(names.filter((name) => !ended.includes(`${name} not-`)));
     }
   });
 
   it("runs a failed stage's onFailure stages on that node, then ends it", async () => {
     const undone: unknown[] = [];
-    const uncordon = acts("uncordon", ({ node }) => void undone.push(node?.name), { nodes: two });
-    const onFailure = [applyStage("clean", two, ["s/b"]), uncordon];
-    const { log, stages, exitCode } = await conduct(two, [a(two, { onFailure })], { lessons: { "n1 s/a": failed } });
+    const uncordon = actionStageOf("uncordon", ({ node }) => void undone.push(node?.name), { nodes: both });
+    const onFailure = [applyStage("clean", both, ["s/b"]), uncordon];
+    const { log, stages, exitCode } = await conduct(both, [stageA(both, { onFailure })], {
+      prepared: { "n1 s/a": failed },
+    });
     expect([undone, exitCode]).to.deep.equal([["n1"], 1]);
     expect(log).to.include("n1 step s/b").and.not.include("n2 step s/b");
     expect(log.filter((line) => line.startsWith("n1")).at(-1)).to.equal("n1 finish failed");
     expect(stages).to.include.members(["clean:n1 ok", "uncordon:n1 ok"]);
   });
 
-  it("an action that fails for one node fails that node", async () => {
-    const issue = ({ node }: ActionContext) => node?.name === "n1" && refuses("NODE_REJECTED", "not this one")();
-    const { ended, exitCode } = await conduct(two, [
-      acts("issue", (given) => issue(given) || nothing, { nodes: two }),
-      a(two),
+  it("fails the node for which an action fails", async () => {
+    const issue = ({ node }: ActionContext) => node?.name === "n1" && refusing("NODE_REJECTED", "not this one")();
+    const { ended, exitCode } = await conduct(both, [
+      actionStageOf("issue", (given) => issue(given) || noChange, { nodes: both }),
+      stageA(both),
     ]);
     expect([ended, exitCode]).to.deep.equal([["n1 failed", "n2 done"], 1]);
   });
 
-  it("an action that concerns no single node ends the run when it fails", async () => {
-    const health = acts("health", refuses("CLUSTER_UNHEALTHY", "c1 is down"));
-    const { events, exitCode, log, stages, ended } = await conduct(one, [health, a(one)]);
+  it("ends the run when an action without a node fails", async () => {
+    const health = actionStageOf("health", refusing("CLUSTER_UNHEALTHY", "c1 is down"));
+    const { events, exitCode, log, stages, ended } = await conduct(single, [health, stageA(single)]);
     expect([log, stages, ended, exitCode]).to.deep.equal([[], ["health failed", "a skipped"], ["n1 not-started"], 1]);
     expect(events.at(-1)).to.have.nested.property("problem.code", "CLUSTER_UNHEALTHY");
   });
 
-  it("leaves actions between stages, and those that take what nodes give, out once no node is left", async () => {
-    const never = (id: string, fields = {}) => acts(id, () => expect.fail("called"), fields);
-    const all = [a(one), never("health"), b(one), never("last", { dependencies: new Set(["b"]) })];
-    const { stages } = await conduct(one, all, { lessons: { "s/a": failed } });
+  it("skips actions between stages, and actions that depend on a stage, once no node is left", async () => {
+    const never = (id: string, fields = {}) => actionStageOf(id, () => expect.fail("called"), fields);
+    const all = [stageA(single), never("health"), stageB(single), never("last", { dependencies: new Set(["b"]) })];
+    const { stages } = await conduct(single, all, { prepared: { "s/a": failed } });
     expect(stages).to.deep.equal(["a failed", "b skipped", "health skipped", "last skipped"]);
   });
 
   for (const how of ["failed", "unreachable"] as const)
-    it(`O10: what closes a run comes when every node is ${how}, and what it does wrong is not the cause`, async () => {
-      const told: string[] = [];
+    it(`runs the closing actions after all nodes are ${how}; their own failures are warnings`, async () => {
+      const endings: string[] = [];
       const notice = ({ ended }: ActionContext) =>
-        void told.push([...ended].map(([name, { outcome }]) => `${name} ${outcome}`).join(", "));
-      const bad = refuses("CLUSTER_UNHEALTHY", "nobody answers");
-      const { events, exitCode, said, stages } = await conduct(two, [a(two), acts("bad", bad), acts("close", notice)], {
-        ...(how === "failed" ? { lessons: { "s/a": failed } } : { unreachable: two }),
-        onFailure: [acts("bad-too", bad), acts("tell", notice)],
-      });
+        void endings.push([...ended].map(([name, { outcome }]) => `${name} ${outcome}`).join(", "));
+      const bad = refusing("CLUSTER_UNHEALTHY", "nobody answers");
+      const { events, exitCode, eventsOf, stages } = await conduct(
+        both,
+        [stageA(both), actionStageOf("bad", bad), actionStageOf("close", notice)],
+        {
+          ...(how === "failed" ? { prepared: { "s/a": failed } } : { unreachable: both }),
+          onFailure: [actionStageOf("bad-too", bad), actionStageOf("tell", notice)],
+        },
+      );
       const all = `n1 ${how}, n2 ${how}`;
-      expect([told, exitCode]).to.deep.equal([[all, all], how === "failed" ? 1 : 3]);
+      expect([endings, exitCode]).to.deep.equal([[all, all], how === "failed" ? 1 : 3]);
       expect(stages.slice(-4)).to.deep.equal(["bad failed", "close ok", "bad-too failed", "tell ok"]);
       expect(JSON.stringify(events.at(-1))).not.to.include("CLUSTER_UNHEALTHY");
-      expect(JSON.stringify(said("warning"))).to.include("nobody answers");
+      expect(JSON.stringify(eventsOf("warning"))).to.include("nobody answers");
     });
 
-  it("O10: one node that cannot be reached is no failure of the run that others came through", async () => {
-    const onFailure = [acts("tell", () => expect.fail("called"))];
-    const { exitCode, said } = await conduct(two, [a(two)], { unreachable: one, onFailure });
-    expect([exitCode, said("action.finished")]).to.deep.equal([3, []]);
+  it("runs no onFailure stage where nodes are unreachable but others came through", async () => {
+    const onFailure = [actionStageOf("tell", () => expect.fail("called"))];
+    const { exitCode, eventsOf } = await conduct(both, [stageA(both)], { unreachable: single, onFailure });
+    expect([exitCode, eventsOf("action.finished")]).to.deep.equal([3, []]);
   });
 
-  it("a bug in an action ends the run with 70, every node and stage ended", async () => {
+  it("exits with 70 after a bug in an action, with every node and stage finished", async () => {
     const bug = (): never => {
       throw new TypeError("undefined is not a function");
     };
-    const { exitCode, ended, stages } = await conduct(one, [acts("bug", bug, { nodes: one }), a(one)]);
+    const { exitCode, ended, stages } = await conduct(single, [
+      actionStageOf("bug", bug, { nodes: single }),
+      stageA(single),
+    ]);
     expect([exitCode, ended, stages]).to.deep.equal([70, ["n1 failed"], ["bug failed", "a skipped"]]);
   });
 
-  it("gives an action that takes too long a clear end", async () => {
+  it("ends an action at its timeout with the action's last note", async () => {
     const answer = "192.0.2.7 port 9090 does not answer yet: silent for 3 s";
     const join = actionOf("forever", ({ note }) => (note(answer), forever));
-    const { problem } = await conduct(one, [actionStage("join", join, { nodes: one, timeout: 0.005 })]);
+    const { problem } = await conduct(single, [actionStage("join", join, { nodes: single, timeout: 0.005 })]);
     expect(problem).to.deep.include({
       code: "STAGE_TIMEOUT",
       message: "stage “join” took longer than 0.005 s for “n1”",
@@ -307,100 +322,106 @@ describe("conducting a run", () => {
     });
   });
 
-  it("ends a stage of steps that passes its timeout by force", async () => {
-    const lessons = { "s/a": { after: forever } };
-    const { log, problem } = await conduct(one, [a(one, { timeout: 0.005 }), b(one)], { lessons });
+  it("aborts the steps of a stage at its timeout", async () => {
+    const prepared = { "s/a": { after: forever } };
+    const { log, problem } = await conduct(single, [stageA(single, { timeout: 0.005 }), stageB(single)], { prepared });
     expect(log).to.include("n1 abort").and.not.include("n1 step s/b");
     const detail = "at work on n1: “a” (command.run)\nit gave no answer";
     expect(problem).to.deep.include({ code: "STAGE_TIMEOUT", detail });
   });
 
-  it("F-17: a stop lets the running step end, starts no other, and ends with 130", async () => {
+  it("lets the running step end after a stop, starts no other, and exits with 130 (F-17)", async () => {
     const stop = new AbortController();
     const { log, ended, exitCode, stages } = await conduct(
-      two,
-      [applyStage("a", two, ["s/a", "s/b"], { pace: { batch: 1 } })],
-      { lessons: { "s/a": { begins: () => stop.abort() } }, deps: { stop: stop.signal } },
+      both,
+      [applyStage("a", both, ["s/a", "s/b"], { pace: { batch: 1 } })],
+      { prepared: { "s/a": { begins: () => stop.abort() } }, deps: { stop: stop.signal } },
     );
     expect(log).to.deep.equal("n1 connect, n1 perform [a], n1 step s/a, n1 stop, n1 finish interrupted".split(", "));
     expect(ended).to.have.members(["n1 interrupted", "n2 not-started"]);
     expect([exitCode, stages]).to.deep.equal([130, ["a interrupted"]]);
   });
 
-  it("F-17: a run that was stopped in its very last step, which came to its end, is done", async () => {
+  it("is done when a stop comes in the last step and that step succeeds (F-17)", async () => {
     const stop = new AbortController();
-    const lessons = { "s/a": { begins: () => stop.abort() } };
-    const { ended, exitCode, stages } = await conduct(one, [a(one)], { lessons, deps: { stop: stop.signal } });
+    const prepared = { "s/a": { begins: () => stop.abort() } };
+    const { ended, exitCode, stages } = await conduct(single, [stageA(single)], {
+      prepared,
+      deps: { stop: stop.signal },
+    });
     expect([exitCode, stages, ended]).to.deep.equal([0, ["a ok"], ["n1 done"]]);
   });
 
-  it("calls a node that a gate kept out not started when it was only looked at, and interrupted when it was changed", async () => {
-    const gate = acts("gate", refuses("INTERRUPTED", "no"));
-    const { ended, exitCode } = await conduct(two, [a(two), gate, b(two)], {
-      lessons: { "n1 s/a": { outcome: "ok" }, "n2 s/a": { outcome: "changed" } },
+  it("reports a node behind a failed action as not started, or as interrupted if a step changed it", async () => {
+    const gate = actionStageOf("gate", refusing("INTERRUPTED", "no"));
+    const { ended, exitCode } = await conduct(both, [stageA(both), gate, stageB(both)], {
+      prepared: { "n1 s/a": { outcome: "ok" }, "n2 s/a": { outcome: "changed" } },
     });
     expect([exitCode, ended]).to.deep.equal([1, ["n1 not-started", "n2 interrupted"]]);
   });
 
-  it("F-17: an abort ends running steps and actions", async () => {
+  it("ends running steps and actions at an abort (F-17)", async () => {
     const abort = new AbortController();
     const begins = () => queueMicrotask(() => abort.abort());
-    const stepped = await conduct(one, [a(one)], {
-      lessons: { "s/a": { after: forever, begins } },
+    const stepped = await conduct(single, [stageA(single)], {
+      prepared: { "s/a": { after: forever, begins } },
       deps: { abort: abort.signal },
     });
     expect([stepped.exitCode, stepped.log.at(-1)]).to.deep.equal([130, "n1 finish interrupted"]);
     const other = new AbortController();
     const action = () => (queueMicrotask(() => other.abort()), forever);
-    const acted = await conduct(one, [acts("x", action, { nodes: one })], { deps: { abort: other.signal } });
+    const acted = await conduct(single, [actionStageOf("x", action, { nodes: single })], {
+      deps: { abort: other.signal },
+    });
     expect([acted.exitCode, acted.ended]).to.deep.equal([130, ["n1 interrupted"]]);
   });
 
-  it("V11: no to a question interrupts the run, and what follows a failure is done all the same", async () => {
+  it("is interrupted by the answer no, and runs the onFailure stages", async () => {
     const problem = { code: "CONFIRM_DENIED", message: "answered no" } as const;
-    const ask = (fields: Partial<PlannedStage>) => acts("ask", refuses(problem.code, problem.message), fields);
-    const alone = await conduct(one, [ask({ onFailure: [acts("back")] }), a(one)]);
+    const ask = (fields: Partial<PlannedStage>) =>
+      actionStageOf("ask", refusing(problem.code, problem.message), fields);
+    const alone = await conduct(single, [ask({ onFailure: [actionStageOf("back")] }), stageA(single)]);
     expect([alone.exitCode, alone.log]).to.deep.equal([130, []]);
     const finished = { type: "run.finished", outcome: "interrupted", exitCode: 130, problem };
-    expect(alone.said("run.finished")).to.deep.equal([finished]);
+    expect(alone.eventsOf("run.finished")).to.deep.equal([finished]);
     expect(alone.stages).to.include.members(["ask interrupted", "back ok"]);
-    expect(alone.said("action.finished")[0]).to.include({ outcome: "interrupted" });
-    const each = await conduct(two, [ask({ nodes: one }), a(["n2"])]);
+    expect(alone.eventsOf("action.finished")[0]).to.include({ outcome: "interrupted" });
+    const each = await conduct(both, [ask({ nodes: single }), stageA(["n2"])]);
     expect([each.exitCode, each.ended]).to.deep.equal([130, ["n1 interrupted", "n2 done"]]);
   });
 
-  it("M3: a stop ends an action at once that says so, and waits for others", async () => {
+  it("ends an action with endsAtStop at a stop, and waits for other actions", async () => {
     const act = async (endsAtStop?: true) => {
       const stop = new AbortController();
       const action = actionOf("long", () => (queueMicrotask(() => stop.abort()), endsAtStop && forever));
-      const stage = actionStage("x", { ...action, ...(endsAtStop && { endsAtStop }) }, { nodes: one });
-      const { said } = await conduct(one, [stage], { deps: { stop: stop.signal } });
-      return said("action.finished").map((event) => "outcome" in event && event.outcome);
+      const stage = actionStage("x", { ...action, ...(endsAtStop && { endsAtStop }) }, { nodes: single });
+      const { eventsOf } = await conduct(single, [stage], { deps: { stop: stop.signal } });
+      return eventsOf("action.finished").map((event) => "outcome" in event && event.outcome);
     };
     expect([await act(true), await act()]).to.deep.equal([["interrupted"], ["ok"]]);
   });
 
-  it("leaves a stage out whose `when` is false, telling the condition (G7), and never connects for that alone", async () => {
+  it("skips a stage whose `when` is false, with the condition, and does not connect for it", async () => {
     for (const [fields, reason] of [
       [{ when: ({ node }) => node?.name === "n9" }, "its “when” is false"],
       [{ when: () => false, condition: "{{params.wipe}}" }, "not needed: {{params.wipe}} is false"],
     ] satisfies readonly [Partial<PlannedStage>, string][]) {
-      const { log, said, exitCode } = await conduct(one, [a(one, fields)]);
+      const { log, eventsOf, exitCode } = await conduct(single, [stageA(single, fields)]);
       expect([log, exitCode]).to.deep.equal([[], 0]);
-      expect(said("stage.finished")).to.deep.equal([
+      expect(eventsOf("stage.finished")).to.deep.equal([
         { type: "stage.finished", stage: "a", outcome: "skipped", reason },
       ]);
     }
   });
 
-  it("a stage that rests on a skipped stage's output says so instead of running", async () => {
-    const issue = acts("issue", () => nothing, { nodes: one, when: () => false });
-    const { problem, log } = await conduct(one, [issue, a(one, { dependencies: new Set(["issue"]) })]);
+  it("fails a stage that depends on a skipped stage's output", async () => {
+    const issue = actionStageOf("issue", () => noChange, { nodes: single, when: () => false });
+    const { problem, log } = await conduct(single, [issue, stageA(single, { dependencies: new Set(["issue"]) })]);
     expect([problem?.code, log]).to.deep.equal(["STAGE_OUTPUT_UNKNOWN", []]);
   });
 
-  it("a dry run plans actions and calls what rests on an unknown value unknown", async () => {
-    const certs = applyStage("certs", one, [], {
+  it("plans actions in a dry run, and reports steps that depend on an unknown value as unknown", async () => {
+    const certs = applyStage("certs", single, [], {
       dependencies: new Set(["issue"]),
       task: {
         kind: "apply",
@@ -412,9 +433,9 @@ describe("conducting a run", () => {
         },
       },
     });
-    const issue = acts("issue", () => expect.fail("run in a dry run"), { nodes: one });
-    const { log, exitCode, said } = await conduct(one, [applyStage("key", one, ["s/a"]), issue, certs], {
-      lessons: { "s/a": { outcome: "changed" } },
+    const issue = actionStageOf("issue", () => expect.fail("run in a dry run"), { nodes: single });
+    const { log, exitCode, eventsOf } = await conduct(single, [applyStage("key", single, ["s/a"]), issue, certs], {
+      prepared: { "s/a": { outcome: "changed" } },
       request: { dryRun: true },
     });
     expect(exitCode).to.equal(0);
@@ -426,37 +447,41 @@ describe("conducting a run", () => {
       outcome: "unknown",
       duration: 0,
     };
-    expect(said("action.finished")).to.deep.include(acted);
+    expect(eventsOf("action.finished")).to.deep.include(acted);
     expect(log).to.include("n1 unknown s/b");
-    expect(said("step.finished").at(-1)).to.include({ step: "s/b", outcome: "unknown", reason: "after stage issue" });
+    expect(eventsOf("step.finished").at(-1)).to.include({
+      step: "s/b",
+      outcome: "unknown",
+      reason: "after stage issue",
+    });
   });
 
-  it("a dry run hands on what an action's plan knows", async () => {
-    const seen: unknown[] = [];
+  it("passes the outputs of an action's plan to later stages of a dry run", async () => {
+    const received: unknown[] = [];
     const noRun = (): never => expect.fail("run in a dry run");
     const issue = testAction("issue", noRun, () => ({ changed: true, outputs: { cert: "kept" } }));
-    const use = testAction("use", noRun, () => nothing);
+    const use = testAction("use", noRun, () => noChange);
     const args: Extract<PlannedStage["task"], { kind: "action" }>["args"] = ({ stages }) =>
-      void seen.push(stages["issue"]);
+      void received.push(stages["issue"]);
     const task = { kind: "action", action: use, args } as const;
-    const { said } = await conduct(one, [actionStage("issue", issue), actionStage("use", use, { task })], {
+    const { eventsOf } = await conduct(single, [actionStage("issue", issue), actionStage("use", use, { task })], {
       request: { dryRun: true },
     });
-    expect(seen).to.deep.equal([{ cert: "kept" }]);
-    const outcomes = said("action.finished").map((event) => "outcome" in event && event.outcome);
+    expect(received).to.deep.equal([{ cert: "kept" }]);
+    const outcomes = eventsOf("action.finished").map((event) => "outcome" in event && event.outcome);
     expect(outcomes).to.deep.equal(["would-change", "ok"]);
   });
 
   it("asks for the CA's passphrase once, and for no confirmation with --yes", async () => {
     const asked: string[] = [];
     const got: unknown[] = [];
-    const issue = acts(
+    const issue = actionStageOf(
       "issue",
       async ({ passphrase, ask }) =>
         void got.push(await passphrase(), await ask({ kind: "confirm", text: "Go on?", secret: false })),
-      { nodes: two },
+      { nodes: both },
     );
-    await conduct(two, [issue], {
+    await conduct(both, [issue], {
       request: { yes: true },
       deps: { ask: ({ text }) => (asked.push(text), Promise.resolve("open sesame")) },
     });
@@ -464,27 +489,27 @@ describe("conducting a run", () => {
     expect(got).to.have.members(["open sesame", "open sesame", "yes", "yes"]);
   });
 
-  it("looks at nodes without a single step", async () => {
-    const { log, exitCode } = await conduct(one, [applyStage("look", one, [], { task: { kind: "look" } })]);
+  it("connects to a node without a step for a stage that only looks", async () => {
+    const { log, exitCode } = await conduct(single, [applyStage("look", single, [], { task: { kind: "look" } })]);
     expect([log, exitCode]).to.deep.equal([["n1 connect", "n1 perform []", "n1 finish done"], 0]);
   });
 
-  it("F-3: a resumed run tells each session which ends of steps are recorded", async () => {
+  it("gives each session of a resumed run the recorded outcomes of its steps (F-3)", async () => {
     const at = { seq: 1, at: 0, node: "n1", stage: "a", title: "", module: "", type: "step.finished" } as const;
     const earlier = [
       { ...at, step: "s/a", outcome: "changed" },
       { ...at, step: "s/b", outcome: "failed" },
     ] as const;
-    const { nodes, said } = await conduct(one, [a(one)], { deps: { earlier } });
+    const { nodes, eventsOf } = await conduct(single, [stageA(single)], { deps: { earlier } });
     expect(Object.fromEntries(nodes.options.get("n1")?.recorded ?? [])).to.deep.equal({
       "s/a": ["changed"],
       "s/b": ["failed"],
     });
-    expect(said("run.started")[0]).to.include({ resumed: true });
+    expect(eventsOf("run.started")[0]).to.include({ resumed: true });
   });
 });
 
-/** A stage with the step s/b that rests on the stage `on`, and records in `seen` the facts it got. */
+/** A stage with the step s/b that depends on the stage `on`, and records in `seen` that stage's outputs. */
 function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[]): PlannedStage {
   return applyStage(id, nodes, [], {
     dependencies: new Set([on]),
@@ -492,21 +517,21 @@ function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[
   });
 }
 
-describe("what follows when a run failed", () => {
-  const lessons: Given["lessons"] = {
+describe("onFailure of an orchestration", () => {
+  const prepared: ConductOptions["prepared"] = {
     "s/a": { outcome: "changed" },
     "n2 s/a": failed,
     "s/undo": { outcome: "changed" },
   };
   const stages = [
-    applyStage("first", one, ["s/a"]),
+    applyStage("first", single, ["s/a"]),
     applyStage("second", ["n2"], ["s/a"], { pace: { maxFailures: 0 } }),
     applyStage("third", ["n3"], ["s/a"]),
   ];
   const onFailure = ["n3", "n1"].map((name) => applyStage(`undo-${name}`, [name], ["s/undo"]));
-  const run = (given: Given = {}) => conduct(["n1", "n2", "n3"], stages, { lessons, onFailure, ...given });
+  const run = (given: ConductOptions = {}) => conduct(["n1", "n2", "n3"], stages, { prepared, onFailure, ...given });
 
-  it("is done once, in its order, on nodes that are left, though they were through", async () => {
+  it("runs once, in its order, on the nodes that have not failed", async () => {
     const { log, exitCode, stages: ended } = await run();
     expect(log.filter((line) => / step | rest| finish/.test(line)).join(", ")).to.equal(
       "n1 step s/a, n1 rest, n2 step s/a, n2 finish failed, n3 step s/undo, n3 rest, n1 step s/undo, n1 rest, " +
@@ -516,11 +541,11 @@ describe("what follows when a run failed", () => {
     expect([exitCode, ended]).to.deep.equal([1, all]);
   });
 
-  it("ends each stage after its last node that is left", async () => {
+  it("finishes each stage after its last remaining node", async () => {
     const names = ["n3", "n2", "n1"];
     const { events } = await run({
       onFailure: [applyStage("undo", names, ["s/undo"]), applyStage("look", names, ["s/b"])],
-      lessons: { ...lessons, "n3 s/undo": failed },
+      prepared: { ...prepared, "n3 s/undo": failed },
     });
     const ended = events.filter((event) => event.type === "stage.finished" && /undo|look/.test(event.stage));
     expect(ended).to.deep.equal([
@@ -529,27 +554,27 @@ describe("what follows when a run failed", () => {
     ]);
   });
 
-  it("is left alone in a dry run, in a run that is stopped, and when nothing failed", async () => {
+  it("is skipped in a dry run, in a stopped run, and when no node failed", async () => {
     for (const given of [
       { request: { dryRun: true } },
       { deps: { stop: AbortSignal.abort("stop") } },
-      { lessons: { "s/a": {} } },
-    ] satisfies readonly Given[])
+      { prepared: { "s/a": {} } },
+    ] satisfies readonly ConductOptions[])
       expect((await run(given)).log.filter((line) => line.includes("undo"))).to.deep.equal([]);
   });
 
-  it("is all that a resumed run goes on with once it was begun", async () => {
+  it("is all that a resumed run carries out once it had begun", async () => {
     const began = { seq: 9, at: 1, type: "stage.started", stage: "undo-n3" } as const;
     const request = { command: "kcore orchestrate x" };
-    const { log, exitCode, said } = await run({ deps: { earlier: [began] }, request });
+    const { log, exitCode, eventsOf } = await run({ deps: { earlier: [began] }, request });
     expect(log.filter((line) => line.includes(" step "))).to.deep.equal(["n3 step s/undo", "n1 step s/undo"]);
     expect(exitCode).to.equal(1);
-    expect(JSON.stringify(said("warning"))).to.contain("to begin anew: kcore orchestrate x");
+    expect(JSON.stringify(eventsOf("warning"))).to.contain("to begin anew: kcore orchestrate x");
   });
 });
 
 describe("the pace of a stage", () => {
-  it("leaves room for nodes that failed: no more are under way than may be unavailable", async () => {
+  it("counts failed nodes towards maxUnavailable", async () => {
     let [under, most] = [0, 0];
     const gate = Promise.withResolvers<void>();
     const begins = (): void => {
@@ -559,19 +584,23 @@ describe("the pace of a stage", () => {
     };
     const names = ["n1", "n2", "n3", "n4"];
     const after = gate.promise.then(() => void (under = 0));
-    const { exitCode } = await conduct(names, [a(names), acts("all"), b(names, { pace: { maxUnavailable: 3 } })], {
-      lessons: { "s/b": { begins, after } },
-      unreachable: ["n4"],
-    });
+    const { exitCode } = await conduct(
+      names,
+      [stageA(names), actionStageOf("all"), stageB(names, { pace: { maxUnavailable: 3 } })],
+      {
+        prepared: { "s/b": { begins, after } },
+        unreachable: ["n4"],
+      },
+    );
     expect([exitCode, most]).to.deep.equal([3, 2]);
   });
 
-  it("connects anew before a stage that asks for it, but not in a dry run", async () => {
-    const stages = [a(one), b(one, { reconnect: true })];
-    const { log } = await conduct(one, stages);
+  it("reconnects before a stage with `reconnect`, but not in a dry run", async () => {
+    const stages = [stageA(single), stageB(single, { reconnect: true })];
+    const { log } = await conduct(single, stages);
     expect(log.slice(0, 6)).to.deep.equal(
       "n1 connect, n1 perform [a], n1 step s/a, n1 rest, n1 connect, n1 perform [b]".split(", "),
     );
-    expect((await conduct(one, stages, { request: { dryRun: true } })).log).to.not.include("n1 rest");
+    expect((await conduct(single, stages, { request: { dryRun: true } })).log).to.not.include("n1 rest");
   });
 });

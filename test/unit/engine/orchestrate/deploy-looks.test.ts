@@ -42,8 +42,8 @@ const outputs = {
   register: { founds: false, join: ["192.0.2.2:9090"], joinKeys: ["k"], advertise: "192.0.2.1:9090" },
 };
 
-/** The steps of deploy_node that no look can judge on a node with these keys in the roster, each with its stage. */
-async function unlooked(node: string): Promise<readonly string[]> {
+/** The steps of deploy_node, each with its stage, that need a runner on a node with these keys in the roster. */
+async function stepsThatNeedRunner(node: string): Promise<readonly string[]> {
   const files = {
     "roster/r.yaml": `nodes:\n  n1: { address: 192.0.2.1, ${node} }\n  n2: { address: 192.0.2.2, roles: [controller] }\n`,
   };
@@ -69,7 +69,7 @@ async function unlooked(node: string): Promise<readonly string[]> {
   });
 }
 
-describe("a look at the stages of deploy_node", () => {
+describe("a look without a runner at deploy_node", () => {
   const disks = "disks: [{ serial: S0, use: os }, { serial: S1, use: volumes }, { serial: S2, use: volumes }]";
   const kinds: Readonly<Record<string, readonly string[]>> = {
     "roles: [worker]": [],
@@ -81,5 +81,6 @@ describe("a look at the stages of deploy_node", () => {
     [`${disks}, vars: { storageBackend: zfs }`]: ["disks: zfs module needs facts"],
   };
   for (const [kind, exceptions] of Object.entries(kinds))
-    it(`judges all steps of a node with ${kind}`, async () => expect(await unlooked(kind)).to.deep.equal(exceptions));
+    it(`probes all steps of a node with ${kind}`, async () =>
+      expect(await stepsThatNeedRunner(kind)).to.deep.equal(exceptions));
 });

@@ -34,20 +34,20 @@ const shared = {
   "states/certs.yaml": CERTS,
 };
 
-interface Given {
+interface ExecuteOptions {
   /** Files besides the roster and the states web, key and certs. */
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
   readonly actions?: readonly Action[];
-  readonly lessons?: Readonly<Record<string, PreparedStep>>;
+  readonly prepared?: Readonly<Record<string, PreparedStep>>;
   readonly deps?: Partial<RunDependencies>;
 }
 
-/** Executes a run in which the steps of web and certs are in order, unless `lessons` say otherwise. */
-async function execute({ files, request, actions = [], lessons, deps }: Given) {
+/** Executes a run in which the steps of web and certs are in order, unless `prepared` has other outcomes. */
+async function execute({ files, request, actions = [], prepared, deps }: ExecuteOptions) {
   return inProject({ ...shared, ...files }, async (project) => {
     const events: RunEventBody[] = [];
-    const nodes = fakeNodes({ "web/config": {}, "certs/cert": {}, "certs/folder": {}, ...lessons });
+    const nodes = fakeNodes({ "web/config": {}, "certs/cert": {}, "certs/folder": {}, ...prepared });
     const { exitCode } = await executeRun(
       runRequest(request),
       runDependencies(nodes, events, {
@@ -61,7 +61,7 @@ async function execute({ files, request, actions = [], lessons, deps }: Given) {
     return { exitCode, events, nodes, logOf };
   });
 }
-const problemsOf = (given: Given): Promise<string[]> => problemsOfRejection(execute(given));
+const problemsOf = (given: ExecuteOptions): Promise<string[]> => problemsOfRejection(execute(given));
 const orchestration = (text: string, name = "test") => ({ [`orchestrate/${name}.yaml`]: text });
 
 function outline(events: readonly RunEventBody[]): string[] {
@@ -70,14 +70,14 @@ function outline(events: readonly RunEventBody[]): string[] {
   return started.stages.map(({ id, title, nodes }) => `${id} | ${title} | ${nodes.join(" ")}`);
 }
 
-const nothing: ActionResult = { changed: false, outputs: {} };
-const acts = (name: string, run: (context: ActionContext, args: unknown) => unknown = () => undefined): Action =>
-  testAction(name, (context, args) => (run(context, args) as ActionResult | undefined) ?? nothing);
+const noChange: ActionResult = { changed: false, outputs: {} };
+const actionNamed = (name: string, run: (context: ActionContext, args: unknown) => unknown = () => undefined): Action =>
+  testAction(name, (context, args) => (run(context, args) as ActionResult | undefined) ?? noChange);
 const uncalled = (name: string): Action => testAction(name, () => expect.fail("called"));
 const healthy = testAction(
   "cluster.health",
-  () => nothing,
-  () => nothing,
+  () => noChange,
+  () => noChange,
   z.strictObject({}),
 );
 
@@ -91,7 +91,7 @@ stages:
   - { id: health, run: cluster.health, afterEach: true }
   - { id: web, on: "{{params.node_name}}", apply: [web] }
 `;
-const deploying: Given = { files: orchestration(DEPLOY), actions: [healthy] };
+const deploying: ExecuteOptions = { files: orchestration(DEPLOY), actions: [healthy] };
 /** The waves of {@link DEPLOY} over all nodes. */
 const WAVES = [
   "health | health | ",
@@ -103,8 +103,8 @@ const WAVES = [
   "health@4 | health (again, 3 of 3: w1, w2) | ",
 ];
 
-describe("executing a run", () => {
-  it("tells when it begins how many steps each node has in each stage, and where that is not known yet", async () => {
+describe("executeRun", () => {
+  it("announces each stage's steps by node, and marks numbers that are not known yet", async () => {
     const { events } = await execute({
       files: {
         "states/many.yaml": `params: { names: { type: list, required: true } }
@@ -129,8 +129,8 @@ stages:
         "roster/r.yaml": ROSTER.replace("192.0.2.3, roles: [worker", "192.0.2.3, roles: [worker, web"),
       },
       request: { on: "w1,w2", dryRun: true },
-      actions: [acts("x.list", () => ({ changed: false, outputs: { names: ["a", "b"], is: true } }))],
-      lessons: { "mine/mine[worker]": {}, "mine/mine[web]": {}, "mine/left": {} },
+      actions: [actionNamed("x.list", () => ({ changed: false, outputs: { names: ["a", "b"], is: true } }))],
+      prepared: { "mine/mine[worker]": {}, "mine/mine[web]": {}, "mine/left": {} },
     });
     const [begun] = events;
     if (begun?.type !== "run.started") throw new Error("the run did not start");
@@ -138,7 +138,7 @@ stages:
     expect(planned).to.deep.equal(["list 1", "mine 2,3", "certs 2", "many 1…", "maybe 0…", "never 0", "issue 1"]);
   });
 
-  it("takes a target by --on, by the command line and by --set alike, in the roster's order", async () => {
+  it("takes a target from --on or a parameter, in the roster's order", async () => {
     const byOn = await execute({ ...deploying, request: { on: "w2,w1" } });
     expect(byOn.exitCode).to.equal(0);
     expect(outline(byOn.events)).to.deep.equal([WAVES[0], "web | web | w1 w2", "health@2 | health (again) | "]);
@@ -146,25 +146,25 @@ stages:
       expect((await execute({ ...deploying, request })).events).to.deep.equal(byOn.events);
   });
 
-  it("S-14: gives keys a challenge that nobody can know before the run, the same in states, actions and when it is resumed", async () => {
-    const told: unknown[] = [];
-    const signs = acts("pki.signs", ({ challenge }, args) => void told.push([challenge, args]));
+  it("derives one challenge from the run's nonce for states and actions, also when it is resumed (S-14)", async () => {
+    const received: unknown[] = [];
+    const signs = actionNamed("pki.signs", ({ challenge }, args) => void received.push([challenge, args]));
     const files = orchestration('stages:\n  - { id: a, run: pki.signs, text: "{{run.challenge}}" }\n');
     for (const nonce of ["a", "a", "b"]) await execute({ files, actions: [signs], deps: { nonce: nonce.repeat(32) } });
-    const [first, again, other] = told as [string, { text: string }][];
+    const [first, again, other] = received as [string, { text: string }][];
     expect(first?.[0]).to.match(/^[\w-]{43}$/);
     expect([first?.[1].text, again]).to.deep.equal([first?.[0], first]);
     expect(other?.[0]).not.to.equal(first?.[0]);
   });
 
-  it("takes controllers one at a time, then workers together, with health between", async () => {
+  it("runs waves: controllers one at a time, then workers together, with health checks between", async () => {
     const { events, nodes, logOf } = await execute({ ...deploying, request: { on: "*" } });
     expect(outline(events)).to.deep.equal(WAVES);
     expect(logOf("finish")[0]).to.equal("c1 finish done");
     expect(nodes.log.indexOf("c1 finish done")).to.be.lessThan(nodes.log.indexOf("c2 connect"));
   });
 
-  it("takes included stages with the arguments of the include, in the waves that come with them", async () => {
+  it("runs included stages with the arguments and waves of the include", async () => {
     const files = {
       ...orchestration(`params: { all: { type: target, default: "*" }, web: { type: boolean, default: true } }
 stages:
@@ -179,7 +179,7 @@ stages:
         "inner",
       ),
     };
-    const given = { files, actions: [healthy, acts("first")] };
+    const given = { files, actions: [healthy, actionNamed("first")] };
     const { events, exitCode, logOf } = await execute(given);
     expect([exitCode, logOf(" step ").length]).to.deep.equal([0, 4]);
     expect(outline(events)).to.deep.equal(["first | first | ", ...WAVES]);
@@ -191,7 +191,7 @@ stages:
 stages: [{ id: web, on: "{{params.nodes}}", apply: [web] }]
 `;
 
-  it("tells wrong arguments of an include where they stand, and a target of it that matches nobody", async () => {
+  it("reports wrong arguments of an include, and a target that matches no node, at their places", async () => {
     const problems = (given: string): Promise<string[]> => {
       const outer = orchestration(`stages: [{ include: inner, with: ${given} }]\n`);
       return problemsOf({ files: { ...outer, ...orchestration(INNER, "inner") } });
@@ -206,7 +206,7 @@ stages: [{ id: web, on: "{{params.nodes}}", apply: [web] }]
     ]);
   });
 
-  it("leaves out included stages whose target has no node in a wave", async () => {
+  it("omits included stages whose target has no node in the wave", async () => {
     const outer = orchestration(`params: { all: { type: target, default: "*" } }
 waves: [{ on: "role:controller" }, { on: "*" }]
 stages: [{ include: inner, with: { nodes: "({{params.all}}) and role:worker" } }]
@@ -215,7 +215,7 @@ stages: [{ include: inner, with: { nodes: "({{params.all}}) and role:worker" } }
     expect(outline(events)).to.deep.equal(["web | web (2 of 2: w1, w2) | w1 w2"]);
   });
 
-  it("records that health checks were left out, and gives what such a check leaves to later stages", async () => {
+  it("warns of skipped health checks, and passes their default outputs to later stages", async () => {
     const request = { on: "w1", skipHealth: true };
     const { events } = await execute({ ...deploying, actions: [uncalled("cluster.health")], request });
     expect(events).to.deep.include({ type: "warning", text: "health checks are left out (--skip-health)" });
@@ -233,7 +233,7 @@ stages:
     expect([await exitWith({ controllers: [] }), await exitWith()]).to.deep.equal([0, 1]);
   });
 
-  it("S-25: no target is an error that lists the roster's nodes, never all; one named twice is another", async () => {
+  it("refuses a missing target with the roster's nodes, and a target given twice (S-25)", async () => {
     const { problems } = await rejectionOf(execute(deploying));
     const detail = "the roster's nodes: w1 (worker), c1 (controller), w2 (worker), c2 (controller)";
     expect(problems[0]).to.include({ code: "TARGET_MISSING", detail });
@@ -246,7 +246,7 @@ stages:
     expect(state).to.contain("kcore state apply needs to know which nodes [TARGET_MISSING]");
   });
 
-  it("gives the hint of the shipped updates for these alone", async () => {
+  it("hints at `update -f` for the shipped orchestration alone", async () => {
     const hintOf = async (name: string) => {
       const request = { what: { kind: "orchestration", name } as const };
       return (await rejectionOf(execute({ files: orchestration(DEPLOY, name), request }))).problems[0]?.hint;
@@ -255,7 +255,7 @@ stages:
     expect(await hintOf("update_web")).to.contain("kcore orchestrate update_web w1");
   });
 
-  it("collects what is wrong with stages, states and parameters of every node, and connects to none", async () => {
+  it("reports all problems of stages, states and parameters, and connects to no node", async () => {
     const nodes = fakeNodes({});
     const noAnswer = (): never => expect.fail("called");
     const problems = await problemsOf({
@@ -285,7 +285,7 @@ stages:
     expect(nodes.log).to.deep.equal([]);
   });
 
-  it("renders every node before the first connection: a problem of the last one stops all", async () => {
+  it("renders the steps of every node before the first connection", async () => {
     const [problem, ...others] = await problemsOf({
       files: {
         ...orchestration('stages:\n  - { id: a, on: "*", apply: [bad] }\n'),
@@ -304,18 +304,18 @@ stages:
 `);
   const keys = { "w1 key/make": { registered: { stdout: "AAA" } }, "w2 key/make": { registered: { stdout: "BBB" } } };
 
-  it("hands a registered value to an action and its output to the next stage, per node", async () => {
+  it("passes a registered value to an action, and its output to the next stage, by node", async () => {
     const got: string[] = [];
-    const issue = acts("issue", ({ node }, args) => {
+    const issue = actionNamed("issue", ({ node }, args) => {
       got.push(`${node?.name} ${(args as { spki: string }).spki}`);
       return { changed: true, outputs: { cert: `cert of ${node?.name}` } };
     });
-    const { exitCode, logOf } = await execute({ files: issuing, actions: [issue], lessons: keys });
+    const { exitCode, logOf } = await execute({ files: issuing, actions: [issue], prepared: keys });
     expect([exitCode, got.toSorted()]).to.deep.equal([0, ["w1 AAA", "w2 BBB"]]);
     expect(logOf("w1 perform")).to.deep.equal(["w1 perform [identity]", "w1 perform [certs]"]);
   });
 
-  it("sends states around a stage in one piece, if that stage's condition is false before they ran", async () => {
+  it("performs states around a stage in one piece where the stage's condition is already false", async () => {
     const asked: unknown[] = [];
     const { exitCode, logOf } = await execute({
       files: orchestration(`stages:
@@ -324,8 +324,8 @@ stages:
   - { id: late, on: "w1,w2", when: "{{and (eq node.name 'w1') (eq stages.identity.spki.stdout 'AAA')}}", apply: [web] }
   - { id: certs, on: "w1,w2", apply: [certs], with: { cert: one } }
 `),
-      actions: [acts("check", ({ node }) => void asked.push(node?.name))],
-      lessons: { "key/make": { registered: { stdout: "AAA" } } },
+      actions: [actionNamed("check", ({ node }) => void asked.push(node?.name))],
+      prepared: { "key/make": { registered: { stdout: "AAA" } } },
     });
     expect([exitCode, asked]).to.deep.equal([0, ["w1"]]);
     expect(logOf(" perform ")).to.have.members(
@@ -333,11 +333,11 @@ stages:
     );
   });
 
-  it("O16: what stages gave by node comes in the roster's order, whichever node ended first", async () => {
+  it("lists the results of a stage in the roster's order, whichever node ended first", async () => {
     for (const first of ["w1", "w2", "c2"]) {
       const begun = Promise.withResolvers<void>();
       const order: unknown[] = [];
-      const lesson = (name: string) => ({
+      const preparedStep = (name: string) => ({
         registered: { stdout: name },
         ...(name === first ? { begins: begun.resolve } : { after: begun.promise }),
       });
@@ -347,15 +347,15 @@ stages:
   - { id: identity, on: "*", apply: [key] }
   - { id: look, run: look, all: "{{json stages.identity}}" }
 `),
-        actions: [acts("look", (_, args) => void order.push((args as { all: object }).all))],
-        lessons: Object.fromEntries(names.map((name) => [`${name} key/make`, lesson(name)])),
+        actions: [actionNamed("look", (_, args) => void order.push((args as { all: object }).all))],
+        prepared: Object.fromEntries(names.map((name) => [`${name} key/make`, preparedStep(name)])),
       });
       const found = Object.keys(JSON.parse(String(order[0])) as object);
       expect([exitCode, found], `${first} first`).to.deep.equal([0, names]);
     }
   });
 
-  it("O16: one node's result comes to another one's stage, when all that node's work before it is done", async () => {
+  it("passes one node's result to a stage of another node, once the first node has it", async () => {
     const slow = Promise.withResolvers<void>();
     const seen: unknown[] = [];
     const ran = await execute({
@@ -366,8 +366,8 @@ stages:
   - { id: see, run: see, each: "*", theirs: "{{stages.first.w2.spki.stdout}}" }
   - { id: mixed, run: see, each: "role:worker", theirs: "{{stages.first.w2.spki.stdout}}", own: "{{stages.first.spki.stdout}}" }
 `),
-      actions: [acts("see", ({ node }, args) => void seen.push([node?.name, args]))],
-      lessons: {
+      actions: [actionNamed("see", ({ node }, args) => void seen.push([node?.name, args]))],
+      prepared: {
         "w1 key/make": { ...keys["w1 key/make"], after: slow.promise },
         "w2 key/make": { ...keys["w2 key/make"], begins: () => setImmediate(slow.resolve) },
       },
@@ -384,20 +384,20 @@ stages:
     ]);
   });
 
-  it("O16: says whose result is missing where another node has none", async () => {
+  it("names the node whose result is missing", async () => {
     const { exitCode, events } = await execute({
       files: orchestration(`stages:
   - { id: first, on: w1, apply: [key] }
   - { id: second, on: w2, apply: [certs], with: { cert: "{{stages.first.c1.spki.stdout}}" } }
 `),
-      lessons: keys,
+      prepared: keys,
     });
     const [problem] = events.flatMap((event) => (event.type === "node.finished" && event.problem) || []);
     const hint = "“c1” has no such stage, or did not come through it";
     expect({ ...problem, exitCode }).to.include({ exitCode: 1, code: "STAGE_OUTPUT_UNKNOWN", hint });
   });
 
-  it("S2: what a node told names no file, program or host for the bastion", async () => {
+  it("refuses a node's answer as name of a file, program or host of the bastion", async () => {
     for (const [action, arg] of [
       ["local.file", 'path: "kept/{{VALUE}}", content: x'],
       ["local.command", 'command: ["{{VALUE}}", x]'],
@@ -425,7 +425,7 @@ stages:
       }
   });
 
-  it("S2: what a node told names no file of the bastion by a state's parameter either", async () => {
+  it("refuses a node's answer as a file name through a state's parameter", async () => {
     const given = orchestration(`stages:
   - { id: first, on: w1, apply: [key] }
   - { id: second, on: w2, apply: [copy], with: { file: "{{stages.first.w1.spki.stdout}}", plain: "files/{{stages.first.w1.spki.stdout}}", all: ["{{stages.first.w1.spki.stdout}}"] } }
@@ -444,18 +444,18 @@ steps:
 `,
           "files/AAA": "of the project",
         },
-        lessons: { ...keys, "copy/copy": {} },
+        prepared: { ...keys, "copy/copy": {} },
       });
       const isRefused = JSON.stringify(events).includes("a node's answer must not name a file of the bastion");
       expect([exitCode, isRefused], source).to.deep.equal([wanted, wanted === 1]);
     }
   });
 
-  it("a dry run of the whole says what is unknown, and after what; nothing runs", async () => {
+  it("reports in a dry run which steps are unknown, and after which step", async () => {
     const { exitCode, events } = await execute({
       files: issuing,
       actions: [testAction("issue", () => expect.fail("run in a dry run"))],
-      lessons: { "key/make": { outcome: "changed" }, "certs/folder": { outcome: "changed" } },
+      prepared: { "key/make": { outcome: "changed" }, "certs/folder": { outcome: "changed" } },
       request: { dryRun: true },
     });
     const ends = events.flatMap((event) => {
@@ -472,8 +472,8 @@ steps:
     ]);
   });
 
-  describe("applies the state that each node asks for", () => {
-    const given = (c1: string, w1: string, os = '["os/{{vars.os}}"]'): Given => ({
+  describe("with a state named by a variable of each node", () => {
+    const given = (c1: string, w1: string, os = '["os/{{vars.os}}"]'): ExecuteOptions => ({
       files: {
         "roster/r.yaml": `nodes:\n  c1: { address: 192.0.2.2, vars: { os: ${c1} } }\n  w1: { address: 192.0.2.1, vars: { os: ${w1} } }\n`,
         "states/os/a.yaml": CERTS,
@@ -485,41 +485,41 @@ stages:
 `),
       },
       request: { on: "*" },
-      actions: [acts("x.image", () => ({ changed: false, outputs: { image: "made" } }))],
-      lessons: { "os/a/cert": {}, "os/a/folder": {}, "os/own/own": {} },
+      actions: [actionNamed("x.image", () => ({ changed: false, outputs: { image: "made" } }))],
+      prepared: { "os/a/cert": {}, "os/a/folder": {}, "os/own/own": {} },
     });
 
-    it("with what it takes: one that takes nothing of a stage does not rest on it", async () => {
+    it("applies it, and waits for a stage only where the state takes its output", async () => {
       const { exitCode, events } = await execute(given("a", "own"));
       const steps = events.flatMap((event) => (event.type === "step.finished" ? [`${event.node} ${event.step}`] : []));
       expect([exitCode, ...steps.sort()]).to.deep.equal([0, "c1 os/a/cert", "c1 os/a/folder", "w1 os/own/own"]);
     });
 
-    it("and says before the first connection that there is no such state, where the node stands", async () => {
+    it("reports a missing state before the first connection, at the node's place in the roster", async () => {
       expect(await problemsOf(given("a", "owm"))).to.deep.equal([
         "roster/r.yaml:3:3+2 there is no state “os/owm”, which w1 asks for [STATE_NOT_FOUND] | did you mean “os/own”?",
       ]);
     });
 
-    it("but not one that rests on the run", async () => {
+    it("refuses a state's name that depends on a stage", async () => {
       expect(await problemsOf(given("a", "own", '["os/{{stages.image.image}}"]'))).to.deep.equal([
         "orchestrate/test.yaml:4:71+27 this must be known before the run starts, it cannot rest on “stages.image” [STAGE_INVALID] | use params, node, nodes or vars; “when” may rest on what stages gave",
       ]);
     });
   });
 
-  it("keeps step ids apart when a state is applied twice to a node", async () => {
+  it("makes step ids unique where a node gets a state twice", async () => {
     const { logOf } = await execute({
       files: orchestration(`stages:
   - { id: a, on: w1, apply: [web], with: { port: 1 } }
   - { id: b, on: w1, apply: [web], with: { port: 2 } }
 `),
-      lessons: { "web#2/config": {} },
+      prepared: { "web#2/config": {} },
     });
     expect(logOf(" step ")).to.deep.equal(["w1 step web/config", "w1 step web#2/config"]);
   });
 
-  it("finds an orchestration of the project, and suggests when there is none", async () => {
+  it("suggests a similar name for an unknown orchestration", async () => {
     const problems = (name: string, files = {}): Promise<string[]> =>
       problemsOf({ files, request: { what: { kind: "orchestration", name } } });
     const near = await problems("deploy_nod", orchestration(DEPLOY, "deploy_node"));
@@ -532,7 +532,7 @@ stages:
   describe("ad hoc", () => {
     const what = { kind: "state", names: ["web"] } as const;
 
-    it("applies states with parameters that one of them takes", async () => {
+    it("applies states with parameters, and refuses a parameter that none of them has", async () => {
       const ran = await execute({ request: { what, on: "w1", params: { port: "8080" } } });
       expect(ran.nodes.log).to.include("w1 step web/config");
       expect(await problemsOf({ request: { what, on: "w1", params: { prot: "1" } } })).to.deep.equal([
@@ -547,8 +547,8 @@ stages:
       expect(given).to.deep.equal({ w1: [all, own], w2: [all], c1: [all], c2: [all] });
     });
 
-    it("S-4: runs a command exactly as typed, expressions and all", async () => {
-      let told: readonly string[] = [];
+    it("runs a command exactly as typed, without evaluating expressions (S-4)", async () => {
+      let rendered: readonly string[] = [];
       const argv = ["echo", "{{node.name}}", "$(id)", "a b"];
       const nodes = fakeNodes({});
       await execute({
@@ -557,18 +557,18 @@ stages:
           openSession: (options) =>
             Object.assign(nodes.open(options), {
               perform: ([work]: Parameters<ReturnType<typeof nodes.open>["perform"]>[0]) => {
-                const rendered = work?.drafts[0]?.render({ steps: new Map() });
-                if (rendered?.kind === "step") told = [rendered.plan.step.apply?.masked ?? "", rendered.plan.title];
+                const step = work?.drafts[0]?.render({ steps: new Map() });
+                if (step?.kind === "step") rendered = [step.plan.step.apply?.masked ?? "", step.plan.title];
                 return Promise.resolve({ outcome: "done", registered: new Map(), finishedStages: new Set(["exec"]) });
               },
             }),
         },
       });
       const typed = "echo '{{node.name}}' '$(id)' 'a b'";
-      expect(told).to.deep.equal([`exec ${typed}`, typed]);
+      expect(rendered).to.deep.equal([`exec ${typed}`, typed]);
     });
 
-    it("pings, and lets sessions gather facts by themselves", async () => {
+    it("runs ping and facts", async () => {
       for (const kind of ["ping", "facts"] as const)
         expect((await execute({ request: { what: { kind }, on: "w1" } })).exitCode).to.equal(0);
     });

@@ -28,7 +28,7 @@ stages:
 const FLAT = WEB.replace(/^waves.*\n/m, "");
 
 describe("an orchestration that includes others", () => {
-  it("has their stages in the place of the include, nested ones too", () => {
+  it("puts their stages in place of the include, nested ones too", () => {
     const { stages, params } = loaded({
       x: `stages:
   - { id: first, run: wait }
@@ -44,11 +44,11 @@ describe("an orchestration that includes others", () => {
     expect([...params.keys()]).to.deep.equal([]);
   });
 
-  it("goes in their waves unless it has its own", () => {
+  it("takes the waves of an included one unless it has its own", () => {
     const target = "params: { all: { type: target } }\n";
     const include = "stages: [{ include: web, with: { nodes: '{{params.all}}' } }]\n";
-    const taken = loaded({ x: `${target}${include}`, web: WEB });
-    expect(taken.waves.map(({ at }) => at.file)).to.deep.equal(["orchestrate/web.yaml", "orchestrate/web.yaml"]);
+    const inherited = loaded({ x: `${target}${include}`, web: WEB });
+    expect(inherited.waves.map(({ at }) => at.file)).to.deep.equal(["orchestrate/web.yaml", "orchestrate/web.yaml"]);
     const own = loaded({ x: `${target}waves: [{ on: "*" }]\n${include}`, web: WEB });
     expect(own.waves.map(({ at }) => at.file)).to.deep.equal(["orchestrate/x.yaml"]);
     expect(problemsOf({ x: include, web: WEB })).to.deep.equal([
@@ -61,7 +61,7 @@ describe("an orchestration that includes others", () => {
     ]);
   });
 
-  it("tells a circle at the include that closes it", () => {
+  it("reports a cycle at the include that closes it", () => {
     const including = (name: string): string => `stages: [{ include: ${name} }]\n`;
     expect(problemsOf({ x: including("y"), y: including("z"), z: including("y") })).to.deep.equal([
       "orchestrate/z.yaml:1:21+1 orchestrations include each other: y → z → y [STAGE_INCLUDE_CYCLE] | remove one include; stages that both need can stand in a third file",
@@ -69,7 +69,7 @@ describe("an orchestration that includes others", () => {
     expect(problemsOf({ x: including("x") })).to.have.length(1);
   });
 
-  it("refuses an id that two stages have, at the include or behind it", () => {
+  it("refuses a duplicate stage id, at the include or at a later stage", () => {
     const inner = "stages: [{ id: a, run: wait, onFailure: [{ id: b, run: wait }] }]\n";
     expect(
       problemsOf({
@@ -84,7 +84,7 @@ describe("an orchestration that includes others", () => {
     expect(twice).to.contain("orchestrate/x.yaml:1:41+5 there are two stages “a”");
   });
 
-  it("tells what is wrong with an include at its place, and the problems of what it names with it", () =>
+  it("reports a wrong include at its place, together with problems of the included file", () =>
     expect(
       problemsOf({
         x: `stages:
@@ -105,7 +105,7 @@ describe("an orchestration that includes others", () => {
       "orchestrate/x.yaml:6:39+7 “include” does not belong to this stage [STAGE_INVALID] | it stands among the stages at the top of the file",
     ]));
 
-  it("lets `when` rest on earlier stages and `with` on none", () => {
+  it("allows `when` to depend on earlier stages, and `with` on none", () => {
     const x = (when: string, given = "n1"): string =>
       `stages: [{ id: a, run: wait }, { include: web, when: "{{stages.${when}.x}}", with: { nodes: "${given}" } }]\n`;
     loaded({ x: x("a"), web: FLAT });

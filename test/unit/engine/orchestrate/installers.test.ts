@@ -11,14 +11,14 @@ import { problemsIn } from "#support/problems.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { inProject } from "#support/in-project.ts";
 
-const MINE = `params: { disk: { type: map, default: { serial: S1 } }, image: { type: map } }
+const OWN_INSTALLER = `params: { disk: { type: map, default: { serial: S1 } }, image: { type: map } }
 steps:
   - { include: os-disk, with: { disk: "{{params.disk}}" } }
   - { id: ours, unless: grep -q ours /etc/os-release, command.run: { cmd: our-installer } }
   - { include: os-boot, with: { disk: "{{params.disk}}" } }
 `;
 
-/** The real deploy_node over one node with these variables: ids of stages with a turn, those of the stage `system`, and its requirements. */
+/** Plans the shipped deploy_node for a node with these variables: the installing stages that run, and the dependencies and planned steps of `system`. */
 async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
   const disks = "disks: [{ serial: S1, use: os }]";
   return inProject(
@@ -56,30 +56,30 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
   );
 }
 
-describe("what deploy_node installs", () => {
-  it("is nothing where the roster asks for nothing", async () =>
+describe("the operating system that deploy_node installs", () => {
+  it("is none where the roster has no installOs", async () =>
     expect(await deploy("")).to.deep.equal({ turns: [], rests: [], planned: undefined }));
 
-  it("M8: is Debian, from an image, once all disks were judged", async () => {
+  it("is Debian, from an image, after the stage that clears disks", async () => {
     const found = await deploy("installOs: debian");
     expect(found).to.deep.include({ turns: ["clear", "image", "system"], rests: ["image"] });
   });
 
-  it("is NixOS, from a flake that rests on the live system", async () => {
+  it("is NixOS, from a flake made after the live system's boot", async () => {
     const found = await deploy("installOs: nixos");
     expect(found).to.deep.include({ turns: ["clear", "live", "flake", "system"], rests: ["flake"] });
   });
 
-  it("is refused before anything starts where the roster asks for an encrypted root that this system does not get", async () => {
+  it("is refused before the run where it supports no encrypted root", async () => {
     expect(await deploy("installOs: nixos, encryptOs: true")).to.deep.equal([
       "states/system/nixos.yaml:19:14+50 the parameter “encryptOs” must be no [PARAM_INVALID]",
     ]);
   });
 
-  it("is what a state of the project does, with the image only where the roster says so", async () => {
-    const states = { "states/system/mine.yaml": MINE };
+  it("comes from a state of the project, with an image only where the roster has osImage", async () => {
+    const states = { "states/system/mine.yaml": OWN_INSTALLER };
     expect(await deploy("installOs: mine", states)).to.deep.include({ turns: ["clear", "system"], rests: ["image"] });
-    const without = { "states/system/mine.yaml": MINE.replace(", image: { type: map }", "") };
+    const without = { "states/system/mine.yaml": OWN_INSTALLER.replace(", image: { type: map }", "") };
     expect(await deploy("installOs: mine", without)).to.deep.equal({
       turns: ["clear", "system"],
       rests: [],
@@ -90,7 +90,7 @@ describe("what deploy_node installs", () => {
     });
   });
 
-  it("is told before anything starts when nothing installs it", async () =>
+  it("is refused before the run where no state installs it", async () =>
     expect(await deploy("installOs: nixso")).to.deep.equal([
       "roster/r.yaml:2:3+2 there is no state “system/nixso”, which n1 asks for [STATE_NOT_FOUND] | did you mean “system/nixos”?",
     ]));

@@ -3,8 +3,8 @@ import { LastOutput } from "#engine/orchestrate/last-output.ts";
 
 const step = { node: "n1", stage: "s", step: "s/a", title: "answers", module: "http.ready" } as const;
 
-describe("the last word of what ran out of time", () => {
-  it("is what was found instead of what is wanted, or the last line that was printed", () => {
+describe("LastOutput", () => {
+  it("describes a timed-out step by the drift of its last probe, else by its last line of output", () => {
     const last = new LastOutput();
     expect(last.describe("on n1")).to.deep.equal({});
     last.handle({ type: "step.started", ...step });

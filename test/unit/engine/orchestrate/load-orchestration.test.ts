@@ -7,14 +7,14 @@ const FILE = "orchestrate/x.yaml";
 
 function read(text: string): Orchestration {
   return readOrchestration("x", FILE, parseSource(FILE, text), (name) => {
-    throw new Error(`nobody includes ${name}`);
+    throw new Error(`no test includes ${name}`);
   });
 }
 
 const problemsOf = (text: string): string[] => problemsIn(() => read(text));
 
-describe("reading an orchestration", () => {
-  it("knows stages of states and of actions, with their arguments", () => {
+describe("readOrchestration", () => {
+  it("reads stages of states and of actions, with their arguments", () => {
     const { description, target, stages } = read(`
 description: Deploys
 params:
@@ -36,7 +36,7 @@ stages:
     expect(issue?.work.kind === "run" && [...issue.work.args.entries.keys()]).to.deep.equal(["days"]);
   });
 
-  it("tells every mistake of the file at its place, with what was meant", () =>
+  it("reports all mistakes of the file at their places, with hints", () =>
     expect(
       problemsOf(`
 stages:
@@ -57,7 +57,7 @@ stages:
       'orchestrate/x.yaml:8:5+4 a stage must be a map [YAML_TYPE] | such as { id: web, on: "role:web", apply: [web] } or { id: check, run: cluster.health }',
     ]));
 
-  it("refuses a rest on a later stage, an unknown one, and one that decides about nodes", () =>
+  it("refuses to depend on a later or unknown stage, and a target that depends on a stage", () =>
     expect(
       problemsOf(`
 stages:
@@ -72,7 +72,7 @@ stages:
       "orchestrate/x.yaml:6:22+24 this must be known before the run starts, it cannot rest on “stages.issue” [STAGE_INVALID] | use params, node, nodes or vars; “when” may rest on what stages gave",
     ]));
 
-  it("C17: numbers no stage by hand where waves number them", () => {
+  it("refuses @ in stage ids of an orchestration with waves", () => {
     const stages = `stages: [{ id: "a@2", on: "*", apply: [x], onFailure: [{ id: "b@2", apply: [x] }] }]\n`;
     const waves = `params: { nodes: { type: target, required: true } }\nwaves: [{ on: "*" }]\n`;
     expect(problemsOf(`${waves}${stages}`).map((text) => text.replace(/^\S+ /, ""))).to.deep.equal(
@@ -82,7 +82,7 @@ stages:
     );
   });
 
-  it("lets what follows a failed stage concern the failed node, and nothing else", () => {
+  it("binds onFailure stages to the failed node, without a target of their own", () => {
     const text = (inner: string): string =>
       `stages:\n  - id: a\n    on: "*"\n    apply: [x]\n    onFailure:\n      - ${inner}\n`;
     expect(read(text("{ id: clean, apply: [clean] }")).stages[0]?.onFailure[0]?.id).to.equal("clean");
@@ -92,7 +92,7 @@ stages:
     expect(problemsOf(text("{ id: a, run: wait }"))[0]).to.contain("[STAGE_ID_DUPLICATE]");
   });
 
-  it("says what the top of the file must be", () => {
+  it("refuses a file without stages, or that is no map", () => {
     expect(problemsOf("stage: []\n")).to.deep.equal([
       "orchestrate/x.yaml:1:1+9 “stages” is missing [YAML_KEY_MISSING]",
       "orchestrate/x.yaml:1:1+5 no key “stage” is known here [YAML_KEY_UNKNOWN] | did you mean “stages”?",

@@ -6,8 +6,8 @@ import { noAction } from "#support/actions.ts";
 
 const names = fc.uniqueArray(fc.stringMatching(/^[a-z][0-9]$/), { maxLength: 20 });
 
-describe("the order of a run", () => {
-  it("keeps stages with another pace or other nodes apart", () => {
+describe("the sections of a run", () => {
+  it("separate stages with another pace or other nodes", () => {
     const sections = runSections([
       applyStage("a", ["n1", "n2"], []),
       applyStage("b", ["n1", "n2"], [], { pace: { batch: 1 } }),
@@ -19,22 +19,22 @@ describe("the order of a run", () => {
     expect(sections).to.have.length(6);
   });
 
-  it("never loses, repeats or reorders a stage", () => {
+  it("contain each stage once, in order", () => {
     const stages = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 2 })), { maxLength: 12 });
     fc.assert(
       fc.property(stages, (shapes) => {
         const all = shapes.map(([hasNodes, count], index) =>
           hasNodes ? applyStage(`s${index}`, ["n1", "n2"].slice(0, count), []) : actionStage(`s${index}`, noAction),
         );
-        const back = runSections(all).flatMap((section) =>
+        const planned = runSections(all).flatMap((section) =>
           section.kind === "barrier" ? [section.stage] : section.stages,
         );
-        expect(back).to.deep.equal(all);
+        expect(planned).to.deep.equal(all);
       }),
     );
   });
 
-  it("gives each node to exactly one wave, or says that none takes it", () =>
+  it("wavesOf puts each node into exactly one wave, or lists it as unclaimed", () =>
     fc.assert(
       fc.property(names, names, names, (nodes, first, second) => {
         const { waves, unclaimed } = wavesOf(nodes, [{ nodes: first, batch: 1 }, { nodes: second }]);
@@ -42,7 +42,7 @@ describe("the order of a run", () => {
       }),
     ));
 
-  it("knows the last section of each node", () => {
+  it("lastSections finds the last section of each node", () => {
     const sections = runSections([
       applyStage("a", ["n1", "n2"], []),
       actionStage("x", noAction),
@@ -54,6 +54,6 @@ describe("the order of a run", () => {
     ]);
   });
 
-  it("rounds shares down", () =>
+  it("shareOf rounds shares down", () =>
     expect([shareOf("25%", 7), shareOf("100%", 7), shareOf(3, 7)]).to.deep.equal([1, 7, 3]));
 });

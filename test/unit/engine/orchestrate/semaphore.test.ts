@@ -1,18 +1,18 @@
 import { expect } from "chai";
 import { Semaphore } from "#engine/orchestrate/semaphore.ts";
 
-/** Asks for a slot and notes under `name` when it got one. */
+/** Acquires a slot, and then adds `name` to `inside`. */
 async function enter(slots: Semaphore, name: string, inside: string[]): Promise<() => void> {
   const release = await slots.acquire();
   inside.push(name);
   return release;
 }
 
-/** Lets every promise that can settle now do so. */
+/** Ends after all promises that can settle now. */
 const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-describe("semaphore", () => {
-  it("gives a released slot to the next holder in order", async () => {
+describe("Semaphore", () => {
+  it("gives released slots in the order of requests", async () => {
     const inside: string[] = [];
     const slots = new Semaphore(1);
     const release = await enter(slots, "a", inside);
@@ -27,7 +27,7 @@ describe("semaphore", () => {
   });
 
   for (const waiting of [true, false])
-    it(`gives a slot that is released twice to one holder, not two, ${waiting ? "that waits" : "that comes later"}`, async () => {
+    it(`gives a slot that is released twice to one ${waiting ? "waiting" : "later"} holder only`, async () => {
       const inside: string[] = [];
       const slots = new Semaphore(1);
       const release = await enter(slots, "a", inside);

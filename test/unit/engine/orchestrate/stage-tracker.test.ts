@@ -11,8 +11,8 @@ function tracking(...nodes: readonly string[]): { readonly tracker: StageTracker
 
 const started = { type: "stage.started", stage: "s" };
 
-describe("tracking stages", () => {
-  it("a node that skips the stage does not start it, the next that enters does", () => {
+describe("StageTracker", () => {
+  it("starts a stage when a node enters, not when one skips it", () => {
     const { tracker, events } = tracking("n1", "n2");
     tracker.leave("s", "n1", "skipped", "its “when” is false");
     expect(events).to.deep.equal([]);
@@ -22,14 +22,14 @@ describe("tracking stages", () => {
     expect(events).to.deep.equal([started, { type: "stage.finished", stage: "s", outcome: "ok" }]);
   });
 
-  it("a stage that every node skips ends without having started", () => {
+  it("finishes a stage that every node skips without a start", () => {
     const { tracker, events } = tracking("n1", "n2");
     tracker.leave("s", "n1", "skipped", "n1 failed");
     tracker.leave("s", "n2", "skipped", "n2 failed");
     expect(events).to.deep.equal([{ type: "stage.finished", stage: "s", outcome: "skipped", reason: "n1 failed" }]);
   });
 
-  it("a node that leaves with any other outcome has started it", () => {
+  it("starts a stage when a node leaves with another outcome than skipped", () => {
     for (const outcome of ["ok", "failed", "interrupted"] as const) {
       const { tracker, events } = tracking("n1", "n2");
       tracker.leave("s", "n1", outcome);
@@ -37,7 +37,7 @@ describe("tracking stages", () => {
     }
   });
 
-  it("a stage is as bad as its worst node", () => {
+  it("gives a stage the outcome of its worst node", () => {
     for (const [outcomes, worst] of [
       [["ok", "failed", "skipped"], "failed"],
       [["ok", "interrupted"], "interrupted"],

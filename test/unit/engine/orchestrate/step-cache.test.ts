@@ -11,17 +11,17 @@ import { fakeNodes } from "#support/fake-session.ts";
 import { applyStage, unresolvedStep, runDependencies, runRequest } from "#support/runs.ts";
 import { inProject } from "#support/in-project.ts";
 
-describe("kept steps", () => {
-  it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
-    const kept = new StepCache(2);
+describe("StepCache", () => {
+  it("returns steps once, keeps them for a limited number of nodes, and not for a stage with dependencies", () => {
+    const cache = new StepCache(2);
     const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { dependencies: new Set(["web"]) })];
-    for (const node of ["n1", "n2", "n3"]) kept.keep(web, node, [unresolvedStep(`web/${node}`)]);
-    kept.keep(late, "n1", [unresolvedStep("late/n1")]);
-    const taken = ["n1", "n1", "n2", "n3"].map((node) => kept.take(web, node)?.[0]?.id);
-    expect([taken, kept.take(late, "n1")]).to.deep.equal([["web/n1", undefined, "web/n2", undefined], undefined]);
+    for (const node of ["n1", "n2", "n3"]) cache.keep(web, node, [unresolvedStep(`web/${node}`)]);
+    cache.keep(late, "n1", [unresolvedStep("late/n1")]);
+    const taken = ["n1", "n1", "n2", "n3"].map((node) => cache.take(web, node)?.[0]?.id);
+    expect([taken, cache.take(late, "n1")]).to.deep.equal([["web/n1", undefined, "web/n2", undefined], undefined]);
   });
 
-  it("spare each node the second rendering (S8: what is used instead of shipped files is told)", async () => {
+  it("saves expanding states again when the run starts; files used instead of shipped ones are warned of", async () => {
     const nodes = ["n1", "n2", "n3"].map((name, index) => `  ${name}: { address: 192.0.2.${index + 1} }\n`);
     await inProject(
       {

@@ -50,7 +50,7 @@ tools: { stat: coreutils }
 const read = (text: string) => readOwnModule("site.greeting", parseSource("modules/site.greeting.yaml", text));
 const problemsOf = (text: string): string[] => problemsIn(() => read(text));
 
-describe("a module of a project's own", () => {
+describe("a project's own module", () => {
   const withArgs = (args: string, example = "") =>
     `summary: x\nargs: ${args}\n${example}want: { a: b }\nprobe: fact a b\n`;
   const chain = (inner: (next: string) => string) => {
@@ -58,7 +58,7 @@ describe("a module of a project's own", () => {
     return `{ properties: { x: { description: x, $ref: "#/$defs/d0" } }, $defs: { ${names.join(", ")}, d40: { type: string } } }`;
   };
 
-  it("S11: references that lead to ever more schemas are refused when the module is read", () => {
+  it("is refused if its references expand to more than 2000 schemas; recursive ones are accepted", () => {
     for (const inner of [
       (next: string) => `{ allOf: [${next}, ${next}] }`,
       (next: string) => `{ anyOf: [${next}, ${next}] }`,
@@ -74,7 +74,7 @@ describe("a module of a project's own", () => {
     });
   });
 
-  it("S11: a check that would go on for ever ends, of the example and of what a step gives", () => {
+  it("ends endless checks of arguments, in its example and in a step", () => {
     const endless = [
       ['{ type: string, pattern: "^(a+)+$"', `"${"a".repeat(60)}!"`],
       ['{ type: array, items: { type: string, pattern: "^(a|a)*$" }', `["${"a".repeat(60)}!"]`],
@@ -90,7 +90,7 @@ describe("a module of a project's own", () => {
     }
   });
 
-  it("gives what its texts say of its arguments", () => {
+  it("makes want, apply, effects and tools from its texts and a step's arguments", () => {
     const { module, example } = read(greeting);
     expect([module.name, module.summary]).to.deep.equal(["site.greeting", "Keeps a greeting in a file."]);
     expect(example).to.deep.equal({ path: "/etc/greeting", text: "hello", mode: "0644" });
@@ -103,7 +103,7 @@ describe("a module of a project's own", () => {
     expect(step.tools).to.deep.equal([{ command: "stat", package: "coreutils" }]);
   });
 
-  it("keeps a secret out of its texts", () => {
+  it("sends a secret as a sensitive blob, never in its texts", () => {
     const step = stepOf(read(greeting).module, { path: "/a", text: secret("open sesame") });
     expect(JSON.stringify(step)).not.to.contain("sesame");
     expect(step.apply?.blobs.map(({ sensitive }) => sensitive)).to.deep.equal([true]);
@@ -113,7 +113,7 @@ describe("a module of a project's own", () => {
     describe(`on ${shell}`, () => {
       const at = folderOfEachTest("own-module");
 
-      it("converges, finds drift and mends it, whatever its arguments hold", async () => {
+      it("converges, and corrects drift, with arguments that need quoting", async () => {
         const path = `${at()}/it's $(here)`;
         const step = stepOf(read(greeting).module, { path, text: "$(touch /nowhere)'\"", also: ["* ", "-n"] });
         expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
@@ -124,7 +124,7 @@ describe("a module of a project's own", () => {
         expect([drifted.outcome, drifted.have["text"]]).to.deep.equal(["changed", "different"]);
       });
 
-      it("refuses as its guard says", async () => {
+      it("refuses with the code and message of its guard", async () => {
         const step = stepOf(read(greeting).module, { path: at("forbidden"), text: "x" });
         expect((await runStepOn(shell, step)).problem).to.deep.include({
           code: "MODULE_REFUSED",
@@ -133,7 +133,7 @@ describe("a module of a project's own", () => {
       });
     });
 
-  it("S4: declares an argument that another shell reads as code, so that a step's values in it are judged", () => {
+  it("lists an argument with format shell as shell code, so that values in it are checked", () => {
     const own = read(
       "summary: x\nargs: { required: [cmd], properties: { cmd: { type: string, format: shell, description: Code. } } }\nwant: { a: b }\nprobe: sh -c {{args.cmd}}\n",
     );
@@ -143,7 +143,7 @@ describe("a module of a project's own", () => {
     expect(stepOf(own.module, { cmd: "echo a" }).probe.masked).to.equal("sh -c 'echo a'");
   });
 
-  it("O11: has texts that a shell can be asked to parse, those that only an apply would run, too", async () => {
+  it("has all its texts parsed by a shell, also those of apply", async () => {
     expect(await parseShell(read(greeting).shell)).to.deep.equal([]);
     const problems = await parseShell(read(greeting.replace("apply: |\n", "apply: |\n  if true; then\n")).shell);
     expect(problems.map(({ code, at }) => `${at?.line} ${code}`)).to.deep.equal(["31 SHELL_SYNTAX"]);
@@ -153,7 +153,7 @@ describe("a module of a project's own", () => {
     ...["dash -cx", "bash -c -e --", "runuser u -c", "sh -ec"].map(
       (shell) =>
         [
-          `S4: a value that is code for ${shell}`,
+          `a value that is code for ${shell}`,
           greeting.replace("[ -f {{args.path}} ]", `${shell} {{args.path}}`),
           [
             `:18:${4 + shell.length}+13 another shell would read this value as code [MODULE_INVALID] | give it as a word: sh -c 'echo "$1"' sh {{args.x}}; an argument that is code has format: shell`,
@@ -181,12 +181,12 @@ describe("a module of a project's own", () => {
       [":9:11+40 “also” has no description [MODULE_INVALID] | see docs/own-modules.md"],
     ],
     [
-      "a schema that is none",
+      "an invalid schema",
       greeting.replace("{ type: array,", "{ type: lots,"),
       [":9:11+65 “also” is no JSON Schema: Unsupported type: lots [MODULE_INVALID] | see docs/own-modules.md"],
     ],
     [
-      "an argument whose rules hold for no type",
+      "an argument without a type",
       greeting.replace("{ type: array, items", "{ items"),
       [":9:11+53 “also” has no type, and without one nothing is checked [MODULE_INVALID] | see docs/own-modules.md"],
     ],
@@ -198,12 +198,12 @@ describe("a module of a project's own", () => {
       ],
     ],
     [
-      "files that are no map",
+      "a list of files",
       greeting.replace('files:\n  text: "{{args.text}}"', 'files: ["{{args.text}}"]'),
       [":11:8+17 files is a map of texts [MODULE_INVALID] | files: { NAME: text }"],
     ],
     [
-      "an example that does not fit",
+      "an example that contradicts the arguments",
       greeting.replace("text: hello", "txt: hello"),
       [
         ":10:10+35 “text” is missing [YAML_KEY_MISSING]",
@@ -229,12 +229,12 @@ describe("a module of a project's own", () => {
     expect(problemsOf(greeting.replace("apply: |\n", `apply: |\n  ${lines}\n`))[0]).to.contain("[MODULE_INVALID]");
   });
 
-  it("takes text of branches within a here-document", () => {
+  it("accepts a block within a here-document", () => {
     const text = greeting.replace("apply: |\n", "apply: |\n  cat <<END\n  so {{#if args.also}}more{{/if}}\n  END\n");
     expect(() => read(text)).not.to.throw();
   });
 
-  it("tells of a fact that would show a secret, at its place", () => {
+  it("refuses a secret as a fact, at its place", () => {
     const text = greeting.replace("text: as wanted", 'text: "{{args.text}}"');
     expect(problemsIn(() => stepOf(read(text).module, { path: "/a", text: secret("s") }))).to.deep.equal([
       "modules/site.greeting.yaml:16:9+15 the fact “text” is a secret, and facts are shown [MODULE_INVALID] | see docs/own-modules.md",

@@ -50,18 +50,18 @@ describe("bindParams", () => {
     host: "n1",
     free: null,
   };
-  const plain = async (given: ReadonlyMap<string, GivenParam>): Promise<unknown> => {
+  const bindPlain = async (given: ReadonlyMap<string, GivenParam>): Promise<unknown> => {
     const values = await bind(given);
     return { ...values, map: { ...(values["map"] as object) } };
   };
 
-  it("takes defaults, evaluated, and null where there is none", async () =>
-    expect(await plain(new Map())).to.deep.equal(defaults));
+  it("evaluates defaults, and is null without one", async () =>
+    expect(await bindPlain(new Map())).to.deep.equal(defaults));
 
-  it("reads texts of the command line by their types", async () => {
+  it("converts texts of the command line to the parameters' types", async () => {
     const given = ["text=5", "whole=7", "share=1.5", "flag=true", "names=a, b", "map={b: 2}", "mode=fast", "size=5M"];
     const more = ["wait=30", "on=role:worker and not n1", "free=a=b"];
-    expect(await plain(typed([...given, ...more]))).to.deep.equal({
+    expect(await bindPlain(typed([...given, ...more]))).to.deep.equal({
       text: "5",
       whole: 7,
       share: 1.5,
@@ -77,7 +77,7 @@ describe("bindParams", () => {
     });
   });
 
-  it("tells every wrong text", async () => {
+  it("reports all wrong texts of the command line", async () => {
     const given = typed(["whole=x", "share=", "flag=yes", "mode=slow", "size=big", "wait=soon", "map=[1]", "textt=1"]);
     expect(await problemsOfRejection(bind(given))).to.deep.equal([
       "state “x” has no parameter “textt” [PARAM_UNKNOWN] | did you mean “text”?",
@@ -91,7 +91,7 @@ describe("bindParams", () => {
     ]);
   });
 
-  it("holds a size of the command line to the allowed values", async () => {
+  it("compares a size of the command line with the allowed values", async () => {
     const sizes = declare("size: { type: size, oneOf: [1024, 2048] }\n");
     expect((await bind(typed(["size=2K"]), sizes))["size"]).to.equal(2048);
     expect(await problemsOfRejection(bind(typed(["size=3K"]), sizes))).to.deep.equal([
@@ -99,14 +99,14 @@ describe("bindParams", () => {
     ]);
   });
 
-  it("takes JSON, with places", async () => {
+  it("accepts JSON, and reports its problems at their places", async () => {
     expect((await bind(givenFromText('{"whole": 3, "names": ["x"]}')))["names"]).to.deep.equal(["x"]);
     expect(await problemsOfRejection(bind(givenFromText('{"whole": "3"}')))).to.deep.equal([
       "--params:1:11+3 the parameter “whole” must be a whole number, not a text [PARAM_INVALID]",
     ]);
   });
 
-  it("evaluates what a file gives, and joins a list of targets", async () => {
+  it("evaluates arguments of a file, and joins a list of targets", async () => {
     const given = (text: string, scope: Scope): Map<string, GivenParam> =>
       givenFromNode(parseSource("s.yaml", text), scope);
     const values = await bind(
@@ -115,14 +115,14 @@ describe("bindParams", () => {
     expect([values["names"], values["on"]]).to.deep.equal([["p", "q"], "n1,role:worker"]);
   });
 
-  it("asks for required ones, with their description", async () => {
+  it("reports a missing required parameter with its description", async () => {
     const declarations = declare("a: { type: string, required: true, description: where it listens }\n");
     expect(await problemsOfRejection(bind(new Map(), declarations))).to.deep.equal([
       "state “x” needs the parameter “a” [PARAM_MISSING] | give it, a: where it listens",
     ]);
   });
 
-  it("keeps what is not known yet as Unknown, with all it rests on", async () => {
+  it("keeps an unknown value as Unknown, with its dependencies", async () => {
     const scope = {
       steps: new Map([["k", new Unknown("s/k", { steps: ["k"] })]]),
       facts: new Unknown("facts", { facts: true }),
@@ -136,52 +136,56 @@ describe("bindParams", () => {
 
 describe("a parameter of type secret", () => {
   const declarations = declare("token: { type: secret, required: true }\n");
-  const of = async (text: string, scope: Scope = {}): Promise<string> => {
+  const revealed = async (text: string, scope: Scope = {}): Promise<string> => {
     const { token } = await bind(givenFromNode(parseSource("s.yaml", text), scope), declarations);
     return (token as Secret).reveal();
   };
 
   it("is read from its reference", async () => {
-    expect(await of("token: env:TOKEN\n")).to.equal('value of {"env":"TOKEN"}');
-    expect(await of("token: { command: pass show t }\n")).to.equal('value of {"command":"pass show t"}');
-    expect(await of('token: "{{vars.t}}"\n', { vars: { t: "file:/run/t" } })).to.equal('value of {"file":"/run/t"}');
+    expect(await revealed("token: env:TOKEN\n")).to.equal('value of {"env":"TOKEN"}');
+    expect(await revealed("token: { command: pass show t }\n")).to.equal('value of {"command":"pass show t"}');
+    expect(await revealed('token: "{{vars.t}}"\n', { vars: { t: "file:/run/t" } })).to.equal(
+      'value of {"file":"/run/t"}',
+    );
     const sealed = `age:YWdlLWVuY3J5cHRpb24ub3JnL3Yx${"A".repeat(80)}`;
-    expect(await of('token: "{{vars.t}}"\n', { vars: { t: sealed } }), "put together").to.equal(sealed);
+    expect(await revealed('token: "{{vars.t}}"\n', { vars: { t: sealed } }), "put together").to.equal(sealed);
     const { token } = await bind(typed(["token=env:T"]), declarations);
     expect((token as Secret).reveal()).to.equal('value of {"env":"T"}');
   });
 
-  it("refuses the secret itself, and never shows it (S-7)", async () => {
-    expect(await problemsOfRejection(of("token: hunter2\n"))).to.deep.equal([
+  it("refuses a literal secret, and never shows it (S-7)", async () => {
+    expect(await problemsOfRejection(revealed("token: hunter2\n"))).to.deep.equal([
       "s.yaml:1:8+7 the parameter “token” must refer to a secret, not hold it [SECRET_LITERAL] | write env:NAME, file:PATH or command:CMD, or seal it: kcore secrets set",
     ]);
     expect((await problemsOfRejection(bind(typed(["token=hunter2"]), declarations)))[0]).not.to.include("hunter2");
   });
 
-  it("S4: runs no command into which a variable puts more than a word", async () => {
+  it("accepts a command with a variable only where the variable is one shell word", async () => {
     const path = 'token: "command:pass show {{vars.path}}"\n';
-    expect(await of(path, { vars: { path: "web/token" } })).to.equal('value of {"command":"pass show web/token"}');
+    expect(await revealed(path, { vars: { path: "web/token" } })).to.equal(
+      'value of {"command":"pass show web/token"}',
+    );
     const quoted = 'token: "command:pass show {{shell vars.path}}"\n';
-    expect(await of(quoted, { vars: { path: "a; id" } })).to.equal(`value of {"command":"pass show 'a; id'"}`);
-    expect(await problemsOfRejection(of(path, { vars: { path: "a; touch /tmp/owned" } }))).to.deep.equal([
+    expect(await revealed(quoted, { vars: { path: "a; id" } })).to.equal(`value of {"command":"pass show 'a; id'"}`);
+    expect(await problemsOfRejection(revealed(path, { vars: { path: "a; touch /tmp/owned" } }))).to.deep.equal([
       "s.yaml:1:27+13 this value would stand unquoted in a shell text [EXPRESSION_UNQUOTED] | write {{shell vars.path}}",
     ]);
   });
 
-  it("never runs a command that a node named (S-4)", async () => {
+  it("never runs a command that a stage's output, a parameter or an item contains (S-4)", async () => {
     const scope = {
       stages: { key: { stdout: "command:touch /tmp/owned" } },
       params: { p: "command:id" },
       item: "env:HOME",
     };
-    expect(await of('token: "{{stages.key.stdout}}"\n', scope)).to.equal("command:touch /tmp/owned");
-    expect(await of('token: "{{params.p}}"\n', scope)).to.equal("command:id");
-    expect(await of('token: "{{item}}"\n', scope)).to.equal("env:HOME");
+    expect(await revealed('token: "{{stages.key.stdout}}"\n', scope)).to.equal("command:touch /tmp/owned");
+    expect(await revealed('token: "{{params.p}}"\n', scope)).to.equal("command:id");
+    expect(await revealed('token: "{{item}}"\n', scope)).to.equal("env:HOME");
   });
 });
 
 describe("declareParams", () => {
-  it("tells every wrong declaration", () =>
+  it("reports all wrong declarations", () =>
     expect(
       problemsIn(() =>
         declare(
@@ -195,7 +199,7 @@ describe("declareParams", () => {
       "s.yaml:4:1+3 “d-e” cannot name a parameter [PARAM_INVALID] | letters, digits and _ only",
       "s.yaml:5:4+6 the value must be a map, not a text [YAML_TYPE]",
     ]));
-  it("takes nothing for no parameters", () => {
+  it("accepts a file without parameters", () => {
     expect(declareParams(undefined).size).to.equal(0);
     expect(declareParams(nodeAt(parseSource("s.yaml", "params:\n"), ["params"])).size).to.equal(0);
   });

@@ -35,7 +35,7 @@ describe("saved tables", () => {
   };
   const problem = async (call: () => unknown) => (await problemsOf(call))[0]?.code;
 
-  it("are there whole, for nobody else to read, below the folder", async () => {
+  it("are complete, below the folder, and readable by their owner alone", async () => {
     const { id, isNew } = await keep();
     expect(isNew).to.equal(true);
     const [save] = await listTables(folder);
@@ -48,7 +48,7 @@ describe("saved tables", () => {
     }
   });
 
-  it("are kept once when nothing differs, with each occasion", async () => {
+  it("are stored once for equal contents, with every occasion", async () => {
     const first = await keep();
     const other = await keep({ pieces: device.pieces.slice(0, 1) }, { before: "restore" });
     const again = await keep({}, { run: "r2" });
@@ -59,7 +59,7 @@ describe("saved tables", () => {
     expect(saves[1]?.occasions.map(({ run }) => run)).to.deep.equal(["r1", "r2"]);
   });
 
-  it("M4: are gone with their last occasion, if nothing came of it", async () => {
+  it("are deleted with their last occasion, when it is forgotten", async () => {
     const first = await keep();
     const again = await keep({}, { run: "r2" });
     await again.forget();
@@ -68,7 +68,7 @@ describe("saved tables", () => {
     expect(await listTables(folder)).to.deep.equal([]);
   });
 
-  it("leave nothing behind when they are dropped", async () => {
+  it("leave no file behind when they are dropped", async () => {
     const save = await openTables(folder, () => now).open();
     await save.add(gzipSync("x"));
     await save.drop();
@@ -76,7 +76,7 @@ describe("saved tables", () => {
     expect(await listTables(join(folder, "none"))).to.deep.equal([]);
   });
 
-  it("are known to be damaged, wherever it is, and saved anew", async () => {
+  it("are refused as damaged wherever a byte differs, and stored again", async () => {
     const { id } = await keep();
     const [save] = await listTables(folder);
     if (!save) throw new Error("nothing was kept");
@@ -98,7 +98,7 @@ describe("saved tables", () => {
     expect((await listTables(folder)).length).to.equal(1);
   });
 
-  it("are saved anew where only their bytes are damaged or gone: what is wiped next is there whole", async () => {
+  it("are stored again where their contents are damaged or missing", async () => {
     for (const [run, damage] of [
       ["r2", (file: string) => writeFile(file, "x")],
       ["r3", (file: string) => rm(file, { force: true })],

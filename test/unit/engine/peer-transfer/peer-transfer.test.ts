@@ -15,7 +15,7 @@ const content = new Blob({
   size: 5_000_000,
   sensitive: false,
   label: "image",
-  read: () => Promise.reject(new Error("nobody reads it")),
+  read: () => Promise.reject(new Error("no test reads it")),
 });
 const name = "a.b";
 
@@ -24,8 +24,8 @@ type Say = (text: string) => void;
 /** A node with prepared answers of peer-transfer.sh. */
 class FakeNode {
   readonly events: RunEventBody[] = [];
-  /** The commands to it, without the keys. */
-  readonly told: string[] = [];
+  /** The commands that it got, without their arguments. */
+  readonly commands: string[] = [];
   readonly peer: BlobPeer;
   isClosed = false;
   /** Answers a command of the bastion; “yes” by default. */
@@ -54,12 +54,12 @@ class FakeNode {
     };
   }
 
-  /** The node's part of the transfer ends, the connection does not. */
+  /** Ends peer-transfer.sh, but not the connection. */
   die(): void {
     this.#stdout.end();
   }
 
-  /** Hears no more commands, and does not end on request. */
+  /** Ignores all commands and requests to end. */
   freeze(): void {
     this.#isDeaf = true;
   }
@@ -78,14 +78,14 @@ class FakeNode {
 
   #hear(line: string): void {
     const [word = "", number = ""] = line.split(" ");
-    if (/^(keep|admit|fetch|dismiss|drop|bye)$/.test(word)) this.told.push(word);
+    if (/^(keep|admit|fetch|dismiss|drop|bye)$/.test(word)) this.commands.push(word);
     if (word === "bye") this.#stdout.end();
     if (/^(keep|admit|fetch)$/.test(word))
       this.answer(word, (text) => void this.#stdout.write(`${nonce} ${number} ${text}\n`));
   }
 }
 
-describe("nodes that feed one another, as the bastion leads them", () => {
+describe("PeerTransfer", () => {
   let warnings: string[];
   let transfer: PeerTransfer;
   beforeEach(() => {
@@ -95,7 +95,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     });
   });
 
-  const impatient = (): PeerTransfer =>
+  const withShortPatience = (): PeerTransfer =>
     new PeerTransfer({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
   /** A node that gets the content from the bastion, and keeps it as a source. */
   async function source(label: string): Promise<FakeNode> {
@@ -104,29 +104,29 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     expect(await transfer.keep(node.peer, name, content)).to.equal(true);
     return node;
   }
-  /** Like a session that no longer needs its connection. */
+  /** Gives the connection to the transfer, as a session does that has ended. */
   function hangUp({ peer }: FakeNode): boolean {
     transfer.leave(peer.node);
     return transfer.takeOver(peer.host);
   }
 
-  /** The same after its session has ended. */
-  async function left(): Promise<FakeNode> {
+  /** A source whose session has ended. */
+  async function endedSource(): Promise<FakeNode> {
     const node = await source("a");
     expect(hangUp(node)).to.equal(true);
     return node;
   }
 
-  it("closes the connection of a session that ended, at the end", async () => {
-    const a = await left();
+  it("closes the connection of an ended session when the run ends", async () => {
+    const a = await endedSource();
     const b = new FakeNode("b");
     expect([await transfer.bring(b.peer, name, content), a.isClosed]).to.deep.equal(["there", false]);
     await transfer.close();
     expect([a.isClosed, b.isClosed, warnings]).to.deep.equal([true, false, []]);
   });
 
-  it("closes it also where others got nothing", async () => {
-    const a = await left();
+  it("closes the connection of a source whose transfers failed", async () => {
+    const a = await endedSource();
     const b = new FakeNode("b");
     b.answer = (_, say) => say("no its hash is wrong");
     expect(await transfer.bring(b.peer, name, content)).to.equal("send");
@@ -134,23 +134,23 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     expect([a.isClosed, b.isClosed]).to.deep.equal([true, false]);
   });
 
-  it("closes it when nobody listens there any more", async () => {
-    const a = await left();
+  it("closes the connection of a source where peer-transfer.sh has ended", async () => {
+    const a = await endedSource();
     a.die();
     await pause(5);
     expect(a.isClosed).to.equal(true);
   });
 
-  it("ends in time though a node does not", async () => {
-    transfer = impatient();
-    const a = await left();
+  it("ends although a node does not respond", async () => {
+    transfer = withShortPatience();
+    const a = await endedSource();
     a.freeze();
     await transfer.close();
     expect(a.isClosed).to.equal(true);
   });
 
-  it("waits for no content that gets no further, whatever a node says of it", async () => {
-    transfer = impatient();
+  it("lets the bastion send a content whose transfer makes no progress, or too little", async () => {
+    transfer = withShortPatience();
     await source("a");
     const b = new FakeNode("b");
     let fetched = 0;
@@ -168,8 +168,8 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await transfer.close();
   });
 
-  it("waits for one that comes, however long it takes", async () => {
-    transfer = impatient();
+  it("waits for a slow transfer that makes progress", async () => {
+    transfer = withShortPatience();
     await source("a");
     const b = new FakeNode("b");
     b.answer = async (_, say) => {
@@ -183,7 +183,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await transfer.close();
   });
 
-  it("says and does nothing more for a node that left meanwhile", async () => {
+  it("emits and sends nothing for a node that left during a transfer", async () => {
     const a = await source("a");
     const b = new FakeNode("b");
     b.answer = (_, say) => {
@@ -199,12 +199,12 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     };
     expect(await transfer.bring(c.peer, name, content)).to.equal("left");
     expect(await transfer.keep(c.peer, name, content)).to.equal(false);
-    expect([b.events, c.events, c.told, transfer.takeOver(b.peer.host)]).to.deep.equal([[], [], [], false]);
-    expect([a.told.at(-1), warnings]).to.deep.equal(["dismiss", []]);
+    expect([b.events, c.events, c.commands, transfer.takeOver(b.peer.host)]).to.deep.equal([[], [], [], false]);
+    expect([a.commands.at(-1), warnings]).to.deep.equal(["dismiss", []]);
     await transfer.close();
   });
 
-  it("tells no more of what a node says than a line can show", async () => {
+  it("shortens and cleans a node's message in a warning", async () => {
     await source("a");
     const b = new FakeNode("b");
     b.answer = (_, say) => say(`no ${"x".repeat(100_000)}\u001b[2J`);
@@ -213,7 +213,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await transfer.close();
   });
 
-  it("hears of each refusal in the node's words, and of no node that says more than there is to say", async () => {
+  it("TransferMember returns a node's refusal, and ends a node that sends too much", async () => {
     const a = new FakeNode("a");
     a.answer = (_, say) => say("no it is full");
     const member = new TransferMember(a.peer);

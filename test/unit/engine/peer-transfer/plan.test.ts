@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { TransferPlan } from "#engine/peer-transfer/plan.ts";
 
-describe("the plan of who feeds whom", () => {
+describe("TransferPlan", () => {
   const withSource = (...others: readonly string[]): TransferPlan => {
     const plan = new TransferPlan();
     plan.request("a");
@@ -9,13 +9,13 @@ describe("the plan of who feeds whom", () => {
     return plan;
   };
 
-  it("lets the bastion send it once, and the others wait", () => {
+  it("has the bastion send to the first node, and the others wait", () => {
     const plan = new TransferPlan();
     expect([plan.request("a"), plan.request("b"), plan.awaitedBy("b")]).to.deep.equal([[{ node: "a" }], [], "a"]);
     expect(plan.awaitedBy("a")).to.equal(undefined);
   });
 
-  it("lets two read from one at a time, and from each that has it", () => {
+  it("lets two nodes at a time read from each source", () => {
     const plan = withSource("b", "c", "d", "e", "f");
     expect(plan.arrived("a", { serves: true })).to.deep.equal([
       { node: "b", from: "a" },
@@ -30,19 +30,19 @@ describe("the plan of who feeds whom", () => {
     expect(plan.arrived("c", { serves: false })).to.deep.equal([{ node: "g", from: "a" }]);
   });
 
-  it("leaves nobody waiting when the first transfer fails", () => {
+  it("has the bastion send to a waiting node when the first one leaves", () => {
     const plan = withSource("b", "c");
     expect([plan.leave("a"), plan.leave("b")]).to.deep.equal([[{ node: "b" }], [{ node: "c" }]]);
   });
 
-  it("lets the bastion send it where a node got nothing, and others wait for that one", () => {
+  it("has the bastion send after a failed transfer, while others wait", () => {
     const plan = withSource("b");
     plan.arrived("a", { serves: true });
     expect([plan.failed("b", { isBad: true }), plan.request("c")]).to.deep.equal([[], []]);
     expect(plan.arrived("b", { serves: true })).to.deep.equal([{ node: "c", from: "b" }]);
   });
 
-  it("gives up a source of which two got nothing", () => {
+  it("removes a source after two failed transfers", () => {
     const plan = withSource("b", "c");
     plan.arrived("a", { serves: true });
     plan.failed("b", { isBad: false });
@@ -63,21 +63,21 @@ describe("the plan of who feeds whom", () => {
     expect([plan.wantsSource, plan.isSource("a")]).to.deep.equal([true, false]);
   });
 
-  it("does not hear what comes from a node that left", () => {
+  it("ignores results of a node that left", () => {
     const plan = withSource("b");
     expect([plan.leave("a"), plan.arrived("a", { serves: true })]).to.deep.equal([[{ node: "b" }], []]);
     expect(plan.failed("a", { isBad: true })).to.deep.equal([]);
     expect([plan.isSource("a"), plan.isTravelling("a"), plan.isTravelling("b")]).to.deep.equal([false, false, true]);
   });
 
-  it("sends it anew when every source is gone", () => {
+  it("has the bastion send again when no source is left", () => {
     const plan = withSource();
     plan.arrived("a", { serves: true });
     plan.removeSource("a");
     expect(plan.request("b")).to.deep.equal([{ node: "b" }]);
   });
 
-  it("goes on when the source goes while somebody waits", () => {
+  it("serves a waiting node after its source was removed", () => {
     const plan = withSource("b", "c", "d");
     plan.arrived("a", { serves: true });
     expect([plan.removeSource("a"), plan.failed("b", { isBad: true })]).to.deep.equal([[], []]);

@@ -25,17 +25,18 @@ import type { Step } from "#engine/step/define.ts";
 import { shellsOf } from "#support/shells.ts";
 import { stepOf } from "#support/steps.ts";
 
-/** The programs of a batch. Each start of one is counted. */
+/** The programs that a batch starts; the stand-ins count their starts. */
 const programs = "cat chgrp chmod chown id ln ls mkdir mv readlink rm rmdir sha256sum stat sync".split(" ");
 
 interface BatchRun {
   /** `KEY OUTCOME` of each step that began. */
   readonly outcomes: readonly string[];
   readonly started: readonly string[];
-  readonly said: string;
+  /** The text of each file of errors: `NAME: TEXT`. */
+  readonly errors: string;
 }
 
-/** A node's folder on which a shell applies batches, as the runner has it do. */
+/** A folder in which a shell applies batches as under a runner. */
 class Bench {
   readonly #folder = mkdtempSync(join(tmpdir(), "kcore-batch-unit-"));
   readonly root = join(this.#folder, "root");
@@ -43,7 +44,7 @@ class Bench {
   constructor() {
     chmodSync(this.#folder, 0o755);
     for (const name of ["root", "run", "run/tmp", "run/out", "run/blobs", "state", "bin"]) mkdirSync(this.#at(name));
-    for (const name of programs) this.stand(name, "");
+    for (const name of programs) this.standIn(name, "");
     writeFileSync(this.#at("run/attached"), `${process.pid}\n`);
   }
 
@@ -51,8 +52,8 @@ class Bench {
     return join(this.#folder, name);
   }
 
-  /** Puts a text of sh before a program. */
-  stand(name: string, text: string): void {
+  /** Makes a stand-in that runs this sh text and then the program. */
+  standIn(name: string, text: string): void {
     const path = this.#at(`bin/${name}`);
     writeFileSync(
       path,
@@ -95,7 +96,7 @@ class Bench {
     return {
       outcomes: words("run/batch").flatMap((line) => (line.includes(" begun") ? [] : [line.replace(/ \d+$/, "")])),
       started: words("started"),
-      said: readdirSync(this.#at("run/out"))
+      errors: readdirSync(this.#at("run/out"))
         .map((name) => `${name}: ${readFileSync(join(run, "out", name), "utf8")}`)
         .join(""),
     };
@@ -124,9 +125,9 @@ class Bench {
 const shells = shellsOf(import.meta.filename, ["dash", "bash", "busybox sh", "mksh"]);
 
 for (const shell of shells)
-  describe(`a batch's shell, in ${shell}`, () => {
-    // BusyBox runs its own applets, which no test can count or replace.
-    const counts = !shell.startsWith("busybox");
+  describe(`batch.sh, in ${shell}`, () => {
+    // BusyBox runs its own applets instead of the stand-ins on PATH.
+    const usesPath = !shell.startsWith("busybox");
     let bench: Bench;
     const at = (name: string) => join(bench.root, name);
     const folder = (name: string, mode = "0755", owner?: string) =>
@@ -137,7 +138,7 @@ for (const shell of shells)
     beforeEach(() => (bench = new Bench()));
     afterEach(() => bench.remove());
 
-    it("makes nested folders of four modes, and all in them, by one mv", async () => {
+    it("makes nested folders of four modes with their contents, by one mv", async () => {
       const run = await bench.apply(shell, {
         a: folder("a", "0750"),
         ab: folder("a/b", "0700"),
@@ -148,7 +149,7 @@ for (const shell of shells)
         f3: file("f"),
         l: link("a/b/l", "c"),
       });
-      expect(run.said).to.equal("batch: ");
+      expect(run.errors).to.equal("batch: ");
       expect(bench.tree()).to.deep.equal([
         "a 750",
         "a/b 700",
@@ -160,10 +161,10 @@ for (const shell of shells)
         "f 644 f",
       ]);
       expect(run.outcomes).to.deep.equal(["a", "ab", "abc", "e", "f1", "f2", "f3", "l"].map((key) => `${key} changed`));
-      if (counts) expect(run.started.filter((name) => name === "mv")).to.deep.equal(["mv"]);
+      if (usesPath) expect(run.started.filter((name) => name === "mv")).to.deep.equal(["mv"]);
     });
 
-    it("replaces files of a folder by one mv, and keeps what a step does not manage", async () => {
+    it("replaces files of a folder by one mv, and keeps modes that no step sets", async () => {
       writeFileSync(at("f"), "old", { mode: 0o600 });
       writeFileSync(at("g"), "old", { mode: 0o600 });
       symlinkSync("nowhere", at("l"));
@@ -174,10 +175,10 @@ for (const shell of shells)
       });
       expect(run.outcomes).to.deep.equal(["f changed", "g changed", "l changed"]);
       expect(bench.tree()).to.deep.equal(["f 600 f", "g 640 65534 g", "l -> f"]);
-      if (counts) expect(run.started.filter((name) => name === "mv")).to.deep.equal(["mv"]);
+      if (usesPath) expect(run.started.filter((name) => name === "mv")).to.deep.equal(["mv"]);
     });
 
-    it("removes after all before it is in place", async () => {
+    it("removes a path after the steps before it", async () => {
       writeFileSync(at("gone"), "");
       const run = await bench.apply(shell, {
         a: folder("a"),
@@ -190,7 +191,7 @@ for (const shell of shells)
       expect(bench.tree()).to.deep.equal(["a 755", "a/b 755", "a/b/g 644 a/b/g", "a/f 644 a/f"]);
     });
 
-    it("gives a new folder of another user with its contents at once", async () => {
+    it("makes a new folder of another user together with its contents", async () => {
       const run = await bench.apply(shell, {
         home: folder("home", "0700", "nobody"),
         ssh: folder("home/.ssh", "0700", "nobody"),
@@ -204,7 +205,7 @@ for (const shell of shells)
       ]);
     });
 
-    it("S-6 puts nothing of root's into a new folder of another user, nor of one that others can write to", async () => {
+    it("refuses root's files in a new folder that another user owns or can write to (S-6)", async () => {
       const run = await bench.apply(shell, {
         theirs: folder("theirs", "0755", "nobody"),
         f: file("theirs/f"),
@@ -215,10 +216,10 @@ for (const shell of shells)
       expect(bench.tree()).to.deep.equal(["open 777", "theirs 755 65534"]);
     });
 
-    it("S-6 makes nothing aside in a folder that an earlier step gives to another user", async function () {
-      if (!counts) this.skip();
+    it("makes no temporary folder in a folder that an earlier step gives to another user (S-6)", async function () {
+      if (!usesPath) this.skip();
       mkdirSync(at("e"));
-      bench.stand("mkdir", `case $* in */e/.kcore.*) exit 1 ;; esac`);
+      bench.standIn("mkdir", `case $* in */e/.kcore.*) exit 1 ;; esac`);
       const run = await bench.apply(shell, {
         e: folder("e", "0755", "nobody"),
         sub: folder("e/sub", "0755", "nobody"),
@@ -229,7 +230,7 @@ for (const shell of shells)
       expect(bench.tree()).to.deep.equal(["e 755 65534", "e/f 644 65534 e/f", "e/sub 755 65534", "g 644 g"]);
     });
 
-    it("leaves nothing of a step behind the one that fails", async () => {
+    it("applies no step after a failed one", async () => {
       const run = await bench.apply(shell, {
         a: folder("a"),
         b: folder("b".repeat(300)),
@@ -238,39 +239,39 @@ for (const shell of shells)
       });
       expect(run.outcomes.toSorted()).to.deep.equal(["a changed", "b failed", "c interrupted", "f interrupted"]);
       expect(bench.tree()).to.deep.equal(["a 755"]);
-      expect(run.said).to.match(/^b\.e\.0: .*[Ff]ile name too long\nbatch: $/);
+      expect(run.errors).to.match(/^b\.e\.0: .*[Ff]ile name too long\nbatch: $/);
     });
 
-    it("tells which files are in place when one cannot be moved there", async function () {
-      if (!counts) this.skip();
-      bench.stand("mv", `[ "$1" != -fT ] || { echo no room >&2; exit 1; }\nPATH=/usr/bin:/bin mv "$3" "$5"; exit 1`);
+    it("reports the moved files when one cannot be moved", async function () {
+      if (!usesPath) this.skip();
+      bench.standIn("mv", `[ "$1" != -fT ] || { echo no room >&2; exit 1; }\nPATH=/usr/bin:/bin mv "$3" "$5"; exit 1`);
       const run = await bench.apply(shell, { f: file("f"), g: file("g"), h: file("h") });
       expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "g changed", "h interrupted"]);
       expect(bench.tree()).to.deep.equal(["g 644 g"]);
-      expect(run.said).to.contain("f.e.0: no room");
+      expect(run.errors).to.contain("f.e.0: no room");
     });
 
     it("moves nothing into other folders after a file that cannot be moved", async function () {
-      if (!counts) this.skip();
+      if (!usesPath) this.skip();
       for (const name of ["e", "g"]) mkdirSync(at(name));
-      bench.stand("mv", `case $* in *${at("e")}/*) echo no room >&2; exit 1 ;; esac`);
+      bench.standIn("mv", `case $* in *${at("e")}/*) echo no room >&2; exit 1 ;; esac`);
       const run = await bench.apply(shell, { f: file("e/f"), h: file("g/h") });
       expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "h interrupted"]);
       expect(bench.tree()).to.deep.equal(["e 755", "g 755"]);
     });
 
     it("interrupts the steps beneath a new folder that cannot be moved", async function () {
-      if (!counts) this.skip();
-      bench.stand("sync", `PATH=/usr/bin:/bin mkdir -p ${at("app/other")}`);
+      if (!usesPath) this.skip();
+      bench.standIn("sync", `PATH=/usr/bin:/bin mkdir -p ${at("app/other")}`);
       const run = await bench.apply(shell, { app: folder("app"), f: file("app/f"), z: file("z") });
       expect(run.outcomes.toSorted()).to.deep.equal(["app failed", "f interrupted", "z changed"]);
       expect(bench.tree()).to.deep.equal(["app 700", "app/other 700", "z 644 z"]);
     });
 
-    it("leaves an empty folder in place of which a link is to come, if an earlier step fails", async function () {
-      if (!counts) this.skip();
+    it("keeps an empty folder that a link replaces, if an earlier step fails", async function () {
+      if (!usesPath) this.skip();
       mkdirSync(at("d"));
-      bench.stand("mv", "exit 1");
+      bench.standIn("mv", "exit 1");
       const forced = stepOf(symlinkManaged, { path: at("d"), target: "f", force: true });
       const run = await bench.apply(shell, { f: file("f"), l: forced });
       expect(run.outcomes.toSorted()).to.deep.equal(["f failed", "l interrupted"]);
@@ -284,26 +285,26 @@ for (const shell of shells)
       it("reads it once", async () => {
         const run = await bench.apply(shell, { large: large() });
         expect(run.outcomes).to.deep.equal(["large changed"]);
-        if (counts) expect(readers(run)).to.deep.equal(["cat"]);
+        if (usesPath) expect(readers(run)).to.deep.equal(["cat"]);
         expect((await bench.apply(shell, { large: large() })).outcomes).to.deep.equal(["large ok"]);
       });
 
       it("reads it again if a write to the file came before the proof", async function () {
-        if (!counts) this.skip();
-        bench.stand("mv", `PATH=/usr/bin:/bin; mv "$@" && touch -d @1 ${at("large")}; exit`);
+        if (!usesPath) this.skip();
+        bench.standIn("mv", `PATH=/usr/bin:/bin; mv "$@" && touch -d @1 ${at("large")}; exit`);
         const run = await bench.apply(shell, { large: large() });
         expect(run.outcomes).to.deep.equal(["large changed"]);
         expect(readers(run)).to.deep.equal(["cat", "sha256sum"]);
       });
 
       it("fails if another writer changed the file before the proof", async function () {
-        if (!counts) this.skip();
-        bench.stand("mv", `PATH=/usr/bin:/bin; mv "$@" && echo more >>${at("large")}; exit`);
+        if (!usesPath) this.skip();
+        bench.standIn("mv", `PATH=/usr/bin:/bin; mv "$@" && echo more >>${at("large")}; exit`);
         expect((await bench.apply(shell, { large: large() })).outcomes).to.deep.equal(["large failed"]);
       });
     });
 
-    it("removes the folder aside that a killed shell left", async () => {
+    it("removes the temporary folder of a killed shell", async () => {
       mkdirSync(at(".kcore.1.1"));
       writeFileSync(at(".kcore.1.1/f"), "half");
       expect((await bench.apply(shell, { l: link("l", "f") })).outcomes).to.deep.equal(["l changed"]);

@@ -12,8 +12,8 @@ async function commandsFor(blobs: Readonly<Record<string, Blob>>, now?: () => nu
   return commands;
 }
 
-describe("the commands that bring blobs", () => {
-  it("sends small texts together, quoted", async () => {
+describe("blobCommands", () => {
+  it("sends small texts in one command, quoted", async () => {
     const text = "k_put a it\nk_put b 'x\n'\\''y '\nk_put c ''\n";
     expect(await commandsFor({ a: blobOf("it"), b: blobOf("x\n'y "), c: blobOf("") })).to.deep.equal([
       `texts ${text.length}\n${text}${nonce}\n`,
@@ -21,7 +21,7 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  it("sends what a batch writes itself as an assignment", async () => {
+  it("sends a content for a batch as an assignment", async () => {
     const text = `k_put a ${quote(`b_text=${quote("it's\n")}`)}\n`;
     expect(await commandsFor({ a: asAssignment(blobOf("it's\n")) })).to.deep.equal([
       `texts ${text.length}\n${text}${nonce}\n`,
@@ -29,7 +29,7 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  it("sends what no shell can hold, and what is large, in parts with the hash of the whole; no beat comes between a part's line and its bytes", async () => {
+  it("sends binary and large contents in parts, each one command, with the hash of the whole", async () => {
     const zero = blobOf(new Uint8Array(2));
     const large = blobOf("x".repeat((1 << 20) + 1));
     expect(await commandsFor({ zero, large })).to.deep.equal([
@@ -42,7 +42,7 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  describe("in parts of a large content", () => {
+  describe("for a large content", () => {
     const partsFor = async (secondsEach: (part: number) => number): Promise<string[]> => {
       let [calls, time] = [0, 0];
       // Each part asks for the time before and after.
@@ -52,14 +52,14 @@ describe("the commands that bring blobs", () => {
     };
     const mebibytes = (...parts: readonly number[]) => parts.map((part) => `${part << 20}`);
 
-    it("sends up to 4 MiB in one while the node takes them within a second", async () =>
+    it("sends parts of up to 4 MiB while the node takes each within a second", async () =>
       expect(await partsFor(() => 0.1)).to.deep.equal(mebibytes(1, 2, 4, 2)));
 
-    it("lets a beat through after each MiB to a slow node", async () =>
+    it("sends parts of 1 MiB to a slow node", async () =>
       expect(await partsFor((part) => (part === 0 ? 0 : 2))).to.deep.equal(mebibytes(1, 2, 1, 1, 1, 1, 1, 1)));
   });
 
-  it("leaves it to the node to refuse what is not what it was when it was hashed", async () => {
+  it("sends changed bytes with the original hash, by which the node refuses them", async () => {
     const { sha256 } = blobOf("before");
     const changed = new Blob({ sha256, size: 6, sensitive: false, read: () => Promise.resolve(Buffer.from("after!")) });
     expect(await commandsFor({ changed })).to.deep.equal([
@@ -69,5 +69,5 @@ describe("the commands that bring blobs", () => {
     ]);
   });
 
-  it("says nothing when nothing was offered", async () => expect(await commandsFor({})).to.deep.equal([]));
+  it("sends no command without blobs", async () => expect(await commandsFor({})).to.deep.equal([]));
 });

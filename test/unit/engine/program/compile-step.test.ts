@@ -16,23 +16,23 @@ function compiled(keys: Partial<PlannedStep>, step: Partial<Step> = {}, randomNa
   return compileStep(plannedStep(own, keys), { owes: [], randomName });
 }
 
-/** A step key that a batch does not support, though the evidence proves such a step. */
-const alone: Partial<PlannedStep> = { restartOn: ["s/b"] };
-/** Step keys under which the evidence proves nothing. */
-const silent: Readonly<Record<string, Partial<PlannedStep>>> = {
+/** A step key that excludes a step from batches, but not from evidence. */
+const unbatched: Partial<PlannedStep> = { restartOn: ["s/b"] };
+/** Step keys under which a step has no evidence. */
+const unproven: Readonly<Record<string, Partial<PlannedStep>>> = {
   unless: { unless: "test -e /etc/motd" },
   onlyIf: { onlyIf: "test -e /etc/motd" },
   runAs: { runAs: "nobody" },
   sensitive: { sensitive: true },
 };
 
-describe("a step that is pure data", () => {
+describe("a step whose module gives data", () => {
   it("goes into a batch, without a text of its own", () =>
     expect(compiled({})).to.deep.include({ text: "", data: motd, late: [blob.sha256] }));
 
-  it("has its content under another name than a step in a shell of its own, and as the batch wants it", () => {
+  it("has its content as an assignment for a batch, under another name than for a shell of its own", () => {
     const [batched] = compiled({}).blobs;
-    const [single] = compiled(alone, { apply: sh`cp ${blob} /etc/motd` }).blobs;
+    const [single] = compiled(unbatched, { apply: sh`cp ${blob} /etc/motd` }).blobs;
     expect([batched?.[1].form, single?.[1].form]).to.deep.equal(["assignment", "bytes"]);
     expect(single?.[0]).to.not.equal(batched?.[0]);
     for (const content of ["x".repeat(1 << 17), "\0"]) {
@@ -41,12 +41,12 @@ describe("a step that is pure data", () => {
     }
   });
 
-  it("has a shell of its own under each of these keys", () => {
+  it("runs in a shell of its own under keys that no batch supports", () => {
     for (const [key, given] of Object.entries<Partial<PlannedStep>>({
-      ...silent,
+      ...unproven,
       creates: { creates: "/opt/tool" },
       retry: { retry: { attempts: 2, interval: 1 } },
-      restartOn: alone,
+      restartOn: unbatched,
       onChanges: { onChanges: ["s/b"] },
       onFailure: { onFailure: ["s/b"] },
       risk: { risk: "connectivity" },
@@ -56,27 +56,27 @@ describe("a step that is pure data", () => {
     }
   });
 
-  const odd: Readonly<Record<string, StepData>> = {
+  const unsupported: Readonly<Record<string, StepData>> = {
     "a blank in its path": { kind: "absent", path: "/etc/my motd", recurse: false },
     "an owner by number, which the evidence does not show": { ...motd, owner: "0" },
     "a blank in its target": { kind: "symlink", path: "/x", target: "a b", force: false, makeDirs: false },
   };
-  for (const [what, data] of Object.entries(odd))
-    it(`has a shell of its own with ${what}, and no evidence`, () => {
+  for (const [what, data] of Object.entries(unsupported))
+    it(`runs in a shell of its own, without evidence, with ${what}`, () => {
       const step = compiled({}, { data });
       expect([step.evidence, "data" in step]).to.deep.equal(["", false]);
     });
 });
 
 describe("a sensitive step", () => {
-  it("has its content under a random name: one by the content would tell what it is", () => {
+  it("sends its content under a random name, which reveals no hash", () => {
     const apply = sh`cp ${blobOf("secret", { sensitive: true })} /etc/motd`;
-    expect([...compiled(alone, { apply }, () => "7a9c").blobs.keys()]).to.deep.equal(["7a9c"]);
+    expect([...compiled(unbatched, { apply }, () => "7a9c").blobs.keys()]).to.deep.equal(["7a9c"]);
   });
 
-  it("shows no difference, whether its key or its module calls it sensitive", () => {
+  it("shows no difference, whether its key or its module makes it sensitive", () => {
     const shows = (keys: Partial<PlannedStep>, step: Partial<Step> = {}): boolean =>
-      compiled({ ...alone, ...keys }, { show: sh`cat /etc/motd`, ...step }).skeleton.includes("kt_show=");
+      compiled({ ...unbatched, ...keys }, { show: sh`cat /etc/motd`, ...step }).skeleton.includes("kt_show=");
     expect([shows({}), shows({ sensitive: true }), shows({}, { sensitive: true })]).to.deep.equal([true, false, false]);
   });
 });
@@ -93,18 +93,18 @@ describe("the evidence of a step in a shell of its own", () => {
     [{ kind: "absent", path: "/x", recurse: true }, "a 0 - 0 - /x 1"],
   ];
   for (const [data, words] of kinds)
-    it(`is for a ${data.kind} what a batch would be told: ${words.slice(0, 30)}`, () =>
-      expect(compiled(alone, { data }).evidence).to.equal(words));
+    it(`is for a ${data.kind} the same line as in a batch: ${words.slice(0, 30)}`, () =>
+      expect(compiled(unbatched, { data }).evidence).to.equal(words));
 
-  it("is none under keys that it cannot prove, or of a sensitive step, beside `creates` neither", () => {
+  it("is empty under keys that it cannot prove and for a sensitive step, also with `creates`", () => {
     for (const creates of [{}, { creates: "/opt/tool" }]) {
-      for (const [key, keys] of Object.entries(silent))
+      for (const [key, keys] of Object.entries(unproven))
         expect(compiled({ ...keys, ...creates }).evidence, key).to.equal("");
       expect(compiled(creates, { sensitive: true }).evidence, "by its module").to.equal("");
     }
   });
 
-  it("is under `creates` that its path exists, and nothing of the module's; none where that path is not plain", () => {
+  it("is under `creates` only the existence of its path, and empty for a path with blanks", () => {
     expect(compiled({ creates: "/opt/tool" }).evidence).to.equal("e 0 - 0 - /opt/tool");
     expect(compiled({ creates: "/opt/my tool" }).evidence).to.equal("");
   });

@@ -31,32 +31,35 @@ import type { Survival } from "#engine/step/effects.ts";
 import { plannedStep, stepOf } from "#support/steps.ts";
 
 /** A module with its arguments, and keys of the step. */
-type Written = readonly [ModuleDefinition, object, Partial<PlannedStep>?];
+type StepSource = readonly [ModuleDefinition, object, Partial<PlannedStep>?];
 
-function planOf(id: string, [module, args, keys]: Written): PlannedStep {
+function planOf(id: string, [module, args, keys]: StepSource): PlannedStep {
   return plannedStep(stepOf(module, args), { id, title: id, module: module.name, ...keys });
 }
 
-const file = (path: string, more: object = {}): Written => [fileManaged, { path, content: "x", ...more }];
-const folder = (path: string, more: object = {}): Written => [directoryManaged, { path, ...more }];
-const absent = (path: string, more: object = {}): Written => [fileAbsent, { path, ...more }];
-const packages: Written = [packageInstalled, { name: "nginx" }];
-const command = (cmd: string, keys: Partial<PlannedStep> = {}): Written => [commandRun, { cmd }, keys];
-const module = (options: object): Written => [kernelModuleLoaded, { name: "loop", options }];
-const job: Written = [cronManaged, { name: "a", schedule: "@daily", command: "true", user: "ops" }];
+const file = (path: string, more: object = {}): StepSource => [fileManaged, { path, content: "x", ...more }];
+const folder = (path: string, more: object = {}): StepSource => [directoryManaged, { path, ...more }];
+const absent = (path: string, more: object = {}): StepSource => [fileAbsent, { path, ...more }];
+const packages: StepSource = [packageInstalled, { name: "nginx" }];
+const command = (cmd: string, keys: Partial<PlannedStep> = {}): StepSource => [commandRun, { cmd }, keys];
+const module = (options: object): StepSource => [kernelModuleLoaded, { name: "loop", options }];
+const job: StepSource = [cronManaged, { name: "a", schedule: "@daily", command: "true", user: "ops" }];
 const disk = { serial: "S1" };
-const parted: Written = [diskPartitioned, { disk, partitions: [{ name: "p" }] }];
-const mounted: Written = [mountMounted, { path: "/srv/m", source: "LABEL=x" }];
-const bob: Written = [userManaged, { name: "bob" }];
-const bobs = file("/srv/a", { owner: "bob" });
-const opened: Written = [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }];
-const limit = (item: string): Written => [limitsSet, { name: "a", limits: [{ domain: "a", item, value: 2_000_000 }] }];
-const web: Written = [serviceRunning, { name: "web" }];
-const unit: Written = [unitManaged, { name: "web", content: "x" }];
-const answer: Written = [httpReady, { url: "http://127.0.0.1/" }];
+const parted: StepSource = [diskPartitioned, { disk, partitions: [{ name: "p" }] }];
+const mounted: StepSource = [mountMounted, { path: "/srv/m", source: "LABEL=x" }];
+const bob: StepSource = [userManaged, { name: "bob" }];
+const fileOfBob = file("/srv/a", { owner: "bob" });
+const opened: StepSource = [sysctlSet, { name: "fs.nr_open", value: 2_000_000 }];
+const limit = (item: string): StepSource => [
+  limitsSet,
+  { name: "a", limits: [{ domain: "a", item, value: 2_000_000 }] },
+];
+const web: StepSource = [serviceRunning, { name: "web" }];
+const unit: StepSource = [unitManaged, { name: "web", content: "x" }];
+const answer: StepSource = [httpReady, { url: "http://127.0.0.1/" }];
 
-/** Whether “in order” and “would change” survive the earlier step's change (effects.ts); `-`: the step does not depend on it. */
-const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = [
+/** Title, earlier step, later step, and the Survival of the later step's verdict (effects.ts); `-`: it does not depend on the earlier step. */
+const table: readonly (readonly [string, StepSource, StepSource, Survival | "-"])[] = [
   ["the same file", file("/srv/a"), file("/srv/a"), "00"],
   ["a setting of the kernel's, a limit below it", opened, limit("nofile"), "00"],
   ["a setting of the kernel's, a limit of another kind", opened, limit("nproc"), "-"],
@@ -93,14 +96,14 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
   ["packages, a configuration file", packages, file("/etc/nginx/x"), "21"],
   ["packages, a file of their folders", packages, file("/usr/share/x"), "11"],
   ["packages, a folder with all in it", packages, folder("/etc/a", { owner: "bob", recurse: ["owner"] }), "11"],
-  ["packages, a file of nobody's folders", packages, file("/data/x"), "-"],
-  ["packages, what a command makes", packages, command("true", { creates: "/var/x" }), "11"],
-  ["packages, a path that shall not come", packages, [waitFor, { absent: "/var/x" }], "01"],
-  ["packages, a volume with its tools", packages, parted, "12"],
-  ["another program, a volume with its tools", file("/usr/local/bin/x"), parted, "-"],
-  ["the program itself, a volume with its tools", file("/usr/local/sbin/sgdisk"), parted, "12"],
+  ["packages, a file outside the system's folders", packages, file("/data/x"), "-"],
+  ["packages, a command with creates", packages, command("true", { creates: "/var/x" }), "11"],
+  ["packages, a wait for a path's absence", packages, [waitFor, { absent: "/var/x" }], "01"],
+  ["packages, a step with its tools", packages, parted, "12"],
+  ["another program, a step with its tools", file("/usr/local/bin/x"), parted, "-"],
+  ["the tool itself, a step with its tools", file("/usr/local/sbin/sgdisk"), parted, "12"],
   ["a program in a folder of PATH's", file("/opt/tools/x"), [commandRun, { argv: ["x"] }], "12"],
-  ["packages, a file where they put none", packages, file("/srv/www/x"), "-"],
+  ["packages, a file in /srv", packages, file("/srv/www/x"), "-"],
   ["packages, kcore's own", packages, file("/etc/kcore/x"), "-"],
   ["packages, a unit's text", packages, unit, "-"],
   ["Nix, a user", [nixInstalled, {}], [userManaged, { name: "www" }], "-"],
@@ -120,8 +123,8 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
   ["packages, a program", packages, [commandRun, { argv: ["nginx", "-t"] }], "12"],
   ["packages, a shell text", packages, command("true", { unless: "nginx -t" }), "11"],
   ["packages, an answer", packages, answer, "11"],
-  ["a user, a file of that user's", bob, bobs, "22"],
-  ["a user with a number, a file of that user's", [userManaged, { name: "bob", uid: 7 }], bobs, "02"],
+  ["a user, a file of that user's", bob, fileOfBob, "22"],
+  ["a user with a number, a file of that user's", [userManaged, { name: "bob", uid: 7 }], fileOfBob, "02"],
   ["a user, another one's file", bob, file("/srv/a", { owner: "eve" }), "-"],
   ["a user, what runs as that user", bob, command("true", { runAs: "bob" }), "22"],
   [
@@ -135,10 +138,10 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
   ["a unit, another service", unit, [serviceRunning, { name: "db" }], "-"],
   ["a service, an answer", web, answer, "00"],
   ["a file, an answer", file("/srv/a"), answer, "-"],
-  ["a path that is waited for", file("/srv/a"), [waitFor, { path: "/srv/a" }], "00"],
+  ["a file, a wait for it", file("/srv/a"), [waitFor, { path: "/srv/a" }], "00"],
   ["a disk, its filesystem", parted, [filesystemFormatted, { disk, partition: "p" }], "00"],
   ["a disk, another one's filesystem", parted, [filesystemFormatted, { disk: { serial: "S2" }, partition: "p" }], "-"],
-  ["a boot, what lies in memory", [rebootDone, { always: true }], file("/run/x"), "00"],
+  ["a boot, a file in memory", [rebootDone, { always: true }], file("/run/x"), "00"],
   ["a boot, a file", [rebootDone, { always: true }], file("/srv/x"), "-"],
   ["a command that names the file's folder", command("tar -C /opt/app -xf /tmp/x"), file("/opt/app/conf"), "00"],
   ["a command that names another", command("touch /srv/b"), file("/srv/a"), "-"],
@@ -153,23 +156,23 @@ const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = 
     "-",
   ],
   ["a shell text that names another", file("/srv/a"), command("x", { unless: "grep -q y /srv/b" }), "-"],
-  ["what a command makes", command("x", { creates: "/srv/a" }), file("/srv/a"), "00"],
-  ["what it watches", file("/srv/a"), [serviceRunning, { name: "web" }, { restartOn: ["1"] }], "02"],
+  ["a command that creates the file", command("x", { creates: "/srv/a" }), file("/srv/a"), "00"],
+  ["a file, a service that watches it", file("/srv/a"), [serviceRunning, { name: "web" }, { restartOn: ["1"] }], "02"],
   ["a command as requisite", command("make"), [serviceRunning, { name: "web" }, { require: ["1"] }], "00"],
   ["a command as requisite of one that always runs", command("make"), command("install", { require: ["1"] }), "-"],
 ];
 
-describe("what a step stands on in a dry run", () => {
-  for (const [title, earlier, later, kept] of table)
+describe("the dependency of a dry run's later step on an earlier one", () => {
+  for (const [title, earlier, later, survival] of table)
     it(title, () => {
       const dependencies = new DryRunDependencies();
       dependencies.next(stepKey("1"), planOf("1", earlier));
       const { on } = dependencies.next(stepKey("2"), planOf("2", later));
-      expect(on.get(stepKey("1")) ?? "-").to.equal(kept);
+      expect(on.get(stepKey("1")) ?? "-").to.equal(survival);
     });
 
-  it("knows a folder that an earlier step makes for it", () => {
-    const isFolderMade = (...written: readonly Written[]): boolean => {
+  it("includes the folder that an earlier step makes", () => {
+    const isFolderMade = (...written: readonly StepSource[]): boolean => {
       const dependencies = new DryRunDependencies();
       return (
         written
@@ -183,7 +186,7 @@ describe("what a step stands on in a dry run", () => {
     expect(isFolderMade(file("/srv/a/x"), file("/srv/a/c"))).to.equal(false);
   });
 
-  it("knows whom earlier steps make", () => {
+  it("includes users and groups that earlier steps make", () => {
     const dependencies = new DryRunDependencies();
     dependencies.next(stepKey("1"), planOf("1", [userManaged, { name: "bob" }]));
     dependencies.next(stepKey("2"), planOf("2", [groupManaged, { name: "old", state: "absent" }]));
@@ -191,9 +194,11 @@ describe("what a step stands on in a dry run", () => {
     expect(made).to.deep.equal(["bob"]);
   });
 
-  it("is told by every module", async () => {
+  it("is declared by every module", async () => {
     const modules = await Promise.all([...registry.values()].map((load) => load()));
-    const silent = modules.filter(({ step }) => !/effects|stepOf(Data|Process|File|CheckedFile)\b/.test(String(step)));
-    expect(silent.map(({ name }) => name)).to.deep.equal([]);
+    const undeclared = modules.filter(
+      ({ step }) => !/effects|stepOf(Data|Process|File|CheckedFile)\b/.test(String(step)),
+    );
+    expect(undeclared.map(({ name }) => name)).to.deep.equal([]);
   });
 });

@@ -4,7 +4,7 @@ import { escapeLine, FrameReader, unescapeLine } from "#engine/program/frames.ts
 
 const nonce = "0123456789abcdef0123456789abcdef";
 
-describe("frames", () => {
+describe("FrameReader", () => {
   const read = (
     text: string | Uint8Array,
     size = 7,
@@ -21,15 +21,15 @@ describe("frames", () => {
     return { types, reader, bytes };
   };
 
-  it("F-12 ignores all that login shells print, and keeps it for messages", () => {
+  it("ignores the output of login shells, and keeps it for messages (F-12)", () => {
     const { types, reader } = read(`Welcome!\nstty: not a tty\n${nonce} hello 1 0\nnews\n${nonce} end a ok 0\n`);
     expect([types, reader.noise]).to.deep.equal([["hello 1 0", "end a ok 0"], "Welcome!\nstty: not a tty\nnews\n"]);
   });
 
-  it("skips a frame that a killed step left torn", () =>
+  it("skips a frame that a killed step left incomplete", () =>
     expect(read(`${nonce} have a mode=06${nonce} end a failed 137\n`).types).to.deep.equal(["end a failed 137"]));
 
-  it("F-11 carries any bytes of output, also ones that look like frames", () => {
+  it("carries any bytes of output, also bytes that look like frames (F-11)", () => {
     const output = Buffer.from(`\0\xff\n${nonce} end a ok 0\n`, "latin1");
     const text = Buffer.concat([
       Buffer.from(`${nonce} out a.o.0 0 ${output.length} 0\n`),
@@ -41,17 +41,17 @@ describe("frames", () => {
     expect(Buffer.from(bytes[0] ?? []).equals(output)).to.equal(true);
   });
 
-  it("counts the bytes of the journal alone, so that an attach goes on where it stopped", () => {
+  it("counts the journal's bytes only, so that a new attach continues where the last one stopped", () => {
     const journal = `${nonce} segment 1\n${nonce} end a ok 0\n`;
     expect(read(`motd\n${nonce} hello 1\n${nonce} runner new 0\n${journal}`).reader.offset).to.equal(journal.length);
   });
 
-  it("S-4 refuses a line without end", () => expect(() => read("x".repeat(3 << 20), 1 << 20)).to.throw(RangeError));
+  it("refuses a line without end (S-4)", () => expect(() => read("x".repeat(3 << 20), 1 << 20)).to.throw(RangeError));
 
-  it("S-4 refuses more output at once than any runner sends", () =>
+  it("refuses more output at once than any runner sends (S-4)", () =>
     expect(() => read(`${nonce} out a.o.0 0 ${2 ** 40} 0\n`)).to.throw(RangeError));
 
-  it("keeps every text through the escape", () =>
+  it("unescapeLine restores every text from escapeLine", () =>
     fc.assert(
       fc.property(anyText(), (text) => {
         const line = escapeLine(text);

@@ -14,10 +14,10 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const probing = (probe = sh`fact x yes`): Step => ({ want: { x: "yes" }, probe, apply: sh`:` });
 const always: Step = { want: {}, probe: sh``, apply: sh`:`, always: true };
-const looked = (step: Step, keys: Partial<PlannedStep> = {}) => lookAt([{ key: "k1", plan: plannedStep(step, keys) }]);
+const lookOf = (step: Step, keys: Partial<PlannedStep> = {}) => lookAt([{ key: "k1", plan: plannedStep(step, keys) }]);
 
-describe("a look at steps", () => {
-  it("takes steps whose order a probe or a condition shows without a runner, and no others", () => {
+describe("a look without a runner", () => {
+  it("accepts exactly the steps whose probe or condition needs no runner", () => {
     const cases: readonly (readonly [boolean, Step, Partial<PlannedStep>?])[] = [
       [true, probing()],
       [true, always, { creates: "/etc/x" }],
@@ -34,28 +34,28 @@ describe("a look at steps", () => {
       [false, probing(sh`safe_parents /etc/x root`)],
       [false, always, { unless: '[ -e "$K_RUN/x" ]' }],
     ];
-    expect(cases.map(([, step, keys]) => looked(step, keys) !== undefined)).to.deep.equal(cases.map(([is]) => is));
+    expect(cases.map(([, step, keys]) => lookOf(step, keys) !== undefined)).to.deep.equal(cases.map(([is]) => is));
   });
 
-  it("has another hash for another content, want or condition, and the same for the same", () => {
+  it("has a hash that depends on content, want, condition and milestone, but not on fresh values", () => {
     const file = (content: string): Step =>
       stepOfData({ kind: "file", path: "/etc/x", blob: blobOf(content), mode: "0644", makeDirs: false });
     const hashes = [
-      looked(file("a")),
-      looked(file("b")),
-      looked(probing()),
-      looked({ ...probing(), want: { x: "no" } }),
-      looked(always, { unless: "true" }),
-      looked(always, { unless: "false" }),
-      looked(always, { unless: "false", milestone: "m" }),
+      lookOf(file("a")),
+      lookOf(file("b")),
+      lookOf(probing()),
+      lookOf({ ...probing(), want: { x: "no" } }),
+      lookOf(always, { unless: "true" }),
+      lookOf(always, { unless: "false" }),
+      lookOf(always, { unless: "false", milestone: "m" }),
     ].map((look) => look?.hash);
     expect(new Set(hashes).size).to.equal(hashes.length);
-    expect(looked(file("a"))?.hash).to.equal(hashes[0]);
+    expect(lookOf(file("a"))?.hash).to.equal(hashes[0]);
     const signing = (challenge: string): Step => ({ ...probing(sh`fact proof ${challenge}`), fresh: [challenge] });
-    expect(looked(signing("one"))?.hash).to.equal(looked(signing("two"))?.hash);
+    expect(lookOf(signing("one"))?.hash).to.equal(lookOf(signing("two"))?.hash);
   });
 
-  it("sends common parts of probes, and parts that the shell has, once", () => {
+  it("sends common parts of probes once, and no part that the shell already has", () => {
     const common = sh`common() {
   ${"x".repeat(9)} ${rawSh(`: ${"y".repeat(600)}`)}
 }`;
@@ -71,7 +71,7 @@ describe("a look at steps", () => {
     );
   });
 
-  it("ends the steps as a runner does", () => {
+  it("frames the results of steps in order like a runner's", () => {
     const steps = [
       { key: "a", plan: plannedStep(probing(), { milestone: "ready" }) },
       { key: "b", plan: plannedStep(always, { onlyIf: "false" }) },
@@ -90,7 +90,7 @@ describe("a look at steps", () => {
   for (const shell of [...shells, "mksh"])
     describe(`on ${shell}`, () => {
       const at = folderOfEachTest("look");
-      /** The last frame of a look at these steps. */
+      /** The last frame that a look at these steps prints. */
       const look = (steps: readonly (readonly [Step, Partial<PlannedStep>?])[]): string => {
         const plans = steps.map(([step, keys], index) => ({ key: `k${index}`, plan: plannedStep(step, keys) }));
         const found = lookAt(plans);
@@ -104,7 +104,7 @@ describe("a look at steps", () => {
       };
       beforeEach(() => mkdirSync(at("state/lock"), { recursive: true, mode: 0o700 }));
 
-      it("finds files, folders, links and absent paths in order, and each difference", () => {
+      it("finds files, folders, links and absent paths in order, or reports a difference", () => {
         const file = (name: string, keys: Partial<{ mode: string; owner: string }> = {}): Step =>
           stepOfData({
             kind: "file",
@@ -121,32 +121,32 @@ describe("a look at steps", () => {
           stepOfData({ kind: "symlink", path: at("link"), target, force: false, makeDirs: false });
         const folder: Step = stepOfData({ kind: "directory", path: at("folder"), makeDirs: false });
         const absent = (name: string): Step => stepOfData({ kind: "absent", path: at(name), recurse: false });
-        const whole = [
+        const inOrder = [
           [file("file")],
           [file("file", { owner: "root" })],
           [link("file")],
           [folder],
           [absent("none")],
         ] as const;
-        expect(look(whole)).to.equal("look in-order");
+        expect(look(inOrder)).to.equal("look in-order");
         expect(look([[file("none")]])).to.equal("look differs");
-        expect(look([[file("file", { mode: "0600" })], ...whole])).to.equal("look differs");
-        expect(look([[file("file", { owner: "daemon" })], ...whole])).to.equal("look differs");
-        expect(look([...whole, [link("other")]])).to.equal("look differs");
-        expect(look([...whole, [absent("file")]])).to.equal("look differs");
+        expect(look([[file("file", { mode: "0600" })], ...inOrder])).to.equal("look differs");
+        expect(look([[file("file", { owner: "daemon" })], ...inOrder])).to.equal("look differs");
+        expect(look([...inOrder, [link("other")]])).to.equal("look differs");
+        expect(look([...inOrder, [absent("file")]])).to.equal("look differs");
         writeFileSync(at("file"), "other\n");
-        expect(look(whole)).to.equal("look differs");
+        expect(look(inOrder)).to.equal("look differs");
       });
 
-      it("lets several probes share a part", () => {
-        const common = rawSh(`told() {\n: ${"'y' ".repeat(200)}\nfact x "$1"\n}`);
-        const telling = ["yes", "yes it's"].map((x) => ({
+      it("runs several probes with a common part", () => {
+        const common = rawSh(`tell() {\n: ${"'y' ".repeat(200)}\nfact x "$1"\n}`);
+        const sharing = ["yes", "yes it's"].map((x) => ({
           want: { x },
           probe: sh`${common}
-told ${x}; : ${rawSh(x.length.toString())}`,
+tell ${x}; : ${rawSh(x.length.toString())}`,
           apply: sh`:`,
         }));
-        expect(look(telling.map((step) => [step]))).to.equal("look in-order");
+        expect(look(sharing.map((step) => [step]))).to.equal("look in-order");
       });
 
       it("runs probes and conditions in the environment of steps", () => {

@@ -17,11 +17,11 @@ const retry = { attempts: 10, interval: 30 };
 
 describe("a step's timeout", () => {
   const cases: Readonly<Record<string, readonly (readonly [Partial<PlannedStep>, Partial<Step>, number])[]>> = {
-    "is 60 seconds unless the module says otherwise": [
+    "is 60 seconds, or the module's": [
       [{}, {}, 60],
       [{}, { timeout: 600 }, 600],
     ],
-    "leaves room for every attempt under `retry`: its interval and five seconds": [
+    "is under `retry`, for each attempt, the interval and five seconds": [
       [{ retry }, {}, 350],
       [{}, { retry }, 350],
     ],
@@ -29,11 +29,11 @@ describe("a step's timeout", () => {
       [{ retry: { attempts: 2, interval: 1 } }, {}, 60],
       [{ retry }, { timeout: 900 }, 900],
     ],
-    "goes by the step key `retry`, not by the module's": [
+    "depends on the step key `retry` rather than the module's": [
       [{ retry }, { retry: { attempts: 100, interval: 30 } }, 350],
       [{ retry }, { retry: { attempts: 3, interval: 1 } }, 350],
     ],
-    "is the step key `timeout` where there is one, under `retry` too, longer or shorter": [
+    "is the step key `timeout`, if set, also under `retry`": [
       [{ timeout: 20, retry }, { timeout: 600, retry }, 20],
       [{ timeout: 5000, retry }, { timeout: 600, retry }, 5000],
       [{ timeout: 20 }, { timeout: 600 }, 20],
@@ -84,7 +84,7 @@ describe("a segment's text", () => {
   const textOf = (names: readonly string[]): string =>
     segmentText({ facts: false, steps: names.map((name) => compiled(plan(name))) });
 
-  it("has what steps of one module share once, and their values for each", () => {
+  it("contains the common sh of steps of one module once, and their values for each", () => {
     const text = textOf(["nginx", "it-is@me.service", "sshd"]);
     expect(text.split("kt_probe=").length - 1).to.equal(1);
     for (const name of ["nginx.service", "sshd.service"]) expect(text).to.contain(name);
@@ -92,7 +92,7 @@ describe("a segment's text", () => {
     expect(more).to.be.lessThan(textOf(["nginx"]).length / 2);
   });
 
-  it("declares at most 200 steps at a time, looks for programs before all of them, and forgets each portion behind it", () => {
+  it("declares at most 200 steps at a time, and looks for all programs first", () => {
     const tool = { command: "tar", package: "tar" };
     const last = plannedStep(
       { want: { a: "1" }, probe: sh`fact a 1`, apply: sh`:`, tools: [tool] },
@@ -100,10 +100,10 @@ describe("a segment's text", () => {
     );
     const steps = [...Array.from({ length: 400 }, (_, at) => plan(`u${at}`)), last].map(compiled);
     const key = steps.at(-1)?.compiled.key;
-    const told = segmentText({ facts: false, steps })
+    const calls = segmentText({ facts: false, steps })
       .split("\n")
       .filter((line) => /^(k_(add|go|forget|tools .*tar.*)|title_.*)$/.test(line));
-    const counted = told.join("\n").replaceAll(/(?:k_add\n)+/g, (lines) => `${lines.length / 6} steps\n`);
+    const counted = calls.join("\n").replaceAll(/(?:k_add\n)+/g, (lines) => `${lines.length / 6} steps\n`);
     expect(counted.split("\n")).to.deep.equal([
       "200 steps",
       `title_${key}='the last'`,
@@ -119,14 +119,14 @@ describe("a segment's text", () => {
     expect(textOf(["nginx", "cron"])).to.not.include("k_forget");
   });
 
-  it("asks for a first look without readers, but not where what the step says is kept", () => {
+  it("asks for a first look, but not for a registered step, with a condition or without apply", () => {
     const looks = (keys: Partial<PlannedStep>): boolean =>
       segmentText({ facts: false, steps: [compiled({ ...plan("nginx"), ...keys })] }).includes("\nlook=1\n");
     expect([looks({}), looks({ register: "said" }), looks({ onlyIf: "true" })]).to.deep.equal([true, false, false]);
     expect(looks({ step: { want: { a: "1" }, probe: sh`fact a 1` } })).to.equal(false);
   });
 
-  it("has the text of a single step with it", () =>
+  it("contains a single step's sh in full", () =>
     expect(textOf(["nginx"]))
       .to.contain("kt_probe=")
       .and.not.contain("kx_1="));

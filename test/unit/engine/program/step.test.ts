@@ -18,12 +18,12 @@ import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("a step's shell", () => {
+describe("step.sh", () => {
   const at = folderOfEachTest("step");
 
   for (const shell of shells) {
     describe(shell, () => {
-      it("applies what it asked for itself, a portion at a time", async () => {
+      it("applies contents that the step asks for in portions of 64 MiB", async () => {
         const blobs = ["a", "b", "c", "d"].map((name) => blobOf(`the ${name}\n`));
         const [a, b, c, d] = blobs.map(blobName);
         const step: Step = {
@@ -49,7 +49,7 @@ echo "more:$k_more" >>${at("got")}
         expect((await runStepOn(shell, step)).outcome).to.equal("ok");
       });
 
-      it("owes reactions from its first portion on, also on a node that never owed one", async () => {
+      it("records owed reactions before the first portion is applied", async () => {
         const blobs = [blobOf("the a\n"), blobOf("the b\n")];
         const [a, b] = blobs.map(blobName);
         mkdirSync(at("state"));
@@ -66,7 +66,7 @@ echo ${b!} 1`,
         expect(run.outcome, JSON.stringify(run)).to.equal("changed");
       });
 
-      it("fails when what it asks for cannot be told, and asks nothing in a dry run", async () => {
+      it("fails when `asks` refuses, and does not run `asks` in a dry run", async () => {
         const step: Step = {
           want: { a: "1" },
           probe: sh`fact a 2`,
@@ -80,7 +80,7 @@ echo ${b!} 1`,
         expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
       });
 
-      it("fails what does not converge", async () => {
+      it("fails a step that does not converge", async () => {
         const run = await runStepOn(shell, { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`true` });
         expect(run).to.include({ outcome: "failed", status: 15 });
       });
@@ -91,7 +91,7 @@ echo ${b!} 1`,
         expect([run.outcome, run.have]).to.deep.equal(["ok", { a: value }]);
       });
 
-      it("changes nothing in a dry run, but asks the guard", async () => {
+      it("changes nothing in a dry run, but runs the guard", async () => {
         const step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`: >${at("x")}` };
         expect((await runStepOn(shell, step, { dryRun: true })).outcome).to.equal("would-change");
         const guarded = {
@@ -111,14 +111,14 @@ an ext4 file system"`,
         expect(readdirSync(at())).to.deep.equal([]);
       });
 
-      it("keeps exits of texts inside", async () => {
+      it("reports the exit of apply and of a probe as a failed step", async () => {
         const broken = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`echo broken >&2; exit 3` };
         const run = await runStepOn(shell, broken);
         expect(run).to.include({ outcome: "failed", status: 13, stderr: "broken\n" });
         expect((await runStepOn(shell, { want: { a: "1" }, probe: sh`exit 1` })).status).to.equal(16);
       });
 
-      it("reacts when something it watches changed", async () => {
+      it("reacts when a watched step changed", async () => {
         const file = at("log");
         const step = {
           want: { a: "1" },
@@ -131,7 +131,7 @@ an ext4 file system"`,
         expect(readFileSync(file, "utf8")).to.equal("reacted\n");
       });
 
-      it("retries a wait until it holds", async () => {
+      it("retries a probe until it finds the desired state", async () => {
         const file = at("n");
         const probe = sh`echo x >>${file}; fact lines "$(grep -c x ${file})"`;
         const run = await runStepOn(shell, { want: { lines: "3" }, probe, retry: { attempts: 5, interval: 0 } });
@@ -154,7 +154,7 @@ an ext4 file system"`,
           expect((await runStepOn(shell, step, { plan })).outcome, JSON.stringify(plan)).to.equal(outcome);
       });
 
-      it("S-7 keeps secrets out of the text and gives them to the step", async () => {
+      it("passes secrets to the step outside its text (S-7)", async () => {
         const password = secret("it's $ecret\nwith lines");
         const file = at("out");
         const apply = sh`printf %s ${password} >${file}`;
@@ -177,7 +177,7 @@ an ext4 file system"`,
         expect(run).to.include({ outcome: "ok", stdout: "" });
       });
 
-      it("M4: gives a step of another user a folder of that user's alone, a new one each time, and takes it away", async () => {
+      it("gives a step of another user a new private folder each time, and removes it", async () => {
         const folders = ["", ""];
         for (const at of folders.keys()) {
           const probe = sh`fact folder "$K_TMP"; set -- $(ls -ld "$K_TMP"); fact mode "$1"; fact owner "$3"`;
@@ -190,7 +190,7 @@ an ext4 file system"`,
         expect(folders[0]).to.not.equal(folders[1]);
       });
 
-      it("S-6 refuses a folder that another user could swap", async () => {
+      it("refuses to write into a folder that other users can write to (S-6)", async () => {
         mkdirSync(at("open"));
         chmodSync(at("open"), 0o777);
         const file = at("open", "f");
@@ -206,7 +206,7 @@ an ext4 file system"`,
         expect(readdirSync(at("open"))).to.deep.equal([]);
       });
 
-      it("S-6 keeps owner and mode of its own file in a sticky folder, and no attribute of another user's", async () => {
+      it("keeps owner and mode of a file in a sticky folder unless another user owns the file (S-6)", async () => {
         mkdirSync(at("sticky"));
         chmodSync(at("sticky"), 0o1777);
         const file = at("sticky", "f");

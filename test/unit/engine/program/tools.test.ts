@@ -6,7 +6,7 @@ import { segmentText } from "#engine/program/segment.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { plannedStep, runStepOn, shells } from "#support/steps.ts";
 
-const needs: Step = {
+const withTool: Step = {
   want: { a: "1" },
   probe: sh`no-such-tool --version >/dev/null 2>&1; fact a 0`,
   apply: sh`no-such-tool`,
@@ -17,7 +17,7 @@ const other: Step = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`:` };
 const plan = (id: string, step: Step, more: Partial<PlannedStep> = {}): PlannedStep =>
   plannedStep(step, { id, title: id, ...more });
 
-/** The lines of a segment that look for programs in advance. */
+/** The programs that a segment checks in advance. */
 function looks(...plans: readonly PlannedStep[]): string[] {
   const steps = plans.map((one) => ({ plan: one, compiled: compileStep(one, { owes: [], randomName: () => "0" }) }));
   return segmentText({ steps, facts: false })
@@ -26,36 +26,36 @@ function looks(...plans: readonly PlannedStep[]): string[] {
     .map((line) => line.replace(/^k_tools \w+ /, ""));
 }
 
-describe("programs that steps need", () => {
+describe("programs that a step needs", () => {
   for (const shell of shells)
-    it(`are named with their package when they are not there, on ${shell}`, async () => {
-      const { outcome, problem } = await runStepOn(shell, needs);
+    it(`are reported with their package when they are missing, on ${shell}`, async () => {
+      const { outcome, problem } = await runStepOn(shell, withTool);
       expect([outcome, problem?.code]).to.deep.equal(["failed", "TOOL_MISSING"]);
       expect(problem?.message).to.equal("no-such-tool is not on the node; the package its-package has it");
     });
 
-  it("O5: are not missed by a step that has a PATH of its own", async () => {
+  it("are not checked for a step with a PATH of its own", async () => {
     const { outcome } = await runStepOn(
       "dash",
-      { ...needs, want: { a: "0" } },
+      { ...withTool, want: { a: "0" } },
       { plan: { environment: { PATH: "/opt" } } },
     );
     expect(outcome).to.equal("ok");
   });
 
-  it("make a step unknown in a dry run behind one that would change", async () =>
-    expect((await runStepOn("dash", needs, { dryRun: true, unsure: true })).outcome).to.equal("unknown"));
+  it("make the step unknown in a dry run after a step that would change something", async () =>
+    expect((await runStepOn("dash", withTool, { dryRun: true, unsure: true })).outcome).to.equal("unknown"));
 
-  it("are not looked for by a step that is in order without its probe", async () =>
-    expect((await runStepOn("dash", needs, { plan: { creates: "/etc" } })).outcome).to.equal("ok"));
+  it("are not checked for a step that `creates` shows in order", async () =>
+    expect((await runStepOn("dash", withTool, { plan: { creates: "/etc" } })).outcome).to.equal("ok"));
 
-  it("are looked for once a segment, before anything is applied", () => {
+  it("are checked once a segment, before the first step is applied", () => {
     const word = "no-such-tool=its-package";
-    expect(looks(plan("a", other), plan("b", needs), plan("c", needs))).to.deep.equal([word]);
+    expect(looks(plan("a", other), plan("b", withTool), plan("c", withTool))).to.deep.equal([word]);
   });
 
-  it("wait for their step's turn where an earlier one may bring them, or it may not run at all", () => {
-    expect(looks(plan("a", { ...other, brings: true }), plan("b", needs))).to.deep.equal([]);
+  it("are checked at the step where an earlier step may install them, or a condition may skip the step", () => {
+    expect(looks(plan("a", { ...other, brings: true }), plan("b", withTool))).to.deep.equal([]);
     for (const more of [
       { onlyIf: "false" },
       { unless: "true" },
@@ -64,6 +64,6 @@ describe("programs that steps need", () => {
       { onChanges: ["a"] },
       { environment: { PATH: "/opt" } },
     ])
-      expect(looks(plan("a", other), plan("b", needs, more))).to.deep.equal([]);
+      expect(looks(plan("a", other), plan("b", withTool, more))).to.deep.equal([]);
   });
 });

@@ -24,7 +24,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const onTrial = { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply: sh`:` } as const;
 
-/** A segment with a step for each of these. */
+/** A segment with a step on trial for each of these step keys. */
 function segmentOf(plans: readonly Partial<PlannedStep>[], foresight?: Foresight): string {
   const steps = plans.map((extra, index) => {
     const rendered = draftOf(`s${index}`, onTrial, extra).render({ steps: new Map() });
@@ -35,10 +35,10 @@ function segmentOf(plans: readonly Partial<PlannedStep>[], foresight?: Foresight
   return segmentText({ steps, facts: false, ...(foresight && { foresight }) });
 }
 
-/** The additions to step.sh for the shells of steps on trial, as a segment sets them. */
+/** The functions for steps on trial, as a segment sets them. */
 const library = /^K_FILES='[^]*?(?=\nrk_)/m.exec(segmentOf([{ risk: "connectivity" }]))?.[0] ?? "";
 
-describe("what a change on trial keeps", () => {
+describe("the backup of a change on trial", () => {
   const at = folderOfEachTest("keep");
   beforeEach(() => ["etc", "state"].forEach((name) => mkdirSync(at(name))));
 
@@ -47,7 +47,7 @@ describe("what a change on trial keeps", () => {
       const [program = "", ...before] = shell.split(" ");
       const run = (...args: readonly string[]) =>
         spawnSync(program, [...before, ...args], { encoding: "utf8", timeout: 10_000 });
-      /** The refusal of a step that backs something up and then runs a change. */
+      /** Runs a step that makes backups by `keep` and then runs `change`; its errors and its refusal. */
       const step = (keep: string, change = ":", id = "r1"): string => {
         const found = at("found");
         const lines = [
@@ -60,13 +60,13 @@ describe("what a change on trial keeps", () => {
         return `${ended.stderr}${readFileSync(found, "utf8")}`;
       };
       const trial = (...names: readonly string[]): string => at("state/trial", ...names);
-      /** Keeps a file and then changes it. */
+      /** Backs a file up and then changes it. */
       const change = (file: string, how = `: >${quote(file)}`, id?: string) =>
         expect(step(`keep_path ${quote(file)}`, how, id)).to.equal("");
       const goBack = (): void => void run(trial("guard"), "now");
       const kept = (): string[] => readdirSync(trial()).filter((name) => /^\d/.test(name));
 
-      it("is put back: files, links, a folder's mode, and that something was not there", () => {
+      it("restores files, links and folder modes, and removes new files", () => {
         const of = (name: string): string => at("etc", name);
         writeFileSync(of("file"), "old", { mode: 0o640 });
         symlinkSync("there", of("link"));
@@ -84,7 +84,7 @@ describe("what a change on trial keeps", () => {
         expect([readdirSync(of("none")), [existsSync(trial("over")), kept()]]).to.deep.equal([[], [true, []]]);
       });
 
-      it("is put back before commands run, which run in their order, and what they say is kept", () => {
+      it("is restored before the revert commands, which run in order with their output kept", () => {
         const file = at("etc", "file");
         const log = at("log");
         writeFileSync(file, "old\n");
@@ -95,14 +95,14 @@ describe("what a change on trial keeps", () => {
         expect(readFileSync(trial("said"), "utf8")).to.equal("a command to go back with ended with status 3\n");
       });
 
-      it("O5: is taken back by a command in the step's environment", () => {
+      it("runs a revert command in the step's environment", () => {
         const log = at("log");
         expect(step(`k_env="export A='it is'" && on_revert ${quote(`echo "$A" >${log}`)}`)).to.equal("");
         goBack();
         expect(readFileSync(log, "utf8")).to.equal("it is\n");
       });
 
-      it("M5: goes back to the way in first: systemd reads its units again, and enables them, only where that changed", () => {
+      it("restores the way in first, and enables a unit only where that changed", () => {
         const log = at("log");
         const bin = at("bin");
         mkdirSync(bin);
@@ -130,7 +130,7 @@ describe("what a change on trial keeps", () => {
         expect(existsSync(file)).to.equal(false);
       });
 
-      it("stays as it is when somebody confirmed in time", () => {
+      it("is not restored after a confirmation", () => {
         const file = at("etc", "file");
         change(file);
         symlinkSync("confirmed", trial("decision"));
@@ -140,7 +140,7 @@ describe("what a change on trial keeps", () => {
 
       for (const decision of ["confirmed", "reverted"])
         for (const order of ["", "-r"])
-          it(`is not put back by a guard that wakes while a trial that was ${decision} is taken away (sort ${order})`, () => {
+          it(`is not restored by a guard that wakes while a ${decision} trial is removed (sort ${order})`, () => {
             const file = at("etc", "file");
             writeFileSync(file, "old");
             change(file, `echo new >${quote(file)}`);
@@ -165,7 +165,7 @@ k_remove_trial`;
             expect([existsSync(trial()), readFileSync(file, "utf8")]).to.deep.equal([false, "new\n"]);
           });
 
-      it("is put back at once where another run left it, and what that run had kept is gone", () => {
+      it("of another run is restored and removed at once", () => {
         const [theirs, ours] = ["theirs", "ours"].map((name) => at("etc", name));
         for (const file of [theirs, ours]) writeFileSync(file!, "old");
         expect(step(`keep_path ${quote(theirs!)}`, `echo new >${quote(theirs!)}`)).to.equal("");
@@ -175,7 +175,7 @@ k_remove_trial`;
         expect([existsSync(trial("over")), kept()]).to.deep.equal([false, ["1001.kept", "1001.path"]]);
       });
 
-      it("is refused where another user could turn it into something else", () => {
+      it("is refused in a folder of another user", () => {
         const folder = at("etc", "theirs");
         mkdirSync(folder);
         expect(run("-c", `chown 1234 ${quote(folder)}`).status).to.equal(0);
@@ -186,7 +186,7 @@ k_remove_trial`;
       });
     });
 
-  it("belongs to steps in a row: the last of them waits, as long as the one with the most time", () => {
+  it("spans adjacent steps on trial: the last one waits, as long as the longest `confirm`", () => {
     const plans = [
       {},
       { risk: "connectivity" },

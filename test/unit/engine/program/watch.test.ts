@@ -6,11 +6,11 @@ import { shippedText } from "#engine/program/texts.ts";
 import { shells } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-/** The text of one function of the extras. */
+/** The function k_watch, which the runner gets on demand. */
 const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("runner-on-demand"))?.[0] ?? "";
 
-describe("the watch over a step's bytes", () => {
-  /** The watch's findings about this shell itself, which runs `between` between two looks. */
+describe("k_watch, which ends a step that neither reads nor writes", () => {
+  /** k_watch's limit and verdict about this shell itself, which runs `between` between two looks. */
   function overAfter(shell: string, between: string, more = ""): string {
     const [program = "", ...words] = shell.split(" ");
     const text = `${watch}
@@ -28,16 +28,16 @@ echo "$k_limit $k_over"`;
 
   for (const shell of [...shells, "mksh"])
     describe(shell, () => {
-      // A look itself reads, so this shell looks at another process, which stands still.
-      const still = "sleep 5 >/dev/null 2>&1 & k_cpid=$! k_moved= && sleep 0.02; look 5";
+      // A look itself reads, so this shell watches another process, which does no I/O.
+      const idle = "sleep 5 >/dev/null 2>&1 & k_cpid=$! k_moved= && sleep 0.02; look 5";
 
-      it("ends what moves nothing, with the seconds and the kilobytes", () =>
-        expect(overAfter(shell, still, "kill $k_cpid")).to.match(/^10 stalled:5:\d+$/));
+      it("ends a step without I/O, with the seconds and the kilobytes", () =>
+        expect(overAfter(shell, idle, "kill $k_cpid")).to.match(/^10 stalled:5:\d+$/));
 
-      it("lets go on what a process of it moves, and what one moved that has ended", () =>
+      it("counts the I/O of a child process, also of one that has ended", () =>
         expect(overAfter(shell, "head -c 100000 /dev/zero >/dev/null")).to.equal("900"));
 
-      it("looks at those that it started, too", () => {
+      it("counts the I/O of grandchildren", () => {
         // A busy machine may take a while.
         const io = "cat /proc/$(tr -d ' ' </proc/$k_cpid/task/$k_cpid/children)/io";
         const written = `a=$(${io}); while [ "$(${io})" = "$a" ]; do sleep 0.01; done`;
@@ -46,15 +46,15 @@ echo "$k_limit $k_over"`;
         expect(overAfter(shell, child, "kill $k_cpid; wait $k_cpid")).to.equal("900");
       });
 
-      it("looks every fifth second, and leaves alone what is not there any more", () => {
-        expect(overAfter(shell, `${still}; look 9; k_secs=8`, "kill $k_cpid")).to.match(/^10 stalled:5:/);
+      it("looks every fifth second, and ignores a process that has ended", () => {
+        expect(overAfter(shell, `${idle}; look 9; k_secs=8`, "kill $k_cpid")).to.match(/^10 stalled:5:/);
         expect(overAfter(shell, "k_cpid=999999999; look 5")).to.equal("900");
       });
 
-      describe("when it waits for a disk", () => {
+      describe("for a process that waits for a disk", () => {
         const at = folderOfEachTest("watch");
 
-        /** The verdict on a step in this state, with so many pages written by the kernel before each look. */
+        /** k_watch's limit and verdict about a process in this state; the kernel's count of written pages at each look. */
         function overOf(state: string, ...written: readonly number[]): string {
           const tasks = at("proc/7/task/7");
           mkdirSync(tasks, { recursive: true });
@@ -77,17 +77,17 @@ echo "$k_limit $k_over"`;
           return stdout.trim();
         }
 
-        it("lets it go on while the kernel writes", () => expect(overOf("D", 10, 11, 12, 13)).to.equal("900"));
+        it("does not end it while the kernel writes pages", () => expect(overOf("D", 10, 11, 12, 13)).to.equal("900"));
 
-        it("ends it when nothing is written either, and what waits for something else whoever writes", () => {
+        it("ends it when the kernel writes no page, or when it does not wait for the disk", () => {
           expect(overOf("D", 10, 10, 10)).to.equal("15 stalled:10:10");
           expect(overOf("S", 10, 11, 12)).to.equal("15 stalled:10:10");
         });
       });
 
-      it("stays with what it found, and begins anew with another step", () => {
-        expect(overAfter(shell, still, "k_cpid=$$; look 15; kill $!")).to.match(/^10 /);
-        expect(overAfter(shell, still, "k_for=other k_over=; look 15; kill $k_cpid")).to.match(/^900$/);
+      it("keeps its verdict for a step, and begins anew with the next step", () => {
+        expect(overAfter(shell, idle, "k_cpid=$$; look 15; kill $!")).to.match(/^10 /);
+        expect(overAfter(shell, idle, "k_for=other k_over=; look 15; kill $k_cpid")).to.match(/^900$/);
       });
     });
 });

@@ -10,7 +10,7 @@ const texts = {
   long: `echo one\n${"# a comment of many words\n".repeat(100)}`,
 };
 
-describe("a text for a node's shell", () => {
+describe("wholeText", () => {
   for (const shell of shellsOf(import.meta.filename, ["dash", "bash --posix", "busybox sh", "mksh"])) {
     const [program = "", ...words] = shell.split(" ");
     const run = (input: string) => {
@@ -18,12 +18,12 @@ describe("a text for a node's shell", () => {
       return spawnSync(program, entry, { input, encoding: "utf8", env: { ...process.env, LC_ALL: "C.UTF-8" } }).stdout;
     };
     for (const [kind, text] of Object.entries(texts)) {
-      it(`runs, and leaves the rest of stdin alone: ${kind}, ${shell}`, () => {
+      it(`runs a text and leaves the rest of stdin unread: ${kind}, ${shell}`, () => {
         const own = spawnSync("dash", ["-c", text], { encoding: "utf8" }).stdout;
         expect(run(`${wholeText({ nonce }, `${text}cat\n`)}the rest\n`)).to.equal(`${own}the rest\n`);
       });
 
-      it(`does not run with bytes missing: ${kind}, ${shell}`, () => {
+      it(`does not run a text with missing bytes: ${kind}, ${shell}`, () => {
         const [line = "", ...lines] = wholeText({ nonce }, text).split("\n");
         const body = lines.join("\n");
         for (const part of [body.slice(4), body.slice(0, 6) + body.slice(9), body.slice(0, -20)])

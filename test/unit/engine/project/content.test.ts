@@ -6,7 +6,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 describe("the content of a project", () => {
   const at = folderOfEachTest("content");
 
-  it("names the files that changed, and reads past a link to itself", () => {
+  it("lists the changed files, and skips a symbolic link to itself", () => {
     mkdirSync(at("states"));
     symlinkSync("loop", at("loop"));
     const before = readProjectContent(at());

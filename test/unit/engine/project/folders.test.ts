@@ -10,9 +10,9 @@ import { inProject } from "#support/in-project.ts";
 
 const shipped = shippedRoot();
 
-describe("S8: names that kcore ships", () => {
+describe("names of files that kcore ships", () => {
   for (const name of ["kcore", "nix", "system", "update", "certs", "cluster"])
-    it(`are no pack's: ${name}`, async () => {
+    it(`are refused as the name of a pack: ${name}`, async () => {
       await inProject({ [`packs/${name}/pack.yaml`]: `name: ${name}\n` }, async (project) => {
         const refused = `no pack can be called “${name}”: kcore's own states, orchestrations or templates have that name [PACK_INVALID] | give it another name in its pack.yaml; kcore pack remove ${name} takes it out of a project`;
         expect(problemsIn(() => foldersOf("states", { project, shipped }))).to.deep.equal([refused]);
@@ -24,7 +24,7 @@ describe("S8: names that kcore ships", () => {
       });
     });
 
-  it("can be a project's own files, which are told; other packs are as before", async () => {
+  it("can be a project's own files, which overriddenFiles lists", async () => {
     await inProject(
       {
         "states/nix.yaml": "steps: []\n",

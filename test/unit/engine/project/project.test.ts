@@ -11,39 +11,35 @@ const uid = process.geteuid?.() ?? 0;
 const trust: Trust = trustOfProcess({});
 
 describe("projectOf", () => {
-  it("finds the nearest project upwards, or takes the one named", () =>
+  it("finds the nearest project upwards, or takes --project", () =>
     inProject({ "states/a/b.yaml": "" }, (project) => {
       expect(projectOf({ cwd: join(project, "states/a"), trust })).to.equal(project);
       expect(projectOf({ cwd: "/", project, trust })).to.equal(project);
       expect(projectOf({ cwd: join(project, "states"), project: "..", trust })).to.equal(project);
     }));
 
-  it("says so when there is none", () => {
+  it("refuses a folder without a project", () => {
     expect(problemsIn(() => projectOf({ cwd: "/", trust }))).to.deep.equal([
       "neither / nor a folder above it holds roster/ and orchestrate/ [PROJECT_NOT_FOUND] | go to your project, name it with --project DIR, or make one: kcore init DIR",
     ]);
     expect(problemsIn(() => projectOf({ cwd: "/", project: "/etc", trust }))[0]).to.include("/etc does not hold");
   });
 
-  it("refuses a project that others can write (S-20)", () =>
+  it("refuses a project that others can write to, sticky or not (S-20)", () =>
     inProject({}, (project) => {
       chmodSync(project, 0o777);
       expect(problemsIn(() => projectOf({ cwd: project, trust }))).to.deep.equal([
         `${project} can be written by others (mode 0777) [PROJECT_NOT_TRUSTED] | chmod go-w ${project}`,
       ]);
+      chmodSync(project, 0o1777);
+      mkdirSync(join(project, "mine"));
+      expect(problemsIn(() => projectOf({ cwd: join(project, "mine"), trust }))[0]).to.include("[PROJECT_NOT_TRUSTED]");
       chmodSync(project, 0o755);
       chmodSync(join(project, "roster"), 0o757);
       expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("roster can be written by others");
     }));
 
-  it("refuses a sticky folder for everybody as a project: a hostile working folder (S-20)", () =>
-    inProject({}, (project) => {
-      chmodSync(project, 0o1777);
-      mkdirSync(join(project, "mine"));
-      expect(problemsIn(() => projectOf({ cwd: join(project, "mine"), trust }))[0]).to.include("[PROJECT_NOT_TRUSTED]");
-    }));
-
-  it("refuses a project of another user, but not of the one behind sudo (S-20)", function () {
+  it("refuses a project of another user, except of the user who called sudo (S-20)", function () {
     if (uid !== 0) this.skip();
     inProject({}, (project) => {
       for (const path of [project, join(project, "roster"), join(project, "orchestrate")])
@@ -56,14 +52,14 @@ describe("projectOf", () => {
   });
 
   for (const name of ["states", "templates", "modules", "packs"])
-    it(`refuses a project whose ${name}/ others may write (S-20)`, () =>
+    it(`refuses a project whose ${name}/ others can write to (S-20)`, () =>
       inProject({}, (project) => {
         mkdirSync(join(project, name));
         chmodSync(join(project, name), 0o777);
         expect(problemsIn(() => projectOf({ cwd: project, trust }))[0]).to.include("[PROJECT_NOT_TRUSTED]");
       }));
 
-  it("looks at the very file that is read (S-20)", () =>
+  it("refuses a file that others can write to when it is read (S-20)", () =>
     inProject({ "roster/a.yaml": "nodes: { n1: { address: h } }\n" }, (project) => {
       expect(loadRoster(project, { trust }).nodes.size).to.equal(1);
       chmodSync(join(project, "roster/a.yaml"), 0o666);
@@ -72,7 +68,7 @@ describe("projectOf", () => {
       ]);
     }));
 
-  it("takes a file that the user's own group may write, not another group", () =>
+  it("accepts a file that the user's own group can write to, but not another group", () =>
     inProject({}, (project) => {
       const path = join(project, "f");
       writeFileSync(path, "");
@@ -87,7 +83,7 @@ describe("projectOf", () => {
       ).to.include("can be written by others");
     }));
 
-  it("S-20: refuses what the user's own group may write when others are in it, or nobody knows who", () =>
+  it("refuses a file that the user's own group can write to if the group has other or unknown members (S-20)", () =>
     inProject({}, (project) => {
       const path = join(project, "f");
       writeFileSync(path, "");
@@ -104,7 +100,7 @@ describe("projectOf", () => {
       expect(refusal(undefined)[0]).to.include("does not know who is in it");
     }));
 
-  it("S-20: knows a group's members, and those whose own group it is", () => {
+  it("reads a group's members, and the users whose primary group it is (S-20)", () => {
     const users = "root:x:0:0::/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\nbob:x:1001:1001::/home/bob:/bin/sh\n";
     expect(readGroup(100, "users:x:100:bob,gone\n", users)).to.deep.equal({
       name: "users",

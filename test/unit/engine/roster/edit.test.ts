@@ -30,30 +30,39 @@ describe("addNode", () => {
   const starts: Readonly<Record<string, [before: string, after: string]>> = {
     "an empty file": ["", LINES],
     "a file of comments": ["# mine\n", `# mine\n${LINES}`],
-    "no nodes": ["defaults: { dc: X }\n", `defaults: { dc: X }\n${LINES}`],
-    "nodes: and nothing": ["nodes:   # none\nx: {}\n", "nodes:   # none\n  n1:\n    address: h\nx: {}\n"],
+    "a file without nodes": ["defaults: { dc: X }\n", `defaults: { dc: X }\n${LINES}`],
+    "an empty nodes:": ["nodes:   # none\nx: {}\n", "nodes:   # none\n  n1:\n    address: h\nx: {}\n"],
     "nodes: {}": ["nodes: {}\ngroups: {}\n", `${LINES}groups: {}\n`],
     "nodes: {} and a comment": ["nodes: {} # none\n", "nodes: { n1: { address: h } } # none\n"],
-    "nodes in braces": ["nodes: { a: { address: g } }\n", "nodes: { a: { address: g }, n1: { address: h } }\n"],
-    "four spaces": ["nodes:\n    a:\n        b: g\n", "nodes:\n    a:\n        b: g\n    n1:\n      address: h\n"],
-    "no line break at the end": ["nodes:\n  a: { address: g }", "nodes:\n  a: { address: g }\n  n1:\n    address: h"],
-    CRLF: ["nodes:\r\n  a: { address: g }\r\n", "nodes:\r\n  a: { address: g }\r\n  n1:\r\n    address: h\r\n"],
-    "a comment behind the last node": [
+    "nodes in flow style": ["nodes: { a: { address: g } }\n", "nodes: { a: { address: g }, n1: { address: h } }\n"],
+    "nodes indented by four spaces": [
+      "nodes:\n    a:\n        b: g\n",
+      "nodes:\n    a:\n        b: g\n    n1:\n      address: h\n",
+    ],
+    "a file without a final line break": [
+      "nodes:\n  a: { address: g }",
+      "nodes:\n  a: { address: g }\n  n1:\n    address: h",
+    ],
+    "a file with CRLF": [
+      "nodes:\r\n  a: { address: g }\r\n",
+      "nodes:\r\n  a: { address: g }\r\n  n1:\r\n    address: h\r\n",
+    ],
+    "nodes with a comment behind the last": [
       "nodes:\n  a: { address: g } # x\n  # later\n",
       "nodes:\n  a: { address: g } # x\n  n1:\n    address: h\n  # later\n",
     ],
-    "a last value that is a block text": [deep, `${deep}  n1:\n    address: h\n`],
+    "nodes that end with a block scalar": [deep, `${deep}  n1:\n    address: h\n`],
   };
   for (const [what, [before, after]] of Object.entries(starts))
-    it(`works from ${what}`, () =>
+    it(`appends a node to ${what}`, () =>
       expect(addNode({ file: "r", text: before }, "n1", { address: "h" })).to.equal(after));
 
-  it("refuses a name that is there", () =>
+  it("refuses a name that the roster has", () =>
     expect(problemsIn(() => addNode({ file: "r", text: ROSTER }, "n2", { address: "h" }))).to.deep.equal([
       "r:10:3+2 “n2” is in the roster already [ROSTER_DUPLICATE]",
     ]));
 
-  it("quotes what would read as something else", () => {
+  it("quotes texts that YAML would read as another type", () => {
     const vars = { a: "yes", b: "1.10", c: "x: y", d: "#no", e: "it's" };
     expect(addNode({ file: "r", text: "" }, "0755", { address: "h", vars })).to.equal(
       'nodes:\n  "0755":\n    address: h\n    vars: { a: "yes", b: "1.10", c: "x: y", d: "#no", e: "it\'s" }\n',
@@ -67,19 +76,19 @@ describe("setNodeFields", () => {
   const fields = (text: string, given: Parameters<typeof setNodeFields>[2]): string =>
     setNodeFields({ file: "r", text }, "n1", given);
 
-  it("replaces keys written line by line, keeping comments", () => {
+  it("replaces host keys in block style, keeping comments", () => {
     const before = `nodes:\n  a:\n    address: g\n    hostKeys:\n      - ${KEY} # first\n      - ${OTHER}\n    user: root\n`;
     expect(set(before, "a", OTHER, KEY)).to.equal(before.replace(KEY, "1").replace(OTHER, KEY).replace("1", OTHER));
     expect(set(before, "a", OTHER)).to.equal(
       `nodes:\n  a:\n    address: g\n    hostKeys:\n      - ${OTHER}\n    user: root\n`,
     );
   });
-  it("refuses a node that is not in the file, and one that is an alias", () => {
+  it("refuses a node that the file lacks, and an alias", () => {
     expect(problemsIn(() => set(ROSTER, "n9", KEY))[0]).to.include("r has no node “n9” [ROSTER_NODE_UNKNOWN]");
     expect(problemsIn(() => set("nodes:\n  a: &a { address: g }\n  b: *a\n", "b", KEY))[0]).to.include("[ROSTER_EDIT]");
   });
 
-  it("replaces values in block and flow style and adds what is missing, each in its place", () => {
+  it("replaces values and adds keys in block and flow style", () => {
     const text = `nodes:
   n1:
     address:  192.0.2.11   # eth0
@@ -108,7 +117,7 @@ describe("setNodeFields", () => {
   });
 });
 
-describe("editing any roster", () => {
+describe("editing generated rosters", () => {
   const name = fc
     .stringMatching(/^[a-z][a-z0-9]{0,6}$/)
     .filter((text) => !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].includes(text));
@@ -150,7 +159,7 @@ describe("editing any roster", () => {
       return { text: `${before}nodes:\n${texts.join("")}${after}`, names: nodes.map((entry) => entry.name) };
     });
 
-  it("adds nodes and keys and keeps every other line byte for byte", () =>
+  it("adds nodes and host keys, and keeps every other line byte for byte", () =>
     fc.assert(
       fc.property(rosters, fc.nat(), ({ text, names }, index) => {
         const chosen = names[index % names.length] ?? "";
@@ -188,17 +197,17 @@ const set = (text: string, path: string, name = file): string =>
 describe("setValue", () => {
   const cases: readonly (readonly [string, string, string, string])[] = [
     ["a plain value", "a: x # c\nb: 1\n", "a", "a: V # c\nb: 1\n"],
-    ["a quoted one", "a: 'x: y'  # c\n", "a", "a: V  # c\n"],
-    ["a block", "a: |\n  one\n  two\nb: 1\n", "a", "a: V\nb: 1\n"],
-    ["a block at the end", "a: >-\n  one", "a", "a: V"],
+    ["a quoted value", "a: 'x: y'  # c\n", "a", "a: V  # c\n"],
+    ["a block scalar", "a: |\n  one\n  two\nb: 1\n", "a", "a: V\nb: 1\n"],
+    ["a block scalar at the end", "a: >-\n  one", "a", "a: V"],
     ["an item of a list", "l: [x, y]\n", "l.1", "l: [x, V]\n"],
-    ["nothing", "a:\nb: 1\n", "a", "a: V\nb: 1\n"],
-    ["null", "a: ~\n", "a.b", "a: { b: V }\n"],
-    ["an empty map", "a: {} # c\n", "a.b", "a: { b: V } # c\n"],
-    ["a new key beside others", "n:\n  a: 1 # c\n\nm: 2\n", "n.b", "n:\n  a: 1 # c\n  b: V\n\nm: 2\n"],
+    ["an empty value", "a:\nb: 1\n", "a", "a: V\nb: 1\n"],
+    ["a key below null", "a: ~\n", "a.b", "a: { b: V }\n"],
+    ["a key of an empty map", "a: {} # c\n", "a.b", "a: { b: V } # c\n"],
+    ["a new key after others", "n:\n  a: 1 # c\n\nm: 2\n", "n.b", "n:\n  a: 1 # c\n  b: V\n\nm: 2\n"],
     ["new keys, each on its line", "n:\n  a: 1\n", "n.v.w", "n:\n  a: 1\n  v:\n    w: V\n"],
     ["new keys below an empty one", "n:\n  v:\nm: 1\n", "n.v.w", "n:\n  v:\n    w: V\nm: 1\n"],
-    ["a new key in braces", "n: { a: 1 }\n", "n.b.c", "n: { a: 1, b: { c: V } }\n"],
+    ["new keys in flow style", "n: { a: 1 }\n", "n.b.c", "n: { a: 1, b: { c: V } }\n"],
     ["a new key at the top", "a: 1\n", "b.c", "a: 1\nb:\n  c: V\n"],
     ["a new file", "", "a.b", "a:\n  b: V\n"],
     ["a file of comments", "# c", "a", "# c\na: V\n"],
@@ -210,20 +219,20 @@ describe("setValue", () => {
       "steps:\n  - id: a\n    x.y: { z: 1 }\n  - id: b\n    x.y:\n      z: 2\n      w: V\n",
     ],
   ];
-  for (const [what, text, path, wanted] of cases)
-    it(`sets ${what} and leaves every other character`, () => {
-      expect(set(text, path)).to.equal(wanted);
-      expect(set(set(text, path), path)).to.equal(wanted);
+  for (const [what, text, path, edited] of cases)
+    it(`sets ${what}, and changes no other character`, () => {
+      expect(set(text, path)).to.equal(edited);
+      expect(set(set(text, path), path)).to.equal(edited);
     });
 
-  it("keeps JSON JSON", () => {
+  it("keeps a JSON file valid JSON", () => {
     const json = set(set('{ "a": 1 }\n', "b", "p.json"), "c.d", "p.json");
     expect(JSON.parse(json)).to.deep.equal({ a: 1, b: "V", c: { d: "V" } });
     expect(JSON.parse(set("{}", "b", "p.json"))).to.deep.equal({ b: "V" });
     expect(JSON.parse(set('{"a": "x"}', "a", "p.json"))).to.deep.equal({ a: "V" });
   });
 
-  it("refuses what it cannot edit by splicing", () => {
+  it("refuses aliases, maps, keys below a value and missing items", () => {
     for (const [text, path] of [
       ["a: &x 1\nb: *x\n", "b"],
       ["a: { b: 1 }\n", "a"],
@@ -237,7 +246,7 @@ describe("setValue", () => {
 });
 
 describe("keysOfPath", () => {
-  it("takes the longest key that is there, since keys may hold dots", () => {
+  it("takes the longest existing key, since keys may contain dots", () => {
     const root = parseSource(file, "steps:\n  - id: a.b\n    file.managed: { path: /x }\nx: { y: 1 }\nx.y: 2\n");
     expect(keysOfPath(root, "steps.a.b.file.managed.path")).to.deep.equal(["steps", "a.b", "file.managed", "path"]);
     expect(keysOfPath(root, "x.y")).to.deep.equal(["x.y"]);
@@ -256,7 +265,7 @@ describe("replaceScalars and removeEntry", () => {
     expect(replaceScalars({ file, text }, root, new Map(ones))).to.equal("a: V0 # c\nb:\n  - V1\n  - V2\n");
   });
 
-  it("remove one line, and refuse what has more", () => {
+  it("remove an entry of one line, and refuse any other", () => {
     expect(removeEntry({ file, text: "# c\na: x # d\nb: y\n" }, "a")).to.equal("# c\nb: y\n");
     expect(removeEntry({ file, text: "a: x" }, "a")).to.equal("");
     for (const text of ["{ a: x, b: y }\n", "a:\n  x: 1\nb: y\n", "b: y\n"])

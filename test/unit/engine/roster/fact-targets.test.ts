@@ -16,7 +16,7 @@ const files = {
   n3: { address: h3 }
 `,
 };
-const told = {
+const gatheredFacts = {
   n1: {
     "os.id": "debian",
     "os.version": "12",
@@ -36,10 +36,10 @@ const told = {
   },
 };
 
-/** A project whose n1 and n2 have these facts since 1000; n3 has none. */
-function inKnown<T>(work: (project: string) => T): T {
+/** A project with the facts of n1 and n2, gathered at time 1000; n3 has none. */
+function withFacts<T>(work: (project: string) => T): T {
   return inProject(files, (project) => {
-    for (const [node, flat] of Object.entries(told))
+    for (const [node, flat] of Object.entries(gatheredFacts))
       keepFacts(project, { node, run: "r1", gathered: 1000, facts: shapeFacts(flat) });
     return work(project);
   });
@@ -78,14 +78,14 @@ describe("fact terms of targets", () => {
     "fact:os.codename!=bookworm": "n1 n2",
     "not fact:os.id=debian": "n2",
   };
-  it("are read as the roster's are", () =>
-    inKnown((project) => {
+  it("match by text, pattern, number and version", () =>
+    withFacts((project) => {
       for (const [expression, names] of Object.entries(cases))
         expect(match(project, `role:worker and (${expression})`), expression).to.equal(names);
     }));
 
-  it("are asked only where they decide", () =>
-    inKnown((project) => {
+  it("need facts only of nodes that the other terms leave undecided", () =>
+    withFacts((project) => {
       expect(match(project, "n3 or fact:os.id=debian")).to.equal("n1 n3");
       expect(match(project, "not n3 and fact:os.id=debian")).to.equal("n1");
       const roster = loadRoster(project);
@@ -94,8 +94,8 @@ describe("fact terms of targets", () => {
       expect([undecided("n1 or not fact:os.id=x"), undecided("role:worker")]).to.deep.equal([["n2", "n3"], []]);
     }));
 
-  it("are an error where they are not known, behind not, too, and never no match", () =>
-    inKnown((project) => {
+  it("are an error for a node without facts, also behind not", () =>
+    withFacts((project) => {
       for (const expression of ["fact:os.id=debian", "not fact:os.id=debian", "* and fact:nix"])
         expect(problemsIn(() => match(project, expression))).to.deep.equal([
           `“${expression}” asks for facts that are not known, or too old, of n3 [TARGET_FACTS_UNKNOWN] | kcore facts --on 'n3', or --refresh-facts; --unknown-facts skip leaves such nodes out`,
@@ -104,8 +104,8 @@ describe("fact terms of targets", () => {
       expect(match(project, "not fact:os.id=debian", { skipUnknown: true })).to.equal("n2");
     }));
 
-  it("do not believe what is too old, damaged, or another node's", () =>
-    inKnown((project) => {
+  it("ignore facts that are too old, damaged, or another node's", () =>
+    withFacts((project) => {
       expect(problemsIn(() => match(project, "n1 and fact:nix", { since: 1001 }))[0]).to.include("of n1 [");
       expect(match(project, "n1 and fact:nix", { since: 1000 })).to.equal("n1");
       for (const text of ["", "{", "null", '{"version":1,"node":"n2","gathered":1000,"facts":{}}']) {
@@ -114,8 +114,8 @@ describe("fact terms of targets", () => {
       }
     }));
 
-  it("mean the same nodes when a run is resumed, whatever was gathered meanwhile", () =>
-    inKnown((project) => {
+  it("match the same nodes in a resumed run, though newer facts exist", () =>
+    withFacts((project) => {
       const file = join(project, "fact-terms.json");
       const run = (isResumed: boolean) => match(project, "role:worker and fact:nix", { decided: { file, isResumed } });
       expect(run(false)).to.equal("n1");
@@ -123,23 +123,23 @@ describe("fact terms of targets", () => {
       expect([run(true), run(false)]).to.deep.equal(["n1", "n1 n2"]);
     }));
 
-  it("stay as they were where new facts cannot be kept, and that fails nothing", () =>
-    inKnown((project) => {
+  it("use the earlier facts where new ones cannot be stored, with a warning", () =>
+    withFacts((project) => {
       mkdirSync(join(project, ".kcore", "facts", "n9.json"));
       const write = process.stderr.write.bind(process.stderr);
-      let said = "";
-      process.stderr.write = (text: string | Uint8Array) => (said += String(text)) !== "";
+      let warning = "";
+      process.stderr.write = (text: string | Uint8Array) => (warning += String(text)) !== "";
       try {
         keepFacts(project, { node: "n9", run: "r2", gathered: 2000, facts: shapeFacts({ nix: "false" }) });
       } finally {
         process.stderr.write = write;
       }
-      expect(said).to.match(/^the facts of n9 could not be kept: EISDIR/);
+      expect(warning).to.match(/^the facts of n9 could not be kept: EISDIR/);
       expect(match(project, "role:worker and fact:nix")).to.equal("n1");
     }));
 
-  it("are refused where they cannot be read", () =>
-    inKnown((project) => {
+  it("are refused with an unknown fact or invalid syntax", () =>
+    withFacts((project) => {
       const problem = (text: string) => problemsIn(() => match(project, text))[0];
       expect(problem("fact:os.idd=x")).to.equal("no fact “os.idd” [TARGET_SYNTAX] | did you mean “os.id”?");
       expect(problem("fact:os=x")).to.include("no fact “os”");

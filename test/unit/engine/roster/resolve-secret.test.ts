@@ -14,14 +14,14 @@ const sources: SecretSources = {
 };
 
 describe("resolveSecret", () => {
-  it("reads environment, files and commands, without one final line break", async () => {
+  it("reads environment variables, files and commands, without a final line break", async () => {
     const read = async (reference: Parameters<typeof resolveSecret>[0]): Promise<string> =>
       (await resolveSecret(reference, sources)).reveal();
     expect([await read({ env: "PW" }), await read({ file: "/run/pw" })]).to.deep.equal(["from env", "of /run/pw"]);
     expect(await read({ command: "pass show x" })).to.equal("ran pass show x");
   });
 
-  it("tells what cannot be read, at the reference", async () => {
+  it("reports an unreadable secret at the reference's place", async () => {
     const at = { file: "roster/a.yaml", line: 2, column: 5 };
     expect(await problemsOfRejection(resolveSecret({ env: "NO" }, sources, at))).to.deep.equal([
       "roster/a.yaml:2:5+1 the secret env:NO cannot be read: the environment has no NO [SECRET_UNREADABLE] | export NO",
@@ -34,13 +34,13 @@ describe("resolveSecret", () => {
 });
 
 describe("runSecretCommand", () => {
-  it("gives the output of a shell command", async () =>
+  it("returns the output of a shell command", async () =>
     expect(Buffer.from(await runSecretCommand("printf '%s' a; echo b")).toString()).to.equal("ab\n"));
   it("fails with the command's exit status, never with its output", async () =>
     expect(await problemsOfRejection(runSecretCommand("echo s3cret; exit 3"))).to.deep.equal([
       "it exits with 3 [SECRET_UNREADABLE]",
     ]));
-  it("ends a command that takes too long, with all it started", async () =>
+  it("ends a command and its child processes at the time limit", async () =>
     expect(await problemsOfRejection(runSecretCommand("sleep infinity & sleep infinity", 50))).to.deep.equal([
       "it took longer than 0.05 s [SECRET_UNREADABLE]",
     ]));
@@ -61,7 +61,7 @@ describe("readSecretFile", () => {
 });
 
 describe("parseReference", () => {
-  it("takes references only, so that no secret passes for one", () => {
+  it("accepts nothing but references", () => {
     expect(["env:PW", "command: pass show a", { file: "/x" }].map(parseReference)).to.deep.equal([
       { env: "PW" },
       { command: "pass show a" },

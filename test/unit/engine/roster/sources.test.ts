@@ -8,14 +8,14 @@ import { sourceOf } from "#engine/roster/sources.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 
-/** Counts its runs, and prints so many nodes. */
+/** A source that counts its runs, and prints a node named after the count. */
 const counting = `#!/bin/sh
 echo x >>calls
 test ! -e down || { echo 'the database is down' >&2; exit 3; }
 echo "nodes: { d$(wc -l <calls | tr -d ' '): { address: 192.0.2.1 } }"
 `;
 
-describe("a roster's sources", () => {
+describe("executable roster sources", () => {
   const withSource = (text: string, work: (project: string) => void, name = "roster/cmdb.sh"): void =>
     inProject({ "roster/a.yaml": "nodes:\n  n1: { address: 192.0.2.9 }\n", [name]: text }, (project) => {
       chmodSync(join(project, name), 0o755);
@@ -28,7 +28,7 @@ describe("a roster's sources", () => {
     utimesSync(join(project, ".kcore/roster/cmdb.sh.yaml"), then, then);
   };
 
-  it("are run without a shell, and what they say counts for a minute, or until they change", () =>
+  it("are run without a shell; their output is cached for a minute, or until the source changes", () =>
     withSource(counting, (project) => {
       expect(names(project)).to.deep.equal(["n1", "d1"]);
       expect(names(project)).to.deep.equal(["n1", "d1"]);
@@ -46,7 +46,7 @@ describe("a roster's sources", () => {
       expect(sourceOf(positions.get("n1")?.file ?? "")).to.equal("roster/a.yaml");
     }));
 
-  it("fail with their stderr; what they said last is taken only where that was asked for", () =>
+  it("fail with their stderr, unless a stale output is allowed", () =>
     withSource(counting, (project) => {
       names(project);
       age(project, 3 * 3600);
@@ -54,15 +54,17 @@ describe("a roster's sources", () => {
       expect(problemsIn(() => names(project))).to.deep.equal([
         "roster/cmdb.sh gave no roster: it exits with 3 [ROSTER_SOURCE] | KCORE_ROSTER_STALE=1 takes what it said 3h ago",
       ]);
-      const told: string[] = [];
-      expect(names(project, { stale: true, warn: (text: string) => told.push(text) })).to.deep.equal(["n1", "d1"]);
-      expect(told).to.deep.equal(["roster/cmdb.sh gave no roster: it exits with 3: taken from what it said 3h ago"]);
+      const warnings: string[] = [];
+      expect(names(project, { stale: true, warn: (text: string) => warnings.push(text) })).to.deep.equal(["n1", "d1"]);
+      expect(warnings).to.deep.equal([
+        "roster/cmdb.sh gave no roster: it exits with 3: taken from what it said 3h ago",
+      ]);
       const calls = readFileSync(join(project, "calls"), "utf8");
       expect(names(project, { onlyKept: true })).to.deep.equal(["n1", "d1"]);
       expect(readFileSync(join(project, "calls"), "utf8")).to.equal(calls);
     }));
 
-  it("that print nothing, or no roster, are told at the place, and do not take the place of what was said before", () => {
+  it("are refused with an empty or invalid output, which does not replace the last good one", () => {
     withSource("#!/bin/sh\nexit 0\n", (project) => {
       expect(problemsIn(() => names(project))[0]).to.equal(
         "roster/cmdb.sh gave no roster: it printed nothing [ROSTER_SOURCE] | a roster without nodes is nodes: {}",
@@ -83,7 +85,7 @@ describe("a roster's sources", () => {
     });
   });
 
-  it("are executable files of plain names that are no YAML, and addresses", () =>
+  it("are executable files with plain names other than YAML, and .url files", () =>
     withSource("#!/bin/sh\n", (project) => {
       for (const name of [".hidden", "old.sh.bak", "x~", "b.yaml", "README.md"]) {
         writeFileSync(join(project, "roster", name), "nodes: {}\n");
@@ -94,7 +96,7 @@ describe("a roster's sources", () => {
       expect(sourceNames(project)).to.deep.equal(["cmdb.sh", "net.url"]);
     }));
 
-  it("are not run when somebody else could have written them, nor asked without TLS", () => {
+  it("are refused if other users can write to them, or if the URL is not https", () => {
     withSource("#!/bin/sh\ntouch ran\n", (project) => {
       chmodSync(join(project, "roster/cmdb.sh"), 0o777);
       const uid = process.geteuid?.() ?? 0;
@@ -111,7 +113,7 @@ describe("a roster's sources", () => {
     withSource("http://192.0.2.1/roster\n", work, "roster/net.url");
   });
 
-  it("have a time limit, which also ends what they started", () =>
+  it("have a time limit, which also ends their child processes", () =>
     withSource("#!/bin/sh\nsleep 60 & echo $! >pid; wait\n", (project) => {
       const ask = (): unknown => runSource({ shown: "x", project, path: join(project, "roster/cmdb.sh"), limit: 300 });
       expect(problemsIn(ask)).to.deep.equal(["x gave no roster: it took longer than 0.3 s [ROSTER_SOURCE]"]);
@@ -126,7 +128,7 @@ describe("a roster's sources", () => {
       expect(isAlive()).to.equal(false);
     }));
 
-  it("say why they cannot be run", () =>
+  it("are refused with the reason why they cannot be run", () =>
     withSource("#!/no/such/shell\n", (project) => {
       expect(problemsIn(() => names(project))[0]).to.contain(
         "it cannot be run (ENOENT): has it a first line such as #!/bin/sh?",

@@ -53,7 +53,7 @@ describe("matchTargets", () => {
     "n1 , n2": "n1 n2",
   };
   for (const [expression, names] of Object.entries(cases))
-    it(`reads ${expression}`, () => expect(match(expression)).to.equal(names));
+    it(`matches ${expression}`, () => expect(match(expression)).to.equal(names));
 
   it("takes a list as alternatives", () => expect(match(["n1", "role:worker and dc:DC2"])).to.equal("n1 n3"));
 
@@ -64,24 +64,24 @@ describe("matchTargets", () => {
     expect(problemsIn(() => match("not wbe-1"))[0]).to.include("did you mean “web-1”?");
   });
 
-  it("takes nothing matched for an error that lists the nodes (S-25)", () => {
+  it("refuses an expression that matches no node, and lists the nodes (S-25)", () => {
     for (const expression of ["role:nope", "n1 and n2", "not *", "zz*", "/zz/"])
       expect(problemsIn(() => match(expression))).to.deep.equal([
         `no node matches “${expression}” [TARGET_EMPTY] | the roster holds n1 (controller), n2 (worker), n3 (worker), web-1`,
       ]);
   });
 
-  it("G7: says that label: means the roster's labels, not the cluster's", () =>
+  it("hints that label: means labels of the roster where none matches", () =>
     expect(problemsIn(() => match("label:zz"))[0]).to.include(
       "no node matches “label:zz” [TARGET_EMPTY] | label: means labels of the roster;",
     ));
 
-  it("refuses what is nested without an end", () => {
+  it("refuses more than 32 levels of nesting", () => {
     for (const expression of [`${"not ".repeat(33)}n1`, `${"(".repeat(33)}n1${")".repeat(33)}`])
       expect(problemsIn(() => match(expression))[0]).to.include("nested too deeply [TARGET_SYNTAX]");
   });
 
-  it("never turns a mistake into all nodes (S-25)", () =>
+  it("never matches all nodes without a pattern or not (S-25)", () =>
     fc.assert(
       fc.property(fc.string({ maxLength: 12 }), (text) => {
         let names: string[] = [];
@@ -125,22 +125,22 @@ describe("matchTargets", () => {
     );
   });
 
-  it("points at what it cannot read", () => {
+  it("reports syntax errors at their place", () => {
     const at = { file: "orchestrate/x.yaml", line: 3, column: 10 };
     const where = (expression: string): string[] => problemsIn(() => matchTargets(expression, roster, at));
-    for (const [expression, told] of Object.entries({
+    for (const [expression, message] of Object.entries({
       "n1 n2": "13+2 unexpected “n2” [TARGET_SYNTAX] | join by “and”, “or” or a comma",
       "(n1": "10+1 this parenthesis is not closed [TARGET_SYNTAX] | docs/rosters.md, Targets",
       "n1 and": "16+1 the target ends too early [TARGET_SYNTAX] | a node or term is missing",
       "rol:x": "10+5 no target term “rol:” [TARGET_SYNTAX] | did you mean “role”?",
       "n1, /[/": "14+3 not a regular expression: Unterminated character class [TARGET_SYNTAX]",
     }))
-      expect(where(expression)).to.deep.equal([`orchestrate/x.yaml:3:${told}`]);
+      expect(where(expression)).to.deep.equal([`orchestrate/x.yaml:3:${message}`]);
     expect(where("")[0]).to.include("the target is empty");
     expect(where("n1;reboot")[0]).to.include("“n1;reboot” cannot be a name");
   });
 
-  it("stops a regular expression that would take for ever", () => {
+  it("stops a regular expression that takes too long", () => {
     const long: Roster = {
       ...roster,
       nodes: new Map([["a".repeat(60) + "b", { ...roster.nodes.get("n1"), name: `${"a".repeat(60)}b` } as never]]),

@@ -6,7 +6,7 @@ import { NodeLogs } from "#engine/run/node-logs.ts";
 import { logName, runFolder } from "#engine/run/run-folder.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("the logs of a run", () => {
+describe("NodeLogs", () => {
   const at = folderOfEachTest("logs");
 
   const logged = (node: string | undefined, ...events: readonly RunEventBody[]): string => {
@@ -21,7 +21,7 @@ describe("the logs of a run", () => {
   };
   const action = { stage: "tag", action: "local.command" } as const;
 
-  it("are the nodes' and one of the bastion, with all that its actions print", () => {
+  it("writes the output of actions to the bastion's log, or to the log of the action's node", () => {
     const events: readonly RunEventBody[] = [
       { type: "action.started", ...action },
       { type: "action.output", ...action, stream: "out", text: "1\n2\n" },
@@ -29,13 +29,13 @@ describe("the logs of a run", () => {
       // prettier-ignore
       { type: "action.finished", ...action, outcome: "failed", problem: { code: "LOCAL_COMMAND_FAILED", message: "it failed" } },
     ];
-    const told = "== tag (local.command)\n | 1\n | 2\n ! no\n== tag: failed\n   it failed  [LOCAL_COMMAND_FAILED]\n";
-    expect(logged(undefined, ...events)).to.equal(told);
-    // Work for a node stands in the node's log, for a node of any name.
-    expect(logged("bastion", ...events.map((event) => ({ ...event, item: "bastion" }) as RunEventBody))).to.equal(told);
+    const log = "== tag (local.command)\n | 1\n | 2\n ! no\n== tag: failed\n   it failed  [LOCAL_COMMAND_FAILED]\n";
+    expect(logged(undefined, ...events)).to.equal(log);
+    // A node's actions stand in the node's log, also for a node called bastion.
+    expect(logged("bastion", ...events.map((event) => ({ ...event, item: "bastion" }) as RunEventBody))).to.equal(log);
   });
 
-  it("say what a node was sent, and by whom", () => {
+  it("writes sent contents with their source to the node's log", () => {
     const sent = { type: "node.sent", node: "n1", name: "image", bytes: 44_000_000, duration: 5 } as const;
     expect(logged("n1", sent, { ...sent, from: "n2" })).to.equal(
       "-- sent image, 44.0 MB\n-- sent image from n2, 44.0 MB\n",

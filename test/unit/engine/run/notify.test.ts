@@ -25,34 +25,38 @@ const gone = { type: "node.finished", node: "n1", outcome: "unreachable", proble
 const question = { id: "q", kind: "confirm", text: "Go on?", secret: false } as const;
 const asked = { type: "question.asked", question } as const;
 
-describe("O10: notices of a run", () => {
+describe("notices of a run", () => {
   const at = folderOfEachTest("notify");
 
   const run = { run: "r1", command: "kcore state apply web", who: "op@b" };
-  const play = async (notices: readonly Notice[], events: readonly RunEventBody[]) => {
+  const undelivered = async (notices: readonly Notice[], events: readonly RunEventBody[]) => {
     const notifier = new Notifier(notices, { ...run, project: at() });
     return (await Promise.all(events.map(async (event) => notifier.handle(event)))).flatMap((texts) => texts ?? []);
   };
 
-  it("come at a failure, a change and a question, each to whom they are for", async () => {
-    const told: NoticeContent[] = [];
+  it("are sent at a failure, a change and a question", async () => {
+    const sent: NoticeContent[] = [];
     const all: Notice = { on: ["failure", "change", "question"], mail: "a@b.c" };
-    const deliver = (_: Notice, one: NoticeContent) => Promise.resolve(void told.push(one));
-    const of = async (...events: readonly RunEventBody[]) => {
-      told.length = 0;
+    const deliver = (_: Notice, one: NoticeContent) => Promise.resolve(void sent.push(one));
+    const noticesOf = async (...events: readonly RunEventBody[]) => {
+      sent.length = 0;
       const notifier = new Notifier([all], { ...run, project: at() }, deliver);
       for (const event of events) await notifier.handle(event);
-      return told.map(({ event }) => event);
+      return sent.map(({ event }) => event);
     };
-    expect([await of(finished("done")), await of(finished("interrupted"))]).to.deep.equal([[], []]);
-    expect(await of(changed, finished("done"))).to.deep.equal(["change"]);
+    expect([await noticesOf(finished("done")), await noticesOf(finished("interrupted"))]).to.deep.equal([[], []]);
+    expect(await noticesOf(changed, finished("done"))).to.deep.equal(["change"]);
     const reverted = [step("changed"), step("interrupted"), finished("failed")];
-    expect(await of(...reverted), "a change that was taken back is none").to.deep.equal(["failure"]);
-    expect(await of(changed, ...reverted)).to.deep.equal(["failure", "change"]);
-    expect(told.map((one) => one.changed)).to.deep.equal([1, 1]);
-    expect(await of(asked, changed, gone, finished("unreachable"))).to.deep.equal(["question", "failure", "change"]);
-    expect(told[0]).to.deep.include({ ...run, question: "Go on?" });
-    expect(told[1]).to.deep.include({
+    expect(await noticesOf(...reverted), "a reverted change").to.deep.equal(["failure"]);
+    expect(await noticesOf(changed, ...reverted)).to.deep.equal(["failure", "change"]);
+    expect(sent.map((one) => one.changed)).to.deep.equal([1, 1]);
+    expect(await noticesOf(asked, changed, gone, finished("unreachable"))).to.deep.equal([
+      "question",
+      "failure",
+      "change",
+    ]);
+    expect(sent[0]).to.deep.include({ ...run, question: "Go on?" });
+    expect(sent[1]).to.deep.include({
       outcome: "unreachable",
       changed: 1,
       nodes: { n1: "silent" },
@@ -60,7 +64,7 @@ describe("O10: notices of a run", () => {
     });
   });
 
-  it("go to a command's stdin, by POST to a webhook, and to sendmail", async () => {
+  it("are sent to a command's stdin, by POST to a webhook, and to sendmail", async () => {
     const posted: string[] = [];
     const server = createServer((request, response) => {
       void text(request).then((body) => {
@@ -77,9 +81,9 @@ describe("O10: notices of a run", () => {
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
       const on = ["failure"] as const;
-      const ways = [{ command: ["sh", "-c", "cat >told"] }, { webhook: url }, { mail: "ops@example.org" }];
+      const ways = [{ command: ["sh", "-c", "cat >delivered"] }, { webhook: url }, { mail: "ops@example.org" }];
       expect(
-        await play(
+        await undelivered(
           ways.map((way) => ({ on: [...on], ...way })),
           [finished("failed")],
         ),
@@ -88,7 +92,7 @@ describe("O10: notices of a run", () => {
       process.env["PATH"] = before;
       server.close();
     }
-    const json = readFileSync(at("told"), "utf8");
+    const json = readFileSync(at("delivered"), "utf8");
     expect(JSON.parse(json)).to.deep.include({ event: "failure", run: "r1", outcome: "failed" });
     expect(posted).to.deep.equal([`POST /hook ${json}`]);
     expect(readFileSync(at("mail"), "utf8"))
@@ -96,17 +100,17 @@ describe("O10: notices of a run", () => {
       .and.contain("\n\nrun: r1\n");
   });
 
-  it("that cannot be told are said, and no address of a webhook", async () => {
+  it("that cannot be delivered are reported, without the path of a webhook", async () => {
     const server = createServer((_, response) => response.writeHead(500).end()).listen(0, "127.0.0.1");
     await once(server, "listening");
     const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
     try {
       const ways = [{ command: ["false"] }, { command: ["no-such-program"] }, { webhook: `http://${host}/secret` }];
-      const untold = await play(
+      const failures = await undelivered(
         ways.map((way) => ({ on: ["failure"], ...way })),
         [finished("failed")],
       );
-      expect(untold).to.deep.equal([
+      expect(failures).to.deep.equal([
         "false was not told: exit code 1",
         "no-such-program was not told: exit code 127 (not found)",
         `${host} was not told: it answered 500`,
@@ -116,11 +120,11 @@ describe("O10: notices of a run", () => {
     }
   });
 
-  it("stand in notify.yaml, which is checked", () => {
+  it("are read from notify.yaml, and invalid ones are refused", () => {
     const write = (content: string) => writeFileSync(at("notify.yaml"), content);
     expect(readNotices(at(), undefined)).to.deep.equal([]);
-    write("- { on: [failure], command: [ci/told.sh] }\n");
-    expect(readNotices(at(), undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/told.sh"] }]);
+    write("- { on: [failure], command: [ci/notify.sh] }\n");
+    expect(readNotices(at(), undefined)).to.deep.equal([{ on: ["failure"], command: ["ci/notify.sh"] }]);
     for (const content of [
       "- { on: [failure] }\n",
       "- { on: [], mail: a@b.c }\n",

@@ -5,10 +5,10 @@ import { OutputCap } from "#engine/run/output-cap.ts";
 const output: RunEventBody = { type: "step.output", node: "n1", step: "s", stream: "out", text: "x" };
 const finished: RunEventBody = { type: "node.finished", node: "n1", outcome: "done" };
 
-describe("the cap on recorded output", () => {
-  it("lets everything pass below its limit", () => expect(new OutputCap(100).pass(output, 99)).to.equal(output));
+describe("OutputCap", () => {
+  it("passes all events below its limit", () => expect(new OutputCap(100).pass(output, 99)).to.equal(output));
 
-  it("leaves output out beyond it, says so once, and lets the rest pass", () => {
+  it("drops output beyond its limit with one warning, and passes other events", () => {
     const cap = new OutputCap(3_000_000);
     expect(cap.pass(output, 3_145_728)).to.deep.equal({
       type: "warning",
@@ -19,7 +19,7 @@ describe("the cap on recorded output", () => {
     expect(cap.pass(finished, 3_145_728)).to.equal(finished);
   });
 
-  it("M1: leaves out what one node prints beyond its part, and keeps the others'", () => {
+  it("drops output of one node beyond the node's limit, and passes output of other nodes", () => {
     const cap = new OutputCap(100_000_000, 2_097_152);
     const much = { ...output, text: "x".repeat(1_500_000) };
     expect(cap.pass(much, 0)).to.equal(much);

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { Questions } from "#engine/run/questions.ts";
 
 describe("questions of a run", () => {
-  it("V1: have ids that never return, also when the run is resumed", async () => {
+  it("have unique ids, also in a resumed run", async () => {
     const ids: string[] = [];
     const make = (earlierCount: number) => {
       const questions: Questions = new Questions({

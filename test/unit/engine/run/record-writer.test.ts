@@ -4,7 +4,7 @@ import { RecordWriter } from "#engine/run/record-writer.ts";
 import { runFolder } from "#engine/run/run-folder.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("the writer of a run's record", () => {
+describe("RecordWriter", () => {
   const at = folderOfEachTest("record");
 
   const open = () => {
@@ -23,7 +23,7 @@ describe("the writer of a run's record", () => {
   };
   const line = (seq: number, stage: string) => `{"seq":${seq},"at":7,"type":"stage.started","stage":"${stage}"}\n`;
 
-  it("writes the events of one go by one call, before anything else happens", async () => {
+  it("writes the events of one turn by one write", async () => {
     const { folder, record, written } = open();
     for (const stage of ["a", "b", "c"]) record.append({ type: "stage.started", stage });
     await Promise.resolve();

@@ -20,14 +20,14 @@ describe("the folders of runs", () => {
     expect(await listRunIds(at())).to.deep.equal(ids);
   });
 
-  it("are never shared by two runs, however many begin in one millisecond", async () => {
+  it("are unique, also for 40 runs that begin in one millisecond", async () => {
     const ids = await Promise.all(Array.from({ length: 40 }, () => create(1_790_000_000_123)));
     expect(new Set(ids).size).to.equal(40);
     for (const id of ids) expect((await readHeader(runFolder(at(), id))).id).to.equal(id);
     expect(await listRunIds(at())).to.have.length(40);
   });
 
-  it("are nobody else's business", async () => {
+  it("are readable by their owner alone", async () => {
     const { path, header } = runFolder(at(), await create(1_790_000_000_000));
     for (const [file, mode] of [
       [at(".kcore", "runs"), 0o700],
@@ -37,7 +37,7 @@ describe("the folders of runs", () => {
       expect((await stat(file)).mode & 0o777, file).to.equal(mode);
   });
 
-  it("lead nowhere else, whatever a run's id or a node's name is", () => {
+  it("have no path outside, whatever a run's id or a node's name", () => {
     for (const id of ["..", "../../etc", "20261122-120000-0000/..", "x20261122-120000-0000", ""])
       expect(problemsIn(() => runFolder(at(), id)).join(), id).to.contain("RUN_UNKNOWN");
     for (const name of ["..", ".", "../n1", "/etc/passwd", "a/../../b", ".hidden"])

@@ -1,58 +1,48 @@
 import { expect } from "chai";
 import { connectionTransition, noConnection, type Connection } from "#engine/session/connection.ts";
-import type { ConnectionEvent, StepResults, TransitionContext } from "#engine/session/session-events.ts";
+import type { ConnectionEvent } from "#engine/session/session-events.ts";
+import { transitionContext as context } from "#support/sessions.ts";
 
-const context: TransitionContext = {
-  node: "n1",
-  runId: "r1",
-  resumed: false,
-  waitForLock: false,
-  retryDelays: [0],
-  results: {} as StepResults,
-  now: 0,
-  chance: 0.5,
-};
-
-function after(events: readonly ConnectionEvent[]): { state: Connection; told: string[] } {
+function after(events: readonly ConnectionEvent[]): { state: Connection; toRunner: string[] } {
   let state = noConnection;
-  let told: string[] = [];
+  let toRunner: string[] = [];
   for (const event of events) {
     const next = connectionTransition(state, event, context);
     state = next.state;
-    told = next.effects.flatMap((effect) => ("to" in effect && effect.to === "runner" ? [effect.event.type] : []));
+    toRunner = next.effects.flatMap((effect) => ("to" in effect && effect.to === "runner" ? [effect.event.type] : []));
   }
-  return { state, told };
+  return { state, toRunner };
 }
 
-describe("a connection that is made again", () => {
+describe("connectionTransition", () => {
   const connected: readonly ConnectionEvent[] = [
     { type: "connect", withFlight: false, attempt: 2 },
     { type: "reached" },
     { type: "hello", boot: "b1", epoch: 0 },
   ];
 
-  it("is up when the follower has told what happened meanwhile", () => {
-    expect(after([...connected, { type: "opened" }]).told).to.deep.equal(["opened"]);
-    const { state, told } = after([...connected, { type: "opened" }, { type: "caught-up" }]);
-    expect([state.phase.at, told]).to.deep.equal(["open", ["up"]]);
+  it("is open once the follower has caught up with the journal", () => {
+    expect(after([...connected, { type: "opened" }]).toRunner).to.deep.equal(["opened"]);
+    const { state, toRunner } = after([...connected, { type: "opened" }, { type: "caught-up" }]);
+    expect([state.phase.at, toRunner]).to.deep.equal(["open", ["up"]]);
   });
 
-  it("is tried again where a look's connection was lost a moment ago, and not for a node that was never reached", () => {
+  it("retries after a lost look, but not for a node that was never reached", () => {
     const refused: readonly ConnectionEvent[] = [
       { type: "connect", withFlight: true, attempt: 1 },
       { type: "refused", problem: { code: "HOST_UNREACHABLE", message: "nothing there" } },
     ];
     expect(after(refused).state.phase.at).to.equal("none");
-    const { state, told } = after([{ type: "look-lost" }, ...refused]);
-    expect([state.phase.at, told]).to.deep.equal(["pausing", ["down"]]);
+    const { state, toRunner } = after([{ type: "look-lost" }, ...refused]);
+    expect([state.phase.at, toRunner]).to.deep.equal(["pausing", ["down"]]);
   });
 
-  it("is up also when all was told before its link was handed over, as with sudo", () => {
-    const { state, told } = after([...connected, { type: "caught-up" }, { type: "opened" }]);
-    expect([state.phase.at, told]).to.deep.equal(["open", ["opened", "up"]]);
+  it("is open also when the follower caught up before the link was opened, as with sudo", () => {
+    const { state, toRunner } = after([...connected, { type: "caught-up" }, { type: "opened" }]);
+    expect([state.phase.at, toRunner]).to.deep.equal(["open", ["opened", "up"]]);
   });
 
-  it("waits on when the machine is not back, and gives up when it waits for a key that nobody has", () => {
+  it("keeps retrying while a rebooting machine is unreachable, but not after a failed unlock", () => {
     const gone: readonly ConnectionEvent[] = [
       { type: "expect-reboot", within: 1000 },
       ...connected,
@@ -66,7 +56,7 @@ describe("a connection that is made again", () => {
     expect([refusedWith("HOST_UNREACHABLE"), refusedWith("UNLOCK_FAILED")]).to.deep.equal(["pausing", "none"]);
   });
 
-  it("O8: warns of a clock that differs by more than the answer took, and of no slow line", () => {
+  it("warns of a node's clock that differs by more than the answer took", () => {
     const warned = (reachedAt: number, heardAt: number, epoch: number): readonly string[] => {
       const connecting = connectionTransition(
         noConnection,

@@ -13,7 +13,7 @@ describe("the end of a node's console", () => {
     return file;
   };
 
-  it("is what stands there last, a screen of it, from the beginning of a line on", () => {
+  it("is the last screen of the log, from the beginning of a line", () => {
     const end =
       consoleEnd(logOf(`${"boot 1 is long ago\r\n".repeat(10_000)}mount: wrong fs type\r\n\r\n(initramfs) `)) ?? "";
     expect(end.split("\n").slice(-2)).to.deep.equal(["mount: wrong fs type", "(initramfs)"]);
@@ -21,17 +21,17 @@ describe("the end of a node's console", () => {
     expect(end).to.match(/^boot 1/);
   });
 
-  it("drives no terminal", () =>
+  it("contains no terminal escape sequences", () =>
     expect(consoleEnd(logOf("\u001b[2J\u001b]0;owned\u0007\u001b[1mlogin:\u001b[0m \u0008"))).to.equal("login: \\x08"));
 
-  it("is not there for an empty file, none, a folder and a FIFO, which is not waited for", () => {
+  it("is undefined for an empty file, a missing file, a folder and a FIFO", () => {
     expect([consoleEnd(logOf(" \n\n")), consoleEnd(at("none"))]).to.deep.equal([undefined, undefined]);
     expect(consoleEnd(at())).to.equal(undefined);
     spawnSync("mkfifo", [at("fifo")]);
     expect(consoleEnd(at("fifo"))).to.equal(undefined);
   });
 
-  it("is told of a node that does not come back", () => {
+  it("is a detail of the problem of a node that does not come back", () => {
     expect(rebootTooLong({ node: "n1", console: () => "(initramfs)" }, 30_000, "n1 does not answer").detail).to.equal(
       "last seen: n1 does not answer\nlast on its console:\n(initramfs)",
     );

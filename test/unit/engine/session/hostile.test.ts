@@ -33,13 +33,10 @@ const shown = line(`show ${key} ${lines("found", 6_000).replaceAll("\n", "\\n")}
 const start = line(`start ${key} `);
 const bytes = (count: number): Generator<Uint8Array> => repeat(count, () => Buffer.from("x"));
 
-/** Outputs of a hostile node, each with its consequence: the step `fails` at its limit, or only `ends`. */
+/** Outputs of a hostile node, each with its consequence: the node `fails` at its limit, or the session `ends` as usual. */
 const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable<Uint8Array>]>> = {
-  "the end of a step again and again": [
-    "ends",
-    () => [start, shown, ...repeat(50, () => line(`end ${key} changed 0`))],
-  ],
-  "a step that fails again and again": [
+  "repeated ends of a step": ["ends", () => [start, shown, ...repeat(50, () => line(`end ${key} changed 0`))]],
+  "repeated failures of a step": [
     "fails",
     () =>
       repeat(
@@ -49,17 +46,17 @@ const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable
         () => line(`end ${key} failed 1`),
       ),
   ],
-  "a step that starts again and again": ["fails", () => together(repeat(1_000, () => start))],
+  "repeated starts of a step": ["fails", () => together(repeat(1_000, () => start))],
   "16 MiB of output byte by byte": [
     "ends",
     () => [start, line(`out ${key}.o.0 0 ${16 << 20} 0`), Buffer.alloc((16 << 20) - 300, "x"), ...bytes(300)],
   ],
   "a long line byte by byte": ["fails", () => [Buffer.alloc(200_000, "x"), ...bytes(65_536)]],
   "facts of 250 KB": ["fails", () => repeat(100, (at) => line(`fact - fact${at}=${long}`))],
-  "a fact below 5,000 others": ["fails", () => [line(`fact - ${"a.".repeat(5_000)}a=1`), line("facts-end")]],
+  "a fact nested 5,000 deep": ["fails", () => [line(`fact - ${"a.".repeat(5_000)}a=1`), line("facts-end")]],
   "more facts than any node has": ["fails", () => together(repeat(5_000, (at) => line(`fact - fact${at}=1`)))],
   "values of 250 KB": ["fails", () => [start, ...repeat(100, (at) => line(`have ${key} value${at}=${long}`))]],
-  "more values than are kept at a time": [
+  "more values than are held at a time": [
     "fails",
     () => [start, ...repeat(40, (at) => line(`have ${key} value${at}=${long}`))],
   ],
@@ -84,8 +81,8 @@ const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable
       ...together(repeat(10_000, (at) => Buffer.concat([line(`out ${key}.o.${at} 0 1 0`), Buffer.from("x\n")]))),
     ],
   ],
-  "questions for contents": ["fails", () => together(repeat(20_000, () => line(`need ${"f".repeat(32)}`)))],
-  "a runner that is gone": [
+  "requests for contents": ["fails", () => together(repeat(20_000, () => line(`need ${"f".repeat(32)}`)))],
+  "repeated ends of a runner": [
     "fails",
     () =>
       repeat(
@@ -94,15 +91,12 @@ const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable
         () => line("lock mine"),
       ),
   ],
-  "greetings again and again": [
-    "fails",
-    () => together(repeat(20_000, (at) => line(`hello 1 0 boot${at} machine ${at}`))),
-  ],
-  "locks again and again": ["fails", () => together(repeat(20_000, () => line("lock taken-over 1:2:boot:run:who")))],
+  "repeated hello frames": ["fails", () => together(repeat(20_000, (at) => line(`hello 1 0 boot${at} machine ${at}`)))],
+  "repeated lock frames": ["fails", () => together(repeat(20_000, () => line("lock taken-over 1:2:boot:run:who")))],
   "empty lines": ["ends", () => repeat(6, () => Buffer.alloc(65_536, "\n"))],
-  "nothing but blanks": ["ends", () => repeat(20, () => line(`quick ${" ".repeat(250_000)}`))],
+  "lines of blanks": ["ends", () => repeat(20, () => line(`quick ${" ".repeat(250_000)}`))],
   "half a million keys": ["ends", () => repeat(4, () => line(`quick ${"k ".repeat(125_000)}`))],
-  "strings for a terminal without an end": [
+  "unfinished terminal sequences": [
     "fails",
     () => [start, ...repeat(80, () => line(`note ${key} ${"\u009d".repeat(120_000)}`))],
   ],
@@ -122,21 +116,21 @@ function check(name: string, { blocked, held, recorded, sent, result }: FloodLoa
 describe("a hostile node's frames", function () {
   this.timeout(1_200_000);
 
-  for (const [name, [outcome, says]] of Object.entries(floods))
-    it(`M1, S-4: are bounded: ${name}`, async () => {
-      const flooded = await flood(drafts, () => [...begin, ...together([]), ...says()]);
+  for (const [name, [outcome, output]] of Object.entries(floods))
+    it(`are limited (S-4): ${name}`, async () => {
+      const flooded = await flood(drafts, () => [...begin, ...together([]), ...output()]);
       check(name, flooded);
       expect(flooded.result.problem?.code === "NODE_LIMIT_EXCEEDED").to.equal(outcome === "fails");
       if (outcome === "fails") expect(flooded.result.outcome).to.equal("failed");
     });
 
-  it("M1: end a step once for each start", async () => {
+  it("end a step once for each start", async () => {
     const ends = repeat(50, () => line(`end ${key} changed 0`));
     const { events } = await flood(drafts, () => [...begin, start, shown, ...ends]);
     expect(events.get("step.finished")).to.equal(1);
   });
 
-  it("M1, S-4: whatever they are, block no loop for 50 ms and take no more than 32 MiB", async () => {
+  it("block the event loop for less than 50 ms and take less than 32 MiB, whatever they are (S-4)", async () => {
     const types =
       "start end have now apply rc note retry refused show stdout milestone quick fact facts-end out need lock bye";
     const more = "segment segment-end gone fatal runner hello told sudo x";
@@ -167,8 +161,8 @@ describe("a hostile node's frames", function () {
     const sizes = fc.constantFrom(1_000, 4_096, 65_536, 1_000_000);
     await fc.assert(
       fc.asyncProperty(fc.array(burst, { maxLength: 60, size: "max" }), sizes, async (bursts, size) => {
-        const said = bursts.flatMap(([made, count]) => Array.from({ length: count }, () => made));
-        check("random", await flood(drafts, () => together([...begin, ...said], size)));
+        const chunks = bursts.flatMap(([made, count]) => Array.from({ length: count }, () => made));
+        check("random", await flood(drafts, () => together([...begin, ...chunks], size)));
       }),
       { numRuns: tries(8, 2_000) },
     );

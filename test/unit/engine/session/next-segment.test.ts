@@ -6,8 +6,8 @@ import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
 const step = { want: {}, probe: sh`:` };
-/** Of these steps nothing was heard yet. */
-const silent: StepResults = {
+/** Results without a frame of any step. */
+const noResults: StepResults = {
   outcomeOf: () => undefined,
   wasStarted: () => false,
   problemOf: () => undefined,
@@ -15,17 +15,17 @@ const silent: StepResults = {
   facts: {},
 };
 
-describe("what goes to a node at a time", () => {
+describe("nextBatch", () => {
   const batchOf = (drafts: readonly UnresolvedStep[], facts?: Readonly<Record<string, unknown>>) => {
     const queue = drafts.map((draft) => ({ key: draft.id, draft }));
     const known = { drafts: new Map(drafts.map((draft) => [draft.id, draft])), registered: new Map(), facts };
-    const { steps, rest, facts: wants } = nextBatch(queue, known, silent, false);
+    const { steps, rest, facts: wants } = nextBatch(queue, known, noResults, false);
     return { steps: steps.map(({ key }) => key), rest: rest.map(({ key }) => key), wants };
   };
   const first = draftOf("first", step, { register: "first" });
   const last = draftOf("last", step);
 
-  it("ends before a step that rests on facts, until they are gathered", () => {
+  it("ends before a step that depends on facts, until they are gathered", () => {
     const factual = draftOf("factual", step, { needs: { facts: true, steps: [] } });
     const drafts = [first, factual, last];
     expect(batchOf(drafts)).to.deep.equal({ steps: ["test/first"], rest: ["test/factual", "test/last"], wants: true });
@@ -33,13 +33,13 @@ describe("what goes to a node at a time", () => {
     expect(batchOf(drafts, { os: "debian" })).to.deep.equal({ steps: all, rest: [], wants: false });
   });
 
-  it("ends before a step that rests on one that goes with it", () => {
-    const resting = draftOf("resting", step, { needs: { facts: false, steps: ["first"] } });
-    const wanted = { steps: ["test/first"], rest: ["test/resting", "test/last"], wants: false };
-    expect(batchOf([first, resting, last])).to.deep.equal(wanted);
+  it("ends before a step that depends on a step of the same batch", () => {
+    const dependent = draftOf("dependent", step, { needs: { facts: false, steps: ["first"] } });
+    const wanted = { steps: ["test/first"], rest: ["test/dependent", "test/last"], wants: false };
+    expect(batchOf([first, dependent, last])).to.deep.equal(wanted);
   });
 
-  it("ends with a step that boots the node", () => {
+  it("ends with a step that reboots the node", () => {
     const boot = draftOf("boot", { ...step, ends: "boot" });
     expect(batchOf([first, boot, last])).to.deep.include({ steps: ["test/first", "test/boot"], rest: ["test/last"] });
   });

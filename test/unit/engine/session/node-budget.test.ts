@@ -4,8 +4,8 @@ import { problemsIn } from "#support/problems.ts";
 
 const MiB = 1 << 20;
 
-describe("what one node may say", () => {
-  it("is more with each of its steps, and no more than they can tell", () => {
+describe("NodeBudget", () => {
+  it("grows with each step, and is exceeded beyond", () => {
     let steps = 0;
     const budget = new NodeBudget("n1", () => steps);
     budget.spend(16 * MiB);
@@ -14,7 +14,7 @@ describe("what one node may say", () => {
     expect(problemsIn(() => budget.spend(1)).join()).to.contain("NODE_LIMIT_EXCEEDED");
   });
 
-  it("takes a bounded place as long as it is kept", () => {
+  it("limits the bytes that are held at a time", () => {
     const budget = new NodeBudget("n1", () => 0);
     for (let time = 0; time < 3; time++) {
       budget.keep(8 * MiB);

@@ -4,7 +4,7 @@ import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { nodeEntry, rosterOf } from "#support/runs.ts";
 
-const noKey = (): Promise<never> => Promise.reject(new Error("nobody asked for a passphrase"));
+const noKey = (): Promise<never> => Promise.reject(new Error("the test has no passphrase"));
 
 function jump(name: string, through: readonly string[] = []): JumpEntry {
   return { name, address: `${name}.example`, port: 22, user: "ops", hostKeys: [], jump: through };
@@ -14,8 +14,8 @@ function withJumps(roster: Roster, ...jumps: readonly JumpEntry[]): Roster {
   return { ...roster, jumps: new Map(jumps.map((entry) => [entry.name, entry])) };
 }
 
-describe("endpoints of nodes", () => {
-  it("goes through jump hosts, first hop first, to a jump host by its own way, and by another node", () => {
+describe("endpointOf", () => {
+  it("lists jump hosts in order, with a jump host's own jumps and nodes as jump hosts", () => {
     const hops = (through: readonly string[], roster: (node: NodeEntry) => Roster) => {
       const node = nodeEntry("n1", { jump: through });
       return endpointOf(node, roster(node), noKey).jump;
@@ -30,14 +30,14 @@ describe("endpoints of nodes", () => {
     expect(hops(["n2"], (node) => rosterOf(node, "n2"))[0]).to.include({ name: "n2", address: "n2.example" });
   });
 
-  it("refuses a circle and an unknown host", () => {
+  it("refuses a cycle and an unknown jump host", () => {
     const node = nodeEntry("n1", { jump: ["b1"] });
-    const circle = withJumps(rosterOf(node), jump("b1", ["b2"]), jump("b2", ["b1"]));
-    expect(() => endpointOf(node, circle, noKey)).to.throw(KcoreError, "in a circle: n1 → b1 → b2 → b1");
+    const cycle = withJumps(rosterOf(node), jump("b1", ["b2"]), jump("b2", ["b1"]));
+    expect(() => endpointOf(node, cycle, noKey)).to.throw(KcoreError, "in a circle: n1 → b1 → b2 → b1");
     expect(() => endpointOf(node, rosterOf(node), noKey)).to.throw(KcoreError, "neither a node nor a jump host");
   });
 
-  it("S-9: asks for a key's passphrase only when it is wanted, with the roster's reference", async () => {
+  it("asks for a key's passphrase only when the transport needs it (S-9)", async () => {
     const asked: unknown[] = [];
     const node = nodeEntry("n1", { identityFile: "/keys/a", identityPassphrase: { env: "P" } });
     const endpoint = endpointOf(node, rosterOf(node), (file, reference) => {

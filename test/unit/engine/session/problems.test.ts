@@ -4,8 +4,8 @@ import { nodeLocked, refusalHint } from "#engine/session/problems.ts";
 import { runnerFrameTransition } from "#engine/session/runner-frames.ts";
 import { noRunner } from "#engine/session/runner-state.ts";
 
-describe("what is told of a node that another run holds", () => {
-  it("prints commands that run as they stand", () => {
+describe("nodeLocked", () => {
+  it("hints at complete commands", () => {
     const { message, hint } = nodeLocked("n1", "12:345:boot:20261121-065724-2580:root@vm", "0");
     expect(message).to.equal("n1 is in use by run 20261121-065724-2580 of root@vm since 1970-01-01T00:00:00.000Z");
     expect(hint).to.match(
@@ -13,17 +13,17 @@ describe("what is told of a node that another run holds", () => {
     );
   });
 
-  it("O15: says nothing of a time that is none", () =>
+  it("omits an invalid time", () =>
     expect(nodeLocked("n1", "?:?:?:?:a", "race").message).to.equal("n1 is in use by run ? of a"));
 });
 
-describe("the hint to a refusal", () => {
-  it("keeps a unit without [Install] running without enabling it", () =>
+describe("refusalHint", () => {
+  it("suggests `enabled: keep` for a unit without [Install]", () =>
     expect(refusalHint({ code: "UNIT_STATIC", message: "x has no [Install] section" }, "service.running")).to.contain(
       "enabled: keep",
     ));
 
-  it("writes into a service user's folder as that user, where the module can", () => {
+  it("suggests an owner for a service user's folder where the module has one, else chown or chmod", () => {
     const message = "a folder above /srv/www/index.html could be swapped by another user";
     const hint = (detail: string, module: string) =>
       refusalHint({ code: "FILE_PARENT_UNSAFE", message, detail }, module);
@@ -38,15 +38,15 @@ describe("the hint to a refusal", () => {
   });
 });
 
-describe("a lock that is taken over", () => {
-  const told = (holder: string) =>
+describe("the warning of a lock that is taken over", () => {
+  const effectsOf = (holder: string) =>
     runnerFrameTransition(noRunner, { type: "lock", rest: `taken-over 12:345:boot:${holder}:root@vm` }, 0, {
       node: "n1",
       runId: "own",
     } as TransitionContext).effects;
 
-  it("is told as what it is: another run's, or our own after a kill", () => {
-    const text = (holder: string) => told(holder).map((effect) => "event" in effect && effect.event);
+  it("names the dead run, or this run's own dead runner", () => {
+    const text = (holder: string) => effectsOf(holder).map((effect) => "event" in effect && effect.event);
     expect(text("other")).to.deep.equal([
       { type: "warning", node: "n1", text: "took the lock over from a dead run (other of root@vm)" },
     ]);

@@ -29,14 +29,14 @@ describe("an abort", () => {
     return world;
   }
 
-  it("O15: is over within its limit when the node ends nothing", () => {
+  it("interrupts the run after its time limit when the node does not respond", () => {
     const world = begun();
     expect([...world.timers]).to.deep.equal([["abort", 60_000]]);
     world.wait();
     expect(ends(world)).to.deep.equal([["interrupted", "INTERRUPTED"]]);
   });
 
-  it("waits for nothing more when the node ended its step", () => {
+  it("finishes as soon as the node has ended the step", () => {
     const world = begun();
     while (world.deliverCommand() || world.node.act() || world.deliverFrame());
     world.ask({ type: "finish", outcome: "interrupted" });
@@ -59,7 +59,7 @@ describe("a node that reboots", () => {
     });
   const tooLong = "n1 did not come back within 30 s";
 
-  it("is waited for as long as its step may take", () => {
+  it("fails after its step's timeout", () => {
     const world = goneDown();
     expect([...world.timers]).to.deep.equal([["reboot", 30_000]]);
     world.wait();
@@ -67,7 +67,7 @@ describe("a node that reboots", () => {
     expect(problemOf(world)).to.deep.equal([tooLong, seen]);
   });
 
-  it("is told of with what was seen of it last", () => {
+  it("fails with the last state in which it was seen", () => {
     const world = goneDown();
     world.reboot();
     for (let attempt = 0; attempt < 40 && world.ended.length === 0; attempt++) {
@@ -77,7 +77,7 @@ describe("a node that reboots", () => {
     expect(problemOf(world)).to.deep.equal([tooLong, "last seen: n1 does not answer"]);
   });
 
-  it("is met when it is back", () => {
+  it("is reconnected when it answers", () => {
     const world = goneDown();
     world.reboot();
     world.wait();

@@ -9,8 +9,8 @@ const KiB = 1024;
 const occasion = () => ({ node: "n1", nodeId: "id1", run: "r1", before: "wipe", grants: [] }) as const;
 const sum = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** A node's frames about a disk with two pieces, with the test's changes. */
-function told({
+/** A node's frames about a disk with two pieces, with these changes. */
+function framesOf({
   first = Buffer.alloc(4 * KiB, 1),
   last = Buffer.alloc(KiB, 2),
   size = 64 * KiB,
@@ -37,7 +37,7 @@ function told({
   ];
 }
 
-/** Frames in portions, as the link gives them. */
+/** Output frames of these bytes in portions. */
 function out(bytes: Buffer, portion = bytes.length): Frame[] {
   const frames: Frame[] = [];
   for (let at = 0; at < bytes.length; at += portion) {
@@ -47,7 +47,7 @@ function out(bytes: Buffer, portion = bytes.length): Frame[] {
   return frames;
 }
 
-describe("what a node tells to be saved", () => {
+describe("SaveReader", () => {
   let tables: MemoryTables;
   beforeEach(() => {
     tables = new MemoryTables();
@@ -64,7 +64,7 @@ describe("what a node tells to be saved", () => {
     return result && "unsaved" in result ? result.unsaved : undefined;
   };
   const without = (type: string, index = 0): Frame[] => {
-    const frames = told();
+    const frames = framesOf();
     frames.splice(
       frames.findIndex((frame, at) => frame.type === type && at >= index),
       1,
@@ -72,8 +72,8 @@ describe("what a node tells to be saved", () => {
     return frames;
   };
 
-  it("is kept when every byte of it has come", async () => {
-    expect((await read(told())).isWhole).to.equal(true);
+  it("stores a disk's tables when all bytes have arrived", async () => {
+    expect((await read(framesOf())).isWhole).to.equal(true);
     const [{ device, gzip } = {}] = tables.kept;
     const texts = { sfdisk: "label: gpt\n" };
     expect(device).to.deep.include({ name: "S1", size: 64 * KiB, ids: ["serial S1"], texts });
@@ -84,56 +84,56 @@ describe("what a node tells to be saved", () => {
     expect(gzip?.length).to.be.greaterThan(0);
   });
 
-  it("is not kept when a checksum is not that of the bytes", async () =>
-    expect(await unsaved(told({ sha256: "0".repeat(64) }))).to.match(/bytes at 64512 differs from what the node read/));
+  const lastOut = framesOf().findLastIndex(({ type }) => type === "out");
+  const header = framesOf().slice(0, 2);
+  const bomb = gzipSync(Buffer.alloc(8 << 20));
+  const piece = (bytes: number): Frame => ({ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bytes}` });
+  const incomplete: readonly (readonly [what: string, reason: RegExp, ...cases: readonly (readonly Frame[])[]])[] = [
+    ["a wrong checksum", /bytes at 64512 differs from what the node read/, framesOf({ sha256: "0".repeat(64) })],
+    ["a missing part of a piece", /^the node said less than it announced$/, without("out", lastOut)],
+    [
+      "a missing piece or a wrong count",
+      /^pieces of it did not arrive$/,
+      without("piece", lastOut - 1),
+      framesOf({ count: 3 }),
+      framesOf({ count: 1 }),
+    ],
+    [
+      "pieces outside the disk or overlapping",
+      /^the node told of pieces that no disk has$/,
+      ...[{ size: 63 * KiB }, { lastAt: 0 }, { lastAt: 63 * KiB + 1 }, { last: Buffer.alloc(100) }].map(framesOf),
+    ],
+    ["a piece that unpacks to more than announced", /larger than/, [...header, piece(bomb.length), ...out(bomb)]],
+    [
+      "a piece larger than 8 MiB or empty",
+      /^the node said more than a disk has$/,
+      ...[0, (8 << 20) + 1, 2 ** 31].map((bytes) => [...header, piece(bytes)]),
+    ],
+    [
+      "an early end",
+      /^the connection ended$/,
+      ...Array.from({ length: framesOf().length - 2 }, (_, length) => framesOf().slice(0, length)),
+    ],
+  ];
+  for (const [what, reason, ...cases] of incomplete)
+    it(`stores no table with ${what}`, async () => {
+      for (const frames of cases) expect(await unsaved(frames)).to.match(reason);
+    });
 
-  it("is not kept when it ends too early, wherever that is", async () => {
-    const frames = told();
-    for (let length = 0; length < frames.length - 2; length++)
-      expect(await unsaved(frames.slice(0, length)), String(length)).to.equal("the connection ended");
-  });
-
-  it("is not kept when a piece, a part of one or the number of them is missing", async () => {
-    const frames = told();
-    const lastOut = frames.findLastIndex(({ type }) => type === "out");
-    expect(await unsaved(without("out", lastOut))).to.equal("the node said less than it announced");
-    expect(await unsaved(without("piece", lastOut - 1))).to.equal("pieces of it did not arrive");
-    expect(await unsaved(told({ count: 3 }))).to.equal("pieces of it did not arrive");
-    expect(await unsaved(told({ count: 1 }))).to.equal("pieces of it did not arrive");
-  });
-
-  it("is not kept when its pieces lie where no disk has any", async () => {
-    for (const wrong of [{ size: 63 * KiB }, { lastAt: 0 }, { lastAt: 63 * KiB + 1 }, { last: Buffer.alloc(100) }])
-      expect(await unsaved(told(wrong))).to.equal("the node told of pieces that no disk has");
-  });
-
-  it("is not kept when a piece unpacks to more than it said", async () => {
-    const bomb = gzipSync(Buffer.alloc(8 << 20));
-    const frames = told().slice(0, 2);
-    const more = [{ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bomb.length}` }, ...out(bomb)];
-    expect(await unsaved([...frames, ...more])).to.match(/larger than/);
-  });
-
-  it("is not kept when it announces more than any disk has", async () => {
-    const announced = (bytes: number) => ({ type: "piece", rest: `0 0 512 ${"0".repeat(64)} ${bytes}` });
-    for (const bytes of [0, (8 << 20) + 1, 2 ** 31])
-      expect(await unsaved([...told().slice(0, 2), announced(bytes)])).to.equal("the node said more than a disk has");
-  });
-
-  it("says why the node could not, or the bastion's disk", async () => {
+  it("returns the reason of a failure on the node or on the bastion's disk", async () => {
     expect(await unsaved([{ type: "unsaved", rest: "0 several disks have this name" }])).to.equal(
       "several disks have this name",
     );
     expect((await read([{ type: "absent", rest: "0" }])).results.get("S1")).to.include({ isAbsent: true });
     tables.failure = new Error("no space left on device");
-    expect(await unsaved(told())).to.equal("no space left on device");
+    expect(await unsaved(framesOf())).to.equal("no space left on device");
     expect(tables.dropped).to.be.greaterThan(0);
     tables.open = () => Promise.reject(new Error("EACCES: permission denied, mkdir"));
-    expect(await unsaved(told())).to.equal("EACCES: permission denied, mkdir");
+    expect(await unsaved(framesOf())).to.equal("EACCES: permission denied, mkdir");
   });
 
-  it("passes over what nobody asked for, and the first answer counts", async () => {
-    const reader = await read([{ type: "save", rest: "7 512 sda" }, ...told(), ...told({ count: 9 })]);
+  it("ignores disks that were not requested and repeated answers", async () => {
+    const reader = await read([{ type: "save", rest: "7 512 sda" }, ...framesOf(), ...framesOf({ count: 9 })]);
     expect([[...reader.results.keys()], tables.kept.length]).to.deep.equal([["S1"], 1]);
   });
 });

@@ -3,7 +3,7 @@ import { saveTables } from "#engine/session/save-tables.ts";
 import { runOnNode, silentHost } from "#support/fake-session.ts";
 import { MemoryTables } from "#support/tables.ts";
 
-describe("a node that tells nothing of what is to be saved", () => {
+describe("saveTables with a silent node", () => {
   const unsaved = async (signal: AbortSignal): Promise<unknown> => {
     const { results, isCut } = await saveTables({
       host: silentHost(),
@@ -18,9 +18,9 @@ describe("a node that tells nothing of what is to be saved", () => {
     return results.get("S1");
   };
 
-  it("is given up when its time is over, and is not said to have been stopped", async () =>
+  it("ends at the time limit", async () =>
     expect(await unsaved(AbortSignal.timeout(5))).to.deep.equal({ unsaved: "the node took too long to tell it" }));
 
-  it("is given up when the run is stopped", async () =>
+  it("ends when the run is stopped", async () =>
     expect(await unsaved(AbortSignal.abort())).to.deep.equal({ unsaved: "the run was stopped" }));
 });

@@ -8,23 +8,23 @@ import { remoteBlob, type Fetch } from "#engine/step/remote.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { runOnNode } from "#support/fake-session.ts";
 
-describe("the answer to a question for blobs, where nodes feed one another", () => {
+describe("sendBlobs with peer transfers", () => {
   const both = new Map([
     ["one.b", blobOf(Buffer.alloc(2_000_000, 1))],
     ["two.b", blobOf(Buffer.alloc(2_000_000, 2))],
   ]);
 
-  /** The requests to other nodes, and the bytes on the line, which ends during the wait for `lostAt`. */
+  /** The requests to the transfer, and the commands sent to the node, whose connection is lost during the wait for `lostAt`. */
   async function answer(ends: readonly ("there" | "left")[], { lostAt = "", offered = both } = {}) {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const sent: string[] = [];
     let isOpen = true;
     const blobs: PeerBlobs = {
       takes: (_, { size }) => size > 1_000_000,
       bring: (_, name) => {
-        asked.push(name);
+        requested.push(name);
         if (name === lostAt) isOpen = false;
-        return Promise.resolve(ends[asked.length - 1] ?? "there");
+        return Promise.resolve(ends[requested.length - 1] ?? "there");
       },
       keep: () => Promise.resolve(true),
       leave: () => undefined,
@@ -45,15 +45,15 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     const requestFor = (): FetchRequest => ({ signal: new AbortController().signal, onProgress: () => undefined });
     const given = { run: runOnNode, offered, progress, fromPeers, requestFor, isOpen: () => isOpen };
     await sendBlobs(follower, [...offered.keys()], given);
-    return { asked, sent };
+    return { requested, sent };
   }
 
-  it("gives each its place before the next one is waited for", async () =>
-    expect(await answer([])).to.deep.equal({ asked: ["one.b", "two.b"], sent: ["blobs\n", "blobs\n"] }));
+  it("puts each content in place before it waits for the next", async () =>
+    expect(await answer([])).to.deep.equal({ requested: ["one.b", "two.b"], sent: ["blobs\n", "blobs\n"] }));
 
-  it("waits for nothing more over a line that was lost", async () => {
-    expect(await answer(["left"], { lostAt: "one.b" })).to.deep.equal({ asked: ["one.b"], sent: [] });
-    expect((await answer(["there"], { lostAt: "one.b" })).asked).to.deep.equal(["one.b"]);
+  it("waits for no further content over a lost connection", async () => {
+    expect(await answer(["left"], { lostAt: "one.b" })).to.deep.equal({ requested: ["one.b"], sent: [] });
+    expect((await answer(["there"], { lostAt: "one.b" })).requested).to.deep.equal(["one.b"]);
   });
 
   const remote = (fetch: Fetch): typeof both => {
@@ -61,17 +61,17 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     return new Map([["one.b", remoteBlob(content, fetch)]]);
   };
 
-  it("has what the bastion fetches before it asks who brings it, and knows its size then", async () => {
+  it("fetches a remote content before it asks for a source", async () => {
     const here = { file: "/cache/b", sha256: "0".repeat(64), size: 2_000_000 };
     const offered = remote(() => Promise.resolve(here));
-    expect(await answer([], { offered })).to.deep.equal({ asked: ["one.b"], sent: ["blobs\n"] });
+    expect(await answer([], { offered })).to.deep.equal({ requested: ["one.b"], sent: ["blobs\n"] });
   });
 
-  it("tells the step why there is none, beside nothing", async () => {
+  it("sends the refusal of a failed fetch, and an empty content", async () => {
     const problem = { code: "DOWNLOAD_DIFFERS", message: "it's another", detail: "wanted", hint: "compare" } as const;
     const offered = remote(() => Promise.reject(new KcoreError(problem)));
-    const { asked, sent } = await answer([], { offered });
-    expect(asked).to.deep.equal([]);
+    const { requested, sent } = await answer([], { offered });
+    expect(requested).to.deep.equal([]);
     expect(sent.join("")).to.contain(`k_put one.b.refused 'DOWNLOAD_DIFFERS
 it'\\''s another
 wanted

@@ -10,7 +10,7 @@ import { draftOf } from "#support/sessions.ts";
 
 interface Planned extends ModelStep {
   readonly reboots: boolean;
-  /** A step that rests on the one before ends a segment; so does one that rests on the node's facts. */
+  /** The dependency of the step: on the step before it, or on facts. A segment ends before a dependent step. */
   readonly rests: "nothing" | "before" | "facts";
 }
 
@@ -47,7 +47,7 @@ interface Scenario {
   readonly endsItself: "never" | "last" | "early";
   readonly isHeld: boolean;
   readonly waitForLock: boolean;
-  /** After so many moves the bastion dies, and another one resumes the run. */
+  /** The number of moves after which the bastion dies, and another bastion resumes the run. */
   readonly diesAfter: number | undefined;
   readonly moves: readonly Move[];
 }
@@ -125,7 +125,7 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
       begin();
     }
     make(world, move, next);
-    // A runner that hangs for ever concerns the goodbye alone.
+    // A runner that hangs for ever may delay only the end of the session.
     if (move === "freeze" && left.length === 0) node.isFrozen = true;
   }
   // Without further disturbance, every requested step ends.
@@ -181,8 +181,8 @@ function settle(world: SessionWorld, isOver: () => boolean): void {
   }
 }
 
-/** The node gave no answer to an abort, and the operator aborts again after the session's end: no timer may be left. */
-const abortedAfterTheEnd: Scenario = {
+/** The node does not answer an abort, and the operator aborts again after the session's end; no timer may remain. */
+const abortedAfterEnd: Scenario = {
   steps: [{ outcome: "ok", needsBlob: false, reboots: true, rests: "nothing" }],
   first: 0,
   rests: false,
@@ -193,7 +193,7 @@ const abortedAfterTheEnd: Scenario = {
   moves: ["connect", "connect", "frame", "frame", "frame", "next", "abort", "wait", "abort"],
 };
 
-describe("the machines of a session, whatever happens", () => {
-  it("F-1 F-4 F-15 F-17 come to an end, and send, ask and tell everything once", () =>
-    fc.assert(fc.property(scenarios, play), { numRuns: 1_000, examples: [[abortedAfterTheEnd]] }));
+describe("the state machines of a session", () => {
+  it("end after any moves, and begin each step once unless it was cut off (F-1, F-4, F-15, F-17)", () =>
+    fc.assert(fc.property(scenarios, play), { numRuns: 1_000, examples: [[abortedAfterEnd]] }));
 });

@@ -4,8 +4,8 @@ import { StepOutput } from "#engine/session/step-output.ts";
 const bytes = (text: string) => Buffer.from(text);
 const texts = (found: readonly { readonly text: string }[]) => found.map(({ text }) => text);
 
-describe("what was received of a step's output", () => {
-  it("is told in whole lines, the rest of it when nothing more comes", () => {
+describe("StepOutput", () => {
+  it("returns whole lines, and the rest when it is drained", () => {
     const output = new StepOutput(() => 0);
     expect(texts(output.take("k.o", 0, ["0", "5", "0"], bytes("one\ntw")))).to.deep.equal(["one\n"]);
     expect(texts(output.take("k.e", 0, ["0", "3", "0"], bytes("er")))).to.deep.equal([]);
@@ -17,7 +17,7 @@ describe("what was received of a step's output", () => {
     expect(output.drain("k")).to.deep.equal([]);
   });
 
-  it("does not put together what a gap lies between", () => {
+  it("joins no text across a gap", () => {
     const output = new StepOutput(() => 0);
     output.take("k.o", 0, ["0", "3", "0"], bytes("one"));
     expect(output.take("k.o", 9, ["0", "4", "500"], bytes("two\n"))).to.deep.equal([
@@ -26,7 +26,7 @@ describe("what was received of a step's output", () => {
     ]);
   });
 
-  it("is told once, whatever comes again, also when the node had many pieces of it", () => {
+  it("returns each piece once, though the node sends it again", () => {
     const output = new StepOutput(() => 0);
     const pieces = Array.from({ length: 30 }, (_, index) => 1_000_000 + index);
     for (const piece of pieces) output.take("k.o", piece, ["0", "2", "0"], bytes("x\n"));

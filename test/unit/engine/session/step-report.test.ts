@@ -25,20 +25,20 @@ function reportWith(recorded: readonly Outcome[]) {
     report.take({ type: "end", rest: `${key} ${end} 0` });
     if (end === "changed") report.take({ type: "milestone", rest: `${key} configured` });
   };
-  const told = () => events.map((event) => ("outcome" in event ? `${event.type} ${event.outcome}` : event.type));
-  return { report, attempt, told };
+  const reported = () => events.map((event) => ("outcome" in event ? `${event.type} ${event.outcome}` : event.type));
+  return { report, attempt, reported };
 }
 
-describe("the frames of steps that are not known yet", () => {
-  it("S-4: are kept up to 8 MiB", () => {
+describe("ReplayBuffer", () => {
+  it("keeps frames of unknown steps up to 8 MiB (S-4)", () => {
     const buffer = new ReplayBuffer();
     for (let at = 0; at < 10; at++) buffer.add({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
     expect(buffer.framesOf(key)).to.have.length(7);
   });
 });
 
-describe("the changes of a step", () => {
-  it("are cut to 4096 characters and “…”, wanted and found values alike", () => {
+describe("changesOf", () => {
+  it("shortens desired and actual values to 4096 characters and “…”", () => {
     const long = draftOf("long", { want: { a: "x".repeat(9000) }, probe: sh`:`, apply: sh`:` });
     const rendered = long.render({ steps: new Map() });
     const plan = rendered.kind === "step" ? rendered.plan : undefined;
@@ -47,33 +47,23 @@ describe("the changes of a step", () => {
   });
 });
 
-describe("what a node's frames tell of its steps", () => {
-  it("F-3: tells nothing again that the record of a resumed run holds", () => {
-    const { report, attempt, told } = reportWith(["changed"]);
-    attempt("changed");
-    expect([told(), report.records.get(key)?.outcome]).to.deep.equal([[], "changed"]);
-  });
-
-  it("tells what comes after the part that the record holds", () => {
-    const { attempt, told } = reportWith(["failed", "failed"]);
-    attempt("failed");
-    attempt("failed");
-    expect(told()).to.deep.equal([]);
-    attempt("changed");
-    expect(told()).to.deep.equal(
-      "step.started, step.note, step.output, step.finished changed, node.milestone".split(", "),
-    );
-  });
-
-  it("tells everything of a journal that says something else than the record", () => {
-    const { attempt, told } = reportWith(["changed", "ok"]);
-    attempt("failed");
-    attempt("ok");
-    expect(told().filter((type) => type.startsWith("step.finished"))).to.deep.equal([
-      "step.finished failed",
-      "step.finished ok",
-    ]);
-  });
+describe("StepReport", () => {
+  const changed = ["step.started", "step.note", "step.output", "step.finished changed", "node.milestone"];
+  for (const [title, recorded, attempts, events] of [
+    ["no event that the record of a resumed run has (F-3)", ["changed"], ["changed"], []],
+    ["the events behind the recorded ones", ["failed", "failed"], ["failed", "failed", "changed"], changed],
+    [
+      "all events from a contradiction to the record on",
+      ["changed", "ok"],
+      ["failed", "changed"],
+      ["step.finished failed", ...changed],
+    ],
+  ] as const)
+    it(`emits ${title}`, () => {
+      const { report, attempt, reported } = reportWith(recorded);
+      for (const end of attempts) attempt(end);
+      expect([reported(), report.records.get(key)?.outcome]).to.deep.equal([events, "changed"]);
+    });
 
   /** Takes these frames; K stands for the step's key. */
   const take = (report: StepReport, ...frames: readonly string[]): void => {
@@ -83,7 +73,7 @@ describe("what a node's frames tell of its steps", () => {
     }
   };
 
-  it("does not carry the refusal of one attempt over to the next", () => {
+  it("drops an attempt's refusal at the next attempt", () => {
     const { report, attempt } = reportWith([]);
     take(report, "start K", "refused K DISK_HAS_DATA the disk holds data", "end K failed 13");
     expect(report.problemOf(key)?.code).to.equal("DISK_HAS_DATA");
@@ -91,7 +81,7 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.problemOf(key)?.code).to.equal("STEP_FAILED");
   });
 
-  it("says with what the step's own command ended", () => {
+  it("reports the exit code of the step's command", () => {
     const { report, attempt } = reportWith([]);
     take(report, "start K", "apply K apply", "rc K 7", "end K failed 13");
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed with exit code 7");
@@ -99,8 +89,8 @@ describe("what a node's frames tell of its steps", () => {
     expect(report.problemOf(key)?.message).to.equal("“config” (test.step) failed");
   });
 
-  it("O14: has a hint where the words of the node's programs do not name the cause", () => {
-    for (const [said, hint] of [
+  it("hints at the cause of known error messages", () => {
+    for (const [stderr, hint] of [
       ["mv: cannot move 'a' to '/etc/x': Operation not permitted\n", /chattr -i FILE/],
       ["/tmp/s: 1: echo\r: not found\n", /CR LF/],
       ["bash: line 1: $'\\r': command not found\n", /CR LF/],
@@ -110,26 +100,26 @@ describe("what a node's frames tell of its steps", () => {
     ] as const) {
       const { report } = reportWith([]);
       report.take({ type: "start", rest: key });
-      report.take({ type: "out", rest: `${key}.e.0 0 0 0`, bytes: Buffer.from(said) });
+      report.take({ type: "out", rest: `${key}.e.0 0 0 0`, bytes: Buffer.from(stderr) });
       report.take({ type: "end", rest: `${key} failed 13` });
-      expect(report.problemOf(key)?.hint ?? "none", said).to.match(hint);
+      expect(report.problemOf(key)?.hint ?? "none", stderr).to.match(hint);
     }
   });
 
-  it("tells a command that changed nothing by its own word as in order, and what it ended with", () => {
-    const { report, told } = reportWith([]);
+  it("reports a command that says it changed nothing as ok, with its exit code", () => {
+    const { report, reported } = reportWith([]);
     take(report, "start K", "apply K apply", "rc K 3 same", "end K ok 0");
-    expect(told()).to.deep.equal(["step.finished ok"]);
+    expect(reported()).to.deep.equal(["step.finished ok"]);
     expect(report.registered(key)).to.deep.include({ changed: false, rc: 3 });
   });
 
-  it("tells as changed what was in order once its change had been cut off", () => {
-    const { report, told } = reportWith([]);
+  it("reports a step as changed that is in order after an interrupted apply", () => {
+    const { report, reported } = reportWith([]);
     take(report, "start K", "apply K apply", "start K", "end K ok 0");
-    expect(told().at(-1)).to.equal("step.finished changed");
+    expect(reported().at(-1)).to.equal("step.finished changed");
   });
 
-  it("S-4: counts the characters of a value as long as the value is kept", () => {
+  it("counts the characters of values that are held (S-4)", () => {
     const large = "x".repeat(3 << 20);
     const { report } = reportWith([]);
     take(report, "start K", `have K a=${large}`, `show K ${large}`, "apply K apply", "start K");
@@ -142,7 +132,7 @@ describe("what a node's frames tell of its steps", () => {
     expect(() => other.budget.keep(2 << 20)).to.throw("n1 sent more than 8 MiB of values");
   });
 
-  it("S-4: listens no more to a node that begins a step again and again", () => {
+  it("refuses more than 32 starts of a step (S-4)", () => {
     const { report } = reportWith(["failed", "failed"]);
     const begin = (times: number): void => {
       for (let at = 0; at < times; at++) report.take({ type: "start", rest: key });
@@ -151,7 +141,7 @@ describe("what a node's frames tell of its steps", () => {
     expect(() => begin(1)).to.throw("n1 sent the start of “config” 32 times");
   });
 
-  it("S-7: points to the argument of a failed step, but shows no line or output of a sensitive one", () => {
+  it("names the argument of a failed step, but no line or output of a sensitive one (S-7)", () => {
     const place = { file: "states/test.yaml", line: 3, column: 9 };
     let outputs = 0;
     const emit = ({ type }: RunEventBody) => void (outputs += type === "step.output" ? 1 : 0);
@@ -172,19 +162,19 @@ describe("what a node's frames tell of its steps", () => {
     expect(outputs).to.equal(1);
   });
 
-  it("M1: knows no outcome but its own words", () => {
+  it("takes an unknown outcome as failed", () => {
     const { report, attempt } = reportWith([]);
     attempt("constructor");
     expect(report.records.get(key)?.outcome).to.equal("failed");
   });
 
-  it("M1: takes one end for each start, and nothing more of a step that is over", () => {
-    const { attempt, report, told } = reportWith([]);
+  it("accepts one end for each start, and no frame of a finished step", () => {
+    const { attempt, report, reported } = reportWith([]);
     attempt("failed");
     for (const end of ["failed", "failed"]) report.take({ type: "end", rest: `${key} ${end} 1` });
     attempt("changed");
     for (const type of ["start", "note", "end"]) report.take({ type, rest: `${key} failed 1` });
-    expect(told().filter((type) => type.startsWith("step.finished"))).to.deep.equal([
+    expect(reported().filter((type) => type.startsWith("step.finished"))).to.deep.equal([
       "step.finished failed",
       "step.finished changed",
     ]);
@@ -194,9 +184,9 @@ describe("what a node's frames tell of its steps", () => {
   describe("in the order of the steps", () => {
     /**
      * The events of these frames, whose keys are steps. `skip b` ends b without the node, `release` ends the wait for missing frames, and c
-     * answers failures of the given steps.
+     * has onFailure with the given steps.
      */
-    function told(frames: string, answers: readonly string[] = []): string {
+    function eventsOf(frames: string, onFailure: readonly string[] = []): string {
       const events: string[] = [];
       const report = new StepReport({
         node: "n1",
@@ -205,7 +195,7 @@ describe("what a node's frames tell of its steps", () => {
       });
       const keyOf = (name: string): string => stepKey(`test/${name}`);
       for (const name of ["a", "b", "c"]) {
-        const extra = name === "c" ? { onFailure: answers } : {};
+        const extra = name === "c" ? { onFailure } : {};
         report.add(keyOf(name), draftOf(name, { want: {}, probe: sh`:` }, extra), "s");
       }
       report.expect(["a", "b", "c"].map(keyOf));
@@ -222,33 +212,35 @@ describe("what a node's frames tell of its steps", () => {
 
     const batch = "start b, start c, end b changed 10, milestone b m, end c changed 10";
     const again = "skip b, start a, end a failed 1";
-    const cases: Readonly<Record<string, readonly (readonly [frames: string, told: string, answers?: string[]])[]>> = {
-      "tells what never goes to the node after the steps before it": [
+    const cases: Readonly<
+      Record<string, readonly (readonly [frames: string, events: string, onFailure?: string[]])[]>
+    > = {
+      "emits the end of a step without the node after the steps before it": [
         ["skip b, start a, end a changed 0, start c", "start a, end a, end b, start c"],
       ],
-      "tells steps of a batch one after the other, with their milestones": [
+      "emits the steps of a batch one after the other, with their milestones": [
         [batch, ""],
         [`${batch}, quick a`, "end a, start b, end b, node.milestone, start c, end c"],
       ],
-      "lets nothing wait for what a step says, nor for one that answers a failure": [
+      "does not delay output, nor a step with onFailure": [
         ["start b", ""],
         ["start b, note b at it", "start b, note b"],
         ["start a, end a failed 1, start c", "start a, end a, start c", ["test/a"]],
       ],
-      "tells nothing of a step whose turn did not come: that it is skipped is true only then": [
+      "emits no end without the node for a step that was not reached": [
         ["skip b, release", ""],
         [`${again}, start c`, "start a, end a, start c", ["test/a"]],
       ],
-      "tells what was foreseen behind a failed step when that is tried again and comes to its end": [
+      "emits an end without the node once the failed step before it succeeds": [
         [again, "start a, end a"],
         [`${again}, start a, end a changed 10`, "start a, end a, start a, end a, end b"],
         [`${again}, quick a`, "start a, end a, end a, end b"],
       ],
-      "tells at the end what waits for steps that did not come": [["start c, release", "start c"]],
+      "emits delayed events at the end though frames are missing": [["start c, release", "start c"]],
     };
-    for (const [what, rows] of Object.entries(cases))
-      it(what, () => {
-        for (const [frames, wanted, answers] of rows) expect(told(frames, answers), frames).to.equal(wanted);
+    for (const [title, rows] of Object.entries(cases))
+      it(title, () => {
+        for (const [frames, events, onFailure] of rows) expect(eventsOf(frames, onFailure), frames).to.equal(events);
       });
   });
 });

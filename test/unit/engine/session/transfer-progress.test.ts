@@ -5,7 +5,7 @@ import type { Problem } from "#errors/problem.ts";
 
 const MB = 1_000_000;
 
-describe("a large content on its way to a node", () => {
+describe("TransferProgress", () => {
   let now: number;
   let taken: number;
   let events: RunEventBody[];
@@ -28,7 +28,7 @@ describe("a large content on its way to a node", () => {
     progress.begin(name, size);
     progress.write(size);
   }
-  /** Looks once a second while the node takes so many bytes a second. */
+  /** Samples once a second while the node takes `rate` bytes a second. */
   function pass(seconds: number, rate: number): void {
     for (let second = 0; second < seconds; second++) {
       now += 1000;
@@ -37,7 +37,7 @@ describe("a large content on its way to a node", () => {
     }
   }
 
-  it("is told once a second: what, how much of it, and how fast it goes of late", () => {
+  it("emits name, sent bytes and recent rate once a second", () => {
     begin("kcore-0.1.0", 44 * MB);
     pass(2, 10 * MB);
     expect(events).to.deep.equal([
@@ -48,7 +48,7 @@ describe("a large content on its way to a node", () => {
     expect(events.at(-1)).to.include({ sent: 25 * MB, rate: MB / 2 });
   });
 
-  it("is told once when the node has it, with its size and its time", () => {
+  it("emits the arrival once, with size and duration", () => {
     begin("kcore-0.1.0", 44 * MB);
     pass(3, 20 * MB);
     progress.end();
@@ -59,28 +59,28 @@ describe("a large content on its way to a node", () => {
     expect(events.at(-1)).to.deep.equal(sent);
   });
 
-  it("is not told at all when it is small and there at once", () => {
+  it("emits no event for a small content", () => {
     begin("site.conf", 90_000);
     begin("image", 2 * MB);
     progress.arrive();
     expect(events.map((event) => "name" in event && event.name)).to.deep.equal(["image"]);
   });
 
-  it("tells the first of two contents as there when the second goes", () => {
+  it("emits the arrival of the first content when the second one begins", () => {
     begin("first", 10 * MB);
     begin("second", 10 * MB);
     pass(3, 5 * MB);
-    const told = events.map((event) => (event.type === "node.sending" ? [event.name, event.sent] : event.type));
-    expect(told).to.deep.equal([["first", 5 * MB], ["first", 10 * MB], "node.sent", ["second", 5 * MB]]);
+    const emitted = events.map((event) => (event.type === "node.sending" ? [event.name, event.sent] : event.type));
+    expect(emitted).to.deep.equal([["first", 5 * MB], ["first", 10 * MB], "node.sent", ["second", 5 * MB]]);
   });
 
-  it("does not fill the record, however long it takes", () => {
+  it("emits at most 320 events in an hour", () => {
     begin("image", 3600 * MB);
     pass(3600, MB);
     expect(events.length).to.be.within(150, 320);
   });
 
-  it("is given up when nothing moves, and says how much had and for how long nothing did", () => {
+  it("fails after 60 s without progress, with the sent bytes", () => {
     begin("kcore-0.1.0", 44 * MB);
     pass(3, 4 * MB);
     pass(59, 0);
@@ -91,7 +91,7 @@ describe("a large content on its way to a node", () => {
     ]);
   });
 
-  it("goes on as long as it moves, be it ever so slow", () => {
+  it("does not fail a slow transfer that makes progress", () => {
     begin("kcore-0.1.0", 44 * MB);
     for (let minute = 0; minute < 600; minute++) {
       pass(1, 4096);
@@ -100,7 +100,7 @@ describe("a large content on its way to a node", () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it("gives the node time to hash what it has", () => {
+  it("gives the node time to hash a content", () => {
     begin("image", 600 * MB);
     progress.end();
     pass(6, 100 * MB);
@@ -110,7 +110,7 @@ describe("a large content on its way to a node", () => {
     expect(problems.length).to.equal(1);
   });
 
-  it("gives the node time to hash the first of two before it takes the second", () => {
+  it("gives the node time to hash the first content before it reads the second", () => {
     begin("image", 600 * MB);
     begin("kcore-0.1.0", 44 * MB);
     progress.end();
@@ -124,14 +124,14 @@ describe("a large content on its way to a node", () => {
     expect(problems.length).to.equal(1);
   });
 
-  it("need not move while something else is waited for", () => {
+  it("does not fail while it is on hold", () => {
     begin("image", 600 * MB);
     pass(6, 100 * MB);
     progress.hold(true);
-    const told = events.length;
+    const before = events.length;
     pass(3600, 0);
     progress.hold(false);
-    expect([problems, events.length]).to.deep.equal([[], told]);
+    expect([problems, events.length]).to.deep.equal([[], before]);
     progress.arrive();
     begin("kcore-0.1.0", 44 * MB);
     pass(2, MB);
@@ -142,7 +142,7 @@ describe("a large content on its way to a node", () => {
     expect(problems.length).to.equal(1);
   });
 
-  it("is nobody's business any more when the connection went", () => {
+  it("emits no event after a stop", () => {
     begin("kcore-0.1.0", 44 * MB);
     progress.stop();
     pass(100, 0);

@@ -1,22 +1,12 @@
 import { expect } from "chai";
 import { initialState, transition, type SessionState } from "#engine/session/session-state.ts";
-import type { SessionEffect, StepResults, SessionEvent, TransitionContext } from "#engine/session/session-events.ts";
+import type { SessionEffect, SessionEvent } from "#engine/session/session-events.ts";
+import { transitionContext as context } from "#support/sessions.ts";
 
-const context: TransitionContext = {
-  node: "n1",
-  runId: "r1",
-  resumed: false,
-  waitForLock: false,
-  retryDelays: [0],
-  results: {} as StepResults,
-  now: 0,
-  chance: 0.5,
-};
-
-/** The session's state after these events, and the effects of the last event. */
+/** The session's state after these events; the effects of the last event, and their commands as words. */
 function after(messages: readonly SessionEvent[]): {
   state: SessionState;
-  done: string[];
+  commands: string[];
   effects: readonly SessionEffect[];
 } {
   let state = initialState;
@@ -25,7 +15,7 @@ function after(messages: readonly SessionEvent[]): {
   const words = effects.map((one) =>
     "text" in one ? one.text.trim() : "milliseconds" in one ? `wait ${one.milliseconds}` : one.do,
   );
-  return { state, done: words, effects };
+  return { state, commands: words, effects };
 }
 
 const connection = (event: Extract<SessionEvent, { to: "connection" }>["event"]): SessionEvent => ({
@@ -37,7 +27,7 @@ const frame = (type: string, rest: string, offset = 100): SessionEvent => ({
   event: { type: "frame", frame: { type, rest }, offset },
 });
 
-describe("a change that a new connection has to confirm", () => {
+describe("a change on trial, which a new connection confirms", () => {
   const connected: readonly SessionEvent[] = [
     { to: "runner", event: { type: "connect-only" } },
     connection({ type: "reached" }),
@@ -47,7 +37,7 @@ describe("a change that a new connection has to confirm", () => {
     frame("runner", "alive 0"),
     frame("segment", "1"),
   ];
-  const again: readonly SessionEvent[] = [
+  const reconnected: readonly SessionEvent[] = [
     connection({ type: "retry-due" }),
     connection({ type: "reached" }),
     connection({ type: "hello", boot: "b1", epoch: 0 }),
@@ -56,42 +46,42 @@ describe("a change that a new connection has to confirm", () => {
     connection({ type: "caught-up" }),
   ];
 
-  it("is confirmed over one that is made at once, and by no other word", () => {
+  it("is confirmed over a connection that is made at once", () => {
     const asked = after([...connected, frame("trial", "abc 30")]);
-    expect(asked.done).to.deep.equal(["stop-beat", "disconnect", "emit", "wait 0"]);
-    expect(after([...connected, frame("trial", "abc 30"), ...again]).done).to.deep.equal(["confirm abc"]);
+    expect(asked.commands).to.deep.equal(["stop-beat", "disconnect", "emit", "wait 0"]);
+    expect(after([...connected, frame("trial", "abc 30"), ...reconnected]).commands).to.deep.equal(["confirm abc"]);
   });
 
-  it("is confirmed again over a later one, while the node has not said how it ended", () => {
+  it("is confirmed again over the next connection until the node reports the trial's end", () => {
     const twice = [
       ...connected,
       frame("trial", "abc 30"),
-      ...again,
+      ...reconnected,
       connection({ type: "lost", output: "" }),
-      ...again,
+      ...reconnected,
     ];
-    expect(after(twice).done).to.deep.equal(["confirm abc"]);
-    const told = [...connected, frame("trial", "abc 30"), ...again, frame("trial-end", "abc confirmed")];
-    expect(after([...told, connection({ type: "lost", output: "" }), ...again]).done).to.deep.equal([]);
+    expect(after(twice).commands).to.deep.equal(["confirm abc"]);
+    const ended = [...connected, frame("trial", "abc 30"), ...reconnected, frame("trial-end", "abc confirmed")];
+    expect(after([...ended, connection({ type: "lost", output: "" }), ...reconnected]).commands).to.deep.equal([]);
   });
 
-  it("is confirmed by a bastion that hears of it when it comes: its connection is new", () => {
+  it("is confirmed by a bastion that learns of it on connecting", () => {
     const joining = [
       ...connected.slice(0, 4),
       frame("runner", "alive 0"),
       frame("segment", "1"),
       frame("trial", "abc 30"),
     ];
-    expect(after(joining).done).to.deep.equal([]);
-    expect(after([...joining, connection({ type: "caught-up" })]).done).to.deep.equal(["confirm abc"]);
+    expect(after(joining).commands).to.deep.equal([]);
+    expect(after([...joining, connection({ type: "caught-up" })]).commands).to.deep.equal(["confirm abc"]);
   });
 
-  it("of a runner that is dead is history", () => {
+  it("is ignored if its runner is dead", () => {
     const old = [...connected.slice(0, -2), frame("runner", "new 500"), frame("trial", "abc 30", 400)];
-    expect(after(old).done).to.deep.equal([]);
+    expect(after(old).commands).to.deep.equal([]);
   });
 
-  it("is waited for until the node has had the time to take it back", () => {
+  it("is retried until the node has had time to revert it", () => {
     let { state, effects } = after([...connected, frame("trial", "abc 30")]);
     const problem = { code: "HOST_UNREACHABLE", message: "refused" } as const;
     let waited = 0;

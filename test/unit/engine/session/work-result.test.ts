@@ -6,7 +6,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import type { StepResults } from "#engine/session/session-events.ts";
 import { draftOf } from "#support/sessions.ts";
 
-describe("what came of a node's work", () => {
+describe("workResult", () => {
   const step = { want: { a: "1" }, probe: sh`fact a 1` };
   const drafts = [draftOf("a", step), draftOf("b", step)];
   const resultOf = (a: Outcome | undefined, b: Outcome | undefined, isStopped = false) => {
@@ -19,20 +19,18 @@ describe("what came of a node's work", () => {
     return workResult([{ stage: "s", drafts }], { node: "n1", runId: "r1", results, isStopped, ...rest });
   };
 
-  it("is done when every step was told to be over", () => {
-    const { outcome, finishedStages } = resultOf("changed", "ok");
-    expect([outcome, [...finishedStages]]).to.deep.equal(["done", ["s"]]);
-  });
-
-  it("is done when it was stopped in its last step and that came to its end, and else interrupted", () => {
-    expect(resultOf("changed", "ok", true).outcome).to.equal("done");
-    expect(resultOf("changed", undefined, true).outcome).to.equal("interrupted");
-    expect(resultOf("changed", "interrupted", true).outcome).to.equal("interrupted");
-  });
-
-  for (const left of [undefined, "interrupted"] as const)
-    it(`is not done when a step is ${left ?? "untold"}`, () => {
-      const { outcome, problem, finishedStages } = resultOf(left, "ok");
-      expect([outcome, problem?.code, [...finishedStages]]).to.deep.equal(["failed", "RUN_ABANDONED", []]);
+  const done = ["done", undefined, ["s"]];
+  const failed = ["failed", "RUN_ABANDONED", []];
+  for (const [title, given, wanted] of [
+    ["done when every step has an outcome", ["changed", "ok"], done],
+    ["done when a stop came in the last step and that step ended", ["changed", "ok", true], done],
+    ["interrupted when a step had no outcome at a stop", ["changed", undefined, true], ["interrupted", undefined, []]],
+    ["interrupted when a stop interrupted a step", ["changed", "interrupted", true], ["interrupted", undefined, []]],
+    ["failed when a step has no outcome", [undefined, "ok"], failed],
+    ["failed when a step is interrupted without a stop", ["interrupted", "ok"], failed],
+  ] as const)
+    it(`is ${title}`, () => {
+      const { outcome, problem, finishedStages } = resultOf(given[0], given[1], given[2]);
+      expect([outcome, problem?.code, [...finishedStages]]).to.deep.equal(wanted);
     });
 });

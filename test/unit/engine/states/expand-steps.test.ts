@@ -32,7 +32,7 @@ const note = defineModule({
 });
 const owner = defineModule({
   name: "test.owner",
-  summary: "Wants whose its disks are.",
+  summary: "Wants the id of the disks' owner.",
   args: z.strictObject({}),
   step: (_, { nodeId = "" }) => ({ want: { owner: nodeId }, probe: sh`fact owner x` }),
 });
@@ -62,7 +62,7 @@ const wants = (list: readonly UnresolvedStep[]): string[] =>
   list.map((draft) => `${draft.id}=${planOf(draft.render(nothing)).step.want["text"]}`);
 const ids = (list: readonly UnresolvedStep[]): string[] => list.map(({ id }) => id);
 
-describe("what is wrong with a state", () => {
+describe("problems of a state", () => {
   const wrong = "test.note: { tezt: y }";
   /** Steps, and the places of their problems, in states/s.yaml unless another file is named. */
   const broken: Readonly<Record<string, readonly [steps: string, places: string]>> = {
@@ -70,11 +70,11 @@ describe("what is wrong with a state", () => {
       'steps:\n  - id: a\n    when: "{{nope}}"\n    timeout: long\n    test.note: { number: x, tezt: y }\n',
       "3:14 4:14 5:26 5:29",
     ],
-    "a key of the step and what the module refuses": [
+    "a key of the step and a refusal of the module": [
       "steps:\n  - id: a\n    timeout: long\n    test.note: { fail: true }\n",
       "3:14 4:5",
     ],
-    "a key of the step and what is late beside it": [
+    "a key of the step and late values beside it": [
       'steps:\n  - id: a\n    timeout: long\n    when: "{{nope}}"\n    test.note: { text: "{{facts.os.id}}", tezt: y }\n',
       "3:14 4:14 5:43",
     ],
@@ -90,7 +90,7 @@ describe("what is wrong with a state", () => {
       'steps:\n  - id: a\n    test.note: { template: v, vars: { x: "{{params.no}}", y: "{{facts.os.id}}" } }\n',
       "3:45 templates/v:1:22",
     ],
-    "a module that is not known, its arguments and its condition": [
+    "an unknown module, its arguments and its condition": [
       'steps:\n  - id: a\n    when: "{{nope}}"\n    test.nota: { text: "{{params.x}}" }\n',
       "3:14 4:5 4:27",
     ],
@@ -98,7 +98,7 @@ describe("what is wrong with a state", () => {
       `descriptoin: x\nsteps:\n  - id: a\n  - id: b\n    ${wrong}\n`,
       "1:1 3:5 5:18",
     ],
-    "a state that is not there, and a step beside its include": [
+    "a missing state, and a step beside its include": [
       `steps:\n  - include: gone\n  - id: b\n    ${wrong}\n`,
       "2:14 4:18",
     ],
@@ -108,13 +108,13 @@ describe("what is wrong with a state", () => {
     ],
   };
   for (const [what, [text, places]] of Object.entries(broken))
-    it(`is told at once: ${what}`, async () => {
-      const told = await problems(text, {
+    it(`are reported at once: ${what}`, async () => {
+      const reported = await problems(text, {
         "templates/t": "{{params.one}}\n{{params.two}}\n",
         "templates/v": "{{x}} {{y}} {{y.z}}{{params.gone}}\n",
         "states/t.yaml": `stepz: []\nsteps:\n  - id: c\n    ${wrong}\n`,
       });
-      expect(told.map((line) => line.split("+")[0]?.replace("states/s.yaml:", "")).join(" ")).to.equal(places);
+      expect(reported.map((line) => line.split("+")[0]?.replace("states/s.yaml:", "")).join(" ")).to.equal(places);
     });
 });
 
@@ -173,7 +173,7 @@ steps:
     expect([second?.watches, second?.answers]).to.deep.equal([["s/one"], []]);
   });
 
-  it("C12: disks are those of the first former id, where the machine was taken over", async () => {
+  it("uses the first former id, if any, for disks", async () => {
     const former = "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
     const ownerOf = async (more: string): Promise<unknown> => {
       const roster = `nodes:\n  n1: { address: h1, id: 11111111-2222-4333-8444-555555555555${more} }\n`;
@@ -187,7 +187,7 @@ steps:
     expect(await ownerOf(`, formerIds: [${former}, 22222222-2222-4333-8444-555555555555]`)).to.equal(former);
   });
 
-  it("repeats a step for each item, and names them", async () => {
+  it("repeats a step for each item, with the item in its id", async () => {
     const list = await state(`
 params: { m: { type: map, default: { a: 1, b: 2 } } }
 steps:
@@ -204,12 +204,12 @@ steps:
     );
   });
 
-  it("gives two items no common name, even if one has the name that another's number would make", async () => {
+  it("makes ids unique, even if an item equals another item with its number", async () => {
     const list = await state(`steps:\n  - { id: one, each: [a, a, a 2], test.note: { text: "{{item}}" } }\n`);
     expect(wants(list)).to.deep.equal("s/one[a]=a, s/one[a 2 2]=a, s/one[a 2]=a 2".split(", "));
   });
 
-  it("includes states with arguments; the same one twice under different ids", async () => {
+  it("includes states with arguments, and a repeated one under another id", async () => {
     const list = await state(
       `
 params: { t: { type: string, default: T } }
@@ -227,7 +227,7 @@ steps:
     expect(planOf(list.at(-1)?.render(nothing)).require).to.deep.equal(["inner/a", "inner#3/a"]);
   });
 
-  it("leaves out what when says, without looking at the rest of it", async () => {
+  it("skips a step whose when is false, without evaluating its arguments", async () => {
     const list = await state(
       `
 steps:
@@ -246,7 +246,7 @@ steps:
     expect(list[2]?.render(nothing)).to.deep.equal({ kind: "skipped", id: "s/c", title: "c", reason });
   });
 
-  it("keeps ids apart over several stages, and lets a later one name steps of an earlier one", async () => {
+  it("makes ids unique over several stages, and resolves steps of earlier stages", async () => {
     const usedIds = new Set<string>();
     const files = {
       "states/s.yaml": "steps: [{ id: a, test.note: { text: x } }]\n",
@@ -280,7 +280,7 @@ steps:
     steps: new Map([["key", { changed: true, rc: 0, stdout, facts: {} }]]),
   });
 
-  it("are what a draft needs, also through parameters and templates", async () => {
+  it("are listed as a draft's needs, also through parameters and templates", async () => {
     const needed = (await state(text, more)).map(({ id, needs }) =>
       `${id} ${needs.facts} ${needs.steps.join()}`.trim(),
     );
@@ -289,7 +289,7 @@ steps:
     );
   });
 
-  it("are data when they come (S-4)", async () => {
+  it("are never evaluated (S-4)", async () => {
     const list = await state(text, more);
     const late = key("{{params.p}} $(id)");
     expect(
@@ -299,7 +299,7 @@ steps:
     ).to.deep.equal(["k", "{{params.p}} $(id)", "b", "<{{params.p}} $(id)!>", "debian", "c"]);
   });
 
-  it("that a dry run lacks make a step unknown, after the step that would give them", async () => {
+  it("make a step unknown in a dry run, after the step that would register them", async () => {
     const list = await state(text, more);
     const dry: LateScope = { facts: { os: "alpine" }, steps: new Map([["key", undefined]]) };
     expect(list[1]?.render(dry)).to.deep.equal({ kind: "unknown", id: "s/a", title: "a", after: "s/key" });
@@ -307,7 +307,7 @@ steps:
     expect(list[3]?.render(dry).kind).to.equal("unknown");
   });
 
-  it("of a stage on the bastion, handed over as parameters, need nothing of the node", async () => {
+  it("of an action's output, passed as parameters, need nothing of the node", async () => {
     const given = new Map(["pem", "list"].map((name) => [name, { value: new Unknown("stage issue") }]));
     const list = await state(
       'params: { pem: { type: string }, list: { type: list } }\nsteps:\n  - { id: a, test.note: { text: "{{params.pem}}" } }\n  - { id: b, each: "{{params.list}}", test.note: { text: "{{item}}" } }\n',
@@ -325,8 +325,8 @@ steps:
   });
 });
 
-describe("problems of a node's steps", () => {
-  it("refuse a secret in a template that is not kept from view (S-7)", async () => {
+describe("values of a node's steps", () => {
+  it("refuse a secret in a template unless the step is sensitive (S-7)", async () => {
     const text = (sensitive: string): string =>
       `params: { t: { type: secret, default: "env:T" } }\nsteps:\n  - { id: a, test.note: { template: t.hbs }${sensitive} }\n`;
     const more = { "templates/t.hbs": "{{params.t}}" };
@@ -336,7 +336,7 @@ describe("problems of a node's steps", () => {
     expect(wants(await state(text(", sensitive: true"), more))).to.deep.equal(["s/a=s3cret"]);
   });
 
-  it("O5: refuse an environment that is secret, or that kcore's own texts would read", async () => {
+  it("refuse an environment with a secret, or with a name that kcore's sh uses", async () => {
     const text = (environment: string): string =>
       `params: { t: { type: secret, default: "env:T" }, p: { type: integer, default: 80 } }\nsteps:\n  - { id: a, test.note: { text: t }, environment: { ${environment} } }\n`;
     const [drafted] = await state(text('A_1: "{{params.p}}", b: "{{node.vars.x}}:{{params.p}}", KUBECONFIG: /k'));
@@ -347,7 +347,7 @@ describe("problems of a node's steps", () => {
       expect((await problems(text(`${name}: x`))).length, name).to.equal(1);
   });
 
-  it("of one node do not come from another's data (S-4)", async () =>
+  it("are never evaluated if they come from the roster's variables (S-4)", async () =>
     expect(
       wants(await state('steps: [{ id: a, test.note: { text: "{{vars.x}}" } }]\n', {}, { on: "n2" })),
     ).to.deep.equal(["s/a={{params.a}}"]));

@@ -16,20 +16,20 @@ const refused = async (step: string, x: unknown): Promise<string> =>
 const quoted = (place: string) =>
   `${place} this value would stand unquoted in a shell text [EXPRESSION_UNQUOTED] | write {{shell params.x}}`;
 
-describe("an expression in a text that a shell reads", () => {
-  it("is refused where its value is not one plain word", async () => {
+describe("an expression in a shell text", () => {
+  it("is refused if its value is not one plain word", async () => {
     for (const x of ["a b", "a;reboot", "$(id)", "`id`", "a\nb", "", "*", "~", "A=b", "'", "#", "ä"])
       expect(await refused('command.run: { cmd: "echo {{params.x}} done" }', x), x).to.equal(
         quoted("states/s.yaml:4:31+12"),
       );
   });
 
-  it("is taken where it is: a number, a name, a path", async () => {
+  it("is accepted if its value is a plain word: a number, a name, a path", async () => {
     for (const x of [8080, "nginx", "/etc/nginx/site.conf", "a@b.c:1,2", "--x", "1.2-3+4%"])
       await make('command.run: { cmd: "echo {{params.x}} done" }', x);
   });
 
-  it("is taken where it quotes itself, of any value, in a branch and a loop, too", async () => {
+  it("is accepted with any value inside the helper shell, also in a block and a loop", async () => {
     await make('command.run: { cmd: "echo {{shell params.x}}{{#if params.x}} {{shell params.x}}{{/if}}" }', "a;b");
     await make('command.run: { cmd: "echo{{#each params.x}} {{shell this}}{{/each}}" }', ["a b", "$c"]);
     const each = 'command.run: { cmd: "echo{{#each params.x}} {{this}}{{/each}}" }';
@@ -41,7 +41,7 @@ describe("an expression in a text that a shell reads", () => {
     );
   });
 
-  it("is a command of its own where it is the whole text, and no matter where no shell reads it", async () => {
+  it("is accepted as the whole command, and in texts that no shell reads", async () => {
     await make('command.run: { cmd: "{{params.x}}" }', "ls -l | wc -l");
     await make(
       'command.run: { argv: [echo, "-{{params.x}}-"], stdin: "-{{params.x}}-" }\n    environment: { A: "-{{params.x}}-" }',
@@ -50,7 +50,7 @@ describe("an expression in a text that a shell reads", () => {
     await make('script.run: { text: "true", args: ["-{{params.x}}-"] }', "a;b");
   });
 
-  it("is refused in a script's text, in what takes a command back, and when it is secret", async () => {
+  it("is refused in a script's text, in a revert command, and with a secret", async () => {
     expect(await refused('script.run: { text: "rm -r {{params.x}}/old" }', "a b")).to.equal(
       quoted("states/s.yaml:4:32+12"),
     );
@@ -60,7 +60,7 @@ describe("an expression in a text that a shell reads", () => {
     expect(await refused('script.run: { text: "echo {{params.y}}" }', "a")).to.contain("write {{shell params.y}}");
   });
 
-  it("is left alone in a script that another interpreter reads", async () => {
+  it("is accepted in a script of another interpreter", async () => {
     await make(`script.run: { interpreter: [python3], text: "print('{{params.x}}')" }`, "a b");
     for (const shell of ["[/bin/bash]", "[busybox, sh]", "[/usr/bin/env, zsh]"])
       expect(
@@ -69,7 +69,7 @@ describe("an expression in a text that a shell reads", () => {
       ).to.contain("[EXPRESSION_UNQUOTED]");
   });
 
-  it("is told beside other mistakes, and though another value is not known yet", async () => {
+  it("is refused although another value is not known yet", async () => {
     const late = 'command.run: { cmd: "echo {{params.x}}", cwd: "/{{facts.os.id}}" }';
     expect(await refused(late, "a b")).to.contain("[EXPRESSION_UNQUOTED]");
   });
@@ -88,7 +88,7 @@ describe("an expression in a text that a shell reads", () => {
     'command.run: { argv: [su, nobody, -c, "echo {{params.x}}"] }',
     'script.run: { text: "echo a", revert: "echo {{params.x}}" }',
   ])
-    it(`S4: is refused wherever a shell reads it: ${step}`, async () => {
+    it(`is refused in ${step}`, async () => {
       expect(await refused(step, "$(id)")).to.contain("write {{shell params.x}}");
       await make(step, "plain-word");
     });
@@ -105,27 +105,27 @@ describe("an expression in a text that a shell reads", () => {
       "set a variable to it first: n={{shell params.x}}",
     ],
   ] as const)
-    it(`S4: is refused where its own quotes mean nothing: ${JSON.stringify(cmd)}`, async () => {
+    it(`is refused ${place}: ${JSON.stringify(cmd)}`, async () => {
       for (const key of ["command.run: { cmd:", "wait.for: { command:", 'command.run: { cmd: "true" }, unless:']) {
         const step = key.endsWith("unless:")
           ? `unless: ${JSON.stringify(cmd)}\n    command.run: { cmd: "true" }`
           : `${key} ${JSON.stringify(cmd)} }`;
-        const said = await refused(step, "a\nb");
-        expect(said).to.contain(
+        const problem = await refused(step, "a\nb");
+        expect(problem).to.contain(
           `this expression stands ${place}, where its own quotes mean nothing [EXPRESSION_UNQUOTED]`,
         );
-        expect(said).to.contain(hint);
+        expect(problem).to.contain(hint);
       }
     });
 
-  it("S4: is refused where a block leaves quotes open, and told though the value is not known yet", async () => {
+  it("is refused in a block that leaves quotes open, also with an unknown value", async () => {
     expect(await refused("command.run: { cmd: 'echo {{#if params.x}}\"{{/if}} {{shell params.x}}' }", "a")).to.contain(
       "this block opens quotes, or a here-document, that it does not close [EXPRESSION_UNQUOTED]",
     );
     expect(await refused("wait.for: { command: \"echo '{{shell facts.os.id}}'\" }", "a")).to.contain("in quotes");
   });
 
-  it("S4: may stand behind a block with a comment that its line ends, but not in a loop's comment", async () => {
+  it("is accepted behind a block with a comment that ends with the line, but not in a loop's comment", async () => {
     for (const cmd of [
       "{{#if params.x}}# nothing{{/if}}\necho {{shell params.x}}",
       "{{#if params.x}}echo a # it's{{else}}echo {{shell params.x}} # b{{/if}}  \necho {{shell params.x}}",
@@ -145,7 +145,7 @@ describe("an expression in a text that a shell reads", () => {
       );
   });
 
-  it("S4: stays what it is in quotes where it is one plain word", async () => {
+  it("is accepted in quotes and comments if its value is one plain word", async () => {
     await make(`command.run: { cmd: 'echo "{{params.x}}" # {{params.x}}' }`, "a-b.c");
   });
 });

@@ -17,7 +17,7 @@ const problems = (text: string, more: Readonly<Record<string, string>> = {}): st
 const EMPTY = "steps: []\n";
 
 describe("statesOf", () => {
-  it("looks in the project first, then among the shipped ones, and lists which", () =>
+  it("prefers a project's state to a shipped one, and lists both kinds", () =>
     using(
       {
         "states/a.yaml": "description: mine\nsteps: []\n",
@@ -36,7 +36,7 @@ describe("statesOf", () => {
       },
     ));
 
-  it("refuses a state that others can write (S-20)", () =>
+  it("refuses a state that others can write to (S-20)", () =>
     using({ "states/a.yaml": EMPTY }, (states, project) => {
       chmodSync(join(project, "states/a.yaml"), 0o646);
       expect(problemsIn(() => states.load("a"))[0]).to.include(
@@ -44,7 +44,7 @@ describe("statesOf", () => {
       );
     }));
 
-  it("finds states that include each other", () =>
+  it("reports a cycle of includes", () =>
     expect(
       problems("steps: [{ include: t }]\n", {
         "states/t.yaml": "steps:\n  - include: u\n",
@@ -52,7 +52,7 @@ describe("statesOf", () => {
       }),
     ).to.deep.equal(["states/u.yaml:2:14+1 states include each other: s → t → u → s [STATE_INCLUDE_CYCLE]"]));
 
-  it("checks what is included, and tells an unknown one where it is named", () =>
+  it("checks included states, and reports an unknown one at its include", () =>
     expect(problems("steps:\n  - include: t\n  - include: nope\n", { "states/t.yaml": "steps: 5\n" })).to.deep.equal([
       "states/s.yaml:3:14+4 no state “nope” [STATE_NOT_FOUND] | kcore state list shows them all",
       "states/t.yaml:1:8+1 “steps” must be a list [YAML_TYPE]",
@@ -60,7 +60,7 @@ describe("statesOf", () => {
 });
 
 describe("a state file", () => {
-  it("tells everything that is wrong with it at once", () =>
+  it("has all its problems reported at once", () =>
     expect(
       problems(`description: [5]
 parms: {}
@@ -101,7 +101,7 @@ steps:
       "states/s.yaml:20:5+6 no step key or module “unless” [YAML_KEY_UNKNOWN] | step keys are include, with, id, when, each, require; modules have a dot: file.managed",
     ]));
 
-  it("refuses a requisite that stands below", () =>
+  it("is refused with a requisite that is a later step", () =>
     expect(
       problems("steps:\n  - { id: a, test.a: {}, require: [b, a, c] }\n  - { id: b, test.a: {} }\n"),
     ).to.deep.equal([

@@ -17,13 +17,13 @@ const files = {
   "states/of.yaml": within("map", "id: of, file.managed: { path: /b, source: '{{params.x.file}}' }"),
 };
 
-/** Compiles this step after the facts of the node and the result of the step `find` are known. */
-function make(step: string, told: string): Promise<unknown> {
+/** Renders this step once the fact os.id and the output of the step `find` have the value `answer`. */
+function make(step: string, answer: string): Promise<unknown> {
   const find = "  - { id: find, file.managed: { path: /a, content: a }, register: find }\n";
   const params = "params: { files: { type: map, default: { debian: files/debian.conf } } }";
   const late = {
-    facts: { os: { id: told } },
-    steps: new Map([["find", { stdout: told, args: { path: "/b", source: told } }]]),
+    facts: { os: { id: answer } },
+    steps: new Map([["find", { stdout: answer, args: { path: "/b", source: answer } }]]),
   };
   const text = `${params}\nsteps:\n${find}  - id: a\n    ${step}\n`;
   const render = (drafts: readonly UnresolvedStep[]) => drafts.at(-1)?.render(late as never);
@@ -34,8 +34,8 @@ function make(step: string, told: string): Promise<unknown> {
   );
 }
 
-describe("a name of a file of the bastion", () => {
-  it("S2: is never what a node told, be it a fact or an output of a step", async () => {
+describe("the name of a file of the bastion", () => {
+  it("is refused if it is a fact or an output of a step", async () => {
     for (const step of [
       'file.managed: { path: /b, source: "{{facts.os.id}}" }',
       'file.managed: { path: /b, source: "{{steps.find.stdout}}" }',
@@ -57,8 +57,8 @@ describe("a name of a file of the bastion", () => {
       'include: within\n    with: { x: "{{#if true}}{{steps.find.stdout}}{{/if}}" }',
       'include: outer\n    with: { x: "{{steps.find.stdout}}" }',
     ])
-      for (const told of ["../sa.key", "/etc/shadow", "./../sa.key"])
-        expect((await problemsOfRejection(make(step, told)))[0], step).to.contain(
+      for (const answer of ["../sa.key", "/etc/shadow", "./../sa.key"])
+        expect((await problemsOfRejection(make(step, answer)))[0], step).to.contain(
           "a node's answer must not name a file of the bastion [EXPRESSION_TYPE]",
         );
     for (const source of [
@@ -72,7 +72,7 @@ describe("a name of a file of the bastion", () => {
       );
   });
 
-  it("S2: may have a plain word of it as a part, and be chosen by it", async () => {
+  it("may contain a plain word of a fact or output, or be looked up by it", async () => {
     for (const step of [
       'file.managed: { path: /b, source: "files/{{facts.os.id}}.conf" }',
       'file.managed: { path: /b, source: "{{lookup params.files facts.os.id}}" }',

@@ -4,7 +4,7 @@ import { blobOf, fileBlob, registerMaker } from "#engine/step/blob.ts";
 import { problemsOf } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("the bytes of a file, as a blob", () => {
+describe("the bytes of a fileBlob", () => {
   const at = folderOfEachTest("blob");
 
   /** A file whose contents differ from its blob's, at the same size; each test has its own content. */
@@ -15,13 +15,13 @@ describe("the bytes of a file, as a blob", () => {
     return { file, read: () => fileBlob({ file, sha256, size }).read() };
   }
 
-  it("are read when they are asked for, and are what the hash says", async () => {
+  it("are read late, and match the hash", async () => {
     const { file, read } = damaged("as it was");
     writeFileSync(file, "as it was");
     expect(Buffer.from(await read()).toString()).to.equal("as it was");
   });
 
-  it("are refused when the file has changed, though its size has not, and when it cannot be read", async () => {
+  it("are refused when the file has changed at the same size, or cannot be read", async () => {
     for (const isGone of [false, true]) {
       const { file, read } = damaged(`as it was once ${isGone}`);
       if (isGone) rmSync(file);
@@ -31,7 +31,7 @@ describe("the bytes of a file, as a blob", () => {
     }
   });
 
-  it("are made anew once where that can be done, also when the file is gone", async () => {
+  it("are made again once by the registered maker, also when the file is gone", async () => {
     for (const spoil of [(file: string) => file, (file: string) => rmSync(file)]) {
       const content = `can be made again ${String(spoil)}`;
       const { file, read } = damaged(content);
@@ -46,7 +46,7 @@ describe("the bytes of a file, as a blob", () => {
     }
   });
 
-  it("are refused when what was made anew is no better, or has another name now", async () => {
+  it("are refused when the maker makes other bytes or no file", async () => {
     const { file, read } = damaged("cannot be made again");
     for (const make of [() => writeFileSync(file, "something else"), () => rmSync(file)]) {
       registerMaker(file, () => Promise.resolve(make()));

@@ -13,8 +13,8 @@ import { uuidOf } from "#engine/step/uuid.ts";
 const node = { node: "n1", nodeId: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11" };
 const disk = { serial: "S3Z8NB0K" };
 
-describe("the UUIDs of what kcore makes on disks", () => {
-  it("are of version 5 and the same each time, for ever", () => {
+describe("the UUIDs of kcore's tables, partitions and file systems", () => {
+  it("are of version 5 and never change", () => {
     expect(uuidOf("a", "b")).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(diskGuid(node, disk)).to.equal("de5f77f2-1edc-5ade-95a9-2c6a2ed30a8b");
     expect(partitionGuid(node, { disk, partition: "data" })).to.equal("870d132b-2c5d-5067-90c4-df6cf7a91c6a");
@@ -31,9 +31,10 @@ describe("the UUIDs of what kcore makes on disks", () => {
     expect(new Set(guids).size).to.equal(guids.length);
   });
 
-  it("keep the parts of a name apart", () => expect(uuidOf("ab", "c")).not.to.equal(uuidOf("a", "bc")));
+  it("depend on where the parts of a name are separated", () =>
+    expect(uuidOf("ab", "c")).not.to.equal(uuidOf("a", "bc")));
 
-  it("know a WWN by each of its spellings", () => {
+  it("plainWwn normalizes every spelling of a WWN", () => {
     const spellings = ["naa.5000C500a1", "eui.5000c500a1", "wwn-0x5000c500a1", "0x5000C500A1", "5000c500a1"];
     for (const spelling of spellings) expect(plainWwn(spelling), spelling).to.equal("5000c500a1");
   });
@@ -46,13 +47,13 @@ describe("the UUIDs of what kcore makes on disks", () => {
 });
 
 describe("a disk's name", () => {
-  it("is exactly one of serial, wwn, byId and busPath; an entry of the roster fits", () => {
+  it("is exactly one of serial, wwn, byId and busPath, also in a roster's entry", () => {
     expect(DiskId.safeParse({ serial: "x", use: "volumes" }).success).to.equal(true);
     expect(DiskId.safeParse({ serial: "x", wwn: "y" }).success).to.equal(false);
     expect(DiskId.safeParse({}).success).to.equal(false);
   });
 
-  it("may be its model, its size or both, with nothing that already names one disk", () => {
+  it("may be its model, its size or both, without another name", () => {
     expect(diskName(DiskId.parse({ busPath: "pci-0000:00:1f.2-ata-1" })).kind).to.equal("busPath");
     expect(diskName(DiskId.parse({ model: "Samsung SSD 980" }))).to.deep.equal({
       kind: "model",

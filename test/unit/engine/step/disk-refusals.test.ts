@@ -9,7 +9,7 @@ import { shellsOf } from "#support/shells.ts";
 import { runStepOn, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-/** The partition sdx1 of a disk with these contents and users; the formatter only prints a word. */
+/** Runs a format step on partition sdx1 with these contents and users; a stand-in formatter only makes a note. */
 function format(
   { contents = "", users = "" }: { readonly contents?: string; readonly users?: string },
   options: StepRunOptions = {},
@@ -37,9 +37,9 @@ const contents = "/dev/sdx1 holds xfs at byte 0x0";
 /** The fingerprint in refusals and grants, here of a device without bytes; it does not depend on the disk's name. */
 const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n\n").digest("hex").slice(0, 16);
 
-describe("the disk of a name", () => {
+describe("findDisk", () => {
   const at = folderOfEachTest("disks");
-  /** The findings of a step on disks by their serials. */
+  /** Runs findDisk for a serial on a machine whose disks have these serials and WWNs. */
   async function find(
     serials: Readonly<Record<string, string | undefined>>,
     serial: string,
@@ -60,35 +60,39 @@ describe("the disk of a name", () => {
   }
 
   for (const shell of shellsOf(import.meta.filename))
-    it(`is the one that has it: no neighbour without a serial, and no device upon another, on ${shell}`, async () => {
+    it(`finds the disk with the serial, not a disk without one nor a mapped device, on ${shell}`, async () => {
       const disks = { "kcore-a": "S1", "kcore-b": undefined, zd0: "S1", "dm-0": "S1" };
       const { problem } = await find(disks, "S1", {}, shell);
       expect(problem?.message).to.equal("/dev/kcore-a, the disk with serial S1, is no block device");
     });
 
-  it("is not what the disk before it says of itself", async () => {
+  it("does not take another disk's WWN for a serial", async () => {
     const { problem } = await find({ "kcore-a": "S1", "kcore-b": undefined }, "naa.5000c5", {
       "kcore-a": "naa.5000c5",
     });
     expect(problem?.message).to.equal("no disk with serial naa.5000c5");
   });
 
-  it("is looked at behind an exclusive open when udev has had the kernel read its table again", async () => {
+  it("settles udev before the exclusive open of a disk", async () => {
     const log = at("log");
-    const told = `echo "\${0##*/} $*" >>${log}`;
+    const logging = `echo "\${0##*/} $*" >>${log}`;
     const probe = rawSh(`${diskFunctions.toString()}\nfact users "$(refused_disk /dev/sdx)"`);
-    const { have } = await runStepOn("dash", { want: { users: "x" }, probe }, { bin: { wipefs: told, udevadm: told } });
+    const { have } = await runStepOn(
+      "dash",
+      { want: { users: "x" }, probe },
+      { bin: { wipefs: logging, udevadm: logging } },
+    );
     expect(have).to.deep.equal({ users: "" });
     expect(await readFile(log, "utf8")).to.equal("wipefs -a -n /dev/sdx\nudevadm settle --timeout=10\n");
   });
 
-  it("is none where no disk has it, or several have", async () => {
+  it("refuses a serial that no disk or several disks have", async () => {
     const [missing, ambiguous] = [await find({ "kcore-a": "S1" }, "S2"), await find({ a: "S1", b: "S1" }, "S1")];
     expect([missing.problem?.code, ambiguous.problem?.code]).to.deep.equal(["DISK_NOT_FOUND", "DISK_AMBIGUOUS"]);
     expect(missing.problem?.detail).to.contain("serial S1");
   });
 
-  it("is none where no disk has the partition that is named", async () => {
+  it("refuses a partition that no disk has", async () => {
     const probe = findForeignPartition("e55e0dd0-6a11-5fd2-8a8b-5e7b6a7e3d5c");
     const bin = { partx: "exit 1", lsblk: "exit 1" };
     const { problem } = await runStepOn("dash", { want: { found: "" }, probe }, { bin });
@@ -97,45 +101,45 @@ describe("the disk of a name", () => {
   });
 });
 
-describe("a device that is to be formatted", () => {
-  it("is formatted when nothing is on it", async () => expect((await format({})).notes).to.include("formatted"));
+describe("a device to format", () => {
+  it("is formatted when it is blank", async () => expect((await format({})).notes).to.include("formatted"));
 
-  it("is left alone in use, whatever is granted", async () => {
+  it("is refused when it is in use, though granted", async () => {
     const run = await format({ contents, users: "/dev/sdx1 is swap" }, { granted: [`S1:${fingerprint}`] });
     expect([run.problem?.code, run.notes]).to.deep.equal(["DISK_IN_USE", []]);
   });
 
-  it("is left alone with anything on it, and the refusal says what would let it go", async () => {
+  it("is refused with contents, and the refusal names the grant", async () => {
     const run = await format({ contents });
     expect([run.problem?.code, run.notes]).to.deep.equal(["FILESYSTEM_DIFFERS", []]);
     expect(run.problem?.message).to.contain(`--grant S1:${fingerprint}`);
   });
 
-  it("is wiped when just these contents are granted, by any name that the disk has", async () => {
+  it("is wiped when exactly these contents are granted, by any name of the disk", async () => {
     for (const name of ["S1", "5000c500"]) {
       const { notes } = await format({ contents }, { granted: [`${name}:${fingerprint}`] });
       expect(notes).to.deep.equal(["wiping /dev/sdx1, as granted", "formatted"]);
     }
   });
 
-  it("is left alone when other contents are granted, or another disk", async () => {
+  it("is refused when other contents or another disk are granted", async () => {
     for (const grant of [`S1:${"0".repeat(16)}`, `S2:${fingerprint}`, "S1"]) {
       const run = await format({ contents }, { granted: [grant] });
       expect([run.problem?.code, run.notes], grant).to.deep.equal(["FILESYSTEM_DIFFERS", []]);
     }
   });
 
-  it("is left alone when what is granted could not be saved before", async () => {
+  it("is refused when its table could not be saved", async () => {
     const run = await format({ contents }, { env: { K_UNSAVED: `S1:${fingerprint}\nthe disk is full\n` } });
     expect(run.problem?.code).to.equal("DISK_NOT_SAVED");
     expect(run.problem?.message).to.contain("the disk is full");
   });
 });
 
-describe("who uses a device", () => {
+describe("users_of", () => {
   const at = folderOfEachTest("users");
 
-  it("is told of a mount by its number and by its name, of swap, and of what holds it", async () => {
+  it("lists mounts by number and by name, swap, and holders", async () => {
     for (const name of ["dev", "ro"]) {
       await mkdir(at("sdx1/holders/dm-0"), { recursive: true });
       await writeFile(at("sdx1", name), name === "dev" ? "8:1\n" : "0\n");

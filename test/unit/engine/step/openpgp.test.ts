@@ -6,10 +6,10 @@ import { fingerprintsOf } from "#engine/step/openpgp.ts";
 const armoured = readFileSync(join(import.meta.dirname, "../../../fixtures/repository/key.asc"), "utf8");
 
 describe("fingerprints of OpenPGP keys", () => {
-  it("are what gpg prints", () =>
+  it("are those that gpg prints", () =>
     expect(fingerprintsOf(armoured)).to.deep.equal(["C92C8DA47CCE6F7767C2F2B67102A0D104A5A332"]));
 
-  it("are those of every primary key of a block, in either form of packets, armour headers and checksum or not", () => {
+  it("are those of all primary keys, with old or new packet headers, with or without armour headers and checksum", () => {
     const bytes = Buffer.from(armoured.split("\n").slice(2, 8).join(""), "base64");
     const body = bytes.subarray(2, 2 + (bytes[1] ?? 0));
     // The new form, with a length of two octets, and one of five.
@@ -25,7 +25,7 @@ describe("fingerprints of OpenPGP keys", () => {
     expect(found).to.deep.equal(Array.from({ length: 2 }, () => "C92C8DA47CCE6F7767C2F2B67102A0D104A5A332"));
   });
 
-  it("are none for what apt or anybody would misread: private, cut, two blocks, no armour", () => {
+  it("are none for private keys, damaged blocks, two blocks and texts without armour", () => {
     const secret = armoured.replace("mDME", "lDME");
     for (const text of [
       secret,

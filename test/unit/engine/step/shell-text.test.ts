@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { shellOf, textAmong } from "#engine/step/shell-text.ts";
 
-describe("S4: the text among a command's words", () => {
+describe("textAmong finds the shell text of a command's words", () => {
   for (const words of [
     ["sh", "-c", "TEXT"],
     ["/usr/bin/env", "bash", "-ce", "TEXT", "a"],
@@ -19,13 +19,13 @@ describe("S4: the text among a command's words", () => {
   ])
     it(words.join(" "), () => expect(textAmong(words)).to.equal(words.indexOf("TEXT")));
 
-  it("is none where no shell reads one", () => {
+  it("returns undefined where no shell reads a text", () => {
     for (const words of [
       ["sh", "a.sh"],
       ["cat", "-c", "a"],
       ["sh", "-c"],
       ["sh", "-c", "--"],
-      // O14: `[sh, foo: bar]`, as the YAML reader makes maps.
+      // `[sh, foo: bar]` in YAML, where the second word is a map.
       ["sh", Object.create(null) as object],
     ])
       expect(textAmong(words), JSON.stringify(words)).to.equal(undefined);

@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { registry } from "#engine/modules/registry.ts";
 import { unmark } from "#engine/step/fragments/unmark.ts";
 import { sh } from "#engine/step/sh.ts";
 import { contextOf, shells, stepOf } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const disk = { serial: "S1" };
 const on = { disk, partition: "data" };
@@ -25,24 +24,21 @@ const makers: Readonly<Record<string, readonly [args: object, words?: string]>> 
   "zfs.pool": [{ disks: [disk], partition: "data" }, '"$@"'],
 };
 
-describe("the mark of what is half made", () => {
+describe("the mark of an unfinished change to a disk", () => {
+  const at = folderOfEachTest("mark");
+
   for (const shell of shells)
-    it(`goes when that is on the disk, and is gone for good before the step ends, on ${shell}`, () => {
-      const folder = mkdtempSync(join(tmpdir(), "kcore-mark-"));
-      try {
-        const mark = join(folder, "mark");
-        writeFileSync(mark, "");
-        const seen = `sync() { if [ -e '${mark}' ]; then echo marked; else echo gone; fi; }`;
-        const text = `${seen}\nmark='${mark}'\n${String(unmark(sh`"$mark"`))}`;
-        const { stdout, stderr } = spawnSync("/bin/sh", ["-c", `exec ${shell} -c "$0"`, text], { encoding: "utf8" });
-        expect([stdout, stderr]).to.deep.equal(["marked\ngone\n", ""]);
-      } finally {
-        rmSync(folder, { recursive: true });
-      }
+    it(`is removed after the disk is flushed, and flushed itself, on ${shell}`, () => {
+      const mark = at("mark");
+      writeFileSync(mark, "");
+      const sync = `sync() { if [ -e '${mark}' ]; then echo marked; else echo gone; fi; }`;
+      const text = `${sync}\nmark='${mark}'\n${String(unmark(sh`"$mark"`))}`;
+      const { stdout, stderr } = spawnSync("/bin/sh", ["-c", `exec ${shell} -c "$0"`, text], { encoding: "utf8" });
+      expect([stdout, stderr]).to.deep.equal(["marked\ngone\n", ""]);
     });
 
   for (const [name, [args, words = '"$mark"']] of Object.entries(makers))
-    it(`is removed so by ${name}, and no other way`, async () => {
+    it(`is removed by ${name} between two flushes only`, async () => {
       const module = await registry.get(name)?.();
       if (!module) throw new Error(`there is no module ${name}`);
       const apply = String(stepOf(module, args, contextOf({ files: { "pieces.gz": "" } })).apply);

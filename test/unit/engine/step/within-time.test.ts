@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { withinTime } from "#engine/step/within-time.ts";
 
-describe("work with a limit of CPU time", () => {
-  it("is not refused for time in which the machine did something else", () => {
+describe("withinTime", () => {
+  it("repeats work that waited longer than it computed", () => {
     let runs = 0;
     const work = (): number => {
       runs += 1;
@@ -12,7 +12,7 @@ describe("work with a limit of CPU time", () => {
     expect(withinTime(work, 100)).to.deep.equal({ value: 2 });
   });
 
-  it("is refused for work without an end, and for one that recurses too deep", () => {
+  it("returns undefined for endless work and for too deep recursion", () => {
     expect(withinTime(() => /^(a+)+$/.test(`${"a".repeat(50)}b`), 50)).to.equal(undefined);
     const deep = (): number => 1 + deep();
     expect(withinTime(deep, 1000)).to.equal(undefined);

@@ -4,8 +4,8 @@ import { admitKey } from "#engine/transport/admit-key.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
-describe("admitting a key", () => {
-  it("S11: ends where a node prints for ever", async () => {
+describe("admitKey", () => {
+  it("fails where a node prints endlessly", async () => {
     let chunks = 0;
     const stdout = Readable.from(
       (function* () {

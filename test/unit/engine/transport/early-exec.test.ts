@@ -33,14 +33,14 @@ function fakeClient({ server, channel = 0, inner = true }: { server: string; cha
   };
 }
 
-describe("one flight", () => {
+describe("createEarlyExec", () => {
   const start = (fake: ReturnType<typeof fakeClient>, input?: string, earlyExec = createEarlyExec(fake.client)) => {
     let started: Started | undefined;
     earlyExec.exec("cmd", input, (_error, result) => (started = result));
     return { earlyExec, started: () => started };
   };
 
-  it("goes one step after the other with any other server, and when ssh2 looks different", () => {
+  it("waits for the channel's confirmation with other servers and other versions of ssh2", () => {
     for (const fake of [fakeClient({ server: "Cisco-1.25" }), fakeClient({ server: "OpenSSH_9.2", inner: false })]) {
       const { started } = start(fake, "input");
       expect(fake.sent).to.deep.equal(["open"]);
@@ -49,7 +49,7 @@ describe("one flight", () => {
     }
   });
 
-  it("is only for the first channel of a connection", () => {
+  it("sends early on the first channel of a connection only", () => {
     const fake = fakeClient({ server: "OpenSSH_9.2" });
     const { earlyExec } = start(fake);
     start(fake, "input", earlyExec);
@@ -61,7 +61,7 @@ describe("one flight", () => {
     expect(passedBy.sent).to.deep.equal(["open"]);
   });
 
-  it("ends the connection when the server numbers its channels in another way", () => {
+  it("ends the connection when the server gives the channel another number", () => {
     const fake = fakeClient({ server: "OpenSSH_9.2", channel: 7 });
     start(fake, "input");
     fake.confirm();

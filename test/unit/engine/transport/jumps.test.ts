@@ -11,8 +11,8 @@ const hop = { address: "192.0.2.1", port: 22, user: "root", hostKeys: [], jump: 
 const target = { address: "192.0.2.2", port: 22 };
 const { signal } = new AbortController();
 
-describe("a pool of jump hosts", () => {
-  it("ends a connection that no node has used for two seconds", async () => {
+describe("createJumps", () => {
+  it("closes a connection that no node has used for two seconds", async () => {
     const [time, log] = [new FakeTimers(), [] as string[]];
     const stream = new PassThrough();
     const host = {
@@ -32,7 +32,7 @@ describe("a pool of jump hosts", () => {
     expect(log).to.deep.equal(["closed"]);
   });
 
-  it("leaves neither a timer nor a rejection behind when a hop cannot be reached", async () => {
+  it("leaves no timer and no unhandled rejection when a jump host is unreachable", async () => {
     const [time, lost] = [new FakeTimers(), [] as unknown[]];
     const refused = new HostUnreachable("refused", { message: "no" });
     const slow = Promise.withResolvers<Host>();

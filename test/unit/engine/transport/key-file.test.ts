@@ -4,7 +4,7 @@ import ssh2 from "ssh2";
 import { inspectKeyFile } from "#engine/transport/key-file.ts";
 
 describe("key files", () => {
-  it("are recognised by their armour", () => {
+  it("are recognized by their first lines", () => {
     const { privateKey } = generateKeyPairSync("ed25519");
     expect(inspectKeyFile(privateKey.export({ type: "pkcs8", format: "pem" }).toString())).to.deep.equal({
       format: "pkcs8",
@@ -25,7 +25,7 @@ describe("key files", () => {
     expect(`ssh-ed25519 ${plain.publicBlob?.toString("base64")}`).to.equal(pair.public.trim());
   });
 
-  it("that are damaged do not break the look at them", () => {
+  it("that are truncated cause no error", () => {
     const { private: text } = ssh2.utils.generateKeyPairSync("ed25519");
     for (let length = 0; length < text.length; length += 7) inspectKeyFile(text.slice(0, length));
   });

@@ -12,12 +12,12 @@ function lookUp(text: string, address: string, port = 22) {
 }
 
 describe("known_hosts", () => {
-  it("finds a host by name, among several names, without regard to case", () => {
+  it("finds a host by name, among several names, ignoring case", () => {
     expect(lookUp(`n1,N2.example ${keyA}\n`, "n2.EXAMPLE").keys).to.deep.equal([keyA]);
     expect(lookUp(`n1,n2 ${keyA}\n`, "n3").keys).to.deep.equal([]);
   });
 
-  it("looks a host with a port of its own up as [host]:port, and only so", () => {
+  it("looks up a host with another port than 22 only as [host]:port", () => {
     const text = `[n1]:2222 ${keyA}\nn1 ${keyB}\n`;
     expect([lookUp(text, "n1", 2222).keys, lookUp(text, "n1").keys]).to.deep.equal([[keyA], [keyB]]);
     expect(lookUp(`n1 ${keyB}`, "n1", 2222).keys).to.deep.equal([]);
@@ -30,7 +30,7 @@ describe("known_hosts", () => {
     expect([matchesHosts("!n1", "n2"), matchesHosts("[*]:2222", "[n1]:2222")]).to.deep.equal([false, true]);
   });
 
-  it("takes no regular expression and no exponential time for a pattern", () => {
+  it("reads a pattern as no regular expression, and in polynomial time", () => {
     expect(matchesHosts("n.1", "nx1")).to.equal(false);
     expect(matchesHosts(`${"*a".repeat(40)}b`, "a".repeat(2000))).to.equal(false);
   });
@@ -43,12 +43,12 @@ describe("known_hosts", () => {
     expect(lookUp(`|1|broken ${keyA}`, "n1").keys).to.deep.equal([]);
   });
 
-  it("keeps revoked keys apart", () => {
+  it("returns revoked keys separately", () => {
     const found = lookUp(`n1 ${keyA}\n@revoked * ${keyB}\n`, "n1");
     expect(found).to.deep.equal({ keys: [keyA], revoked: [keyB], source: "known_hosts" });
   });
 
-  it("passes over what it does not understand, and says where and why", () => {
+  it("ignores lines that it cannot use, with place and reason", () => {
     const text = `# comment\n\n@cert-authority * ${keyA}\n@odd n1 ${keyA}\nn1 ssh-ed25519 broken\nn1\nn1 ${keyB} a comment\n`;
     const { entries, ignored } = parseKnownHosts(text, "f");
     expect(entries.map(({ hosts }) => hosts)).to.deep.equal(["n1"]);

@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import { watchLiveness } from "#engine/transport/liveness.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 
-describe("liveness", () => {
+describe("watchLiveness", () => {
   let time: FakeTimers;
   let silences: number;
   let socket: PassThrough;
@@ -16,7 +16,7 @@ describe("liveness", () => {
     stop = watchLiveness(socket, 25, () => silences++, time);
   });
 
-  it("counts any byte as a sign of life, and calls silence once (F-2)", async () => {
+  it("counts any byte as a sign of life, and reports silence once (F-2)", async () => {
     for (let ticks = 0; ticks < 4; ticks++) {
       const heard = once(socket, "data");
       socket.write("x");
@@ -30,7 +30,7 @@ describe("liveness", () => {
     expect(silences).to.equal(1);
   });
 
-  it("gives a line time to be read when this process itself stood still", () => {
+  it("allows time to read the socket after this process itself was blocked", () => {
     time.spend(5000);
     time.pass(0);
     expect(silences).to.equal(0);
@@ -38,7 +38,7 @@ describe("liveness", () => {
     expect(silences).to.equal(1);
   });
 
-  it("says nothing after it was stopped", () => {
+  it("reports nothing after it was stopped", () => {
     stop();
     time.pass(100);
     expect(silences).to.equal(0);

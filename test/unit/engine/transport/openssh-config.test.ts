@@ -8,12 +8,12 @@ import { KcoreError } from "#errors/problem.ts";
 const key = { type: "ssh-ed25519", key: "AAAAC3Nza", fingerprint: "SHA256:abc" };
 const pinned: TrustedKeys = { keys: [key], revoked: [], source: "the roster", ignored: [] };
 const none: TrustedKeys = { keys: [], revoked: [], source: "known_hosts", ignored: [] };
-const how = { name: "n1", transport: "openssh", port: 22, user: "ops", hostKeys: [], jump: [] } as const;
-const endpoint: Endpoint = { ...how, address: "192.0.2.11" };
+const options = { name: "n1", transport: "openssh", port: 22, user: "ops", hostKeys: [], jump: [] } as const;
+const endpoint: Endpoint = { ...options, address: "192.0.2.11" };
 const at = { folder: "/tmp/kcore-x", home: "/home/100%" };
 
-describe("what OpenSSH is told", () => {
-  it("is the roster's word first, then ours, then the files of the user and the system", () => {
+describe("openSshFiles", () => {
+  it("puts the roster's options first, then kcore's, then the user's and the system's files", () => {
     const hop: TrustedHop = {
       endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" },
       trusted: pinned,
@@ -50,26 +50,26 @@ Host *`);
     expect(knownHosts).to.equal("kcore-1 ssh-ed25519 AAAAC3Nza\nkcore-2 ssh-ed25519 AAAAC3Nza\n");
   });
 
-  it("leaves to ssh's own files which key a host has that nothing is known of, and its way to ssh_config", () => {
+  it("leaves host keys and jumps to ssh's own files for a host without known keys", () => {
     const { config, knownHosts } = openSshFiles([{ endpoint, trusted: none }], at);
     expect(config).to.match(/^Host 192\.0\.2\.11\n {2}Port 22\n {2}User ops\nHost \*\n/);
     expect(knownHosts).to.equal("");
   });
 
-  it("can be made to say nothing else by the name of a file (S-2)", () => {
+  it("refuses file names that could add options (S-2)", () => {
     for (const identityFile of ['/k"\nProxyCommand evil', "/k\n"])
       expect(() => openSshFiles([{ endpoint: { ...endpoint, identityFile }, trusted: none }], at)).to.throw(
         "cannot be told",
       );
   });
 
-  it("names keys that were revoked", () => {
+  it("lists revoked keys", () => {
     const trusted = { ...pinned, revoked: [{ ...key, key: "AAAAbad" }] };
     expect(openSshFiles([{ endpoint, trusted }], at).knownHosts).to.include("@revoked kcore-1 ssh-ed25519 AAAAbad\n");
   });
 });
 
-describe("what OpenSSH says", () => {
+describe("messages of OpenSSH", () => {
   const trace = "OpenSSH_9.2p1 Debian\r\ndebug1: Reading configuration\r\n";
   const presents = "debug1: Server host key: ssh-ed25519 SHA256:new\r\n";
   const problem = (stderr: string, trusted: TrustedKeys) => {
@@ -77,7 +77,7 @@ describe("what OpenSSH says", () => {
     return error instanceof KcoreError ? [error.problems[0]?.code, error.exitCode] : error;
   };
 
-  it("is told without its trace", () => {
+  it("are returned without debug lines", () => {
     expect(sshMessages(`${trace}Permission denied (publickey).\r\n`)).to.deep.equal(["Permission denied (publickey)."]);
     expect(keyInUse("debug1: Server host key: ssh-ed25519 SHA256:abc\r\n", pinned)).to.deep.equal({
       fingerprint: "SHA256:abc",
@@ -85,7 +85,7 @@ describe("what OpenSSH says", () => {
     });
   });
 
-  it("becomes the error that the other transport has for it", () => {
+  it("become the errors of the other transport", () => {
     const verification = `${presents}Host key verification failed.\r\n`;
     const revoked = { ...pinned, revoked: [{ ...key, fingerprint: "SHA256:new" }] };
     for (const [stderr, code, exit, trusted] of [

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { scanHostKey } from "#engine/transport/scan-host-key.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 
-describe("a look at a host's key", () => {
-  it("ends with the reason of an abort, not as an unreachable host", async () => {
+describe("scanHostKey", () => {
+  it("fails with the reason of an abort, not as an unreachable host", async () => {
     const reason = new Error("stopped");
     const endpoint = { name: "n1", user: "root" } as Endpoint;
     const thrown: unknown = await scanHostKey(endpoint, new PassThrough(), AbortSignal.abort(reason)).catch(

@@ -2,8 +2,8 @@ import { Duplex } from "node:stream";
 import { expect } from "chai";
 import { writeTogether } from "#engine/transport/write-together.ts";
 
-/** A line that records the bytes of each system call. */
-function line() {
+/** A socket that records the bytes of each write call. */
+function recordingSocket() {
   const calls: string[] = [];
   const socket = new Duplex({
     read: () => undefined,
@@ -16,9 +16,9 @@ function line() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("writing together", () => {
-  it("sends the parts of a packet, and packets of one go, in one call", async () => {
-    const { socket, calls } = line();
+describe("writeTogether", () => {
+  it("sends all writes of one turn in one call", async () => {
+    const { socket, calls } = recordingSocket();
     for (const part of ["length", "body", "tag", "length", "body", "tag"]) socket.write(part);
     await turn();
     socket.write("later");

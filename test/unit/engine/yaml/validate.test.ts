@@ -24,10 +24,10 @@ const Schema = z.strictObject({
 describe("validate", () => {
   const problems = (text: string): string[] => problemsIn(() => validate(parseSource("f.yaml", text), Schema));
 
-  it("gives the schema's output", () =>
+  it("returns the schema's output", () =>
     expect(validate(parseSource("f.yaml", "name: x\n"), Schema)).to.deep.equal({ name: "x", nodes: {} }));
 
-  it("tells a limit that is none of the values itself", () => {
+  it("reports an exclusive limit", () => {
     const open = z.strictObject({ a: z.number().gt(0).lt(9), b: z.number().gt(0).lt(9) });
     expect(problemsIn(() => validate(parseSource("f.yaml", "a: 0\nb: 9\n"), open))).to.deep.equal([
       "f.yaml:1:4+1 “a” must be more than 0 [YAML_TYPE]",
@@ -35,7 +35,7 @@ describe("validate", () => {
     ]);
   });
 
-  it("tells every problem at its place, unknown keys at the key", () =>
+  it("reports all problems at their places, unknown keys at the key", () =>
     expect(
       problems("nmae: x\nmode: 5\nnodes:\n  a: { port: 0, usse: os }\n  b: { port: x, use: volume, size: true }\n"),
     ).to.deep.equal([
@@ -49,7 +49,7 @@ describe("validate", () => {
       "f.yaml:5:36+4 “nodes.b.size” must be a number or a text, not true [YAML_TYPE]",
     ]));
 
-  it("tells of a union the branch that was meant", () =>
+  it("reports the problems of a union's intended branch", () =>
     expect(
       problems("name: x\nnodes:\n  c: { sudo: { pass: x } }\n  d: { size: abc, sudo: false, tags: [] }\n"),
     ).to.deep.equal([
@@ -60,18 +60,18 @@ describe("validate", () => {
       "f.yaml:4:38+2 “nodes.d.tags” must not be empty [YAML_TYPE]",
     ]));
 
-  it("O14: tells of a text with a colon that it is a map unless it is quoted", () =>
+  it("hints at quotes for an unquoted text with a colon", () =>
     expect(problems("name: x\nnodes:\n  c: { tags: [echo, foo: bar] }\n")).to.deep.equal([
       "f.yaml:3:21+8 “nodes.c.tags[1]” must be a text, not a map [YAML_TYPE] | if it is one text, quote it: 'foo: bar'",
     ]));
 
-  it("tells of a key that may not be one what is wrong with it, at the key", () => {
+  it("reports an invalid key at the key", () => {
     const open = z.strictObject({ labels: z.record(z.string().regex(/^[^=]+$/, "must hold no “=”"), z.string()) });
     expect(problemsIn(() => validate(parseSource("f.yaml", 'labels: { a: b, "c=d": e }\n'), open))).to.deep.equal([
       "f.yaml:1:17+5 “c=d” in “labels” must hold no “=” [YAML_TYPE]",
     ]);
   });
 
-  it("takes a map for a map only", () =>
+  it("refuses a list in place of a map", () =>
     expect(problems("- a\n")).to.deep.equal(["f.yaml:1:1+3 the value must be a map, not a list [YAML_TYPE]"]));
 });

@@ -6,8 +6,8 @@ const hint =
   "install ansible-core, or import what it prints elsewhere: ansible-inventory -i FILE --list | kcore roster import --from ansible -";
 const list = (groups: object, hostvars: object = {}): string => JSON.stringify({ _meta: { hostvars }, ...groups });
 
-describe("the import of what ansible-inventory lists", () => {
-  it("takes hosts, ports, jump hosts and variables, and gives groups their groups' places: the deepest one wins", () => {
+describe("the import of an Ansible inventory", () => {
+  it("converts hosts, ports, jump hosts, variables and nested groups, of which the deepest wins", () => {
     const { roster, formats, ownReader } = imported(
       list(
         {
@@ -51,7 +51,7 @@ describe("the import of what ansible-inventory lists", () => {
     expect(roster.nodes.get("db1")).to.deep.include({ address: "192.0.2.9", jump: ["gw.example.net"] });
   });
 
-  it("tells what is left out, each with the line that names it, and never shows a password", () => {
+  it("reports each omitted value with its line, and never shows a password", () => {
     const given = `[app]
 a1 ansible_host=192.0.2.1 ansible_password=Top5ecret ansible_user=op
 a2 ansible_host=192.0.2.2 ansible_connection=winrm
@@ -97,7 +97,7 @@ url=http://{{ inventory_hostname }}/
     expect(`${text}${leftOut.join("\n")}`).not.to.contain("Top5ecret");
   });
 
-  it("gives a host the value that Ansible's precedence finds, whatever its groups say", () => {
+  it("gives a host the value of Ansible's precedence, where its group has another", () => {
     const layers = {
       web: { hosts: ["web1", "web2"], vars: { k: "group", same: 1 } },
       _meta: { hostvars: { web1: { own: 1 } } },
@@ -107,7 +107,7 @@ url=http://{{ inventory_hostname }}/
     expect(text).to.contain("    vars: { k: group, same: 1 }").and.contain("    vars: { own: 1, k: all }");
   });
 
-  it("O13: takes texts that Ansible must not render, and no part of a value that is encrypted", () => {
+  it("takes texts marked unsafe literally, and omits values encrypted by Ansible Vault", () => {
     const secret = { __ansible_vault: "$ANSIBLE_VAULT;1.1;AES256 61" };
     const hostvars = { web1: { a: { __ansible_unsafe: "{# x #}" }, b: { p: secret }, ansible_port: secret } };
     const { roster, leftOut } = imported(list({ web: { hosts: ["web1"] } }, hostvars));
@@ -116,7 +116,7 @@ url=http://{{ inventory_hostname }}/
     expect(leftOut).to.include("1 ansible_port: it is encrypted by Ansible Vault");
   });
 
-  it("survives groups in circles and names that JavaScript knows, and leads no jump host over itself", () => {
+  it("accepts cyclic groups and the name constructor, and gives no jump host itself as jump host", () => {
     const circle = { a: { children: ["b"] }, b: { children: ["a"], hosts: ["n1"] }, constructor: ["n1", "gw"] };
     const hostvars = { n1: { constructor: 1, ansible_user: "x" }, gw: { ansible_user: "x" } };
     const all = { all: { vars: { ansible_ssh_common_args: "-J gw" } } };
@@ -129,7 +129,7 @@ url=http://{{ inventory_hostname }}/
     ]);
   });
 
-  it("O12: a login that cannot be carried over is an error, and --user takes its place", () => {
+  it("refuses a user name that a roster cannot have, unless --user replaces it", () => {
     const hostvars = { web1: { ansible_user: "a b" }, db1: { ansible_user: "{{ lookup('env', 'USER') }}" } };
     const text = list({ web: { hosts: ["web1", "db1"] } }, hostvars);
     const problems = problemsIn(() => imported(text));
@@ -139,17 +139,10 @@ url=http://{{ inventory_hostname }}/
     const { roster } = imported(text, { user: "ops" });
     expect([roster.nodes.get("web1")?.user, roster.nodes.get("db1")?.user]).to.deep.equal(["ops", "ops"]);
   });
-
-  it("O12: takes the logins of directories", () => {
-    const names = ["ada@corp.example", "CORP\\ada", "john.doe", "007"];
-    const hostvars = Object.fromEntries(names.map((name, at) => [`web${at}`, { ansible_user: name }]));
-    const { roster } = imported(list({ web: { hosts: Object.keys(hostvars) } }, hostvars));
-    expect([...roster.nodes.values()].map(({ user }) => user)).to.deep.equal(names);
-  });
 });
 
 describe("kcore's own reader of inventories", () => {
-  it("takes plain hosts, groups and values, and says that it was used", () => {
+  it("reads plain hosts, groups and values, and reports that Ansible is missing", () => {
     const { roster, ownReader } = imported(
       "# the fleet\nlone\n\n[web]\nweb1 ansible_user=deploy http_port=80 on=True\n[web:vars]\nansible_host = 192.0.2.9\nkey=~/.ssh/x\n",
     );
@@ -163,7 +156,7 @@ describe("kcore's own reader of inventories", () => {
     });
   });
 
-  it("refuses each line that Ansible may read otherwise, without its text", () => {
+  it("refuses each line that Ansible may read differently, without showing it", () => {
     const lines = [
       "n[1:3]",
       "n1:2222",
@@ -183,7 +176,7 @@ describe("kcore's own reader of inventories", () => {
     expect(problemsIn(() => imported("all: { hosts: { a: } }\n"))[0]).to.contain("without Ansible");
   });
 
-  it("refuses variables in files of their own", () =>
+  it("refuses group_vars and host_vars", () =>
     expect(problemsIn(() => imported("[web]\nn1\n", { hasVariables: true }))).to.deep.equal([
       `given has group_vars or host_vars beside it, which only Ansible reads [ROSTER_IMPORT] | ${hint}`,
     ]));

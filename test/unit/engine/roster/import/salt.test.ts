@@ -3,7 +3,7 @@ import { imported } from "#support/imported.ts";
 import { problemsIn } from "#support/problems.ts";
 
 describe("the import of a Salt roster", () => {
-  it("takes ways to log in, grains and jump hosts", () => {
+  it("converts logins, grains and jump hosts", () => {
     const { roster, formats, leftOut } = imported(`web1: web1.example.net.
 db1:
   host: 192.0.2.7
@@ -30,7 +30,7 @@ db2: { host: 192.0.2.8, priv: agent-forwarding }
     expect(roster.nodes.get("db2")).not.to.have.property("identityFile");
   });
 
-  it("tells each key that is left out, and shows no password", () => {
+  it("reports each omitted key, and shows no password", () => {
     const { leftOut, text } = imported(`n1:
   host: 192.0.2.1
   passwd: Top5ecret
@@ -52,7 +52,7 @@ n4: { host: 192.0.2.1 }
     expect(text + leftOut.join("")).not.to.contain("Top5ecret");
   });
 
-  it("refuses what is rendered first, with its line", () => {
+  it("refuses a roster with a renderer, with the line", () => {
     const hint =
       "import what it renders to: salt-call --local slsutil.renderer PATH --out yaml | kcore roster import --from salt -";
     expect(problemsIn(() => imported("# {{ no }}\na: { host: 192.0.2.1 }\n{% for i in [1] %}\n"))).to.deep.equal([

@@ -32,7 +32,7 @@ Host *
 `;
 
 describe("the import of an ssh_config", () => {
-  it("gives each host that is named the first value of all that match it", () => {
+  it("gives each named host the first value of its matching sections", () => {
     const { roster, formats } = imported(config, { beside: { "more/*": "Host web2\n  User first\n" } });
     expect(formats).to.deep.equal(["ssh-config"]);
     const nodes = [...roster.nodes.values()];
@@ -47,7 +47,7 @@ describe("the import of an ssh_config", () => {
     expect(roster.jumps.get("192.0.2.99")).to.include({ user: "hop", port: 2200 });
   });
 
-  it("tells what is left out, once where it stands", () =>
+  it("reports each omitted line once", () =>
     expect(imported(config).leftOut).to.deep.equal([
       "1 Include more/*: there is no such file to read",
       "12 ProxyCommand nc -X 5 %h %p: only hops over SSH are known: jump: [HOST]",
@@ -57,7 +57,7 @@ describe("the import of an ssh_config", () => {
       "23 StrictHostKeyChecking no: a host's key is always verified: kcore roster trust NODE",
     ]));
 
-  it("takes names of one machine for one node, whose other names are ways to it, too", () => {
+  it("makes one node of two names of a machine, and resolves the omitted name as a jump host", () => {
     const { roster, leftOut } = imported(
       "Host a alias\n  HostName 192.0.2.1\n  User u\nHost b\n  HostName 192.0.2.2\n  User u\n  ProxyJump alias\n",
     );
@@ -65,7 +65,7 @@ describe("the import of an ssh_config", () => {
     expect(leftOut).to.deep.equal(["1 the node alias: it is the same machine as a"]);
   });
 
-  it("runs no command of a config, however it is written", () => {
+  it("runs no command of a config", () => {
     const marker = join(tmpdir(), `kcore-import-ran-${process.pid}`);
     const lines = [
       'Match exec "X"',
@@ -83,7 +83,7 @@ describe("the import of an ssh_config", () => {
     expect(leftOut.filter((line) => line.endsWith("an import runs no command"))).to.have.lengthOf(6);
   });
 
-  it("reads a plain config itself where ssh is missing, says so, and refuses the other lines", () => {
+  it("reads a plain config itself where ssh is missing, with a note, and refuses other lines", () => {
     const plain = "Host gw\n  HostName 192.0.2.9\n  User ops\nHost web1\n  ProxyJump gw\nHost *\n  User deploy\n";
     const { roster, ownReader } = imported(plain, { withSsh: false });
     expect(ownReader).to.deep.equal([{ file: "given", missing: "ssh" }]);
@@ -98,13 +98,13 @@ describe("the import of an ssh_config", () => {
     expect(lines).to.deep.equal(["given:1:1+1", "given:5:1+1", "given:6:3+1", "given:15:1+1", "given:21:3+1"]);
   });
 
-  it("leaves out a host that ssh refuses: the jump host that it is itself", () => {
+  it("omits a host that ssh refuses, such as one that jumps over itself", () => {
     const { roster, leftOut } = imported("Host gw\n  User u\nHost n1\n  User u\nHost *\n  ProxyJump gw\n");
     expect([...roster.nodes.keys()]).to.deep.equal(["n1"]);
     expect(leftOut).to.deep.equal(["1 the host gw: ssh -G refuses it"]);
   });
 
-  it("knows a jump host in a ProxyCommand, and splits words as a shell does", () => {
+  it("finds jump hosts in a ProxyCommand, and splits words as a shell does", () => {
     expect(hopsOfCommand("ssh -i ~/.ssh/k -p 2200 -l ops gw nc %h %p")).to.deep.equal([
       { host: "gw", user: "ops", port: 2200, identityFile: "~/.ssh/k" },
     ]);

@@ -25,7 +25,7 @@ n2;n2.example.net;;;controller;;;
     ]);
   });
 
-  it("tells a wrong cell with its line, and a table without names", () => {
+  it("reports a wrong cell with its line, and refuses a table without names", () => {
     const { leftOut } = imported("name,address,port,colour\nn1,192.0.2.1,70000,red\n,,22,red\nn1,192.0.2.9,,\n");
     expect(leftOut).to.deep.equal([
       "1 the column “colour”: no such column is known; vars.NAME and labels.NAME keep a value",
@@ -39,7 +39,7 @@ n2;n2.example.net;;;controller;;;
     );
   });
 
-  it("tells what is left out file by file, in the order of lines", () => {
+  it("reports omissions by file, in the order of lines", () => {
     const files = {
       one: "name,address,port\ntwin,192.0.2.1,\nn1,192.0.2.2,70000\n",
       two: "name,address,port\nn2,192.0.2.3,70000\n",
@@ -56,7 +56,7 @@ n2;n2.example.net;;;controller;;;
 describe("the import of Terraform's outputs", () => {
   const output = (value: unknown, sensitive = false): unknown => ({ sensitive, type: "string", value });
 
-  it("takes a map of names to addresses or objects", () => {
+  it("converts a map of names to addresses or objects", () => {
     const nodes = {
       n1: "192.0.2.1",
       n2: { public_ip: "192.0.2.2", user: "ops", port: "2222", roles: ["worker"], zone: "a", jump: "gw.example.net" },
@@ -75,7 +75,7 @@ describe("the import of Terraform's outputs", () => {
     expect(imported(JSON.stringify({ n1: "192.0.2.1" })).roster.nodes.get("n1")?.address).to.equal("192.0.2.1");
   });
 
-  it("O13: takes a map of words for no nodes, unless the output is named so", () => {
+  it("takes a map without IP addresses as nodes only in the output kcore_nodes", () => {
     const tags = { env: "prod", owner: "shop" };
     const { roster, leftOut } = imported(JSON.stringify({ tags: output(tags), hosts: output({ n1: "192.0.2.1" }) }));
     expect([...roster.nodes.keys()]).to.deep.equal(["n1"]);
@@ -84,14 +84,14 @@ describe("the import of Terraform's outputs", () => {
     expect(named.roster.nodes.get("n1")?.address).to.equal("n1.example.org");
   });
 
-  it("says what shape is wanted where there is none", () =>
+  it("refuses outputs without nodes, with an example", () =>
     expect(problemsIn(() => imported(JSON.stringify({ a: output("x") })))).to.deep.equal([
       'given:1:1+53 given has no output that is a map of nodes [ROSTER_IMPORT] | output "kcore_nodes" { value = { n1 = "192.0.2.11", n2 = { address = "192.0.2.12", user = "ops" } } }',
     ]));
 });
 
 describe("an import beside a roster", () => {
-  it("leaves out what the roster has: names, machines and groups", () => {
+  it("omits names, machines and groups that the roster has", () => {
     const there =
       "groups:\n  web: { vars: { a: 1 } }\nnodes:\n  n1: { address: 192.0.2.1 }\n  x: { address: 192.0.2.3 }\n";
     const { roster, leftOut } = imported(
@@ -107,7 +107,7 @@ describe("an import beside a roster", () => {
     ]);
   });
 
-  it("takes several files, each for what it is, and tells when nothing says what one is", () => {
+  it("recognizes each file's format, and refuses a file of unknown format", () => {
     const { roster, formats } = imported({
       a: "Host a\n  User u\n",
       b: "name,address\nb,192.0.2.2\n",
