@@ -30,9 +30,9 @@ describe("pki.checkPassphrase", () => {
   before(async () => (dir = await makeTempDir("check")));
   after(() => dir.remove());
 
-  it("V4: asks before the first connection where a node has no certificate yet, and where somebody is there", async () => {
+  it("asks for the passphrase if a target has no certificate yet, and skips a question that no terminal answers", async () => {
     expect(await codeOf(pkiCheckPassphrase.run({}, contextOf()))).to.equal("PKI_CONTEXT_UNKNOWN");
-    expect(asked, "no cluster is there").to.equal(0);
+    expect(asked, "without a cluster").to.equal(0);
     const plan = { ...contextHomeOf({ home: dir.path }), context: "default", controllers: [], operator: "ops" };
     const { folder } = await createCluster({ ...plan, passphrase, now: Date.now(), cost: cheapCost });
     await pkiCheckPassphrase.run({}, contextOf());
@@ -48,6 +48,6 @@ describe("pki.checkPassphrase", () => {
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, "");
     await pkiCheckPassphrase.run({}, contextOf());
-    expect(asked, "all have theirs").to.equal(1);
+    expect(asked, "all targets have certificates").to.equal(1);
   });
 });
