@@ -11,7 +11,7 @@ describe("an entry of an audit trail", () => {
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-trail-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is whole or missing where the disk takes only a part of it", async () => {
+  it("is complete or missing if the disk takes only a part of it", async () => {
     const source = join(import.meta.dirname, "../../../src/audit/append-entry.ts");
     const program = `const { appendEntry } = await import(${JSON.stringify(source)});
 try { appendEntry(${JSON.stringify(folder)}, 1, { what: "x".repeat(9_000) }); } catch (error) { console.log(error.code); }`;
