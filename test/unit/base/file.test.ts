@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { createFile, placeFile, replaceFile, replaceFileSync } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 
-describe("a file that is written whole", () => {
+describe("a file that is replaced or created", () => {
   let [folder, file] = ["", ""];
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "kcore-file-"));
@@ -15,7 +15,7 @@ describe("a file that is written whole", () => {
   afterEach(() => rm(folder, { recursive: true }));
 
   for (const replace of [replaceFile, replaceFileSync])
-    it(`has the new content and its mode, or names itself; nothing stays aside: ${replace.name}`, async () => {
+    it(`${replace.name}: has the new content and mode, or an error with its path, and leaves no temporary file`, async () => {
       await replace(file, "new");
       expect([await readFile(file, "utf8"), (await stat(file)).mode & 0o777]).to.deep.equal(["new", 0o600]);
       const taken = join(folder, "taken");
@@ -25,7 +25,7 @@ describe("a file that is written whole", () => {
       expect(await readdir(folder)).to.deep.equal(["file", "taken"]);
     });
 
-  it("keeps the old content when the new one breaks off, or is refused at last", async () => {
+  it("keeps the old content if the new content breaks off or is refused before the rename", async () => {
     const fail = async (): Promise<never> => {
       throw new Error("cut");
     };
@@ -46,8 +46,8 @@ describe("a file that is written whole", () => {
   });
 });
 
-describe("a complete file", () => {
-  it("takes the place of another, and a link does not", async () => {
+describe("placeFile", () => {
+  it("moves a complete file over another, and refuses a symbolic link", async () => {
     const folder = await mkdtemp(join(tmpdir(), "kcore-file-"));
     const [complete, file] = [join(folder, "complete"), join(folder, "file")];
     await writeFile(complete, "new");

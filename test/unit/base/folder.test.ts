@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { createFile } from "#base/file.ts";
 import { createFolder, replaceFolder } from "#base/folder.ts";
 
-describe("a folder that is made whole", () => {
+describe("a folder that is created or replaced", () => {
   let [above, path] = ["", ""];
   beforeEach(async () => {
     above = await mkdtemp(join(tmpdir(), "kcore-folder-"));
@@ -19,12 +19,12 @@ describe("a folder that is made whole", () => {
   const content = async () => [await readdir(above), await readFile(join(path, "below", "file"), "utf8")];
 
   for (const make of [createFolder, replaceFolder])
-    it(`appears with all of its content: ${make.name}`, async () => {
+    it(`${make.name}: appears with all of its content`, async () => {
       await make(path, fill);
       expect(await content()).to.deep.equal([["place"], "new"]);
     });
 
-  it("replaces a former folder, or leaves it alone", async () => {
+  it("is kept by createFolder and replaced by replaceFolder if it exists", async () => {
     await mkdir(path);
     await writeFile(join(path, "former"), "old");
     const code = await createFolder(path, fill).catch((error: NodeJS.ErrnoException) => error.code);
@@ -33,7 +33,7 @@ describe("a folder that is made whole", () => {
     expect([await content(), await readdir(path)]).to.deep.equal([[["place"], "new"], ["below"]]);
   });
 
-  it("stays as it was when its content breaks off, or the new one cannot take its place", async () => {
+  it("stays as it was if filling the new one fails or the rename fails", async () => {
     await mkdir(path);
     await writeFile(join(path, "former"), "old");
     const cut = async (): Promise<never> => {
