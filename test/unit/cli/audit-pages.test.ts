@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { localLines, trailPages } from "#cli/audit/trails.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-describe("a controller's audit trail, page by page", () => {
+describe("a controller's audit trail in pages", () => {
   const problemOf = async (answer: (from: number) => ReplyOf<"listAudit">): Promise<string> => {
     try {
       for await (const { text } of trailPages("c1:7443", async (from) => answer(from))) void text;
@@ -18,10 +18,10 @@ describe("a controller's audit trail, page by page", () => {
   const line = { file: "000000000001.ndjson", line: 1, text: "x".repeat(1 << 20) };
   const short = { ...line, text: "" };
 
-  it("ends with its last page", async () =>
+  it("is read to its last page", async () =>
     expect(await problemOf((from) => ({ lines: [line], ...(from < 3 && { next: from + 1 }) }))).to.equal(""));
 
-  it("of a hostile controller is not followed for ever", async () => {
+  it("of a hostile controller without a last page is refused", async () => {
     const endless = "the audit trail of c1:7443 has no end";
     for (const lines of [[], [short], [short, line]])
       expect(await problemOf(() => ({ lines, next: 1 }))).to.equal(endless);
@@ -33,7 +33,7 @@ describe("a controller's audit trail, page by page", () => {
 });
 
 describe("an audit trail on this machine", () => {
-  it("that cannot be read is a problem, no bug", async () => {
+  it("is FILE_UNREADABLE if it cannot be read", async () => {
     const folder = mkdtempSync(join(tmpdir(), "kcore-trail-"));
     try {
       symlinkSync("/dev/null", join(folder, "000000000001.ndjson"));

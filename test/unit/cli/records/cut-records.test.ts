@@ -23,7 +23,7 @@ import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
 
-describe("a record that a crash cut", () => {
+describe("a record that a crash truncated", () => {
   let project: TempDir;
   before(async () => (project = await makeTempDir("cut")));
   after(() => project.remove());
@@ -47,7 +47,7 @@ describe("a record that a crash cut", () => {
   }
 
   for (const name of ["failed", "questions", "dry-run-refused", "refused"])
-    it(`is usable at any byte around the events of “${name}”`, async () => {
+    it(`is readable by every view when truncated at any event of “${name}”`, async () => {
       const bytes = readFileSync(join(import.meta.dirname, "../../../fixtures/runs", `${name}.ndjson`));
       const ends = [...bytes.entries()].filter(([, byte]) => byte === 10).map(([index]) => index);
       const cuts = new Set(
@@ -71,14 +71,14 @@ describe("a record that a crash cut", () => {
       }
     });
 
-  it("is listed with the time of the run, as every other view has it, after a resume too", async () => {
+  it("is listed with the whole time of a resumed run", async () => {
     const { partAt: at, ranBefore } = reduceEvents(recordedRun("resumed"));
     await record(Buffer.from(recordedRun("resumed").map(formatEvent).join("")), id, { part: { at, ranBefore } });
     const run = await readRun(project.path, id);
     expect((await summarizeRun(run.folder)).milliseconds).to.equal(runTime(run.model));
   });
 
-  it("is listed as running after a resume, whatever the part before was stopped with or waited for", async () => {
+  it("is listed as running after a resume, although the former part was aborted", async () => {
     const all = recordedRun("resumed");
     const again = all.findIndex((event) => event.type === "run.started" && event.resumed === true);
     const resumed = all.at(again) as RunEvent;
@@ -91,7 +91,7 @@ describe("a record that a crash cut", () => {
     expect([(await summarizeRun(run.folder)).state, runState(run)]).to.deep.equal(["running", "running"]);
   });
 
-  it("is listed as what it is, also when its first event is as long as a large fleet makes it", async () => {
+  it("is listed with its state and nodes if the first event names 2,000 nodes", async () => {
     const nodes = Array.from({ length: 2000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name`);
     const [started, ...rest] = readFileSync(
       join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"),
@@ -104,7 +104,7 @@ describe("a record that a crash cut", () => {
     expect([state, listed.length]).to.deep.equal(["failed", 2000]);
   });
 
-  it("is usable where the file system left zeros at its end", async () => {
+  it("is readable if the file system left zeros at its end", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"));
     await record(Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(500), Buffer.from("\n")]));
     const run = await readRun(project.path, id);
@@ -112,7 +112,7 @@ describe("a record that a crash cut", () => {
     expect((await summarizeRun(run.folder)).state).to.equal("died");
   });
 
-  it("tells what earlier runs of the same kind took, the torn ones too", async () => {
+  it("counts for the usual durations of steps", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
     await record(bytes, "20261121-061500-0001");
     await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");

@@ -29,7 +29,7 @@ describe("runs as they are listed and named", () => {
   });
   after(() => project.remove());
 
-  it("V6: the list marks dry runs, shows ages, and colours outcomes", () => {
+  it("are listed with dry runs marked, ages, and coloured outcomes", () => {
     const summary = (state: string, dryRun: boolean) => ({
       folder: runFolder(project.path, ids[0] ?? ""),
       header: headerOf(ids[0] ?? "", dryRun),
@@ -52,7 +52,7 @@ describe("runs as they are listed and named", () => {
       .and.not.to.equal(colourOf("failed"));
   });
 
-  it("V2: a run that waits for an answer is told with the question and the command that answers", () => {
+  it("are listed with an open question and the command that answers it", () => {
     const question = { id: "q1", kind: "passphrase", text: "Passphrase of the CA", secret: true } as const;
     const folder = runFolder(project.path, ids[0] ?? "");
     const one = {
@@ -71,18 +71,18 @@ describe("runs as they are listed and named", () => {
       .and.to.contain(`${ids[0]} waits for you: Passphrase of the CA  Answer with kcore runs attach ${ids[0]}`);
   });
 
-  it("V6: the last four digits name a run, where they name one only", async () => {
+  it("are named by the last four digits of the id if these are unique", async () => {
     expect((await findRun(project.path, "a1b2")).folder.id).to.equal(ids[0]);
     expect(await codeOf(findRun(project.path, "c3d4"))).to.equal("RUN_UNKNOWN");
     expect(await codeOf(findRun(project.path, "ffff"))).to.equal("RUN_UNKNOWN");
   });
 
-  it("V6: “last” names no run where every recorded run is of another kind", async () => {
+  it("are not named by “last” if every recorded run is of another kind", async () => {
     const [problem] = (await rejectionOf(findRun(project.path, "last", () => false))).problems;
     expect(problem?.message).to.equal("“last” can mean none of this project's recorded runs");
   });
 
-  it("V6: shells complete a run's last four digits, and its whole id once that is begun", async () => {
+  it("are completed by the last four digits, or by the whole id once it is begun", async () => {
     const before = process.cwd();
     process.chdir(project.path);
     try {
@@ -96,8 +96,10 @@ describe("runs as they are listed and named", () => {
       process.chdir(before);
     }
   });
+});
 
-  it("V6: the help of an orchestration lists its parameters", async () => {
+describe("the help of an orchestration", () => {
+  it("lists its parameters", async () => {
     const words = ["orchestrate", "deploy_node", "--help"];
     const program = await buildProgram(words);
     let help = "";

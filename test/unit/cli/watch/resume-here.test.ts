@@ -10,7 +10,7 @@ describe("a view that resumes a run", () => {
   before(async () => (folder = await makeTempDir("resume")));
   after(() => folder.remove());
 
-  it("V3: resumes what it saw end, and never queues behind a run that somebody else resumed", async () => {
+  it("resumes a run whose process has ended, and no run that another process resumed", async () => {
     const header = join(folder.path, "run.json");
     const gone = { pid: 4_000_000, start: "1", boot: "0" };
     const write = async (process: unknown) => writeFile(header, JSON.stringify({ process }));
