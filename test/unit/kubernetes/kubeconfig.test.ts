@@ -27,7 +27,6 @@ users:
 `;
 
 describe("a kubeconfig", () => {
-  // The library is loaded once.
   let folder: TempDir;
   before(async () => (folder = await makeTempDir("kubeconfig")));
   after(() => folder.remove());
@@ -42,7 +41,7 @@ describe("a kubeconfig", () => {
     return problems.map(formatProblem);
   };
 
-  it("gives the server, the namespace, and what lets a request in", async () => {
+  it("gives server, namespace and credentials", async () => {
     const cluster = await open(kubeconfig);
     expect(cluster).to.deep.include({ server: "https://192.0.2.1:6443", namespace: "web" });
     const { headers } = await cluster.requestOptions();
@@ -50,13 +49,13 @@ describe("a kubeconfig", () => {
     expect(knownSecrets()).to.include("a-secret-token-of-admin");
   });
 
-  it("may be given as its text, as a secret too, or below the home", async () => {
+  it("can be a text, a secret text, or a path below the home", async () => {
     const place = { project: folder.path, home: folder.path };
     for (const given of [{ content: kubeconfig }, { content: secret(kubeconfig) }, secret(kubeconfig), "~/config.yaml"])
       expect((await openKubeCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
   });
 
-  it("as a text, which a node may have told, names neither programs nor files of this machine", async () => {
+  it("as a text, which can come from a node, may name neither programs nor files of the bastion", async () => {
     for (const user of [
       "{ exec: { command: /bin/true } }",
       "{ auth-provider: { name: gcp, config: { cmd-path: /bin/true } } }",
@@ -78,7 +77,7 @@ describe("a kubeconfig", () => {
     ).to.include("“certificate-authority”");
   });
 
-  it("S6: a text without a line break is a text, and a path with one is no text: their types tell", async () => {
+  it("is a text or a path by its type, not by its content", async () => {
     writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
     const place = { project: folder.path, home: folder.path };
     for (const given of [
@@ -101,35 +100,43 @@ describe("a kubeconfig", () => {
       );
   });
 
-  it("S2: of a kubeconfig that a node told CA and credentials alone are taken", () => {
+  it("of a node gives only CA and credentials", () => {
     const ca = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
-    const told = (user: string, cluster = `certificate-authority-data: ${ca}, server: "https://127.0.0.1:6443"`) => `
+    const kubeconfigOf = (
+      user: string,
+      cluster = `certificate-authority-data: ${ca}, server: "https://127.0.0.1:6443"`,
+    ) => `
 current-context: default
 clusters: [{ name: default, cluster: { ${cluster} } }]
 contexts: [{ name: default, context: { cluster: default, user: default } }]
 users: [{ name: default, user: { ${user} } }]
 `;
-    expect(readNodeAccess(told("client-certificate-data: aa, client-key-data: bb, as: root, extra: x"))).to.deep.equal({
+    expect(
+      readNodeAccess(kubeconfigOf("client-certificate-data: aa, client-key-data: bb, as: root, extra: x")),
+    ).to.deep.equal({
       ca,
       credentials: { "client-certificate-data": "aa", "client-key-data": "bb" },
     });
-    expect(readNodeAccess(secret(told("token: a-token-of-k3s"))).credentials).to.deep.equal({
+    expect(readNodeAccess(secret(kubeconfigOf("token: a-token-of-k3s"))).credentials).to.deep.equal({
       token: "a-token-of-k3s",
     });
     for (const text of [
-      told("token: t, exec: { command: /bin/true }"),
-      told("token: t, auth-provider: { name: gcp }"),
-      told("client-certificate: /etc/hostname, client-key: /etc/hostname"),
-      told("tokenFile: /etc/shadow"),
-      told("token: t", `certificate-authority: /etc/shadow, server: "https://192.0.2.1"`),
-      told("token: t", `certificate-authority-data: ${ca}, server: "https://192.0.2.1", proxy-url: "http://192.0.2.6"`),
-      told("token: t", `server: "https://192.0.2.1", insecure-skip-tls-verify: true`),
-      told("as: nobody"),
+      kubeconfigOf("token: t, exec: { command: /bin/true }"),
+      kubeconfigOf("token: t, auth-provider: { name: gcp }"),
+      kubeconfigOf("client-certificate: /etc/hostname, client-key: /etc/hostname"),
+      kubeconfigOf("tokenFile: /etc/shadow"),
+      kubeconfigOf("token: t", `certificate-authority: /etc/shadow, server: "https://192.0.2.1"`),
+      kubeconfigOf(
+        "token: t",
+        `certificate-authority-data: ${ca}, server: "https://192.0.2.1", proxy-url: "http://192.0.2.6"`,
+      ),
+      kubeconfigOf("token: t", `server: "https://192.0.2.1", insecure-skip-tls-verify: true`),
+      kubeconfigOf("as: nobody"),
     ])
       expect(() => readNodeAccess(text), text).to.throw(KcoreError);
   });
 
-  it("is refused where what it names is not there, at the place", async () => {
+  it("is refused at the place of a missing context, cluster, user or file", async () => {
     expect(await wrong(kubeconfig, "prodd")).to.deep.equal([
       "config.yaml:3:18  config.yaml has no context “prodd”  [KUBECONFIG_INVALID]",
     ]);
@@ -146,7 +153,7 @@ users: [{ name: default, user: { ${user} } }]
     expect(problems[0]).to.include({ code: "FILE_UNREADABLE", message: "cannot read none: it does not exist" });
   });
 
-  it("is refused where it is broken, at the place", async () => {
+  it("is refused at the place of a malformed value", async () => {
     expect((await wrong(kubeconfig.replace("contexts:", "contexts: ]")))[0]).to.match(/^config.yaml:7:11 /);
     expect((await wrong(kubeconfig.replace('"https://192.0.2.1:6443/"', "192.0.2.1")))[0]).to.match(
       /^config.yaml:6:24 /,
@@ -158,7 +165,7 @@ users: [{ name: default, user: { ${user} } }]
     ]);
   });
 
-  it("is looked at before it is read: it may name programs", async () => {
+  it("passes the trust check before it is read, because it can name programs", async () => {
     writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
     const seen: string[] = [];
     const check = (name: string): void => void seen.push(name);
@@ -166,19 +173,19 @@ users: [{ name: default, user: { ${user} } }]
     expect(seen).to.deep.equal(["config.yaml"]);
   });
 
-  it("reads a token from the file that it names, beside it", async () => {
+  it("reads a token from a file beside it", async () => {
     writeFileSync(join(folder.path, "token"), "from-a-file");
     const cluster = await open(kubeconfig.replace("token: a-secret-token-of-admin", "tokenFile: token"));
     expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer from-a-file" });
     expect(knownSecrets()).to.include("from-a-file");
   });
 
-  it("reads nothing of users that are not meant", async () => {
+  it("reads no files of other users", async () => {
     const cluster = await open(`${kubeconfig}  - name: bob\n    user: { token-file: /not/there }\n`);
     expect((await cluster.requestOptions()).headers).to.include({ Authorization: "Bearer a-secret-token-of-admin" });
   });
 
-  it("has a password masked in the form in which it is sent", async () => {
+  it("has its password masked also as basic authentication sends it", async () => {
     const cluster = await open(
       kubeconfig.replace("token: a-secret-token-of-admin", "username: ops, password: opensesame"),
     );
@@ -186,7 +193,7 @@ users: [{ name: default, user: { ${user} } }]
     expect(knownSecrets()).to.include("opensesame").and.include(Buffer.from("ops:opensesame").toString("base64"));
   });
 
-  describe("with a program that gives the credentials", () => {
+  describe("with a credential plugin", () => {
     const withProgram = (command: string): string =>
       kubeconfig.replace(
         "{ token: a-secret-token-of-admin }",
@@ -199,7 +206,7 @@ users: [{ name: default, user: { ${user} } }]
       return path;
     };
 
-    it("runs it, and tells it which version is wanted", async () => {
+    it("runs the plugin with the wanted API version", async () => {
       const say = `printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(printf %s "$KUBERNETES_EXEC_INFO" | cksum | cut -c1-4)x"`;
       const cluster = await open(withProgram(script(say)));
       const { headers } = await cluster.requestOptions();
@@ -208,20 +215,20 @@ users: [{ name: default, user: { ${user} } }]
       expect(knownSecrets()).to.include(Authorization.replace("Bearer ", ""));
     });
 
-    it("finds it beside the kubeconfig where its path is relative, as kubectl does", async () => {
+    it("finds a relative path from the kubeconfig's folder, as kubectl does", async () => {
       script(`printf '{"status":{"token":"beside-it"}}'`);
       const cluster = await open(withProgram("./give"));
       expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer beside-it" });
     });
 
-    it("says that it is missing, at its place, with the kubeconfig's own hint", async () => {
+    it("fails for a missing plugin at its place, with the kubeconfig's installHint", async () => {
       const cluster = await open(withProgram("no-such-program-here"));
       const { problems } = await rejectionOf(cluster.requestOptions());
       expect(problems[0]).to.include({ code: "KUBECONFIG_PLUGIN_MISSING", hint: "apt-get install it" });
       expect(problems[0]?.at).to.include({ line: 16 });
     });
 
-    it("tells what it said when it failed", async () => {
+    it("fails with the stderr of a plugin that failed", async () => {
       const cluster = await open(withProgram(script("echo log in first >&2; exit 1")));
       const { problems } = await rejectionOf(cluster.requestOptions());
       expect(problems[0]).to.include({ code: "KUBECONFIG_PLUGIN_FAILED", detail: "log in first" });
