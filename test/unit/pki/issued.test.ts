@@ -14,7 +14,7 @@ describe("the inventory's entry of a certificate", () => {
   before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
 
-  it("says whose it is, by which key, until when, and never holds the certificate", () => {
+  it("has role, id, issuer, key and end", () => {
     const key = generateKey();
     const { cert } = issueTo(cluster.authority, "node", id, { key });
     const entry = inventoryEntry(cert);
@@ -29,7 +29,7 @@ describe("the inventory's entry of a certificate", () => {
     expect(inventoryEntry(cluster.operator.cert)).to.include({ role: "operator", id: "ann" });
   });
 
-  it("knows a controller's sub-CA, and nothing that is not the cluster's", async () => {
+  it("exists for a controller's sub-CA, and not for the root", async () => {
     const key = generateKey();
     const proof = { challenge: "c", signature: proveKey(key, "c") };
     const root = await openRoot(join(cluster.home, "lab"), passphrase);
@@ -41,7 +41,7 @@ describe("the inventory's entry of a certificate", () => {
     expect(inventoryEntry(cluster.authority.rootPem)).to.equal(undefined);
   });
 
-  it("tells members from sub-CAs under every cluster's name", async () => {
+  it("has the right role also for clusters called “sub-ca” or “controller”", async () => {
     const { cert } = issueTo({ ...cluster.authority, cluster: "sub-ca" }, "node", id);
     expect(inventoryEntry(cert)).to.include({ role: "node", id });
     const key = generateKey();

@@ -33,7 +33,7 @@ describe("signed statements", () => {
   });
   after(() => Promise.all([cluster.remove(), stranger.remove()]));
 
-  it("tells what the bastion's sub-CA signed", () => {
+  it("are accepted from the bastion's sub-CA, unchanged", () => {
     expect(verify(signed)).to.deep.equal(JSON.parse(text));
     expect(signed.statement).to.equal(text);
   });
@@ -53,26 +53,26 @@ describe("signed statements", () => {
     });
     after(() => rm(folder, { recursive: true }));
 
-    it("accepts our signature", async () => {
+    it("accepts kcore's signature", async () => {
       await writeFile(inFolder("signature"), Buffer.from(signed.signature, "base64"));
       const words = ["-sha256", "-verify", inFolder("public"), "-signature", inFolder("signature"), inFolder("text")];
       expect(execFileSync("openssl", ["dgst", ...words], { encoding: "utf8" })).to.equal("Verified OK\n");
     });
 
-    it("makes one that we accept", () => {
+    it("makes a signature that kcore accepts", () => {
       const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", inFolder("key"), inFolder("text")]);
       expect(verify({ ...signed, signature: signature.toString("base64") })).to.deep.equal(JSON.parse(text));
     });
   });
 
-  it("refuses a text that was changed, and a signature that was", () => {
+  it("are refused with a changed text or signature", () => {
     expect(refusal({ ...signed, statement: text.replace("spring", "autumn") })).to.match(/signature.*UPDATE_UNSIGNED/);
     expect(refusal({ ...signed, statement: `${text} ` })).to.contain("signature");
     expect(refusal({ ...signed, signature: "" })).to.contain("signature");
     expect(refusal({ ...signed, signature: "bm9uZQ==" })).to.contain("signature");
   });
 
-  it("refuses what the same key signed for another purpose", () => {
+  it("are refused with a signature of the same key for another purpose", () => {
     for (const other of [text, `kcore cluster\n${text}`]) {
       const signature = sign("sha256", Buffer.from(other), cluster.authority.key).toString("base64");
       expect(refusal({ ...signed, signature })).to.contain("the signature is not one of this text");
@@ -80,7 +80,7 @@ describe("signed statements", () => {
     expect(refusal({ ...signed, signature: proveKey(cluster.authority.key, text) })).to.contain("signature");
   });
 
-  it("refuses a controller's sub-CA, which the root issued too", () => {
+  it("are refused from a controller's sub-CA, which the root issued as well", () => {
     const key = generateKey();
     const spki = publicDer(key).toString("base64");
     const proof = { challenge: "nonce", signature: proveKey(key, "nonce") };
@@ -88,7 +88,7 @@ describe("signed statements", () => {
     expect(refusal(signStatement(text, { certificatePem, key }))).to.contain("not the bastion's CA");
   });
 
-  it("refuses the root's own key, and a member's", () => {
+  it("are refused from the root's key or a member's", () => {
     expect(refusal(signStatement(text, { certificatePem: root.rootPem, key: root.key }))).to.contain(
       "the root signed it",
     );
@@ -99,7 +99,7 @@ describe("signed statements", () => {
     expect(refusal(signStatement(text, { certificatePem: cert, key }))).to.contain("exactly one certificate");
   });
 
-  it("refuses another cluster's CA, though it bears the same name, and one that says the root issued it", () => {
+  it("are refused from another cluster's CA of the same name, or one with a forged issuer", () => {
     expect(refusal(signStatement(text, stranger.authority))).to.contain("not the bastion's CA");
     const key = generateKey();
     const forged = issueCertificate({
@@ -114,7 +114,7 @@ describe("signed statements", () => {
     expect(refusal(signStatement(text, { certificatePem: forged, key }))).to.contain("not the bastion's CA");
   });
 
-  it("refuses a CA that is over, or not yet valid", () => {
+  it("are refused from a CA that has expired or is not valid yet", () => {
     const key = generateKey();
     const certificatePem = signSubCa({ root, publicKey: createPublicKey(key), now: Date.now() });
     const given = signStatement(text, { certificatePem, key });
@@ -123,7 +123,7 @@ describe("signed statements", () => {
     expect(refusal(given, { now: Date.now() - dayMs })).to.contain("set the clock right");
   });
 
-  it("refuses a statement for another cluster, and what is none", () => {
+  it("are refused for another cluster, or without a JSON object", () => {
     expect(refusal(signed, { cluster: "live" })).to.contain('for the cluster "lab", not for “live”');
     for (const other of ["null", "[]", "7", "{", `{"name":"spring"}`])
       expect(refusal(signStatement(other, cluster.authority)), other).to.match(
@@ -131,7 +131,7 @@ describe("signed statements", () => {
       );
   });
 
-  it("refuses a signer that cannot be read", () => {
+  it("are refused with other than exactly one signer's certificate", () => {
     for (const signer of ["", "none", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
       expect(refusal({ ...signed, signer })).to.contain("exactly one certificate");
     expect(refusal({ ...signed, signer: signed.signer + signed.signer })).to.contain("exactly one certificate");

@@ -54,7 +54,7 @@ describe("a controller's sub-CA", () => {
     }
   };
 
-  it("S-14: is signed by the root with path length 0 and for this cluster's URIs only; openssl accepts what it issues", async () => {
+  it("S-14: is signed by the root with path length 0 and for this cluster's URIs only, and issues valid certificates", async () => {
     const certificate = firstCertificate(pem);
     expect(certificate.subject).to.equal("CN=kcore-cluster-sub-ca");
     expect(certificate.verify(firstCertificate(root.rootPem).publicKey)).to.equal(true);
@@ -68,7 +68,7 @@ describe("a controller's sub-CA", () => {
     expect(text).to.contain(`URI:kcore://lab/sub-ca/${id}`);
   });
 
-  it("S-14: cannot issue for another cluster: openssl refuses the name", async () => {
+  it("S-14: cannot issue for another cluster, because openssl refuses the name", async () => {
     const foreign = issueCertificate({
       commonName: "kcore-node-n1",
       publicKey: createPublicKey(generateKey()),
@@ -83,21 +83,21 @@ describe("a controller's sub-CA", () => {
     expect(String((error as { stderr?: unknown }).stderr)).to.contain("permitted subtree violation");
   });
 
-  it("does not outlive the root", () => {
+  it("ends no later than the root", () => {
     const end = firstCertificate(root.rootPem).validToDate.getTime();
     const late = firstCertificate(issueSubCa(request, { root, now: end - 86_400_000 }));
     expect(late.validToDate.getTime()).to.equal(end);
   });
 
-  it("is nobody's identity", () =>
+  it("is accepted as no member's identity", () =>
     expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's"));
 
-  it("S-14: is refused without the proof that the controller holds the key", () => {
+  it("S-14: is not issued without the controller's proof of possession", () => {
     const stolen = { ...request, proof: { challenge: "another", signature: request.proof.signature } };
     expect(problemsIn(() => issueSubCa(stolen, { root, now: Date.now() }))[0]).to.contain("[PKI_PROOF_INVALID]");
   });
 
-  it("is used only by its own controller, with its own key, under its own root", async () => {
+  it("is refused for another controller, key or root", async () => {
     const strange = await createTestCluster();
     try {
       const elsewhere = await openRoot(join(strange.home, "lab"), passphrase);
@@ -117,7 +117,7 @@ describe("a controller's sub-CA", () => {
     expect(problems[0]).to.contain("[PKI_CERT_INVALID]");
   });
 
-  it("issues certificates that deployments keep like the bastion's own", () => {
+  it("issues certificates that a deployment does not renew", () => {
     const node = generateKey();
     const challenge = "renewal";
     const leaf = {
@@ -132,16 +132,16 @@ describe("a controller's sub-CA", () => {
     expect(renewalReason(chain, expected)).to.equal(undefined);
   });
 
-  it("C1: certifies its own controller under the names that the root allowed, and nobody else", () => {
+  it("certifies only its own controller, under the names that the root allowed", () => {
     const refusal = (role: "controller" | "node", subject: string, host: string): string | undefined => {
       const [leaf, issuer] = certificatesOf(issueTo(authority, role, subject, { host }).cert);
       return refusalOfIssuer(leaf as X509Certificate, { issuer, rootPem: root.rootPem });
     };
     for (const host of request.hosts) expect(refusal("controller", id, host), host).to.equal(undefined);
-    const no = "was not issued on the bastion";
-    expect(refusal("controller", other, "n1"), "another controller").to.equal(no);
-    expect(refusal("controller", id, "n2"), "another's name").to.equal(no);
-    expect(refusal("node", id, "n1"), "no controller").to.equal(no);
+    const reason = "was not issued on the bastion";
+    expect(refusal("controller", other, "n1"), "another controller").to.equal(reason);
+    expect(refusal("controller", id, "n2"), "another's name").to.equal(reason);
+    expect(refusal("node", id, "n1"), "no controller").to.equal(reason);
     const certified = (more: object): string =>
       issueCertificate({
         commonName: "kctl",
@@ -155,11 +155,11 @@ describe("a controller's sub-CA", () => {
       });
     const issued = { issuer: authority.certificate, rootPem: root.rootPem };
     const operator = firstCertificate(certified({ uri: "kcore://lab/operator/ann" }));
-    expect(refusalOfIssuer(operator, issued), "an operator").to.equal(no);
-    expect(refusalOfIssuer(firstCertificate(certified({})), issued), "without a name").to.equal(no);
+    expect(refusalOfIssuer(operator, issued), "an operator").to.equal(reason);
+    expect(refusalOfIssuer(firstCertificate(certified({})), issued), "without a name").to.equal(reason);
   });
 
-  it("C1: certifies no controller where the root allowed no name, as earlier versions had it sign", () => {
+  it("certifies no controller if the root allowed no names, as earlier versions did", () => {
     const certificatePem = issueSubCa({ ...request, hosts: [] }, { root, now: Date.now() });
     const former = readSubCa({ ...given(), certificatePem });
     const [leaf, issuer] = certificatesOf(issueTo(former, "controller", id, { host: "n1" }).cert);
