@@ -18,9 +18,9 @@ const folders = [{ path: join(shipped, "orchestrate"), shown: "orchestrate", ori
 const files = (folder: string): string[] =>
   readdirSync(join(shipped, folder), { recursive: true, encoding: "utf8" }).filter((name) => name.includes("."));
 
-describe("what is shipped", () => {
+describe("the shipped files", () => {
   for (const { name } of states.list()) {
-    it(`the state ${name} is sound and says what it and its parameters are for`, () => {
+    it(`the state ${name} is valid and describes itself and its parameters`, () => {
       const { description = "", params } = states.load(name);
       expect(description.length).to.be.greaterThan(20);
       for (const { name: param, description: text = "" } of params.values()) expect(text, param).not.to.equal("");
@@ -28,7 +28,7 @@ describe("what is shipped", () => {
   }
 
   for (const name of listOrchestrations(folders).keys()) {
-    it(`the orchestration ${name} is sound, and applies states that are there`, () => {
+    it(`the orchestration ${name} is valid and applies existing states`, () => {
       const { stages } = loadOrchestration(name, folders);
       const known = states.list().map((state) => state.name);
       for (const { work } of stages)
@@ -38,7 +38,7 @@ describe("what is shipped", () => {
     });
   }
 
-  it("npm ci runs nothing of the tests' code", () => {
+  it("npm ci runs no code of the tests", () => {
     const scripts = new Set(["build.ts"]);
     for (const name of scripts) {
       const text = readFileSync(join(shipped, "scripts", name), "utf8");
@@ -48,7 +48,7 @@ describe("what is shipped", () => {
     expect([...scripts]).to.include("pretend-host.ts");
   });
 
-  it("S10: disks are cleared before a package comes whose rules for udev may put to use what lies there", () => {
+  it("the state disks clears disks before it installs packages whose udev rules could activate old contents", () => {
     const ids = states.load("disks").steps.map(({ id }) => id);
     expect(ids.indexOf("clear")).to.be.within(0, ids.indexOf("partitioning tool"));
   });
@@ -62,7 +62,7 @@ describe("what is shipped", () => {
       ).to.equal(true);
   });
 
-  it("G3: an agent's configuration names the roster's controllers, and where the roster tells of none those of the context", () => {
+  it("an agent's configuration names the given controllers, else the roster's, else the context's", () => {
     const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
     const node = (name: string, roles: readonly string[]) => ({
       id: name,
@@ -93,7 +93,7 @@ describe("what is shipped", () => {
     expect(render([], [], worker)).to.deep.equal([]);
   });
 
-  it("C13: a controller's configuration is the same whatever keys are rotated, and how the controller begins has a file of its own", async () => {
+  it("a controller's configuration is the same after a rotation of keys, which are in controller-beginning.yaml", async () => {
     const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
     const render = (name: string, beginning: object): string => {
       const node = { id: "n1", name: "n1", dc: "DC1" };
@@ -129,7 +129,7 @@ describe("what is shipped", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("G3: a daemon's configuration is looked at by the daemon's program before it takes the old one's place", () => {
+  it("a daemon's program checks a new configuration before it replaces the old one", () => {
     for (const [state, daemon] of [
       ["kcore/node-agent", "agent"],
       ["kcore/controller", "controller"],
@@ -154,7 +154,7 @@ describe("what is shipped", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("a NixOS system that is switched to does not end the updater that switches to it", () => {
+  it("a switch of the NixOS system does not restart the updater that runs it", () => {
     const text = readFileSync(join(shipped, "templates/kcore-updater.service.hbs"), "utf8");
     expect(text.split("[Service]")[1]?.split("\n")).to.include("X-RestartIfChanged=false");
   });
@@ -176,7 +176,7 @@ describe("what is shipped", () => {
 });
 
 describe("the shipped orchestration cluster", () => {
-  it("hands on every parameter of deploy_node, with the same default", () => {
+  it("passes every parameter to deploy_node, with the same default", () => {
     const { stages, params } = loadOrchestration("cluster", folders);
     const [inclusion] = stages.at(-1)?.within ?? [];
     for (const { name, default: standard } of inclusion?.params.values() ?? []) {
