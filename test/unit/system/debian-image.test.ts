@@ -19,8 +19,8 @@ describe("an image of Debian", () => {
     return debianImage(wanted, { cache: join(folder.path, "cache"), note, signal, keyring });
   };
   const calls = async (): Promise<string[]> => (await readFile(join(folder.path, "calls"), "utf8")).trim().split("\n");
-  /** Stands in for debootstrap and its sandbox: records its words, then runs this text with OUT in $out. */
-  const teach = async (text: string): Promise<void> => {
+  /** Installs a fake setpriv for debootstrap's sandbox: it records its arguments and runs this text with $out. */
+  const fakeSetpriv = async (text: string): Promise<void> => {
     const fake = `#!/bin/sh\necho "$*" >>${folder.path}/calls\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\nout=$2\n${text}\n`;
     await writeFile(join(folder.path, "setpriv"), fake);
     await chmod(join(folder.path, "setpriv"), 0o755);
@@ -37,8 +37,8 @@ describe("an image of Debian", () => {
     await folder.remove();
   });
 
-  it("is made once for all that ask at the same time, and kept", async () => {
-    await teach("echo tree >$out");
+  it("is built once for concurrent calls, and cached", async () => {
+    await fakeSetpriv("echo tree >$out");
     const [one, other] = await Promise.all([build(), build()]);
     expect(other).to.deep.equal(one);
     expect([one.size, await readFile(one.file, "utf8")]).to.deep.equal([5, "tree\n"]);
@@ -50,8 +50,8 @@ describe("an image of Debian", () => {
     expect(notes).to.have.length(1);
   });
 
-  it("is made anew after thirty days, or when its file is not what was made", async () => {
-    await teach("echo tree >$out");
+  it("is built again after thirty days, or if its file changed", async () => {
+    await fakeSetpriv("echo tree >$out");
     const { file } = await build();
     const old = Date.now() / 1000 - 31 * 86_400;
     await utimes(file, old, old);
@@ -62,13 +62,13 @@ describe("an image of Debian", () => {
     expect(await calls()).to.have.length(3);
   });
 
-  it("is not made where the keys of Debian's archive are missing (S3)", async () => {
-    await teach("echo tree >$out");
+  it("is not built without the keys of Debian's archive", async () => {
+    await fakeSetpriv("echo tree >$out");
     const [problem] = await problemsOf(() => build("/none.gpg"));
     expect([problem?.code, problem?.hint]).to.deep.equal(["OS_IMAGE_FAILED", "apt-get install debian-archive-keyring"]);
   });
 
-  it("has debootstrap believe no mirror that no key of the keyring signed, nor has the lab (S3)", async () => {
+  it("is built with debootstrap's check of signatures, also in the lab", async () => {
     await writeFile(join(folder.path, "debootstrap"), `#!/bin/sh\necho "$*" >>${folder.path}/calls\nexit 1\n`);
     await chmod(join(folder.path, "debootstrap"), 0o755);
     const scripts = [
@@ -82,11 +82,11 @@ describe("an image of Debian", () => {
     expect(lab).to.contain("--force-check-gpg --keyring=/usr/share/keyrings/debian-archive-keyring.gpg ");
   });
 
-  it("leaves nothing of one that failed, and says how it ended", async () => {
-    await teach("echo half >$out; echo 'E: no such release' >&2; exit 1");
+  it("leaves no files of a failed build, which fails with debootstrap's error", async () => {
+    await fakeSetpriv("echo half >$out; echo 'E: no such release' >&2; exit 1");
     const [problem] = await problemsOf(() => build());
     expect([problem?.code, problem?.detail]).to.deep.equal(["OS_IMAGE_FAILED", "E: no such release"]);
-    await teach("echo tree >$out");
+    await fakeSetpriv("echo tree >$out");
     expect((await build()).size).to.equal(5);
   });
 });
