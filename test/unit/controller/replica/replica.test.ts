@@ -276,7 +276,7 @@ describe("two replicas", () => {
     for (const origin of ["c#1", own]) expect(forge(push(origin))).to.equal("MALFORMED");
     expect(forge({ t: "push", page: page("b#2", "forged", 2), origin: "b#2", from: 0, upto: 1 })).to.equal("MALFORMED");
     expect(forge({ t: "page", index: 0, full: false, page: page("b#1"), end: endOf([]) })).to.equal("MALFORMED");
-    // Its own origin is accepted.
+    // The sender's own origin is accepted.
     expect(forge(push("b#2", "own"))).to.equal("");
     await scheduler.runUntil(scheduler.now + 1_000);
     expect(a.replica.get("forged")).to.equal(undefined);

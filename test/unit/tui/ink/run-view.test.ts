@@ -204,7 +204,7 @@ describe("the live view", () => {
 
   describe("after the end", () => {
     const failed = recordedRun("failed");
-    /** What the view wants after these keys: to leave, to resume, or nothing yet. */
+    /** The view's request after these keys: `leave`, `resume`, or none yet. */
     const wanted = async (one: RunView, keys = "") => {
       let request: string | undefined;
       void one.rest().then((what) => (request = what));
