@@ -4,7 +4,7 @@ import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { PutBackOptions } from "#controller/maintain.ts";
+import type { RestoreOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 // The program of the runtime on nodes: daemons, checks of their configurations, and maintenance of a stopped controller.
@@ -166,7 +166,7 @@ async function checkConfig(daemon: "agent" | "controller", configFile: string): 
 
 type Maintenance = (
   operands: readonly string[],
-  options: PutBackOptions & { readonly fresh: boolean },
+  options: RestoreOptions & { readonly fresh: boolean },
 ) => Promise<readonly string[]>;
 
 /** The work on a controller's machine while the controller is stopped. */

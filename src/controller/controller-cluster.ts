@@ -169,12 +169,12 @@ function watchMembership(
   const isIn = (): boolean => {
     if (!wasReady && hasCaughtUp()) {
       wasReady = true;
-      if (isToldEmpty) tellEmptiness();
+      if (isEmptinessRaised) updateEmptinessAlarm();
     }
     return wasReady && isMember();
   };
   const isReady = (): boolean => isIn() && replica.turnedOut() === undefined;
-  let isOutTold = false;
+  let isRemovalLogged = false;
   /** The certificate at the last publication. */
   let published: string | undefined;
   const emptiness = (): string | undefined => {
@@ -182,17 +182,17 @@ function watchMembership(
     // A restored or repaired controller holds registers: it has to catch up, but it is not empty.
     return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
   };
-  let isToldEmpty = false;
-  const tellEmptiness = (): void => {
+  let isEmptinessRaised = false;
+  const updateEmptinessAlarm = (): void => {
     const why = emptiness();
-    isToldEmpty = why !== undefined;
+    isEmptinessRaised = why !== undefined;
     replica.alarm(why !== undefined, "EMPTY_STATE", controllerId, `this controller does not serve: ${why}`);
   };
   let next: NodeJS.Timeout | undefined;
   let stopWatching = (): void => undefined;
   const publish = (): void => {
     clearTimeout(next);
-    if (isToldEmpty) tellEmptiness();
+    if (isEmptinessRaised) updateEmptinessAlarm();
     const present = own.credentials().cert;
     if (published === present) return;
     const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
@@ -219,7 +219,7 @@ function watchMembership(
      * that write, so no second cluster is founded.
      */
     async foundIfNeeded(): Promise<void> {
-      tellEmptiness();
+      updateEmptinessAlarm();
       if (isMember() || !replica.status().ready) return;
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
       try {
@@ -236,8 +236,8 @@ function watchMembership(
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
       }
-      if (isMember() || isOutTold) return;
-      isOutTold = true;
+      if (isMember() || isRemovalLogged) return;
+      isRemovalLogged = true;
       log.error("this controller is no member of its cluster any more; it answers no request", {
         hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
       });

@@ -32,7 +32,7 @@ export interface MaintainOptions {
 }
 
 /** Options of `restore` and `repair`. */
-export interface PutBackOptions extends MaintainOptions {
+export interface RestoreOptions extends MaintainOptions {
   /** No other controller is left to catch up with: this one serves at once. */
   readonly alone: boolean;
   /** The cluster's name as the operator typed it to confirm `alone`. */
@@ -46,7 +46,7 @@ export interface PutBackOptions extends MaintainOptions {
  */
 export async function restoreHere(
   file: string,
-  { alone, cluster, output, ...options }: PutBackOptions,
+  { alone, cluster, output, ...options }: RestoreOptions,
 ): Promise<readonly string[]> {
   const home = await readHome(options);
   const check = await stateCheckOf(home, { from: file, alone, ...omitUndefined({ cluster }) });
@@ -83,7 +83,7 @@ export async function restoreHere(
  * `kcore controller repair`: keeps the intact records of a damaged state. Returns lines for the operator.
  * @throws KcoreError STORE_EMPTY, CONFIRM_DENIED, and as readControllerConfig and repairStore do
  */
-export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
+export async function repairHere({ alone, cluster, output, ...options }: RestoreOptions): Promise<readonly string[]> {
   const home = await readHome(options);
   const check = await stateCheckOf(home, { from: home.folder, alone, ...omitUndefined({ cluster }) });
   becomeOwner(home);
@@ -107,7 +107,7 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
  */
 async function stateCheckOf(
   { tls }: ControllerHome,
-  { from, alone, cluster }: { readonly from: string } & Pick<PutBackOptions, "alone" | "cluster">,
+  { from, alone, cluster }: { readonly from: string } & Pick<RestoreOptions, "alone" | "cluster">,
 ): Promise<NonNullable<Replacement["check"]>> {
   const name = alone ? (await loadCredentials(tls, "controller")).identity.cluster : "";
   return (entries) => {

@@ -45,11 +45,11 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
   const round = async (): Promise<boolean> => {
     const all = wanted();
     known = new Set(all.map(({ sha256 }) => sha256));
-    const there = new Map((await store.list()).map((one) => [one.sha256, one]));
+    const stored = new Map((await store.list()).map((one) => [one.sha256, one]));
     let isDone = true;
     for (const bundle of all) {
-      const isHere = there.get(bundle.sha256)?.whole === true;
-      isDone = (isHere || (await fetchFromAny(bundle, options, signal))) && isDone;
+      const isStored = stored.get(bundle.sha256)?.whole === true;
+      isDone = (isStored || (await fetchFromAny(bundle, options, signal))) && isDone;
     }
     return isDone;
   };

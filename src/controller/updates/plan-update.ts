@@ -75,7 +75,7 @@ export function isApplied(present: UpdateRecords | undefined, hash: string, agai
 }
 
 /**
- * The latest generation that the head or a node's report names. During a cut a former owner may have accepted a manifest that reached
+ * The latest generation that the head or a node's report names. During a network cut a former owner may have accepted a manifest that reached
  * nodes, but whose head later lost to the new owner's.
  */
 function latestGeneration({ name, head, reports }: UpdateRecords): number {

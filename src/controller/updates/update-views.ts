@@ -119,7 +119,7 @@ function rowOf({ rows, generation }: RolloutInput, id: string): NodeAssignment |
 function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: number): NodeUpdateView {
   const node = input.nodes.get(id);
   const row = rowOf(input, id);
-  const { phase, since } = row && !isLeftOut(input, id, row) ? row : phaseOfUnbegun(input);
+  const { phase, since } = row && !isLeftOut(input, id, row) ? row : phaseBeforeStart(input);
   const { statement } = update;
   // A report on a former generation does not count for this one.
   const report = presentReportOf(update, id);
@@ -150,7 +150,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
 }
 
 /** The phase of a node that the rollout has not begun: `pending`, or `cancelled` once the rollout has ended. */
-function phaseOfUnbegun(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
+function phaseBeforeStart(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
   const progress = progressOf(input);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };
 }
