@@ -138,14 +138,14 @@ export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, No
     isAtRest(row) &&
     input.now - row.since <= limit &&
     input.nodes.get(id)?.isApproved === true &&
-    isHeldAtFirst(input, id, row);
+    isUntriedHookHeld(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(
     ([id]) => `${hostnameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
   );
 }
 
-function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+function isUntriedHookHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const { held, failed } = hookStateOf(input, id, row);
   return held !== undefined && failed === undefined;
 }

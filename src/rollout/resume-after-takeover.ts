@@ -1,4 +1,4 @@
-import { mayComeTo } from "./eligibility.ts";
+import { mayBringTarget } from "./eligibility.ts";
 import { isDrained } from "./hooks.ts";
 import type { NodeAssignment, RolloutProgress } from "./records.ts";
 import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
@@ -95,6 +95,6 @@ export function nodesOfEarlierGenerations(input: RolloutInput): readonly Rollout
     if (row?.generation === input.generation) return false;
     if (report?.present.id === input.target.id) return report.previous !== undefined;
     if (!row || row.untouched === true) return false;
-    return report ? mayComeTo(row, report) : row.phase !== "pending" && !isBack(row);
+    return report ? mayBringTarget(row, report) : row.phase !== "pending" && !isBack(row);
   });
 }
