@@ -1,6 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { localFile } from "#actions/local-file.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -11,6 +9,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("local.file", () => {
   const project = folderOfEachTest("local");
+  const outside = folderOfEachTest("outside");
 
   const act = async (kind: "run" | "plan", args: Record<string, unknown>, more: { trust?: Trust } = {}) => {
     const context = actionContext({ project: project(), dryRun: kind === "plan", ...more });
@@ -86,15 +85,10 @@ describe("local.file", () => {
   });
 
   it("follows no link out of the project, and writes into no folder that other users can write", async () => {
-    const outside = await mkdtemp(join(tmpdir(), "kcore-outside-"));
-    try {
-      await symlink(outside, project("out"));
-      for (const path of ["out/x", "out/deeper/x"])
-        expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_PARENT_UNSAFE"]);
-      expect(await readdir(outside)).to.deep.equal([]);
-    } finally {
-      await rm(outside, { recursive: true });
-    }
+    await symlink(outside(), project("out"));
+    for (const path of ["out/x", "out/deeper/x"])
+      expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_PARENT_UNSAFE"]);
+    expect(await readdir(outside())).to.deep.equal([]);
     await mkdir(project("own"));
     await symlink("own", project("link"));
     await act("run", { path: "link/x", content: "inside" });

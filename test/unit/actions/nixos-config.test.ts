@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { nixosConfig } from "#actions/nixos-config.ts";
@@ -10,7 +9,7 @@ import { liveFacts } from "#support/nixos.ts";
 import { makeProject } from "#support/project.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { problemsOf } from "#support/steps.ts";
-import type { TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest, type TempDir } from "#support/temp-dir.ts";
 
 const golden = join(import.meta.dirname, "../../fixtures/nixos");
 const node = nodeEntry("n1.example.org", {
@@ -24,6 +23,7 @@ const node = nodeEntry("n1.example.org", {
 });
 
 describe("nixos.config", () => {
+  const elsewhere = folderOfEachTest("other");
   let project: TempDir;
   beforeEach(async () => {
     project = await makeProject({
@@ -169,16 +169,14 @@ describe("nixos.config", () => {
   });
 
   it("commits in the project's own repository, also if GIT_DIR names another one", async () => {
-    const elsewhere = mkdtempSync(join(tmpdir(), "kcore-other-"));
-    execFileSync("git", ["init", "-q", "-b", "main", elsewhere]);
+    execFileSync("git", ["init", "-q", "-b", "main", elsewhere()]);
     makeCleanRepository();
-    process.env["GIT_DIR"] = join(elsewhere, ".git");
+    process.env["GIT_DIR"] = elsewhere(".git");
     try {
       expect((await configure()).notes.at(-1)).to.contain("committed as");
-      expect(existsSync(join(elsewhere, ".git/index"))).to.equal(false);
+      expect(existsSync(elsewhere(".git/index"))).to.equal(false);
     } finally {
       delete process.env["GIT_DIR"];
-      rmSync(elsewhere, { recursive: true });
     }
     expect(git("status", "--porcelain")).to.equal("");
   });
