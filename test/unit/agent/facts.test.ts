@@ -1,8 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { isSameMachine, readDisks, readNics, readStorage, readUsage, type MachineFacts } from "#agent/facts.ts";
@@ -99,12 +98,11 @@ describe("the facts that an agent reports", () => {
   });
 
   it("has the age in seconds of an order that the updater has not taken for long", async () => {
-    const inbox = join(mkdtempSync(join(tmpdir(), "kcore-inbox-")), "inbox.json");
+    const inbox = root("inbox.json");
     expect((await readUsage("/nowhere", inbox)).orderUntaken).to.equal(undefined);
     writeFileSync(inbox, "{}");
     expect((await readUsage("/nowhere", inbox)).orderUntaken).to.equal(undefined);
     utimesSync(inbox, Date.now() / 1000 - 100, Date.now() / 1000 - 100);
     expect((await readUsage("/nowhere", inbox)).orderUntaken).to.be.within(99, 160);
-    rmSync(dirname(inbox), { recursive: true });
   });
 });
