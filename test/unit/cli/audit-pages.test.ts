@@ -1,10 +1,9 @@
+import { symlinkSync } from "node:fs";
 import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { localLines, trailPages } from "#cli/audit/trails.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { codeOf } from "#support/rejection.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a controller's audit trail in pages", () => {
   const problemOf = async (answer: (from: number) => ReplyOf<"listAudit">): Promise<string> => {
@@ -33,19 +32,10 @@ describe("a controller's audit trail in pages", () => {
 });
 
 describe("an audit trail on this machine", () => {
+  const folder = folderOfEachTest("trail");
+
   it("is FILE_UNREADABLE if it cannot be read", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "kcore-trail-"));
-    try {
-      symlinkSync("/dev/null", join(folder, "000000000001.ndjson"));
-      const lines = localLines(folder);
-      const error = await lines.next().then(
-        () => undefined,
-        (cause: unknown) => cause,
-      );
-      expect(error).to.be.instanceOf(KcoreError);
-      expect((error as KcoreError).problems.map(({ code }) => code)).to.deep.equal(["FILE_UNREADABLE"]);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    symlinkSync("/dev/null", folder("000000000001.ndjson"));
+    expect(await codeOf(localLines(folder()).next())).to.equal("FILE_UNREADABLE");
   });
 });

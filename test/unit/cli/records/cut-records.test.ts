@@ -12,7 +12,7 @@ import { diffRuns } from "#tui/diff-runs.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { Player } from "#tui/player.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
@@ -24,12 +24,10 @@ import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 const id = "20261121-061500-a1b2";
 
 describe("a record that a crash truncated", () => {
-  let project: TempDir;
-  before(async () => (project = await makeTempDir("cut")));
-  after(() => project.remove());
+  const project = folderOfEachTest("cut");
 
   async function record(bytes: Uint8Array, name = id, more: Partial<RunHeader> = {}): Promise<void> {
-    const folder = runFolder(project.path, name);
+    const folder = runFolder(project(), name);
     const request = runRequest();
     const header: RunHeader = {
       version: 1,
@@ -55,7 +53,7 @@ describe("a record that a crash truncated", () => {
       );
       for (const cut of [0, 1, ...cuts, bytes.length]) {
         await record(bytes.subarray(0, cut));
-        const run = await readRun(project.path, id);
+        const run = await readRun(project(), id);
         expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
         const summary = await summarizeRun(run.folder);
         const { exitCode } = run.model;
@@ -74,7 +72,7 @@ describe("a record that a crash truncated", () => {
   it("is listed with the whole time of a resumed run", async () => {
     const { partAt: at, ranBefore } = reduceEvents(recordedRun("resumed"));
     await record(Buffer.from(recordedRun("resumed").map(formatEvent).join("")), id, { part: { at, ranBefore } });
-    const run = await readRun(project.path, id);
+    const run = await readRun(project(), id);
     expect((await summarizeRun(run.folder)).milliseconds).to.equal(runTime(run.model));
   });
 
@@ -87,7 +85,7 @@ describe("a record that a crash truncated", () => {
     const events = [...all.slice(0, again), stopping, { ...resumed, seq: seq + 1 }];
     const mark = markProcess(process.pid);
     await record(Buffer.from(events.map(formatEvent).join("")), id, mark ? { process: mark } : {});
-    const run = await readRun(project.path, id);
+    const run = await readRun(project(), id);
     expect([(await summarizeRun(run.folder)).state, runState(run)]).to.deep.equal(["running", "running"]);
   });
 
@@ -100,23 +98,24 @@ describe("a record that a crash truncated", () => {
     const first = JSON.parse(started ?? "") as { stages: readonly object[] };
     const stages = Array.from({ length: 12 }, (_, index) => ({ id: `s${index}`, title: "s", nodes }));
     await record(Buffer.from([JSON.stringify({ ...first, nodes, stages }), ...rest].join("\n")));
-    const { state, nodes: listed } = await summarizeRun(runFolder(project.path, id));
+    const { state, nodes: listed } = await summarizeRun(runFolder(project(), id));
     expect([state, listed.length]).to.deep.equal(["failed", 2000]);
   });
 
   it("is readable if the file system left zeros at its end", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"));
     await record(Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(500), Buffer.from("\n")]));
-    const run = await readRun(project.path, id);
+    const run = await readRun(project(), id);
     expect(runState(run)).to.equal("died");
     expect((await summarizeRun(run.folder)).state).to.equal("died");
   });
 
   it("counts for the usual durations of steps", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
+    await record(Buffer.alloc(0));
     await record(bytes, "20261121-061500-0001");
     await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");
-    const usual = readEarlierRuns(runFolder(project.path, id), new AbortController().signal, 0);
+    const usual = readEarlierRuns(runFolder(project(), id), new AbortController().signal, 0);
     await usual.done;
     expect(usual.durations.get("nix.installed Nix")).to.equal(12_000);
     expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { expect } from "chai";
@@ -13,6 +12,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { moduleExample } from "#cli/modules/known-modules.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { readPages } from "#support/pages.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const root = shippedRoot();
 const compiled = new Map<SchemaKind, ValidateFunction>();
@@ -56,6 +56,8 @@ function filesBelow(folder: string): readonly string[] {
 }
 
 describe("JSON Schema", () => {
+  const written = folderOfEachTest("schema");
+
   for (const [kind, folder] of [
     ["state", "states"],
     ["orchestration", "orchestrate"],
@@ -155,17 +157,15 @@ spec:
   });
 
   it("is written into a folder, one file for each kind", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "kcore-schema-"));
     const write = process.stdout.write.bind(process.stdout);
     process.stdout.write = () => true;
     try {
-      await schemaCommand().parseAsync(["--out", join(folder, "new")], { from: "user" });
-      expect(readdirSync(join(folder, "new"))).to.have.members(schemaKinds.map((kind) => `${kind}.schema.json`));
-      const text = readFileSync(join(folder, "new", "state.schema.json"), "utf8");
+      await schemaCommand().parseAsync(["--out", written("new")], { from: "user" });
+      expect(readdirSync(written("new"))).to.have.members(schemaKinds.map((kind) => `${kind}.schema.json`));
+      const text = readFileSync(written("new", "state.schema.json"), "utf8");
       expect(JSON.parse(text)).to.deep.equal(JSON.parse(JSON.stringify(await jsonSchemaOf("state"))));
     } finally {
       process.stdout.write = write;
-      rmSync(folder, { recursive: true });
     }
   });
 });

@@ -9,7 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { createTestCluster, eventually, type TestCluster } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 import type { HookRunner } from "#actions/hook-runner.ts";
 import { openHookRunner, lockUpdate } from "#cli/update/hook-runner.ts";
 
@@ -166,12 +166,10 @@ process.stdout.write(JSON.stringify(await lockUpdate(process.argv[2])));
 setInterval(() => {}, 1000);`;
 
 describe("the lock of the hook runner", () => {
-  let dir: TempDir;
-  before(async () => (dir = await makeTempDir("place")));
-  after(() => dir.remove());
+  const lockFolder = folderOfEachTest("place");
 
   it("is held by one process, and free when that process has ended, also by SIGKILL", async () => {
-    const folder = dir.path;
+    const folder = lockFolder();
     const place = import.meta.resolve("#cli/update/hook-runner.ts");
     const holder = spawn(process.execPath, ["--input-type=module", "-e", lockHolder, place, folder], {
       stdio: ["ignore", "pipe", "inherit"],
