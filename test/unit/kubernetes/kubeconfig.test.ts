@@ -1,12 +1,11 @@
 import { chmodSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { formatProblem, KcoreError } from "#errors/problem.ts";
 import { openKubeCluster, readNodeAccess } from "#kubernetes/kubeconfig.ts";
 import { rejectionOf } from "#support/rejection.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const kubeconfig = `apiVersion: v1
 kind: Config
@@ -27,13 +26,11 @@ users:
 `;
 
 describe("a kubeconfig", () => {
-  let folder: TempDir;
-  before(async () => (folder = await makeTempDir("kubeconfig")));
-  after(() => folder.remove());
+  const folder = folderOfEachTest("kubeconfig");
 
   const open = (text: string, context?: string) => {
-    writeFileSync(join(folder.path, "config.yaml"), text);
-    return openKubeCluster({ kubeconfig: "config.yaml", context, project: folder.path, home: folder.path });
+    writeFileSync(folder("config.yaml"), text);
+    return openKubeCluster({ kubeconfig: "config.yaml", context, project: folder(), home: folder() });
   };
   const wrong = async (text: string, context?: string): Promise<string[]> => {
     const { problems } = await rejectionOf(open(text, context));
@@ -50,7 +47,8 @@ describe("a kubeconfig", () => {
   });
 
   it("can be a text, a secret text, or a path below the home", async () => {
-    const place = { project: folder.path, home: folder.path };
+    const place = { project: folder(), home: folder() };
+    writeFileSync(folder("config.yaml"), kubeconfig);
     for (const given of [{ content: kubeconfig }, { content: secret(kubeconfig) }, secret(kubeconfig), "~/config.yaml"])
       expect((await openKubeCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
   });
@@ -65,7 +63,7 @@ describe("a kubeconfig", () => {
     ]) {
       const text = kubeconfig.replace("{ token: a-secret-token-of-admin }", user);
       for (const given of [{ content: text }, secret(text)]) {
-        const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: given, project: folder.path, home: "/" }));
+        const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: given, project: folder(), home: "/" }));
         expect(problems.map(formatProblem)[0], user).to.match(
           /^the given kubeconfig:16:\d+ {2}the given kubeconfig has “[\w-]+”, which only one in a file may have {2}\[KUBECONFIG_INVALID\]$/,
         );
@@ -78,13 +76,9 @@ describe("a kubeconfig", () => {
   });
 
   it("is a text or a path by its type, not by its content", async () => {
-    writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
-    const place = { project: folder.path, home: folder.path };
-    for (const given of [
-      secret("config.yaml"),
-      { content: "config.yaml" },
-      { content: join(folder.path, "config.yaml") },
-    ]) {
+    writeFileSync(folder("config.yaml"), kubeconfig);
+    const place = { project: folder(), home: folder() };
+    for (const given of [secret("config.yaml"), { content: "config.yaml" }, { content: folder("config.yaml") }]) {
       const { problems } = await rejectionOf(openKubeCluster({ ...place, kubeconfig: given }));
       expect(problems[0], JSON.stringify(given)).to.deep.include({ code: "KUBECONFIG_INVALID", conceal: true });
     }
@@ -149,7 +143,7 @@ users: [{ name: default, user: { ${user} } }]
     expect(await wrong(kubeconfig.replace("token: a-", "client-key: admin.key, token: a-"))).to.deep.equal([
       "config.yaml:16:25  the file admin.key is not there  [KUBECONFIG_INVALID]",
     ]);
-    const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: "none", project: folder.path, home: "/" }));
+    const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: "none", project: folder(), home: "/" }));
     expect(problems[0]).to.include({ code: "FILE_UNREADABLE", message: "cannot read none: it does not exist" });
   });
 
@@ -166,15 +160,15 @@ users: [{ name: default, user: { ${user} } }]
   });
 
   it("passes the trust check before it is read, because it can name programs", async () => {
-    writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
+    writeFileSync(folder("config.yaml"), kubeconfig);
     const seen: string[] = [];
     const check = (name: string): void => void seen.push(name);
-    await openKubeCluster({ kubeconfig: "config.yaml", project: folder.path, home: "/", check });
+    await openKubeCluster({ kubeconfig: "config.yaml", project: folder(), home: "/", check });
     expect(seen).to.deep.equal(["config.yaml"]);
   });
 
   it("reads a token from a file beside it", async () => {
-    writeFileSync(join(folder.path, "token"), "from-a-file");
+    writeFileSync(folder("token"), "from-a-file");
     const cluster = await open(kubeconfig.replace("token: a-secret-token-of-admin", "tokenFile: token"));
     expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer from-a-file" });
     expect(knownSecrets()).to.include("from-a-file");
@@ -200,7 +194,7 @@ users: [{ name: default, user: { ${user} } }]
         `{ exec: { apiVersion: client.authentication.k8s.io/v1, command: ${command}, installHint: apt-get install it } }`,
       );
     const script = (text: string): string => {
-      const path = join(folder.path, "give");
+      const path = folder("give");
       writeFileSync(path, `#!/bin/sh\n${text}\n`);
       chmodSync(path, 0o755);
       return path;
