@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, sign } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { openRoot } from "#pki/cluster.ts";
@@ -11,6 +10,7 @@ import { signStatement, verifyStatement, type SignedText } from "#pki/statement.
 import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const dayMs = 86_400_000;
@@ -39,28 +39,22 @@ describe("signed statements", () => {
   });
 
   describe("openssl", () => {
-    let folder: string;
-    const inFolder = (name: string): string => join(folder, name);
-    before(async () => {
-      folder = await mkdtemp(join(tmpdir(), "kcore-statement-"));
+    const folder = folderOfEachTest("statement");
+    beforeEach(async () => {
       const key = cluster.authority.key.export({ type: "pkcs8", format: "pem" }) as string;
-      await writeFile(inFolder("key"), key, { mode: 0o600 });
-      await writeFile(inFolder("text"), `kcore cluster update\n${text}`);
-      await writeFile(
-        inFolder("public"),
-        createPublicKey(cluster.authority.key).export({ type: "spki", format: "pem" }),
-      );
+      await writeFile(folder("key"), key, { mode: 0o600 });
+      await writeFile(folder("text"), `kcore cluster update\n${text}`);
+      await writeFile(folder("public"), createPublicKey(cluster.authority.key).export({ type: "spki", format: "pem" }));
     });
-    after(() => rm(folder, { recursive: true }));
 
     it("accepts kcore's signature", async () => {
-      await writeFile(inFolder("signature"), Buffer.from(signed.signature, "base64"));
-      const words = ["-sha256", "-verify", inFolder("public"), "-signature", inFolder("signature"), inFolder("text")];
+      await writeFile(folder("signature"), Buffer.from(signed.signature, "base64"));
+      const words = ["-sha256", "-verify", folder("public"), "-signature", folder("signature"), folder("text")];
       expect(execFileSync("openssl", ["dgst", ...words], { encoding: "utf8" })).to.equal("Verified OK\n");
     });
 
     it("makes a signature that kcore accepts", () => {
-      const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", inFolder("key"), inFolder("text")]);
+      const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", folder("key"), folder("text")]);
       expect(verify({ ...signed, signature: signature.toString("base64") })).to.deep.equal(JSON.parse(text));
     });
   });

@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, type X509Certificate } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { issueCertificate } from "#pki/certificate.ts";
@@ -14,11 +13,13 @@ import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa, readSubCa, refusalOfSubCa, type Root } from "#pki/sub-ca.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const other = "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
 describe("a controller's sub-CA", () => {
+  const folder = folderOfEachTest("sub-ca");
   let cluster: TestCluster;
   let root: Root;
   const key = generateKey();
@@ -43,15 +44,10 @@ describe("a controller's sub-CA", () => {
   after(() => cluster.remove());
 
   const verify = async (leaf: string): Promise<string> => {
-    const dir = await mkdtemp(join(tmpdir(), "kcore-sub-"));
-    try {
-      const files = { ca: root.rootPem, chain: leaf };
-      for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
-      const words = ["verify", "-x509_strict", "-CAfile", join(dir, "ca"), "-untrusted", join(dir, "chain")];
-      return execFileSync("openssl", [...words, join(dir, "chain")], { encoding: "utf8", stdio: "pipe" });
-    } finally {
-      await rm(dir, { recursive: true, force: true });
-    }
+    await writeFile(folder("ca"), root.rootPem);
+    await writeFile(folder("chain"), leaf);
+    const words = ["verify", "-x509_strict", "-CAfile", folder("ca"), "-untrusted", folder("chain"), folder("chain")];
+    return execFileSync("openssl", words, { encoding: "utf8", stdio: "pipe" });
   };
 
   it("S-14: is signed by the root with path length 0 and for this cluster's URIs only, and issues valid certificates", async () => {
