@@ -1,12 +1,11 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { exportClosure, type ExportedClosure } from "#runtime/export-closure.ts";
 import { problemsOf } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-web-2.1";
 const library = "/nix/store/1c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-library";
@@ -18,21 +17,20 @@ function abortable(): { readonly signal: AbortSignal; readonly abort: () => void
 }
 
 describe("the export of a closure from the bastion's Nix store", () => {
-  let folder: string;
+  const folder = folderOfEachTest("closure");
   let notes: string[];
-  beforeEach(() => ([folder, notes] = [mkdtempSync(join(tmpdir(), "kcore-closure-")), []]));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  beforeEach(() => void (notes = []));
 
   /** A fake nix-store that knows two paths and their common dependency, and exports by this sh text. */
   function store(atExport = 'printf "%s\\n" "$@"; head -c 8 /dev/zero'): string {
-    const program = join(folder, "nix-store");
+    const program = folder("nix-store");
     const text = `#!/bin/sh
 case "$*" in
   "-q --hash ${path}") echo sha256:${"0".repeat(52)} ;;
   "-q --hash ${other}") echo sha256:${"1".repeat(52)} ;;
   "-qR ${path}") printf '%s\\n' ${library} ${path} ;;
   "-qR ${other}") printf '%s\\n' ${library} ${other} ;;
-  "--export ${library}" | "--export ${path}" | "--export ${other}") echo "$2" >>${folder}/exported && ${atExport} ;;
+  "--export ${library}" | "--export ${path}" | "--export ${other}") echo "$2" >>${folder()}/exported && ${atExport} ;;
   *) echo "error: not valid" >&2; exit 1 ;;
 esac
 `;
@@ -45,9 +43,9 @@ esac
     of = path,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<ExportedClosure> =>
-    exportClosure({ path: of, cache: join(folder, "cache"), nixStore, signal, note: (text) => notes.push(text) });
+    exportClosure({ path: of, cache: folder("cache"), nixStore, signal, note: (text) => notes.push(text) });
   /** The paths that the store has exported so far, sorted. */
-  const exportedPaths = (): string[] => readFileSync(join(folder, "exported"), "utf8").trim().split("\n").toSorted();
+  const exportedPaths = (): string[] => readFileSync(folder("exported"), "utf8").trim().split("\n").toSorted();
 
   it("has a file per path, without the end mark, with size and SHA-256", async () => {
     const closure = await exported(store());
@@ -80,13 +78,13 @@ esac
     const [problem] = await problemsOf(() => exported(store("printf 12345678")));
     expect(problem?.code).to.equal("NIX_EXPORT_FAILED");
     expect(problem?.message).to.match(/^the export of .* has no end$/);
-    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+    expect(readdirSync(folder("cache"))).to.deep.equal([]);
   });
 
   it("fails with nix-store's error, and leaves no files", async () => {
     const [problem] = await problemsOf(() => exported(store("echo half; echo 'error: disk' >&2; exit 1")));
     expect([problem?.code, problem?.detail]).to.deep.equal(["NIX_EXPORT_FAILED", "error: disk"]);
-    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+    expect(readdirSync(folder("cache"))).to.deep.equal([]);
   });
 
   it("ends when the run is interrupted, and leaves no files", async () => {
@@ -95,10 +93,10 @@ esac
     process.removeAllListeners("unhandledRejection").on("unhandledRejection", (error) => lost.push(error));
     try {
       const { signal, abort } = abortable();
-      const left = exported(store(`echo begun; : >${folder}/begun; exec sleep 5`), path, signal).catch(
+      const left = exported(store(`echo begun; : >${folder()}/begun; exec sleep 5`), path, signal).catch(
         (error: unknown) => (error as Error).name,
       );
-      while (!existsSync(join(folder, "begun"))) await setTimeout(1);
+      while (!existsSync(folder("begun"))) await setTimeout(1);
       abort();
       expect(await left).to.equal("AbortError");
       await setTimeout(10);
@@ -107,7 +105,7 @@ esac
       for (const one of listeners) process.on("unhandledRejection", one);
     }
     expect(lost).to.deep.equal([]);
-    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+    expect(readdirSync(folder("cache"))).to.deep.equal([]);
   });
 
   it("is complete when two run at the same time", async () => {
@@ -116,7 +114,7 @@ esac
     expect(one).to.deep.equal(other);
     for (const { file, sha256 } of one.source)
       expect(createHash("sha256").update(readFileSync(file)).digest("hex")).to.equal(sha256);
-    expect(readdirSync(join(folder, "cache")).length).to.equal(3);
+    expect(readdirSync(folder("cache")).length).to.equal(3);
   });
 
   it("fails for an unknown path, and without nix-store", async () => {
