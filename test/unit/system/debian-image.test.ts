@@ -4,38 +4,34 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { debianImage } from "#system/debian-image.ts";
 import { problemsOf } from "#support/steps.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const wanted = { suite: "bookworm", mirror: "http://192.0.2.1/debian", kernel: "linux-image-amd64", packages: ["vim"] };
 
 // test/lab/vm-os-disk.test.ts tests debootstrap itself, on a machine that boots from its image.
 describe("an image of Debian", () => {
-  let folder: TempDir;
+  const folder = folderOfEachTest("debian-image");
   const path = process.env["PATH"];
   const notes: string[] = [];
-  const build = (keyring = join(folder.path, "keyring")): ReturnType<typeof debianImage> => {
+  const build = (keyring = folder("keyring")): ReturnType<typeof debianImage> => {
     const note = (text: string): void => void notes.push(text);
     const { signal } = new AbortController();
-    return debianImage(wanted, { cache: join(folder.path, "cache"), note, signal, keyring });
+    return debianImage(wanted, { cache: folder("cache"), note, signal, keyring });
   };
-  const calls = async (): Promise<string[]> => (await readFile(join(folder.path, "calls"), "utf8")).trim().split("\n");
+  const calls = async (): Promise<string[]> => (await readFile(folder("calls"), "utf8")).trim().split("\n");
   /** Installs a fake setpriv for debootstrap's sandbox: it records its arguments and runs this text with $out. */
   const fakeSetpriv = async (text: string): Promise<void> => {
-    const fake = `#!/bin/sh\necho "$*" >>${folder.path}/calls\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\nout=$2\n${text}\n`;
-    await writeFile(join(folder.path, "setpriv"), fake);
-    await chmod(join(folder.path, "setpriv"), 0o755);
+    const fake = `#!/bin/sh\necho "$*" >>${folder()}/calls\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\nout=$2\n${text}\n`;
+    await writeFile(folder("setpriv"), fake);
+    await chmod(folder("setpriv"), 0o755);
   };
 
   beforeEach(async () => {
-    folder = await makeTempDir("debian-image");
-    process.env["PATH"] = `${folder.path}:${path}`;
-    await writeFile(join(folder.path, "keyring"), "");
+    process.env["PATH"] = `${folder()}:${path}`;
+    await writeFile(folder("keyring"), "");
     notes.length = 0;
   });
-  afterEach(async () => {
-    process.env["PATH"] = path;
-    await folder.remove();
-  });
+  afterEach(() => void (process.env["PATH"] = path));
 
   it("is built once for concurrent calls, and cached", async () => {
     await fakeSetpriv("echo tree >$out");
@@ -69,14 +65,14 @@ describe("an image of Debian", () => {
   });
 
   it("is built with debootstrap's check of signatures, also in the lab", async () => {
-    await writeFile(join(folder.path, "debootstrap"), `#!/bin/sh\necho "$*" >>${folder.path}/calls\nexit 1\n`);
-    await chmod(join(folder.path, "debootstrap"), 0o755);
+    await writeFile(folder("debootstrap"), `#!/bin/sh\necho "$*" >>${folder()}/calls\nexit 1\n`);
+    await chmod(folder("debootstrap"), 0o755);
     const scripts = [
       ["../../../src/system/make-debian", "bookworm", "http://192.0.2.1/", "vim", "/the/keyring"],
-      ["../../../src/lab/files/make-image", "bookworm", "http://192.0.2.1/", join(folder.path, "debs"), "vim"],
+      ["../../../src/lab/files/make-image", "bookworm", "http://192.0.2.1/", folder("debs"), "vim"],
     ] as const;
     for (const [script, ...words] of scripts)
-      spawnSync("sh", [join(import.meta.dirname, script), join(folder.path, "out"), ...words]);
+      spawnSync("sh", [join(import.meta.dirname, script), folder("out"), ...words]);
     const [own = "", lab = ""] = await calls();
     expect(own).to.contain("--force-check-gpg --keyring=/the/keyring ");
     expect(lab).to.contain("--force-check-gpg --keyring=/usr/share/keyrings/debian-archive-keyring.gpg ");
