@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
@@ -11,6 +10,7 @@ import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-
 import { plainOf } from "#engine/yaml/node.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const shipped = shippedRoot();
 const states = statesOf({ project: join(shipped, "test"), shipped });
@@ -19,6 +19,8 @@ const files = (folder: string): string[] =>
   readdirSync(join(shipped, folder), { recursive: true, encoding: "utf8" }).filter((name) => name.includes("."));
 
 describe("the shipped files", () => {
+  const folder = folderOfEachTest("shipped");
+
   for (const { name } of states.list()) {
     it(`the state ${name} is valid and describes itself and its parameters`, () => {
       const { description = "", params } = states.load(name);
@@ -113,8 +115,7 @@ describe("the shipped files", () => {
     for (const beginning of [founds(present), joins(former), joins(present)])
       expect(render("controller.yaml.hbs", beginning)).to.equal(text);
 
-    const folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
-    const [configFile, file] = [join(folder, "x.yaml"), join(folder, "beginning.yaml")];
+    const [configFile, file] = [folder("x.yaml"), folder("beginning.yaml")];
     writeFileSync(configFile, text.replace("/etc/kcore/controller-beginning.yaml", file));
     const read = () => readControllerConfig({ configFile, parse: parsePlainYaml });
     const { replication: without } = await read();
@@ -126,7 +127,6 @@ describe("the shipped files", () => {
       expect(config.replication).to.deep.include({ ...replication, advertise, controllerId: "n1" });
       expect(config.bootstrap?.operators).to.deep.equal(bootstrap?.operators);
     }
-    rmSync(folder, { recursive: true });
   });
 
   it("a daemon's program checks a new configuration before it replaces the old one", () => {
@@ -137,10 +137,9 @@ describe("the shipped files", () => {
       expect(readFileSync(join(shipped, "states", `${state}.yaml`), "utf8")).to.contain(
         `kcore-node ${daemon} check --config %s`,
       );
-    const folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
     const check = (daemon: string, text: string): { readonly status: number | null; readonly stderr: string } => {
-      writeFileSync(join(folder, "x.yaml"), text);
-      const words = [join(shipped, "src/cli/node-main.ts"), daemon, "check", "--config", join(folder, "x.yaml")];
+      writeFileSync(folder("x.yaml"), text);
+      const words = [join(shipped, "src/cli/node-main.ts"), daemon, "check", "--config", folder("x.yaml")];
       return spawnSync(process.execPath, words, { encoding: "utf8" });
     };
     const tls = "tls: { caFile: /ca.crt, certFile: /x.crt, keyFile: /x.key }\n";
@@ -151,7 +150,6 @@ describe("the shipped files", () => {
       .and.to.contain("controllers");
     expect(check("controller", `${tls}replication: 7\n`).stderr).to.contain("CONFIG_INVALID");
     expect(check("updater", tls)).to.deep.include({ status: 2 });
-    rmSync(folder, { recursive: true });
   });
 
   it("a switch of the NixOS system does not restart the updater that runs it", () => {

@@ -54,6 +54,8 @@ describe("an audit trail (S-27)", () => {
     for (const line of await read()) verifier.add(line);
     return verifier.verdict();
   };
+  /** A literal of the path of the module for programs of the tests. */
+  const source = JSON.stringify(join(import.meta.dirname, "../../../src/audit/append-entry.ts"));
   const open = (more: object = {}) =>
     openTrail({ folder: folder(), clock: () => 7, onTrouble: (text) => void troubles.push(text), ...more });
   const until = async (holds: () => boolean): Promise<void> => {
@@ -265,7 +267,7 @@ describe("an audit trail (S-27)", () => {
   });
 
   it("orders the entries of several processes that write at the same time", async () => {
-    const program = `import { appendEntry } from ${JSON.stringify(join(import.meta.dirname, "../../../src/audit/append-entry.ts"))};
+    const program = `import { appendEntry } from ${source};
 for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder())}, 1, { pid: process.pid, index });`;
     await Promise.all(
       Array.from({ length: 4 }, () =>
@@ -274,6 +276,17 @@ for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder(
     );
     expect(await verdict()).to.deep.include({ first: 1, entries: 60, damage: [] });
     expect(readdirSync(folder()).filter((name) => name.startsWith("."))).to.deep.equal([]);
+  });
+
+  it("has an entry complete or not at all if the disk takes only a part of it", async () => {
+    const program = `const { appendEntry } = await import(${source});
+try { appendEntry(${JSON.stringify(folder())}, 1, { what: "x".repeat(9_000) }); } catch (error) { console.log(error.code); }`;
+    // A file of this process takes at most 1 KiB or, in other shells, 512 bytes: write(2) writes so much, then fails.
+    const limited = ["-c", 'ulimit -f 1 && exec "$@"', "sh", process.execPath, "--input-type=module", "-e", program];
+    const { stdout } = await promisify(execFile)("sh", limited);
+    expect([stdout, readdirSync(folder())]).to.deep.equal(["EFBIG\n", []]);
+    const { n } = appendEntry(folder(), 2, { what: "small" });
+    expect([n, readFileSync(folder("000000000001.ndjson"), "utf8").endsWith("\n")]).to.deep.equal([1, true]);
   });
 
   it("of one file per entry shows a truncated or deleted file", async () => {
