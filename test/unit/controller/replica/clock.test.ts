@@ -3,18 +3,12 @@ import { ClockGuard } from "#controller/replica/clock-guard.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { restamp } from "#controller/replica/restamp.ts";
-import { WriteRefused } from "#controller/replica/replica.ts";
 import { defaultTuning } from "#controller/replica/tuning.ts";
 import { encodePage } from "#crdt/page.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
-import { connect, pair, TestReplica } from "#support/replica.ts";
+import { connect, pair, refusalOf, TestReplica } from "#support/replica.ts";
 
 const hour = 3_600_000;
-const refusalOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => "written",
-    (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
-  );
 
 const stateOf = (records: Iterable<JournalRecord>): ClusterState =>
   new ClusterState({ mergeKindOf: () => "lww" }, records);
@@ -30,7 +24,7 @@ describe("a controller whose own clock jumps", () => {
     b.offset = hour;
     for (let turn = 0; turn < 3; turn++) {
       await scheduler.runUntil(scheduler.now + 1_000);
-      expect(await put(b, `wrong/${turn}`)).to.equal("CLOCK_JUMP");
+      expect(await put(b, `wrong/${turn}`)).to.equal("CLOCK_JUMP 503");
     }
     expect(b.replica.status().readOnly).to.equal("CLOCK_JUMP");
     expect(b.alarms()).to.include("CLOCK_JUMP b");
@@ -48,7 +42,7 @@ describe("a controller whose own clock jumps", () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
     a.offset = b.offset = -hour;
-    expect(await put(b, "k")).to.equal("CLOCK_JUMP");
+    expect(await put(b, "k")).to.equal("CLOCK_JUMP 503");
     connect(a, b);
     await scheduler.runUntil(scheduler.now + 1_000);
     // The clock is right now, but earlier stamps are ahead of it.
@@ -153,8 +147,7 @@ describe("a controller whose own clock jumps", () => {
     }
     // A second restamp changes nothing.
     expect(restamp(stateOf(records), options).writes).to.deep.equal([]);
-    b.replica.stop();
-    const again = new TestReplica(scheduler, "b", { recovered: records });
+    const again = b.restart(records);
     expect(again.replica.status().readOnly).to.equal(undefined);
     expect(await afterConfirmation(scheduler, put(again, "next"))).to.equal("written");
     connect(a, again);
@@ -190,11 +183,7 @@ describe("a controller whose own clock jumps", () => {
   it("writes again and agrees with its peer when both were ahead and both are restamped", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
-    const restarted = ({ replica, id, records }: TestReplica, offset = 0, recovered = records): TestReplica => {
-      replica.stop();
-      return new TestReplica(scheduler, id, { recovered }, offset);
-    };
-    const wrong = [restarted(a, hour), restarted(b, hour)] as const;
+    const wrong = [a, b].map((each) => each.restart(each.records, {}, hour)) as [TestReplica, TestReplica];
     const together = connect(...wrong);
     await scheduler.runUntil(scheduler.now + 2_000);
     for (const each of wrong)
@@ -204,7 +193,7 @@ describe("a controller whose own clock jumps", () => {
     const now = 1_700_000_000_000 + scheduler.now;
     const [first, second] = wrong.map((each) => {
       const { records } = restamp(stateOf(each.records), { id: each.id, now, word: () => `0badcaf${each.id}` });
-      return restarted(each, 0, [...records]);
+      return each.restart(records);
     }) as [TestReplica, TestReplica];
     connect(first, second);
     await scheduler.runUntil(scheduler.now + 5_000);
@@ -225,8 +214,7 @@ describe("a controller whose own clock jumps", () => {
     await before.replica.write([{ key: "kept", value: 0 }]);
     await scheduler.runUntil(scheduler.now + 1_000);
     wire.cut();
-    before.replica.stop();
-    const b = new TestReplica(scheduler, "b", { recovered: before.records }, hour);
+    const b = before.restart(before.records, {}, hour);
     for (const key of ["ahead/1", "ahead/2"])
       expect(await afterConfirmation(scheduler, put(b, key))).to.equal("written");
     expect(await afterConfirmation(scheduler, refusalOf(b.replica.write([{ key: "kept", value: null }])))).to.equal(

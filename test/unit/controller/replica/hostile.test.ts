@@ -2,8 +2,7 @@ import { expect } from "chai";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { encodeStamp, zero as zeroStamp } from "#crdt/hlc.ts";
-import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
-import { Scheduler } from "../../../sim/scheduler.ts";
+import { connect, greet, pair, TestReplica, three } from "#support/replica.ts";
 import { Random } from "#support/random.ts";
 
 const junk: readonly unknown[] = [
@@ -78,12 +77,12 @@ const emptying =
 describe("a hostile peer", () => {
   it("cannot delete grow-only registers or members by a full exchange with an invented floor", async () => {
     const floor = [[`b#${"f".repeat(8)}`, 7] as const];
-    const { scheduler, a } = await answerPull(emptying(floor));
+    const { a } = await answerPull(emptying(floor));
     const lasting = ["grow/only", "grow/until", authKeyOf("a"), authKeyOf("b")];
     expect(lasting.filter((key) => !a.replica.get(key))).to.deep.equal([]);
     expect(a.replica.get("grow/ended"), "its notAfter is over").to.equal(undefined);
     // A restart judges the same records again.
-    const again = new TestReplica(scheduler, "a", { recovered: a.records });
+    const again = a.restart();
     expect(lasting.filter((key) => !again.replica.get(key))).to.deep.equal([]);
   });
 
@@ -100,10 +99,7 @@ describe("a hostile peer", () => {
   });
 
   it("differs from a peer with writes of a former member, or of a member whose registration comes with them", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+    const { scheduler, a, b, c } = await three();
     connect(a, c);
     await scheduler.runUntil(500);
     await c.replica.write([{ key: "c's", value: 1 }]);
@@ -220,7 +216,7 @@ describe("a hostile peer", () => {
     await scheduler.runUntil(scheduler.now + 40_000);
     await a.replica.write([{ key: "own", value: 2 }]);
     expect(new TestReplica(scheduler, "a", { recovered: a.records }).replica.get("own")?.text).to.equal("2");
-    connect(a, new TestReplica(scheduler, "b", { recovered: b.records }));
+    connect(a, b.restart());
     await scheduler.runUntil(scheduler.now + 5_000);
     expect(a.replica.get("k")).not.to.equal(undefined);
   });

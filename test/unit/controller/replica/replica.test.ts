@@ -2,11 +2,10 @@ import { expect } from "chai";
 import { encodePage } from "#crdt/page.ts";
 import { newOriginGeneration } from "#controller/replica/origin-generation.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
-import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Register } from "#crdt/register.ts";
-import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
+import { connect, greet, pair, refusalOf, TestReplica, three } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
 /** The last part of a pull's answer from a peer that holds everything up to this vector. */
@@ -29,23 +28,13 @@ function softOf({ replica }: TestReplica): readonly string[] {
   );
 }
 
-async function refusalOf(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-    return "written";
-  } catch (error) {
-    return error instanceof WriteRefused ? `${error.code} ${error.status}` : String(error);
-  }
-}
-
 describe("a replica", () => {
   it("acknowledges a write when it is durable, and has it after a restart from journal or snapshot", async () => {
-    const scheduler = new Scheduler();
-    const first = new TestReplica(scheduler, "a");
+    const first = new TestReplica(new Scheduler(), "a");
     const { o, s } = await first.replica.write([{ key: "k", value: { a: 1 } }]);
     expect(first.replica.get("k")).to.include({ o, s, text: '{"a":1}' });
-    expect(new TestReplica(scheduler, "a", { recovered: first.records }).replica.get("k")?.text).to.equal('{"a":1}');
-    const fromSnapshot = new TestReplica(scheduler, "a", { recovered: first.state.snapshot() });
+    expect(first.restart().replica.get("k")?.text).to.equal('{"a":1}');
+    const fromSnapshot = first.restart(first.state.snapshot());
     expect(fromSnapshot.replica.get("k")?.text).to.equal('{"a":1}');
     expect(fromSnapshot.replica.status().vv).to.deep.equal(first.replica.status().vv);
   });
@@ -105,8 +94,7 @@ describe("a restarted replica", () => {
   async function restartAlone(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
     const { scheduler, a, b: former, wire } = await pair();
     wire.cut();
-    former.replica.stop();
-    return { scheduler, a, b: new TestReplica(scheduler, "b", { recovered: former.records }) };
+    return { scheduler, a, b: former.restart() };
   }
 
   it("refuses writes until a member has accepted it", async () => {
@@ -124,18 +112,18 @@ describe("a restarted replica", () => {
   it("writes if it is the only member, or an operator declared that no other is left", async () => {
     const sole = new TestReplica(new Scheduler(), "a");
     await sole.register("a");
-    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard()).to.equal(false);
-    await sole.register("b");
-    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard(), "b never ran").to.be
-      .false;
+    const again = sole.restart();
+    expect(again.replica.isUnheard()).to.equal(false);
+    await again.register("b");
+    expect(again.restart().replica.isUnheard(), "b never ran").to.equal(false);
     const { scheduler, b, a } = await restartAlone();
     const declared = [...b.records, newOriginGeneration("b", () => "00000001", true)];
-    const restored = new TestReplica(scheduler, "b", { recovered: declared });
+    const restored = b.restart(declared);
     for (const recovered of [declared, [...restored.state.snapshot()]])
       expect(new TestReplica(scheduler, "b", { recovered }).replica.isUnheard()).to.equal(false);
     connect(restored, a);
     await scheduler.runUntil(scheduler.now + 500);
-    expect(new TestReplica(scheduler, "b", { recovered: restored.records }).replica.isUnheard()).to.equal(true);
+    expect(restored.restart().replica.isUnheard()).to.equal(true);
   });
 
   it("raises TURNED_OUT with the remedy if members revoked its key, until a member accepts it", async () => {
@@ -226,10 +214,7 @@ describe("two replicas", () => {
   });
 
   it("raise an alarm at two contents of one transaction, and refuse its sender", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+    const { scheduler, a, b, c } = await three();
     connect(a, b);
     connect(a, c);
     const wire = connect(b, c);
@@ -335,9 +320,8 @@ describe("two replicas", () => {
     for (const key of ["x", "y", "z"]) await b.replica.write([{ key, value: key }]);
     await scheduler.runUntil(scheduler.now + 10);
     wire.cut();
-    b.replica.stop();
     // A restored replica waits for the writes that it lost, and holds its first write back until then.
-    const old = new TestReplica(scheduler, "b", { recovered: backup, tuning: { slice: 1 } });
+    const old = b.restart(backup, { tuning: { slice: 1 } });
     const own = old.replica.write([{ key: "own", value: 1 }]);
     old.hold();
     a.offset = 400;
@@ -362,9 +346,8 @@ describe("two replicas", () => {
     wire.cut();
     await scheduler.runUntil(scheduler.now + 500);
     const { origin } = a.replica.status();
-    a.replica.stop();
     b.replica.stop();
-    const old = new TestReplica(scheduler, "a", { recovered: backup });
+    const old = a.restart(backup);
     expect(old.replica.status().origin).to.equal(origin);
     connect(c, old);
     await scheduler.runUntil(scheduler.now + 50);
@@ -374,8 +357,7 @@ describe("two replicas", () => {
   it("F-26: take a new origin if a pull brings more of their transactions than the greeting named", async () => {
     const { scheduler, a, wire } = await pair();
     wire.cut();
-    a.replica.stop();
-    const old = new TestReplica(scheduler, "a", { recovered: a.records });
+    const old = a.restart();
     const { origin, vv } = old.replica.status();
     const end = endOf(Object.entries({ ...vv, [origin]: (vv[origin] ?? 0) + 2 }));
     const page = { origins: [], contexts: [], registers: [] };
@@ -393,8 +375,7 @@ describe("two replicas", () => {
   it("F-26: take a new origin if a peer is still journaling more of their transactions than they know", async () => {
     const { scheduler, a, wire } = await pair();
     wire.cut();
-    a.replica.stop();
-    const old = new TestReplica(scheduler, "a", { recovered: a.records });
+    const old = a.restart();
     const { origin, vv } = old.replica.status();
     const writing = old.replica.write([{ key: "k", value: 1 }]);
     const soon = [[origin, (vv[origin] ?? 0) + 1]];
@@ -408,9 +389,7 @@ describe("two replicas", () => {
     const { scheduler, a } = await pair();
     const backup = [...a.records];
     const { origin } = await a.replica.write([{ key: "k", value: 1 }]).then(() => a.replica.status());
-    a.replica.stop();
-    const recovered = [...backup, newOriginGeneration("a", () => "0123abcd", true)];
-    const old = new TestReplica(scheduler, "a", { recovered });
+    const old = a.restart([...backup, newOriginGeneration("a", () => "0123abcd", true)]);
     const writing = old.replica.write([{ key: "k", value: 2 }]);
     await scheduler.runUntil(scheduler.now + 1_500);
     const { o, s } = await writing;
@@ -480,9 +459,8 @@ describe("two replicas", () => {
       await scheduler.runUntil(scheduler.now + 100);
     }
     wire.cut();
-    b.replica.stop();
     // The vector covers the transaction, but its register is missing, as after damage on the disk.
-    const bad = new TestReplica(scheduler, "b", { recovered: without("k", b.records) });
+    const bad = b.restart(without("k", b.records));
     const slow = connect(a, bad, 10);
     const isAsked = (): boolean => slow.sent[1].some((message) => message.t === "pull" && message.buckets);
     for (const end = scheduler.now + 5_000; !isAsked() && scheduler.now < end;)
@@ -579,15 +557,12 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 80_000);
     expect(a.replica.status().tombstones).to.equal(0);
     wire.cut();
-    b.replica.stop();
     const isDeletion = (record: JournalRecord): boolean =>
       record.t === "apply" && record.page.registers.some(([key, text]) => key === "k" && text === null);
     const deletion = b.records.filter(isDeletion);
-    const bad = new TestReplica(scheduler, "b", {
-      recovered: b.records.map((record) =>
-        deletion.includes(record) ? (without("k", [record])[0] ?? record) : record,
-      ),
-    });
+    const bad = b.restart(
+      b.records.map((record) => (deletion.includes(record) ? (without("k", [record])[0] ?? record) : record)),
+    );
     expect(bad.replica.get("k")?.text).to.equal("1");
     connect(a, bad);
     await scheduler.runUntil(scheduler.now + 10_000);
@@ -624,30 +599,24 @@ describe("a restored or repaired controller", () => {
     const backup = [...b.records, newOriginGeneration("b", word)];
     await a.replica.write([{ key: "k", value: null }]);
     wire.cut();
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: backup });
+    const old = b.restart(backup);
     await scheduler.runUntil(scheduler.now + 100_000);
     expect(old.replica.status()).to.deep.include({ ready: false, catchingUp: true, readOnly: "NOT_READY" });
     connect(a, old);
     await scheduler.runUntil(scheduler.now + 50);
     expect(old.replica.status()).to.deep.include({ ready: true, catchingUp: false, readOnly: undefined });
     expect(old.replica.get("k")).to.equal(undefined);
-    const again = new TestReplica(scheduler, "b", { recovered: [...old.records] });
-    expect(again.replica.status().ready).to.equal(true);
+    expect(old.restart().replica.status().ready).to.equal(true);
   });
 
   it("serves at once if no other controller is registered, or the operator declared that none is left", async () => {
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a");
-    const restored = new TestReplica(new Scheduler(), "a", {
-      recovered: [...alone.records, newOriginGeneration("a", word)],
-    });
+    const restored = alone.restart([...alone.records, newOriginGeneration("a", word)]);
     await restored.scheduler.runUntil(1);
     expect(restored.replica.status().ready).to.equal(true);
     const { b } = await pair();
-    const declared = new TestReplica(new Scheduler(), "b", {
-      recovered: [...b.records, newOriginGeneration("b", word, true)],
-    });
+    const declared = b.restart([...b.records, newOriginGeneration("b", word, true)]);
     expect(declared.replica.status().ready).to.equal(true);
   });
 
@@ -661,8 +630,7 @@ describe("a restored or repaired controller", () => {
     await b.replica.write([{ key: "only here", value: 1 }]);
     await a.replica.write([{ key: "behind", value: 2 }]);
     await a.replica.write([{ key: "gone", value: null }]);
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: repaired(b.records, "lost") });
+    const old = b.restart(repaired(b.records, "lost"));
     expect(old.replica.get("behind")).to.equal(undefined);
     connect(a, old);
     await scheduler.runUntil(scheduler.now + 200);
@@ -692,10 +660,7 @@ describe("a restored or repaired controller", () => {
   });
 
   it("does not catch up with another restored controller, which may lack deletions", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+    const { scheduler, a, b, c } = await three();
     const wires = [connect(a, b), connect(a, c), connect(b, c)];
     await scheduler.runUntil(2_000);
     await c.replica.write([{ key: "k", value: 1 }]);
@@ -709,10 +674,8 @@ describe("a restored or repaired controller", () => {
     await scheduler.runUntil(scheduler.now + 100_000);
     expect(c.replica.status().tombstones).to.equal(0);
     for (const wire of wires) wire.cut();
-    const restore = ({ replica, id }: TestReplica, records: readonly JournalRecord[]): TestReplica => {
-      replica.stop();
-      return new TestReplica(scheduler, id, { recovered: [...records, newOriginGeneration(id, () => `0000000${id}`)] });
-    };
+    const restore = (stopped: TestReplica, records: readonly JournalRecord[]): TestReplica =>
+      stopped.restart([...records, newOriginGeneration(stopped.id, () => `0000000${stopped.id}`)]);
     const kept = a.records
       .slice(0, lost)
       .filter(
@@ -733,10 +696,7 @@ describe("a restored or repaired controller", () => {
   });
 
   it("continues despite TWO_COPIES if it answers at its own address and a member accepts it", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+    const { scheduler, a, b, c } = await three();
     const wire = connect(a, b);
     connect(a, c);
     await scheduler.runUntil(3_000);
@@ -748,13 +708,10 @@ describe("a restored or repaired controller", () => {
       events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage);
       events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" });
       await scheduler.runUntil(scheduler.now + 1_000);
-      return a.replica.write([{ key: "k", value: scheduler.now }]).then(
-        () => "written",
-        (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
-      );
+      return refusalOf(a.replica.write([{ key: "k", value: scheduler.now }]));
     };
     // Nothing has answered at its own address yet.
-    expect(await refuse()).to.equal("TWO_COPIES");
+    expect(await refuse()).to.equal("TWO_COPIES 503");
     await scheduler.runUntil(scheduler.now + 30_000);
     connect(a, a);
     await scheduler.runUntil(scheduler.now + 1_000);
@@ -784,12 +741,11 @@ describe("a restored or repaired controller", () => {
   });
 
   it("announces salvaged writes as under way, so that no peer collects a tombstone that they have not seen", async () => {
-    const { scheduler, a, b, wire } = await pair();
+    const { a, b, wire } = await pair();
     wire.cut();
     for (const key of ["lost", "behind"]) await b.replica.write([{ key, value: 1 }]);
-    b.replica.stop();
     const { origin, vv } = b.replica.status();
-    const { sent } = connect(new TestReplica(scheduler, "b", { recovered: repaired(b.records, "lost") }), a);
+    const { sent } = connect(b.restart(repaired(b.records, "lost")), a);
     expect(sent[0][0]).to.deep.include({ t: "hello", soon: [[origin, vv[origin]]] });
   });
 
@@ -797,10 +753,8 @@ describe("a restored or repaired controller", () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
     for (const key of ["first", "lost", "behind"]) await b.replica.write([{ key, value: key }]);
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: repaired(b.records, "lost") });
-    const again = new TestReplica(scheduler, "b", { recovered: [...old.state.snapshot()] });
-    old.replica.stop();
+    const old = b.restart(repaired(b.records, "lost"));
+    const again = old.restart([...old.state.snapshot()]);
     expect(again.replica.status().ready).to.equal(false);
     connect(a, again);
     await scheduler.runUntil(scheduler.now + 100);
@@ -814,7 +768,7 @@ describe("a restored or repaired controller", () => {
         "new",
       ]);
     expect([...a.alarms(), ...again.alarms()]).to.deep.equal([]);
-    const last = new TestReplica(scheduler, "b", { recovered: [...again.records] });
+    const last = again.restart();
     expect([last.replica.get("behind")?.text, last.replica.status().ready]).to.deep.equal(['"behind"', true]);
   });
 });
