@@ -27,12 +27,12 @@ const programs: Readonly<Record<string, NodeProgram>> = {
     unit: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
     async start(daemon) {
-      const [{ serveController }, { boundGarbage }, { openFileLimit }] = await Promise.all([
+      const [{ serveController }, { limitHeapGrowth }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
         import("#controller/gc-when-idle.ts"),
         import("./process/open-files.ts"),
       ]);
-      boundGarbage();
+      limitHeapGrowth();
       await serveController({ ...daemon, openFiles: openFileLimit() });
     },
   },

@@ -166,14 +166,14 @@ function watchMembership(
     const { ready, catchingUp } = replica.status();
     return ready && !catchingUp;
   };
-  const isIn = (): boolean => {
+  const isActiveMember = (): boolean => {
     if (!wasReady && hasCaughtUp()) {
       wasReady = true;
       if (isEmptinessRaised) updateEmptinessAlarm();
     }
     return wasReady && isMember();
   };
-  const isReady = (): boolean => isIn() && replica.turnedOut() === undefined;
+  const isReady = (): boolean => isActiveMember() && replica.turnedOut() === undefined;
   let isRemovalLogged = false;
   /** The certificate at the last publication. */
   let published: string | undefined;
@@ -198,7 +198,7 @@ function watchMembership(
     const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
     // A joining controller polls; a ready one is notified when it becomes a member.
     if (!hasCaughtUp()) return again(joiningMs);
-    if (!isIn()) return;
+    if (!isActiveMember()) return;
     if (replica.isUnheard()) return again(retryMs);
     published = present;
     controllers.publish().catch((error: unknown) => {
@@ -211,7 +211,7 @@ function watchMembership(
     /** Whether this controller has caught up, is a member, and no member revoked its key; called with every request. */
     isReady,
     /** Whether this controller can tell members from strangers: it is ready, or it was restored and knows the former members. */
-    knowsMembers: (): boolean => isIn() || (isMember() && replica.status().catchingUp),
+    knowsMembers: (): boolean => isActiveMember() || (isMember() && replica.status().catchingUp),
     /** The reason why this controller, without a state, does not serve; undefined with a state, or with sponsors to join. */
     emptiness,
     /**

@@ -213,12 +213,12 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
 }
 
 /** The most lost writes that are printed; the file has all of them. */
-const shownLost = 20;
+const mostShownLost = 20;
 
 /** The lines about lost writes; damaged bytes prove nothing, so the lines name only the readable records. */
 function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   if (lostFile === undefined) return ["nothing is lost"];
-  const shown = lost.slice(0, shownLost).map(({ key, at, writer, deleted }) => {
+  const shown = lost.slice(0, mostShownLost).map(({ key, at, writer, deleted }) => {
     const who = `${writer ?? "a controller that cannot be read"}, ${at ?? "at a time that cannot be read"}`;
     return `  ${visible(key)}${deleted ? " (deleted)" : ""}: ${visible(who)}`;
   });

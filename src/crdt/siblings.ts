@@ -121,8 +121,8 @@ export class Siblings {
     for (const each of living) {
       if (kept.includes(each)) continue;
       // A sibling may take the place of one that it superseded.
-      const isRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofKey);
-      if (!isRoom) this.turnedAway++;
+      const hasRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofKey);
+      if (!hasRoom) this.turnedAway++;
       else kept.push(each);
     }
     return kept;

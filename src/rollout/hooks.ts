@@ -178,10 +178,10 @@ export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment
 
 function answerOf({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
   const answer = answers.get(hookKey(id, name));
-  return answer && isFor(answer, row) ? answer : undefined;
+  return answer && isAnswerTo(answer, row) ? answer : undefined;
 }
 
-function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignment): boolean {
+function isAnswerTo({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignment): boolean {
   return generation === row.generation && seq === row.seq && epoch === row.epoch && owner === row.owner;
 }
 

@@ -81,8 +81,8 @@ function isUnproven({ owner, reports }: RolloutInput, id: string, before: NodeAs
 /** The number of this owner's last order that the node accepted; 0 if none. */
 function lastSeqOf({ name, owner, reports }: RolloutInput, id: string): number {
   const fence = reports.get(id)?.fence;
-  const isOurs = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
-  return isOurs ? fence.seq : 0;
+  const isOfPresentOwner = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOfPresentOwner ? fence.seq : 0;
 }
 
 /**

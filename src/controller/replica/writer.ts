@@ -78,8 +78,8 @@ export class Writer {
     const stamp = nextStamp(state.clock, guard.trustedTime());
     state.advanceClock(stamp);
     const draft = { ms: stamp.ms, c: stamp.c, o: generation.origin, s: generation.nextSeq(), x: this.#contextNow() };
-    const anew = standing.map(({ key, text }): Register => ({ key, text, ...draft }));
-    await this.#commit(anew);
+    const rewritten = standing.map(({ key, text }): Register => ({ key, text, ...draft }));
+    await this.#commit(rewritten);
   }
 
   /** Commits an own transaction. Every own transaction must pass here, since a push claims that the outbox is complete. */

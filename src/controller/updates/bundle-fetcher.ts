@@ -39,7 +39,7 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
   let running: Promise<void> | undefined;
   /** The bundles that the last round wanted. */
   let known: ReadonlySet<string> = new Set();
-  const isNews = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
+  const hasNewBundle = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
 
   /** Tries to fetch all missing bundles; returns whether none is missing afterwards. */
   const round = async (): Promise<boolean> => {
@@ -62,9 +62,9 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
         if (!signal.aborted) log.error("bundles could not be looked through", describeError(error));
         return false;
       });
-      if (!isNews() && isDone) return;
-      if (!isNews()) await wait(backoff.next(), AbortSignal.any([signal, hurry.signal])).catch(() => undefined);
-      if (isNews()) backoff.reset();
+      if (!hasNewBundle() && isDone) return;
+      if (!hasNewBundle()) await wait(backoff.next(), AbortSignal.any([signal, hurry.signal])).catch(() => undefined);
+      if (hasNewBundle()) backoff.reset();
     }
   };
 
@@ -72,7 +72,7 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
     /** Starts to fetch missing bundles; to be called after a start, and when the wanted ones may have changed. */
     fetchMissing(): void {
       if (signal.aborted) return;
-      if (isNews()) hurry.abort();
+      if (hasNewBundle()) hurry.abort();
       running ??= run().finally(() => (running = undefined));
     },
     /** Aborts the transfers; resolves when none is under way. */
