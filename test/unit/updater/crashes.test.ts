@@ -1,11 +1,10 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
 import { casesOf } from "#support/cases/read.ts";
-import { cut, cutEach, endings } from "#support/cut-off.ts";
 import { tries } from "#support/hostile.ts";
 import { NixosWorld, nixosStatement, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 import { seededRandom } from "#support/random.ts";
-import { seedsOfSlice } from "#support/slice.ts";
+import { howToRepeat, partOf, seedsOfSlice } from "#support/slice.ts";
 import {
   type VersionBehaviour,
   runtimePath,
@@ -97,16 +96,54 @@ function endOf(world: UpdateWorld): readonly unknown[] {
   return [state, world.state.current];
 }
 
+/** Ends the updater's process right before the effects numbered `at`, and the machine with it if `isPower`. Returns the number of effects. */
+async function interrupt(world: UpdateWorld, at: readonly number[], isPower: () => boolean): Promise<number> {
+  let effects = 0;
+  let isInterrupted = false;
+  world.onEffect = () => {
+    isInterrupted = at.includes(++effects);
+    if (isInterrupted) throw new ProcessEnds("killed");
+  };
+  await world.live(() => {
+    // A requested reboot ends the process, too.
+    if (isInterrupted && isPower()) world.powerCut();
+  });
+  return effects;
+}
+
+/** How the updater is interrupted: its process is killed, or the machine loses power. */
+const interruptions = ["killed", "without power"] as const;
+
+/**
+ * Interrupts the updater before every tenth of its effects, before other ones with each commit, each time in a new world; `at` names the
+ * effect. `KCORE_HOSTILE=full` tries all effects.
+ */
+async function* interruptEach(
+  start: () => Promise<UpdateWorld>,
+  how: (typeof interruptions)[number],
+): AsyncGenerator<{ readonly world: UpdateWorld; readonly at: string }> {
+  const effects = await interrupt(await start(), [], () => false);
+  if (effects <= 20) throw new Error(`the updater has ${effects} effects only`);
+  for (const number of partOf(
+    Array.from({ length: effects }, (_, index) => index + 1),
+    10,
+  )) {
+    const world = await start();
+    await interrupt(world, [number], () => how === "without power");
+    yield { world, at: `interrupted before effect ${number} of ${effects}${howToRepeat()}` };
+  }
+}
+
 for (const kind of ["runtime", "nixos"] as const)
   describe(`the updater, ${kind}, interrupted`, () => {
     const scenarios = Object.entries(cases[kind]);
     // One test for each scenario keeps each below its time limit.
     for (const [name, scenario] of scenarios)
-      for (const how of endings)
+      for (const how of interruptions)
         it(`${name}: has the same result when ${how} before each of its effects`, async () => {
           const { ends, orEnds, runs = ends[1] } = scenario;
           const may = how === "killed" || !orEnds ? [ends] : [ends, orEnds];
-          for await (const { world, at } of cutEach(() => ready(kind, scenario), how)) {
+          for await (const { world, at } of interruptEach(() => ready(kind, scenario), how)) {
             if (how === "killed") expect(running(world), at).to.equal(runs);
             expect(may, at).to.deep.include(endOf(world));
           }
@@ -118,11 +155,11 @@ for (const kind of ["runtime", "nixos"] as const)
         const [name, scenario] = scenarios[Math.floor(random() * scenarios.length)]!;
         const world = await ready(kind, scenario);
         const at = Array.from({ length: 6 }, () => 1 + Math.floor(random() * 150));
-        await cut(world, at, () => random() < 0.5);
+        await interrupt(world, at, () => random() < 0.5);
         // If the boots used up the time limit, the node has rolled back and reports that.
         const back = kind === "runtime" ? [old, old] : [scenario.ends[1] === "first" ? "first" : "old"];
         const may = [scenario.ends, scenario.orEnds, ["failed", ...back]];
-        expect(may, `seed ${seed}: ${name}, cut off before ${at.join(", ")}`).to.deep.include(endOf(world));
+        expect(may, `seed ${seed}: ${name}, interrupted before ${at.join(", ")}`).to.deep.include(endOf(world));
       }
     });
   });
