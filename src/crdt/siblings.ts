@@ -68,7 +68,7 @@ export class Siblings {
   }
 
   /** Updates the key's siblings after a merge in which `standing` won over `other`. Returns the added and removed siblings. */
-  weigh(standing: Register, other: Register): readonly Register[] {
+  updateAfterMerge(standing: Register, other: Register): readonly Register[] {
     const { key } = standing;
     const known = this.of(key);
     // Without further work once the limits are reached: controllers that were cut off for days bring very many writes.

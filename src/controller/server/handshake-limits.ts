@@ -41,24 +41,24 @@ export function limitHandshakes(
   const hasRoom = (address: string): boolean =>
     countOf(address) < limits.pendingPerAddress && pendingCount < limits.pending;
   const finished = (socket: Socket, address: string): void => {
-    const same = pending.get(address);
-    if (same?.delete(socket) !== true) return;
+    const ofAddress = pending.get(address);
+    if (ofAddress?.delete(socket) !== true) return;
     pendingCount--;
-    if (same.size === 0) pending.delete(address);
+    if (ofAddress.size === 0) pending.delete(address);
     startWaiting();
   };
   const start = (socket: Socket, address: string): void => {
-    const same = pending.get(address) ?? new Map<Socket, number>();
-    pending.set(address, same.set(socket, monotonic()));
+    const ofAddress = pending.get(address) ?? new Map<Socket, number>();
+    pending.set(address, ofAddress.set(socket, monotonic()));
     pendingCount++;
     socket.once("close", () => finished(socket, address));
     for (const listener of listeners) listener.call(server, socket);
   };
   const leave = (socket: Socket, address: string): boolean => {
-    const same = waiting.get(address);
-    if (same?.delete(socket) !== true) return false;
+    const ofAddress = waiting.get(address);
+    if (ofAddress?.delete(socket) !== true) return false;
     waitingCount--;
-    if (same.size === 0) waiting.delete(address);
+    if (ofAddress.size === 0) waiting.delete(address);
     return true;
   };
   /** Starts waiting handshakes, those of addresses with the fewest handshakes under way first. */
@@ -93,9 +93,9 @@ export function limitHandshakes(
     }, oldHandshakeMs / 16).unref();
   };
   const wait = (socket: Socket, address: string): void => {
-    const same = waiting.get(address) ?? new Set<Socket>();
-    if (same.size >= limits.waitingPerAddress || waitingCount >= limits.waiting) return void socket.destroy();
-    waiting.set(address, same.add(socket));
+    const ofAddress = waiting.get(address) ?? new Set<Socket>();
+    if (ofAddress.size >= limits.waitingPerAddress || waitingCount >= limits.waiting) return void socket.destroy();
+    waiting.set(address, ofAddress.add(socket));
     waitingCount++;
     const tooLong = setTimeout(() => {
       if (leave(socket, address)) socket.destroy();
