@@ -75,7 +75,7 @@ export class Agent {
     const { signal, log, config, controllers, credentials, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
     const { arriving, returning } = backoffOf(interval, random);
-    let wasIn = false;
+    let wasAccepted = false;
     while (!signal.aborted) {
       const began = clock();
       let wait = interval;
@@ -94,11 +94,11 @@ export class Agent {
         // The interval includes the time of the heartbeat. A clock that jumps must neither extend nor skip the pause.
         wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
         // Agents that started together, after a power failure, must not keep beating together.
-        if (!wasIn) wait = spread(interval, random);
-        wasIn = true;
+        if (!wasAccepted) wait = spread(interval, random);
+        wasAccepted = true;
       } catch (error) {
         if (signal.aborted) break;
-        wait = (wasIn ? returning : arriving).next();
+        wait = (wasAccepted ? returning : arriving).next();
         log.warn("no controller accepted a heartbeat", { retryInMs: Math.round(wait), ...describeError(error) });
         await this.report("connecting", error instanceof Error ? error.message : String(error));
       }

@@ -139,8 +139,8 @@ async function readRuntime(): Promise<RuntimeFacts | undefined> {
     const number = /-(\d+)-link$/.exec(link)?.[1];
     return {
       id,
-      canUpdate: await areThere(`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"),
-      nixos: await areThere("/etc/NIXOS"),
+      canUpdate: await allExist(`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"),
+      nixos: await allExist("/etc/NIXOS"),
       ...omitUndefined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
     };
   } catch {
@@ -148,7 +148,7 @@ async function readRuntime(): Promise<RuntimeFacts | undefined> {
   }
 }
 
-async function areThere(...paths: readonly string[]): Promise<boolean> {
+async function allExist(...paths: readonly string[]): Promise<boolean> {
   return (await Promise.all(paths.map((path) => isThere(path)))).every(Boolean);
 }
 

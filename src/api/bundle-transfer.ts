@@ -51,7 +51,7 @@ export async function uploadBundle(
   const source = await open(file);
   try {
     let length: number = pieceLimits.smallest * 4;
-    let startedAnew = false;
+    let hasRestarted = false;
     while (!whole) {
       onProgress?.(held);
       const data = await readPiece(source, start + held, Math.min(length, size - held));
@@ -64,8 +64,8 @@ export async function uploadBundle(
       if (took > pieceMs.long) length = Math.max(length / 2, pieceLimits.smallest);
       // The controller has all bytes, found a wrong hash and dropped them: its earlier part may have been damaged. Begin anew, once.
       if (whole || before + data.length < size || held > before) continue;
-      if (startedAnew) throw invalid(`${file} does not hold the bundle ${sha256}`);
-      startedAnew = true;
+      if (hasRestarted) throw invalid(`${file} does not hold the bundle ${sha256}`);
+      hasRestarted = true;
     }
     onProgress?.(size);
   } finally {
@@ -90,7 +90,7 @@ export async function fetchBundle(
   const part = `${target}.part`;
   const file = await open(part, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   try {
-    const { hash, held } = await readHeld(file, size);
+    const { hash, held } = await hashHeld(file, size);
     onProgress?.(held);
     const write = (chunk: Buffer, at: number): Promise<void> => orNoRoom(target, writeAll(file, chunk, at));
     await receive(client, { write, hash, held, sha256, size }, options);
@@ -113,14 +113,14 @@ async function isWholeAt(path: string, { sha256, size }: BundleId): Promise<bool
   const file = await ifThere(open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
   try {
     if (file === undefined || (await file.stat()).size !== size) return false;
-    return (await readHeld(file, size)).hash.digest("hex") === sha256;
+    return (await hashHeld(file, size)).hash.digest("hex") === sha256;
   } finally {
     await file?.close();
   }
 }
 
 /** Hashes and counts the bytes of a file, which is emptied first if it is larger than `size`. The caller adds later bytes to the hash. */
-async function readHeld(file: FileHandle, size: number): Promise<{ readonly hash: Hash; readonly held: number }> {
+async function hashHeld(file: FileHandle, size: number): Promise<{ readonly hash: Hash; readonly held: number }> {
   const hash = createHash("sha256");
   if ((await file.stat()).size > size) await file.truncate(0);
   let held = 0;

@@ -70,12 +70,12 @@ export function checkCredentials(
 /** The error of a call that got no answer: API_UNTRUSTED or API_UNREACHABLE. */
 export function connectionProblem(endpoint: ApiEndpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  const isTrust =
+  const isTrustFailure =
     code.startsWith("ERR_TLS") ||
     code.startsWith("ERR_SSL") ||
     /CERT|SIGNATURE|ISSUER|CA$|PURPOSE|UNSPECIFIED/.test(code);
   const where = formatEndpoint(endpoint);
-  return isTrust
+  return isTrustFailure
     ? new KcoreError(
         {
           code: "API_UNTRUSTED",

@@ -14,9 +14,10 @@ export function parseEndpoint(text: string, defaultPort = controllerPort): ApiEn
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
   const host = bare?.host ?? bracketed ?? plain;
   const port = digits === undefined ? defaultPort : Number(digits);
-  const isHost =
+  const isValidHost =
     host !== undefined && (isIP(host) !== 0 || /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(host));
-  if (isHost && (bracketed === undefined || isIP(host) === 6) && port >= 1 && port <= 65_535) return { host, port };
+  if (isValidHost && (bracketed === undefined || isIP(host) === 6) && port >= 1 && port <= 65_535)
+    return { host, port };
   throw new KcoreError({
     code: "USAGE",
     message: `“${text}” is not an endpoint`,

@@ -3,7 +3,7 @@ import type { Server } from "node:net";
 import type { ApiEndpoint } from "./endpoint.ts";
 
 /** Every address of a machine, of IPv6 and of IPv4. */
-const everywhere = "::";
+const anyAddress = "::";
 
 /** Listens, and returns the port. `::` means every address; on a machine without IPv6, every IPv4 address. @throws NodeJS.ErrnoException */
 export async function listenAt(server: Server, { host, port }: ApiEndpoint): Promise<number> {
@@ -12,7 +12,7 @@ export async function listenAt(server: Server, { host, port }: ApiEndpoint): Pro
     await once(server, "listening");
   };
   await at(host).catch((error: NodeJS.ErrnoException) => {
-    if (host !== everywhere || !["EAFNOSUPPORT", "EADDRNOTAVAIL"].includes(error.code ?? "")) throw error;
+    if (host !== anyAddress || !["EAFNOSUPPORT", "EADDRNOTAVAIL"].includes(error.code ?? "")) throw error;
     return at("0.0.0.0");
   });
   return (server.address() as { port: number }).port;

@@ -195,7 +195,7 @@ export function isAudited(name: MethodName, reply?: unknown): boolean {
 const names = Object.keys(methods) as readonly MethodName[];
 const byRoute = new Map(names.map((name) => [`${methods[name].verb} ${methods[name].path}`, name]));
 const paths = new Set<string>(names.map((name) => methods[name].path));
-const idsAt = new Set(names.map((name) => methods[name].path.split("/").indexOf("{id}")).filter((at) => at >= 0));
+const idPositions = new Set(names.map((name) => methods[name].path.split("/").indexOf("{id}")).filter((at) => at >= 0));
 
 /** The method of a request, with the value of `{id}`, or whether only the verb is wrong. Literal paths win: no node can be called “register”. */
 export function findMethod(
@@ -206,7 +206,7 @@ export function findMethod(
   const name = byRoute.get(`${verb} ${path}`);
   if (name !== undefined && !segments.includes("{id}")) return { name };
   let wrongVerb = paths.has(path);
-  for (const at of idsAt) {
+  for (const at of idPositions) {
     const segment = segments[at];
     if (segment === undefined) continue;
     const shape = segments.with(at, "{id}").join("/");

@@ -18,7 +18,7 @@ export function appendEntry(folder: string, at: number, fields: EntryFields): Tr
     const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
     try {
       writeFileSync(aside, line, { mode: 0o600, flag: "wx", flush: true });
-      giveName(aside, join(folder, trailFileName(head.n)));
+      linkOrCopy(aside, join(folder, trailFileName(head.n)));
       syncFolderSync(folder);
       return head;
     } catch (error) {
@@ -39,7 +39,7 @@ function headOf(folder: string): TrailHead {
 }
 
 /** Links the file to its name, or copies it on a file system without hard links (FAT, some shares); a crash can truncate the copy. */
-function giveName(aside: string, path: string): void {
+function linkOrCopy(aside: string, path: string): void {
   try {
     linkSync(aside, path);
   } catch (error) {

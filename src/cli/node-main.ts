@@ -5,7 +5,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { runTasks, tasksAsLines } from "#base/tasks.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import type { PutBackOptions } from "#controller/put-back.ts";
+import type { RestoreOptions } from "#controller/restore-state.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
 // The program of the runtime on nodes: daemons, checks of their configurations, and maintenance of a stopped controller.
@@ -28,12 +28,12 @@ const programs: Readonly<Record<string, NodeProgram>> = {
     unit: "kcore-controller",
     config: "/etc/kcore/controller.yaml",
     async start(daemon) {
-      const [{ serveController }, { boundGarbage }, { openFileLimit }] = await Promise.all([
+      const [{ serveController }, { limitHeapGrowth }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
         import("#controller/gc-when-idle.ts"),
         import("./process/open-files.ts"),
       ]);
-      boundGarbage();
+      limitHeapGrowth();
       await serveController({ ...daemon, openFiles: openFileLimit() });
     },
   },
@@ -168,14 +168,14 @@ async function checkConfig(daemon: "agent" | "controller", configFile: string): 
 
 type Maintenance = (
   operands: readonly string[],
-  options: PutBackOptions & { readonly fresh: boolean },
+  options: RestoreOptions & { readonly fresh: boolean },
 ) => Promise<readonly string[]>;
 
 /** The work on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Maintenance>> = {
   found: async (_, options) => (await import("#controller/maintain.ts")).foundHere(options),
-  restore: async ([file = ""], options) => (await import("#controller/put-back.ts")).restoreHere(file, options),
-  repair: async (_, options) => (await import("#controller/put-back.ts")).repairHere(options),
+  restore: async ([file = ""], options) => (await import("#controller/restore-state.ts")).restoreHere(file, options),
+  repair: async (_, options) => (await import("#controller/restore-state.ts")).repairHere(options),
   join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
 };
 

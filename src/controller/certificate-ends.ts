@@ -21,12 +21,12 @@ export function watchCertificateEnds({
     const { notAfter, ca } = own.credentials();
     const problem = own.problem();
     const sub = subCa.published();
-    const how =
+    const renewalHint =
       problem === undefined
         ? "kcore rotate certs"
         : `it was not renewed (${problem}); kcore rotate sub-ca lets it renew itself, kcore rotate certs renews it`;
     const ends = new Map<string, WatchedCertificate>();
-    ends.set("controller", { what: "this controller's certificate", notAfter, way: how });
+    ends.set("controller", { what: "this controller's certificate", notAfter, way: renewalHint });
     if (sub)
       ends.set("sub-ca", {
         what: "this controller's sub-CA",

@@ -166,15 +166,15 @@ function watchMembership(
     const { ready, catchingUp } = replica.status();
     return ready && !catchingUp;
   };
-  const isIn = (): boolean => {
+  const isActiveMember = (): boolean => {
     if (!wasReady && hasCaughtUp()) {
       wasReady = true;
-      if (isToldEmpty) tellEmptiness();
+      if (isEmptinessRaised) updateEmptinessAlarm();
     }
     return wasReady && isMember();
   };
-  const isReady = (): boolean => isIn() && replica.turnedOut() === undefined;
-  let isOutTold = false;
+  const isReady = (): boolean => isActiveMember() && replica.turnedOut() === undefined;
+  let isRemovalLogged = false;
   /** The certificate at the last publication. */
   let published: string | undefined;
   const emptiness = (): string | undefined => {
@@ -182,23 +182,23 @@ function watchMembership(
     // A restored or repaired controller holds registers: it has to catch up, but it is not empty.
     return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
   };
-  let isToldEmpty = false;
-  const tellEmptiness = (): void => {
+  let isEmptinessRaised = false;
+  const updateEmptinessAlarm = (): void => {
     const why = emptiness();
-    isToldEmpty = why !== undefined;
+    isEmptinessRaised = why !== undefined;
     replica.alarm(why !== undefined, "EMPTY_STATE", controllerId, `this controller does not serve: ${why}`);
   };
   let next: NodeJS.Timeout | undefined;
   let stopWatching = (): void => undefined;
   const publish = (): void => {
     clearTimeout(next);
-    if (isToldEmpty) tellEmptiness();
+    if (isEmptinessRaised) updateEmptinessAlarm();
     const present = own.credentials().cert;
     if (published === present) return;
     const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
     // A joining controller polls; a ready one is notified when it becomes a member.
     if (!hasCaughtUp()) return again(joiningMs);
-    if (!isIn()) return;
+    if (!isActiveMember()) return;
     if (replica.isUnheard()) return again(retryMs);
     published = present;
     controllers.publish().catch((error: unknown) => {
@@ -211,7 +211,7 @@ function watchMembership(
     /** Whether this controller has caught up, is a member, and no member revoked its key; called with every request. */
     isReady,
     /** Whether this controller can tell members from strangers: it is ready, or it was restored and knows the former members. */
-    knowsMembers: (): boolean => isIn() || (isMember() && replica.status().catchingUp),
+    knowsMembers: (): boolean => isActiveMember() || (isMember() && replica.status().catchingUp),
     /** The reason why this controller, without a state, does not serve; undefined with a state, or with sponsors to join. */
     emptiness,
     /**
@@ -219,7 +219,7 @@ function watchMembership(
      * that write, so no second cluster is founded.
      */
     async foundIfNeeded(): Promise<void> {
-      tellEmptiness();
+      updateEmptinessAlarm();
       if (isMember() || !replica.status().ready) return;
       const key = keyFingerprint(publicDer(firstCertificate(own.credentials().cert).publicKey));
       try {
@@ -236,8 +236,8 @@ function watchMembership(
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
       }
-      if (isMember() || isOutTold) return;
-      isOutTold = true;
+      if (isMember() || isRemovalLogged) return;
+      isRemovalLogged = true;
       log.error("this controller is no member of its cluster any more; it answers no request", {
         hint: "kcore controller join --fresh, then deploy it again; or: systemctl disable --now kcore-controller",
       });

@@ -6,7 +6,7 @@ import { runInNewContext } from "node:vm";
  * several times its live size, so a burst of requests leaves tens of MB behind (S-17). The systemd unit limits the young
  * generation, since only a flag at the process's start can.
  */
-export function boundGarbage(): void {
+export function limitHeapGrowth(): void {
   setFlagsFromString("--heap-growing-percent=50");
 }
 

@@ -59,11 +59,11 @@ export function handlersFor(parts: HandlerParts): Handlers {
     replicationStatus: () => health.replication(),
 
     async registerNode({ caller, body: { revocations: knownVersion, ...body } }) {
-      const standing = await nodes.register(caller, body);
+      const reply = await nodes.register(caller, body);
       const { hostname, address } = body;
-      const { approval, status } = standing;
+      const { approval, status } = reply;
       log.info("a node registered", { node: caller.id, hostname, address, approval, status });
-      return { ...standing, ...revocations.newsFor(knownVersion) };
+      return { ...reply, ...revocations.newsFor(knownVersion) };
     },
     heartbeat: ({ caller, body }) => ({
       ...nodes.heartbeat(caller, body),
@@ -190,14 +190,14 @@ export function handlersFor(parts: HandlerParts): Handlers {
 async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
   const leaving = replica.leave();
   let stop = (): void => undefined;
-  const gone = new Promise<void>((resolve) => {
+  const removed = new Promise<void>((resolve) => {
     stop = replica.watch((changed) => {
       const { auth } = keys.controller(controllerId);
       if (changed.includes(auth) && !replica.get(auth)) setTimeout(resolve, leaveGraceMs).unref();
     });
   });
   try {
-    await Promise.race([leaving, gone]);
+    await Promise.race([leaving, removed]);
   } finally {
     stop();
     leaving.catch(() => undefined);

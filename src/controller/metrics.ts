@@ -96,6 +96,7 @@ export function createMetrics(
  * them.
  */
 function collectProcessMetrics(registry: Registry): void {
+  // The timer of the removed statistics wakes the process once a day.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: dayMs });
   for (const part of ["min", "max", "mean", "stddev", "p50", "p90", "p99"])
     registry.removeSingleMetric(`nodejs_eventloop_lag_${part}_seconds`);

@@ -26,7 +26,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     [],
   );
   /** Saves the nodes' heartbeats for the next start. */
-  const keepHeard = async (): Promise<void> => {
+  const saveHeartbeats = async (): Promise<void> => {
     heard.data = cluster.liveness.heard();
     await heard
       .write()
@@ -48,13 +48,13 @@ export async function serveController(options: ControllerOptions): Promise<void>
     supervisor?.ready();
     options.onListening?.(port);
     cluster.publish(address);
-    stopRounds = startRounds(state, cluster, server, { log, keepHeard });
+    stopRounds = startRounds(state, cluster, server, { log, saveHeartbeats });
     await aborted(AbortSignal.any([signal, state.broken]));
     supervisor?.stopping();
     log.info("the controller stops");
   } finally {
     stopRounds();
-    await keepHeard();
+    await saveHeartbeats();
     // Before the replica and the database stop: the cluster writes its last decisions.
     await cluster.stop();
     state.replica.stop();
@@ -70,14 +70,14 @@ function startRounds(
   state: ControllerState,
   cluster: ControllerCluster,
   { watches, cut }: ControllerServer,
-  { log, keepHeard }: Pick<ControllerOptions, "log"> & { readonly keepHeard: () => Promise<void> },
+  { log, saveHeartbeats }: Pick<ControllerOptions, "log"> & { readonly saveHeartbeats: () => Promise<void> },
 ): () => void {
   const { config, own, replica } = state;
   const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
   const notifyChanges = (): void => {
     const changed = liveness.changed();
-    if (changed.length > 0) void keepHeard();
+    if (changed.length > 0) void saveHeartbeats();
     for (const node of changed) {
       const { isReady, reason } = liveness.of(node);
       if (!isReady) log.warn("a node is not ready", { node, reason });

@@ -42,8 +42,8 @@ export function openWatches(replica: Replica, log: Log) {
   };
   const isWanted = ({ prefixes }: Watch, key: string): boolean =>
     prefixes.length === 0 || prefixes.some((prefix) => key.startsWith(prefix));
-  const sendAll = (line: string, isFor: (watch: Watch) => boolean = () => true): void => {
-    for (const [response, watch] of watching) if (isFor(watch)) send(response, line);
+  const sendAll = (line: string, isReceiver: (watch: Watch) => boolean = () => true): void => {
+    for (const [response, watch] of watching) if (isReceiver(watch)) send(response, line);
   };
   const stop = replica.watch((keys) => {
     if (watching.size === 0) return;

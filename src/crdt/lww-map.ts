@@ -98,7 +98,7 @@ export class LwwMap {
       } else if (again || !covers(this.#vector, register.o, register.s)) {
         const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;
         // Before `#put`, so that a superseded register that becomes a sibling is not retired from its log.
-        if (current) siblings.push(...(wins ? this.#weigh(register, current) : this.#weigh(current, register)));
+        if (current) siblings.push(...(wins ? this.#keepLoser(register, current) : this.#keepLoser(current, register)));
         if (wins) {
           this.#put(register, current);
           changed.push(register.key);
@@ -121,10 +121,10 @@ export class LwwMap {
   }
 
   /** Keeps the loser as a sibling if the winner's writer had not seen that write. Returns the added and removed siblings. */
-  #weigh(standing: Register, lost: Register): readonly Register[] {
+  #keepLoser(standing: Register, lost: Register): readonly Register[] {
     const { key } = standing;
     if ((this.siblings.of(key).length === 0 && hasSeen(standing, lost)) || !this.#isContested(key)) return [];
-    const moved = this.siblings.weigh(standing, lost);
+    const moved = this.siblings.updateAfterMerge(standing, lost);
     for (const register of moved) if (!this.siblings.has(register)) this.#retire(register);
     return moved;
   }

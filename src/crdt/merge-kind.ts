@@ -57,9 +57,9 @@ export function lastsUntil({ text, ms }: Pick<Register, "text" | "ms">): number 
 
 /** A value's `notAfter`, ms since 1970; Infinity unless it is in UTC, so that every replica reads the same time. */
 export function readNotAfter(end: unknown): number {
-  const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
+  const isTimestamp = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
   // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
-  const at = isTime ? Date.parse(end) : NaN;
+  const at = isTimestamp ? Date.parse(end) : NaN;
   return Number.isNaN(at) ? Infinity : at;
 }
 

@@ -68,7 +68,7 @@ export class Siblings {
   }
 
   /** Updates the key's siblings after a merge in which `standing` won over `other`. Returns the added and removed siblings. */
-  weigh(standing: Register, other: Register): readonly Register[] {
+  updateAfterMerge(standing: Register, other: Register): readonly Register[] {
     const { key } = standing;
     const known = this.of(key);
     // Without further work once the limits are reached: controllers that were cut off for days bring very many writes.
@@ -121,8 +121,8 @@ export class Siblings {
     for (const each of living) {
       if (kept.includes(each)) continue;
       // A sibling may take the place of one that it superseded.
-      const isRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofKey);
-      if (!isRoom) this.turnedAway++;
+      const hasRoom = kept.length < known.length || (!this.isFull && kept.length < this.#limits.ofKey);
+      if (!hasRoom) this.turnedAway++;
       else kept.push(each);
     }
     return kept;

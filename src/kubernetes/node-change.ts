@@ -95,13 +95,13 @@ function taintsChange(
   let taints = have;
   for (const [name, value] of Object.entries(wanted)) {
     const { key, effect } = splitTaint(name);
-    const isMeant = (taint: KubeTaint): boolean =>
+    const isNamed = (taint: KubeTaint): boolean =>
       taint.key === key && (effect === undefined || taint.effect === effect);
-    const present = taints.filter(isMeant);
+    const present = taints.filter(isNamed);
     if (value === null ? present.length === 0 : (present[0]?.value ?? "") === value && present.length === 1) continue;
     lines.push(`taint ${name}: ${valueOf(present[0] && (present[0].value ?? ""))} → ${valueOf(value)}`);
     const added = value === null || effect === undefined ? [] : [{ key, ...(value !== "" && { value }), effect }];
-    taints = [...taints.filter((taint) => !isMeant(taint)), ...added];
+    taints = [...taints.filter((taint) => !isNamed(taint)), ...added];
   }
   return taints === have ? undefined : taints;
 }

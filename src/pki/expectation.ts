@@ -24,7 +24,7 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const chain = readableCertificates(pem);
   const [certificate] = chain;
   if (!certificate) return "it cannot be read";
-  if (!leadsTo(chain, expected)) return "another CA issued it";
+  if (!leadsToRoot(chain, expected)) return "another CA issued it";
   const refusal = refusalOfIssuer(certificate, { issuer: chain[1], rootPem: expected.rootPem });
   if (expected.identity.role !== "node" && refusal !== undefined) return `it ${refusal}`;
   const publicKey = certificate.publicKey.export({ type: "spki", format: "der" });
@@ -82,7 +82,7 @@ export function hostsOf(certificate: X509Certificate): readonly string[] {
 }
 
 /** Whether a chain is a leaf and one CA, which the root signed and which is valid now. */
-function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, now }: LeafExpectation): boolean {
+function leadsToRoot([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, now }: LeafExpectation): boolean {
   if (!leaf || !sub || more.length > 0) return false;
   const root = firstCertificate(rootPem);
   const isCurrent = sub.validFromDate.getTime() <= now && now < sub.validToDate.getTime();

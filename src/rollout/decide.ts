@@ -42,7 +42,7 @@ function rowsOf(input: RolloutInput, { waves }: RolloutProgress): ReadonlyMap<st
 function continueRollout(rollout: Rollout): Decision {
   const { phase } = rollout.progress;
   if (phase === "pending" || phase === "ready") return nextPhase(rollout) ?? nothing;
-  return moveNodes(rollout) ?? callOff(rollout) ?? nextPhase(rollout) ?? schedule(rollout);
+  return moveNodes(rollout) ?? callOffNodes(rollout) ?? nextPhase(rollout) ?? schedule(rollout);
 }
 
 function schedule(rollout: Rollout): Decision {
@@ -71,7 +71,7 @@ function moveNodes({ input, progress, rows }: Rollout): Decision | undefined {
 }
 
 /** Once a rollout stops, calls off each node that has not reached its activation, and each silent node after a takeover. */
-function callOff(rollout: Rollout): Decision | undefined {
+function callOffNodes(rollout: Rollout): Decision | undefined {
   const { input, progress, rows } = rollout;
   if (progress.phase === "succeeded" || (progress.phase === "rolling_out" && !isStopped(rollout))) return undefined;
   const calledOff = new Map<string, NodeAssignment>();

@@ -69,11 +69,11 @@ function mayGetLastOrder({ phase, seq }: NodeAssignment, { fence }: Report): boo
 /** Whether, by its last report, the node runs the target, boots it next, or may yet come to run it. A node without a report may. */
 export function mayRunTarget(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const report = reportOf(input, id);
-  return !report || [report.present.id, report.lasting?.id].includes(input.target.id) || mayComeTo(row, report);
+  return !report || [report.present.id, report.lasting?.id].includes(input.target.id) || mayBringTarget(row, report);
 }
 
 /** Whether an order under way, or one that may still reach the node, can bring the target into use. */
-export function mayComeTo(row: NodeAssignment, report: Report): boolean {
+export function mayBringTarget(row: NodeAssignment, report: Report): boolean {
   return report.state === "activating" || report.state === "rebooting" || mayGetLastOrder(row, report);
 }
 

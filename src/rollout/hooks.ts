@@ -138,14 +138,14 @@ export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, No
     isAtRest(row) &&
     input.now - row.since <= limit &&
     input.nodes.get(id)?.isApproved === true &&
-    isHeldAtFirst(input, id, row);
+    isUntriedHookHeld(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(
     ([id]) => `${hostnameIn(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
   );
 }
 
-function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): boolean {
+function isUntriedHookHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const { held, failed } = hookStateOf(input, id, row);
   return held !== undefined && failed === undefined;
 }
@@ -178,10 +178,10 @@ export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment
 
 function hookAnswer({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
   const answer = answers.get(hookKey(id, name));
-  return answer && isFor(answer, row) ? answer : undefined;
+  return answer && isAnswerTo(answer, row) ? answer : undefined;
 }
 
-function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignment): boolean {
+function isAnswerTo({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignment): boolean {
   return generation === row.generation && seq === row.seq && epoch === row.epoch && owner === row.owner;
 }
 

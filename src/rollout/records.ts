@@ -17,14 +17,14 @@ export const updatePhases = [
 export const UpdatePhase = z.enum(updatePhases);
 export type UpdatePhase = z.infer<typeof UpdatePhase>;
 
-/** Whether nodes may be under way. */
-export function isGoing(phase: UpdatePhase | undefined): boolean {
+/** Whether the update may have nodes under way. */
+export function isRolling(phase: UpdatePhase | undefined): boolean {
   return phase === "rolling_out" || phase === "rolling_back";
 }
 
 /** Whether the update is over: only an operator's request or a late report of a node changes it. */
 export function hasEnded(phase: UpdatePhase): boolean {
-  return !isGoing(phase) && phase !== "pending" && phase !== "ready";
+  return !isRolling(phase) && phase !== "pending" && phase !== "ready";
 }
 
 export const nodePhases = [

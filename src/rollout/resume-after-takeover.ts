@@ -1,4 +1,4 @@
-import { mayComeTo } from "./eligibility.ts";
+import { mayBringTarget } from "./eligibility.ts";
 import { isDrained } from "./hooks.ts";
 import type { NodeAssignment, RolloutProgress } from "./records.ts";
 import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
@@ -81,8 +81,8 @@ function isUnproven({ owner, reports }: RolloutInput, id: string, before: NodeAs
 /** The number of this owner's last order that the node accepted; 0 if none. */
 function lastSeqOf({ name, owner, reports }: RolloutInput, id: string): number {
   const fence = reports.get(id)?.fence;
-  const isOurs = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
-  return isOurs ? fence.seq : 0;
+  const isOfPresentOwner = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOfPresentOwner ? fence.seq : 0;
 }
 
 /**
@@ -95,6 +95,6 @@ export function nodesOfEarlierGenerations(input: RolloutInput): readonly Rollout
     if (row?.generation === input.generation) return false;
     if (report?.present.id === input.target.id) return report.previous !== undefined;
     if (!row || row.untouched === true) return false;
-    return report ? mayComeTo(row, report) : row.phase !== "pending" && !isBack(row);
+    return report ? mayBringTarget(row, report) : row.phase !== "pending" && !isBack(row);
   });
 }

@@ -101,8 +101,8 @@ export function reportOf({ name, owner, generation, reports }: RolloutInput, id:
   const report = reports.get(id);
   if (!report) return undefined;
   const { fence } = report;
-  const isOurs = fence.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
-  return isOurs && fence.generation === generation ? report : undefined;
+  const isOfPresentOwner = fence.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
+  return isOfPresentOwner && fence.generation === generation ? report : undefined;
 }
 
 /** The other owner, of this epoch or a later one, that the node obeys: after two takeovers at once, or a run over SSH. */

@@ -130,8 +130,8 @@ function undoableAtAll({ input, progress, rows }: Rollout): readonly (readonly [
     if (row.untouched === true || row.phase === "cancelled") return isFromBefore(input, id, row);
     if (row.phase === "succeeded") return true;
     // A node that could not be taken back is tried again when an operator asks again.
-    const isTried = row.failure?.kind === "rollback" && row.since >= since;
-    return row.phase === "failed" && !isTried && mayRunTarget(input, id, row);
+    const hasRollbackFailed = row.failure?.kind === "rollback" && row.since >= since;
+    return row.phase === "failed" && !hasRollbackFailed && mayRunTarget(input, id, row);
   };
   const startIndex = (id: string): number => started.indexOf(id);
   return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => startIndex(b) - startIndex(a));
@@ -147,10 +147,10 @@ function isFromBefore(input: RolloutInput, id: string, { phase }: NodeAssignment
 export function leftBehind(rollout: Rollout): readonly string[] {
   const { input, rows } = rollout;
   const remaining = new Set(undoableAtAll(rollout).map(([id]) => id));
-  const isLeft = (id: string, row: NodeAssignment): boolean =>
+  const isGivenUp = (id: string, row: NodeAssignment): boolean =>
     input.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(input, id, row));
   return [...rows]
-    .filter(([id, row]) => remaining.has(id) || isLeft(id, row))
+    .filter(([id, row]) => remaining.has(id) || isGivenUp(id, row))
     .map(([id]) => `${hostnameIn(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
 }
 

@@ -7,8 +7,8 @@ import type { RolloutNode } from "./rollout-input.ts";
  */
 export function matchSelector(nodes: Iterable<RolloutNode>, selector: UpdateSpec["selector"]): readonly RolloutNode[] {
   const { allNodes, nodeIds, labels, datacenters, controllersOnly } = selector;
-  const isAny = allNodes || controllersOnly || nodeIds.length + labels.length + datacenters.length > 0;
-  if (!isAny) return [];
+  const hasCriteria = allNodes || controllersOnly || nodeIds.length + labels.length + datacenters.length > 0;
+  if (!hasCriteria) return [];
   return [...nodes].filter((node) => isSelected(node, selector)).toSorted(byName);
 }
 
@@ -25,8 +25,8 @@ export function mayBeSelected(
   node: Pick<RolloutNode, "id" | "hostname" | "dc">,
   { nodeIds, datacenters }: Pick<UpdateSpec["selector"], "nodeIds" | "datacenters">,
 ): boolean {
-  const isThere = datacenters.length === 0 || datacenters.includes(node.dc);
-  return isThere && (nodeIds.length === 0 || isNamed(node, nodeIds));
+  const isInDatacenter = datacenters.length === 0 || datacenters.includes(node.dc);
+  return isInDatacenter && (nodeIds.length === 0 || isNamed(node, nodeIds));
 }
 
 export function isNamed({ id, hostname }: Pick<RolloutNode, "id" | "hostname">, names: readonly string[]): boolean {
@@ -150,11 +150,11 @@ export function selectionFaults(spec: UpdateSpec, selection: NodeSelection): rea
     names.filter((name) => !isKnown(name)).map((name) => `no node of ${of} is “${name}”, which ${path} names`);
   const { nodeIds, datacenters, labels } = spec.selector;
   const empty = datacenters.filter((dc) => !nodes.some((node) => node.dc === dc));
-  const strange = labels.filter((label) => !nodes.some((node) => hasLabels(node, [label])));
+  const unknownLabels = labels.filter((label) => !nodes.some((node) => hasLabels(node, [label])));
   const names = [
     ...unknown("selector.nodeIds", nodeIds),
     ...empty.map((dc) => `no node of ${of} is in “${dc}”, which selector.datacenters names`),
-    ...strange.map((label) => `no node of ${of} has the label “${label}”, which selector.labels wants`),
+    ...unknownLabels.map((label) => `no node of ${of} has the label “${label}”, which selector.labels wants`),
     ...unknown("strategy.canary.nodeIds", canary?.nodeIds),
   ];
   const count = selected.length;

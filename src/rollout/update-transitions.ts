@@ -184,8 +184,8 @@ function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
  */
 function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
   // A second rollback tries the nodes again that the first one left, so the first one's reason is void.
-  const isAgain = progress.phase === "failed" && progress.undone !== undefined;
-  const reason = isAgain ? undefined : progress.reason;
+  const isRepeated = progress.phase === "failed" && progress.undone !== undefined;
+  const reason = isRepeated ? undefined : progress.reason;
   if (progress.waves.length > 0) return { progress: { reason } };
   const waves = divideIntoWaves(nodesOfEarlierGenerations(input), input.spec, input.self).waves.map((wave) => [
     ...wave,

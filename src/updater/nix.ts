@@ -71,8 +71,8 @@ export async function setProfile(
   options: { readonly kind: FailureKind; readonly limitMs: number },
 ): Promise<void> {
   if ((await readProfile(ports, profile))?.id !== id) {
-    const isThere = generation !== undefined && (await ports.readLink(`${profile}-${generation}-link`)) === id;
-    const words = isThere ? ["--switch-generation", String(generation)] : ["--set", id];
+    const isListed = generation !== undefined && (await ports.readLink(`${profile}-${generation}-link`)) === id;
+    const words = isListed ? ["--switch-generation", String(generation)] : ["--set", id];
     await runOrFail(ports, ["nix-env", "-p", profile, ...words], options);
   }
   // Nix does not wait for the disk, nor did an updater that was interrupted after setting it.

@@ -62,7 +62,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
 
   return {
     target,
-    async isThere({ id }) {
+    async isStored({ id }) {
       const path = await builtPathOf(ports, folder, id);
       return path !== undefined && (await isInStore(ports, path, quickMs));
     },

@@ -29,9 +29,9 @@ export function nodePorts(signal: AbortSignal, download: Ports["download"]): Por
     },
     remove: (path) => rm(path, { force: true }),
     async move(from, to) {
-      const isThere = await rename(from, to).then(() => true, undefinedIfMissing);
-      if (isThere) await syncFolder(dirname(to));
-      return isThere === true;
+      const wasMoved = await rename(from, to).then(() => true, undefinedIfMissing);
+      if (wasMoved) await syncFolder(dirname(to));
+      return wasMoved === true;
     },
     readLink: (path) => readlink(path).catch(undefinedIfMissing),
     async link(target, path) {

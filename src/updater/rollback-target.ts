@@ -33,7 +33,7 @@ export async function rollbackTargetOf(
   if (rollbackTarget && (now.id === target.id || now.id === rollbackTarget.id)) {
     if (rollbackTarget.id === target.id) return undefined;
     // A trial has no generation that protects it from the garbage collector.
-    return rollbackTarget.lasting && !(await strategy.isThere(rollbackTarget))
+    return rollbackTarget.lasting && !(await strategy.isStored(rollbackTarget))
       ? rollbackTarget.lasting
       : rollbackTarget;
   }

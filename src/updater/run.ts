@@ -52,9 +52,11 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
     // The agent may have learned of controllers that the configuration does not name.
     const { controller } = (await readAgentPart(ports, statusFile)) ?? {};
     const endpoints = [...new Set([...(controller === undefined ? [] : [controller]), ...controllers])];
-    const either = AbortSignal.any([signal, stop]);
+    const eitherSignal = AbortSignal.any([signal, stop]);
     const options = { endpoints, credentials: await loadCredentials(tls, "node"), clock: Date.now, isPatient: false };
-    await askOnce({ ...options, signal: either }, (client) => fetchBundle(client, bundle, file, { signal: either }));
+    await askOnce({ ...options, signal: eitherSignal }, (client) =>
+      fetchBundle(client, bundle, file, { signal: eitherSignal }),
+    );
   };
   const ports = nodePorts(signal, download);
   try {

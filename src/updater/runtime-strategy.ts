@@ -73,7 +73,7 @@ export function runtimeStrategy({
 
   return {
     target,
-    isThere: ({ id }) => isInStore(ports, id, quickMs),
+    isStored: ({ id }) => isInStore(ports, id, quickMs),
     async fetch(msLeft, signal) {
       await refuseUnsuited();
       await fetchMissingBundle({ ports, log, bundle, folder, msLeft, signal });

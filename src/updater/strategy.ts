@@ -40,7 +40,7 @@ export interface UpdateStrategy {
   /** The version that the node runs when the update has held. */
   readonly target: NodeVersion;
   /** Whether the store still has a former version. */
-  readonly isThere: (ran: NodeVersion) => Promise<boolean>;
+  readonly isStored: (ran: NodeVersion) => Promise<boolean>;
   /** Fetches the bundle that `prepare` needs; absent if `prepare` needs none. @throws the signal's reason, too */
   readonly fetch?: (msLeft: () => number, signal: AbortSignal) => Promise<void>;
   /** Imports or builds the target, without bringing it into use. */

@@ -45,7 +45,7 @@ export class Updater {
     for (;;) {
       await takeOrders(parts, journal);
       const { doing, next } = journal.data;
-      if (doing) await this.#carryOn(doing);
+      if (doing) await this.#continueStep(doing);
       else if (next) await this.#begin(next);
       else break;
     }
@@ -107,7 +107,7 @@ export class Updater {
     }
   }
 
-  async #carryOn(doing: StepUnderWay): Promise<void> {
+  async #continueStep(doing: StepUnderWay): Promise<void> {
     try {
       const strategy = this.#parts.strategyOf(doing.statement);
       if (doing.boots) await this.#boot(doing);

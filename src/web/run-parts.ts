@@ -22,7 +22,7 @@ export interface RunPartsOptions {
   readonly logOf?: (node?: string) => string;
 }
 
-interface KnownLane {
+interface DrawnLane {
   readonly node: NodeModel;
   readonly actions: readonly ActionModel[];
   readonly lane: Lane;
@@ -38,7 +38,7 @@ interface KnownLane {
 /** Draws a run's page by its parts. A node's row is drawn anew only after news of the node: its bars do not depend on the axis' length. */
 export class RunParts {
   readonly #options: RunPartsOptions;
-  readonly #known = new Map<string, KnownLane>();
+  readonly #known = new Map<string, DrawnLane>();
   #isLive = false;
 
   constructor(options: RunPartsOptions = {}) {
@@ -97,7 +97,7 @@ export class RunParts {
 
   /** The body of a row, with its steps; undefined for an unknown row. */
   drawBody(model: RunModel, id: string): Html | undefined {
-    const lane = laneWith(model, id);
+    const lane = laneById(model, id);
     if (!lane) return undefined;
     const span = { from: model.startedAt, to: Math.max(model.lastAt, model.startedAt + 1) };
     const log = this.#options.logOf?.(lane.node?.name);
@@ -107,7 +107,7 @@ export class RunParts {
 
   /** The bars of a row, for the page's script; undefined for an unknown row. */
   bars(model: RunModel, id: string): ReturnType<typeof barTexts> | undefined {
-    const lane = laneWith(model, id);
+    const lane = laneById(model, id);
     return lane && barTexts(lane, spanOf(model));
   }
 
@@ -120,7 +120,7 @@ export class RunParts {
   }
 
   /** The rows with their HTML, in the order of the run; rows that have not changed are taken from the last drawing. */
-  #lanes(model: RunModel): readonly Pick<KnownLane, "lane" | "drawn">[] {
+  #lanes(model: RunModel): readonly Pick<DrawnLane, "lane" | "drawn">[] {
     const actions = actionsByNode(model);
     const nodes = [...model.nodes.values()].map((node, index) =>
       this.#lane(model, { node, index, actions: actions.get(node.name) ?? noActions }),
@@ -135,7 +135,7 @@ export class RunParts {
   #lane(
     model: RunModel,
     { node, index, actions }: { node: NodeModel; index: number; actions: readonly ActionModel[] },
-  ): KnownLane {
+  ): DrawnLane {
     const known = this.#known.get(node.name);
     const isOver = model.state === "finished" || !this.#isLive;
     const asks = model.questions.some((question) => question.node === node.name);
@@ -167,7 +167,7 @@ export class RunParts {
 const noActions: readonly ActionModel[] = [];
 
 /** Whether all work of the row has ended, so that the run's end changes nothing. */
-function isClosed({ lane, node }: KnownLane): boolean {
+function isClosed({ lane, node }: DrawnLane): boolean {
   const hasEnded = node.outcome !== undefined;
   return hasEnded && lane.pieces.every(({ item }) => item.outcome !== undefined);
 }
@@ -209,7 +209,7 @@ function spanOf({ startedAt, lastAt, state }: RunModel): TimeSpan {
   return { from: startedAt, to: startedAt + (state === "finished" ? passed : axisLength(passed)) };
 }
 
-function laneWith(model: RunModel, id: string): Lane | undefined {
+function laneById(model: RunModel, id: string): Lane | undefined {
   const [own] = bastionLane(model);
   if (own?.id === id) return own;
   const index = /^node-(\d+)$/.exec(id)?.[1];

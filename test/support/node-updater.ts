@@ -64,7 +64,7 @@ function strategyOf({ present, move, carryOut, missing }: UpdaterNode, statement
   const next = (): number => (present().generation ?? 1) + 1;
   return {
     target,
-    isThere: () => Promise.resolve(true),
+    isStored: () => Promise.resolve(true),
     prepare: async () => ({ targetGeneration: next(), needsReboot: false, ...(await carryOut("prepare", statement)) }),
     async activate() {
       await carryOut("activate", statement);

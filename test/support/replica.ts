@@ -3,7 +3,7 @@ import { createReplica, type Replica } from "#controller/replica/create-replica.
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord, KeyRules, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
-import type { ReplicaOptions } from "#controller/replica/replica.ts";
+import { WriteRefused, type ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 import { Random } from "./random.ts";
@@ -76,6 +76,12 @@ export class TestReplica {
     await this.replica.write(ids.map((id) => ({ key: authKeyOf(id), value: { spki: id } })));
   }
 
+  /** Stops this replica, and starts it again with these records on its disk. */
+  restart(recovered: Iterable<JournalRecord> = this.records, options: TestOptions = {}, offset = 0): TestReplica {
+    this.replica.stop();
+    return new TestReplica(this.scheduler, this.id, { recovered, ...options }, offset);
+  }
+
   alarms(): readonly string[] {
     return this.replica.status().alarms.map(({ code, about }) => `${code} ${about}`);
   }
@@ -134,9 +140,16 @@ export function greet(to: TestReplica, hello: object | undefined, link: Partial<
   return events;
 }
 
-/** Controllers that join under these ids, without connections yet. */
-export function joining<Ids extends readonly string[]>(scheduler: Scheduler, ...ids: Ids) {
-  return ids.map((id) => new TestReplica(scheduler, id, { start: "join" })) as { [At in keyof Ids]: TestReplica };
+/** A founder `a` that has registered `b` and `c`, which join it as soon as the test connects them. */
+export async function three(): Promise<Readonly<Record<"a" | "b" | "c", TestReplica>> & { scheduler: Scheduler }> {
+  const scheduler = new Scheduler();
+  const a = new TestReplica(scheduler, "a");
+  await a.register("a", "b", "c");
+  const [b, c] = ["b", "c"].map((id) => new TestReplica(scheduler, id, { start: "join" })) as [
+    TestReplica,
+    TestReplica,
+  ];
+  return { scheduler, a, b, c };
 }
 
 /** A founder `a`, and a second controller `b` that has joined it. */
@@ -150,4 +163,14 @@ export async function pair(
   const wire = connect(a, b);
   await scheduler.runUntil(500);
   return { scheduler, a, b, wire };
+}
+
+/** The code and the HTTP status of the write's refusal, or `written`. */
+export async function refusalOf(write: Promise<unknown>): Promise<string> {
+  try {
+    await write;
+    return "written";
+  } catch (error) {
+    return error instanceof WriteRefused ? `${error.code} ${error.status}` : String(error);
+  }
 }

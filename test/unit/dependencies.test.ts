@@ -13,7 +13,7 @@ interface Manifest {
 
 const read = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, "../..", name), "utf8"));
 
-/** Packages with install scripts that `allowScripts` does not mention; npm runs `prepare` of packages from git, too. */
+/** Packages with install scripts that `allowScripts` does not mention; npm also runs `prepare` of packages from git. */
 function undecided(packages: Lock["packages"], allowed: Manifest["allowScripts"]): readonly string[] {
   return Object.entries(packages)
     .filter(([path, locked]) => path !== "" && (locked.hasInstallScript === true || !isPublished(locked)))
@@ -22,7 +22,7 @@ function undecided(packages: Lock["packages"], allowed: Manifest["allowScripts"]
 }
 
 describe("dependencies", () => {
-  it("S12: are known by what an alias stands for, and those of git decided on whatever their version", () => {
+  it("are checked by the name behind an alias, and packages from git for every version", () => {
     const resolved = "https://registry.npmjs.org/x.tgz";
     const packages = {
       "": {},
@@ -40,7 +40,7 @@ describe("dependencies", () => {
     ]);
   });
 
-  it("S-26: are pinned exactly, and every script at installation is allowed or refused by name", () => {
+  it("S-26: are pinned exactly, and every install script is allowed or refused by name", () => {
     const manifest = read("package.json") as Manifest;
     const { packages } = read("package-lock.json") as Lock;
     const all = Object.entries({

@@ -8,14 +8,14 @@ import { Copy } from "../../scripts/planted/plant.ts";
 const root = join(import.meta.dirname, "../..");
 const faults = readFaults(root);
 
-/** `npm run test:planted` plants them; this keeps the lists in step with the sources. */
-describe("the planted faults", () => {
-  it("are at least 150, each with a name of its own", () => {
+/** `npm run test:planted` plants the faults; this test compares their lists with the sources. */
+describe("the lists of planted faults", () => {
+  it("have at least 150 faults with different names", () => {
     expect(faults.length).to.be.at.least(150);
     expect(duplicateNames(faults)).to.deep.equal([]);
   });
 
-  it("each stand in their file exactly once, and name tests that there are", () =>
+  it("quote text that occurs in its file exactly once, and name existing tests", () =>
     expect(faults.flatMap((fault) => whyNot(fault, root) ?? [])).to.deep.equal([]));
 });
 
@@ -51,16 +51,16 @@ describe("planting a fault", () => {
     await tree?.remove();
   });
 
-  it("tells the test that finds it, and leaves the tree alone", async () => {
+  it("names the test that finds the fault, and leaves the tree unchanged", async () => {
     const before = readFileSync(join(tree.path, "src/rule.ts"), "utf8");
     expect(await copy.plant(fault)).to.deep.include({ outcome: "found", said: "tells one from two" });
     expect(readFileSync(join(tree.path, "src/rule.ts"), "utf8")).to.equal(before);
   });
 
-  it("tells that nothing finds it", async () =>
+  it("reports a fault that no test finds", async () =>
     expect(await copy.plant({ ...fault, from: "a rule", to: "a law" })).to.include({ outcome: "not found" }));
 
-  it("takes no test that fails anyway, and no fault with which nothing loads, for one that is found", async () => {
+  it("does not count tests that fail without the fault, nor faults that do not load", async () => {
     const { outcome } = await copy.plant({ ...fault, tests: ["test/red.test.ts"] });
     expect(outcome).to.equal("red without it");
     expect(await copy.plant({ ...fault, to: "a >" })).to.include({ outcome: "does not apply" });

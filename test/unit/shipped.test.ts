@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
@@ -11,6 +10,7 @@ import { loadOrchestration, listOrchestrations } from "#engine/orchestrate/load-
 import { plainOf } from "#engine/yaml/node.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const shipped = shippedRoot();
 const states = statesOf({ project: join(shipped, "test"), shipped });
@@ -18,9 +18,11 @@ const folders = [{ path: join(shipped, "orchestrate"), shown: "orchestrate", ori
 const files = (folder: string): string[] =>
   readdirSync(join(shipped, folder), { recursive: true, encoding: "utf8" }).filter((name) => name.includes("."));
 
-describe("what is shipped", () => {
+describe("the shipped files", () => {
+  const folder = folderOfEachTest("shipped");
+
   for (const { name } of states.list()) {
-    it(`the state ${name} is sound and says what it and its parameters are for`, () => {
+    it(`the state ${name} is valid and describes itself and its parameters`, () => {
       const { description = "", params } = states.load(name);
       expect(description.length).to.be.greaterThan(20);
       for (const { name: param, description: text = "" } of params.values()) expect(text, param).not.to.equal("");
@@ -28,7 +30,7 @@ describe("what is shipped", () => {
   }
 
   for (const name of listOrchestrations(folders).keys()) {
-    it(`the orchestration ${name} is sound, and applies states that are there`, () => {
+    it(`the orchestration ${name} is valid and applies existing states`, () => {
       const { stages } = loadOrchestration(name, folders);
       const known = states.list().map((state) => state.name);
       for (const { work } of stages)
@@ -38,7 +40,7 @@ describe("what is shipped", () => {
     });
   }
 
-  it("npm ci runs nothing of the tests' code", () => {
+  it("npm ci runs no code of the tests", () => {
     const scripts = new Set(["build.ts"]);
     for (const name of scripts) {
       const text = readFileSync(join(shipped, "scripts", name), "utf8");
@@ -48,7 +50,7 @@ describe("what is shipped", () => {
     expect([...scripts]).to.include("pretend-host.ts");
   });
 
-  it("S10: disks are cleared before a package comes whose rules for udev may put to use what lies there", () => {
+  it("the state disks clears disks before it installs packages whose udev rules could activate old contents", () => {
     const ids = states.load("disks").steps.map(({ id }) => id);
     expect(ids.indexOf("clear")).to.be.within(0, ids.indexOf("partitioning tool"));
   });
@@ -62,7 +64,7 @@ describe("what is shipped", () => {
       ).to.equal(true);
   });
 
-  it("G3: an agent's configuration names the roster's controllers, and where the roster tells of none those of the context", () => {
+  it("an agent's configuration names the given controllers, else the roster's, else the context's", () => {
     const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
     const node = (name: string, roles: readonly string[]) => ({
       id: name,
@@ -93,7 +95,7 @@ describe("what is shipped", () => {
     expect(render([], [], worker)).to.deep.equal([]);
   });
 
-  it("C13: a controller's configuration is the same whatever keys are rotated, and how the controller begins has a file of its own", async () => {
+  it("a controller's configuration is the same after a rotation of keys, which are in controller-beginning.yaml", async () => {
     const templates = openTemplates([{ path: join(shipped, "templates"), shown: "templates", origin: "shipped" }]);
     const render = (name: string, beginning: object): string => {
       const node = { id: "n1", name: "n1", dc: "DC1" };
@@ -113,8 +115,7 @@ describe("what is shipped", () => {
     for (const beginning of [founds(present), joins(former), joins(present)])
       expect(render("controller.yaml.hbs", beginning)).to.equal(text);
 
-    const folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
-    const [configFile, file] = [join(folder, "x.yaml"), join(folder, "beginning.yaml")];
+    const [configFile, file] = [folder("x.yaml"), folder("beginning.yaml")];
     writeFileSync(configFile, text.replace("/etc/kcore/controller-beginning.yaml", file));
     const read = () => readControllerConfig({ configFile, parse: parsePlainYaml });
     const { replication: without } = await read();
@@ -126,10 +127,9 @@ describe("what is shipped", () => {
       expect(config.replication).to.deep.include({ ...replication, advertise, controllerId: "n1" });
       expect(config.bootstrap?.operators).to.deep.equal(bootstrap?.operators);
     }
-    rmSync(folder, { recursive: true });
   });
 
-  it("G3: a daemon's configuration is looked at by the daemon's program before it takes the old one's place", () => {
+  it("a daemon's program checks a new configuration before it replaces the old one", () => {
     for (const [state, daemon] of [
       ["kcore/node-agent", "agent"],
       ["kcore/controller", "controller"],
@@ -137,10 +137,9 @@ describe("what is shipped", () => {
       expect(readFileSync(join(shipped, "states", `${state}.yaml`), "utf8")).to.contain(
         `kcore-node ${daemon} check --config %s`,
       );
-    const folder = mkdtempSync(join(tmpdir(), "kcore-test-"));
     const check = (daemon: string, text: string): { readonly status: number | null; readonly stderr: string } => {
-      writeFileSync(join(folder, "x.yaml"), text);
-      const words = [join(shipped, "src/cli/node-main.ts"), daemon, "check", "--config", join(folder, "x.yaml")];
+      writeFileSync(folder("x.yaml"), text);
+      const words = [join(shipped, "src/cli/node-main.ts"), daemon, "check", "--config", folder("x.yaml")];
       return spawnSync(process.execPath, words, { encoding: "utf8" });
     };
     const tls = "tls: { caFile: /ca.crt, certFile: /x.crt, keyFile: /x.key }\n";
@@ -151,10 +150,9 @@ describe("what is shipped", () => {
       .and.to.contain("controllers");
     expect(check("controller", `${tls}replication: 7\n`).stderr).to.contain("CONFIG_INVALID");
     expect(check("updater", tls)).to.deep.include({ status: 2 });
-    rmSync(folder, { recursive: true });
   });
 
-  it("a NixOS system that is switched to does not end the updater that switches to it", () => {
+  it("a switch of the NixOS system does not restart the updater that runs it", () => {
     const text = readFileSync(join(shipped, "templates/kcore-updater.service.hbs"), "utf8");
     expect(text.split("[Service]")[1]?.split("\n")).to.include("X-RestartIfChanged=false");
   });
@@ -176,7 +174,7 @@ describe("what is shipped", () => {
 });
 
 describe("the shipped orchestration cluster", () => {
-  it("hands on every parameter of deploy_node, with the same default", () => {
+  it("passes every parameter to deploy_node, with the same default", () => {
     const { stages, params } = loadOrchestration("cluster", folders);
     const [inclusion] = stages.at(-1)?.within ?? [];
     for (const { name, default: standard } of inclusion?.params.values() ?? []) {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { proseOf } from "../../scripts/words/prose.ts";
 import { faultsOf } from "../../scripts/words/rules.ts";
 
-/** The found words, each with line and column. */
+/** The faults of a text, each with line, column and word. */
 function found(file: string, text: string): readonly string[] {
   return proseOf(file, text).flatMap((prose) =>
     faultsOf(prose).map(({ at, message }) => {

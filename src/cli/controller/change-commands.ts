@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
-import type { PutBackOptions } from "#controller/put-back.ts";
+import type { RestoreOptions } from "#controller/restore-state.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { replaceFile } from "#base/file.ts";
@@ -64,13 +64,13 @@ export function addControllerChanges(controller: Command): void {
       "\nExamples:\n  kcore controller found\n\nkcore orchestrate deploy_node does it once, for the first controller of a cluster.\nA controller that lost its state is deployed again instead: it gets the state from the others.",
     )
     .action(async ({ config }: ConfigFlags) => say(await (await loadMaintenance()).foundHere(machineOptions(config))));
-  addPutBackOptions(controller.command("repair"))
+  addRestoreOptions(controller.command("repair"))
     .description(
       "On its machine, while it is stopped: recover what is intact of a damaged state, and list what is lost",
     )
     .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
     .action(async (flags: PutBackFlags) => say(await (await loadPutBack()).repairHere(putBackOptions(flags))));
-  addPutBackOptions(controller.command("restore <file>"))
+  addRestoreOptions(controller.command("restore <file>"))
     .description("On its machine, while it is stopped: replace its state with a backup")
     .addHelpText(
       "after",
@@ -89,7 +89,7 @@ function addMachineConfig(command: Command): Command {
   );
 }
 
-function addPutBackOptions(command: Command): Command {
+function addRestoreOptions(command: Command): Command {
   return addResultOption(addMachineConfig(command))
     .option("--alone", "no other controller is left: serve at once, without having caught up with one")
     .option(
@@ -100,13 +100,13 @@ function addPutBackOptions(command: Command): Command {
 
 /** Loaded when commands on the controller's own machine need them. */
 const loadMaintenance = () => import("#controller/maintain.ts");
-const loadPutBack = () => import("#controller/put-back.ts");
+const loadPutBack = () => import("#controller/restore-state.ts");
 
 function machineOptions(configFile: string) {
   return { configFile, now: Date.now(), yaml: { parse: parsePlainYaml, print: printYaml } };
 }
 
-function putBackOptions({ config, ...flags }: PutBackFlags): PutBackOptions {
+function putBackOptions({ config, ...flags }: PutBackFlags): RestoreOptions {
   return { alone: false, ...flags, ...machineOptions(config), tasks: shownTasks(flags.output) };
 }
 

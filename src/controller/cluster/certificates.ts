@@ -19,7 +19,7 @@ interface Holder {
   readonly id: string;
 }
 
-/** The clocks of controllers differ by less. */
+/** More than the clocks of two controllers can differ, ms. */
 const clockMarginMs = 86_400_000;
 /** The most certificates to forget in a transaction, which holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
@@ -72,9 +72,9 @@ export function watchCertificates(records: Records, clock: () => number) {
    */
   const endOfKey = (spki: string): number => {
     const known = recordsOf(spki);
-    const end = Math.max(...known.map(graceOf));
-    const isNodes = known.every(({ role }) => role === "node");
-    return isNodes && end > 0 ? end : Infinity;
+    const end = Math.max(...known.map(renewableUntil));
+    const belongsToNodes = known.every(({ role }) => role === "node");
+    return belongsToNodes && end > 0 ? end : Infinity;
   };
   /** Whether a key stays revoked until `end`: a stolen controller could write a revocation that ends sooner, and delete it then. */
   const isRevokedUntil = (spki: string, end: number): boolean => {
@@ -88,7 +88,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       const until = end === Infinity ? {} : { notAfter: new Date(end).toISOString() };
       return [{ key: keys.revoked(spki), value: { ...revocation, ...until } }];
     });
-  const hasEnded = (record: CertificateRecordValue): boolean => graceOf(record) < clock() - clockMarginMs;
+  const hasEnded = (record: CertificateRecordValue): boolean => renewableUntil(record) < clock() - clockMarginMs;
   const haveEnded = (spki: string): boolean => recordsOf(spki).every(hasEnded);
   /** Whether a record may be deleted. The last records of an operator's key stay, and those of a key whose revocation stays. */
   const isForgettable = (record: CertificateRecordValue): boolean =>
@@ -201,7 +201,7 @@ export function watchCertificates(records: Records, clock: () => number) {
  * The time from which the key cannot renew the certificate, ms since 1970; NaN if the record has no valid end, and so can
  * never be deleted.
  */
-function graceOf({ notAfter }: CertificateRecordValue): number {
+function renewableUntil({ notAfter }: CertificateRecordValue): number {
   return graceEnd(new Date(readNotAfter(notAfter)));
 }
 

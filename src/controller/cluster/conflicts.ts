@@ -16,7 +16,7 @@ interface ConflictParts {
 
 /** A conflict as kcore shows it; its winner is the value in force. */
 export function viewConflict(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictView {
-  const { id, key, winner, loser, others } = asItStands(conflict, rejects);
+  const { id, key, winner, loser, others } = asInForce(conflict, rejects);
   const [won, lost] = [sideOf(winner), sideOf(loser)];
   return {
     id,
@@ -29,10 +29,10 @@ export function viewConflict(conflict: ConflictRecord, rejects: Pick<Rejects, "o
 }
 
 /**
- * The conflict with the sides as they count: while a node is rejected (rejects.ts), a reject is the winner, even if an approve
+ * The conflict whose winner is the value in force: while a node is rejected (rejects.ts), a reject is the winner, even if an approve
  * won in the approval's register.
  */
-function asItStands(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictRecord {
+function asInForce(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictRecord {
   const { key, winner, loser, others = [] } = conflict;
   const isRejected = mergeKindOf(key) === "approval" && rejects.of(key.split("/")[1] ?? "").length > 0;
   const isReject = ({ text }: ConflictSide): boolean =>
@@ -92,7 +92,7 @@ export async function takeLoser(
   by: string,
 ): Promise<{ result: "updated"; dot: string }> {
   const conflict = findConflict(records, id);
-  const { key, loser } = asItStands(conflict, rejects);
+  const { key, loser } = asInForce(conflict, rejects);
   if (isSecretKey(key)) {
     const hint = `write the right value, then: kcore conflict ack ${id}`;
     throw new Refused(409, "CONFLICT_FINAL", `${key} is secret: the losing value is not given out`, hint);

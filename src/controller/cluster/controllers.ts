@@ -108,7 +108,7 @@ export function manageControllers(options: ClusterControllersOptions) {
     },
     peers: (): PeerView[] =>
       peerStatus().map((peer) => {
-        const reason = peerTrouble(peer);
+        const reason = whyOutOfStep(peer);
         return {
           controllerId: peer.id,
           dc: records.value("addr", keys.controller(peer.id).addr)?.dc ?? authOf(peer.id)?.value.dc ?? "",
@@ -141,12 +141,12 @@ export function manageControllers(options: ClusterControllersOptions) {
       const auth = authOf(id);
       if (!auth)
         throw new Refused(404, "CONTROLLER_UNKNOWN", `no controller ${id} is registered`, "kcore get controllers");
-      const gone = { at: new Date(clock()).toISOString(), by, reason };
+      const removal = { at: new Date(clock()).toISOString(), by, reason };
       const former = [...records.replica.entries(`controller/${id}/`)].map(([key]): RegisterChange => ({
         key,
         value: undefined,
       }));
-      const revoked = certificates.changesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
+      const revoked = certificates.changesToRevoke("controller", id, [auth.value.spki, auth.value.next], removal);
       return { result: "deleted", dot: await records.write([...former, ...revoked]) };
     },
     /** Writes this controller's own registers that have changed. */
@@ -174,7 +174,7 @@ function stateOf(peer: PeerStatus | undefined): PeerView["state"] {
 }
 
 /** The reason why a peer is not in step, in words; undefined if it is. */
-function peerTrouble({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
+function whyOutOfStep({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
   if (refusal) return `it refuses us: ${refusal.message} (${refusal.code})`;
   if (state !== "connected") return "it is not connected";
   if (health === "down") return `it has not been heard for long (φ ${phi.toFixed(1)})`;

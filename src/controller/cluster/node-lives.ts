@@ -58,13 +58,13 @@ export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, mon
   };
   const latest = (id: string): { readonly beat: Beat; readonly ageMs: number } | undefined => {
     const direct = own.get(id);
-    const other = heardByOthers(id);
+    const other = heardByPeers(id);
     if (direct && (!other || direct.beat.at >= other.beat.at))
       return { beat: direct.beat, ageMs: monotonic() - direct.heardMono };
     // A delayed message may have brought a heartbeat that was old already, so the greater age counts.
     return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
   };
-  const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
+  const heardByPeers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
     let best: { readonly beat: Beat; readonly receivedMono: number } | undefined;
     for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
       const data = sender === controllerId ? undefined : beatOf(value);

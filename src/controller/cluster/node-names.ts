@@ -54,7 +54,7 @@ export function watchNodeNames(records: Records) {
     for (const id of new Set(ids)) note(id, partsOf(records, id));
   });
 
-  const inOrder = (ids: Iterable<string>): readonly string[] =>
+  const earliestFirst = (ids: Iterable<string>): readonly string[] =>
     Array.from(ids, (id) => ({ id, rank: `${nodes.get(id)?.since ?? ""} ${id}` }))
       .toSorted((a, b) => (a.rank < b.rank ? -1 : 1))
       .map(({ id }) => id);
@@ -70,10 +70,10 @@ export function watchNodeNames(records: Records) {
       }
     },
     /** The ids of the nodes with this name, in upper or lower case; the earliest (`sinceOf`) keeps the name and comes first. */
-    sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
+    sharing: (name: string): readonly string[] => earliestFirst(byName.get(name.toLowerCase()) ?? []),
     /** Each name, in lower case, that several nodes share, with their ids as `sharing` orders them. */
     shared: (): ReadonlyMap<string, readonly string[]> =>
-      new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
+      new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, earliestFirst(ids)]] : []))),
     /**
      * The id of the node that a word names: by a complete id, else by a host name or the beginning of an id.
      * @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS
@@ -82,8 +82,8 @@ export function watchNodeNames(records: Records) {
       if (nodes.has(word)) return word;
       // A name has no priority over the beginning of an id: a node chooses its name, which may look like another node's id.
       const named = [...(byName.get(word.toLowerCase()) ?? [])].filter((id) => of(id) === word);
-      const begun = word.length < shortestPrefix ? [] : [...nodes.keys()].filter((id) => id.startsWith(word));
-      const [only, ...more] = new Set([...named, ...begun]);
+      const byPrefix = word.length < shortestPrefix ? [] : [...nodes.keys()].filter((id) => id.startsWith(word));
+      const [only, ...more] = new Set([...named, ...byPrefix]);
       if (only === undefined)
         throw unknownNode(
           word,

@@ -68,14 +68,14 @@ export function manageNodes(options: NodesOptions) {
     ...rotationOf(records),
   });
   /** @throws Refused NODE_UNKNOWN, NODE_REMOVED */
-  const known = (id: string): NodeParts => {
+  const knownParts = (id: string): NodeParts => {
     const parts = partsOf(records, id);
     if (parts?.removed === true) throw refusalOfRemoved(id);
     if (parts && isShown(parts)) return parts;
     throw new Refused(404, "NODE_UNKNOWN", `no node ${id} has registered`, "kcore get nodes");
   };
   const view = (id: string): NodeView => {
-    const parts = known(id);
+    const parts = knownParts(id);
     return nodeViewOf(parts, {
       life: liveness.of(id),
       conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
@@ -83,7 +83,7 @@ export function manageNodes(options: NodesOptions) {
     });
   };
   /** The caller's registration and approval. @throws Refused NODE_UNKNOWN unless it registered with this key (S-10) */
-  const own = (caller: Caller): NodeParts => {
+  const ownParts = (caller: Caller): NodeParts => {
     // Two lookups and no iteration over keys: every heartbeat calls this.
     const of = keys.node(caller.id);
     const reg = records.get("reg", of.reg);
@@ -132,15 +132,15 @@ export function manageNodes(options: NodesOptions) {
         changes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
       await records.put(changes);
       liveness.hear(id);
-      return replyTo(own(caller));
+      return replyTo(ownParts(caller));
     },
     heartbeat(caller: Caller, { usage, health }: AcceptedBodyOf<"heartbeat">): HeartbeatReply {
-      const parts = own(caller);
+      const parts = ownParts(caller);
       liveness.hear(caller.id, { usage, health });
       return replyTo(parts);
     },
     goodbye(caller: Caller): HeartbeatReply {
-      const parts = own(caller);
+      const parts = ownParts(caller);
       liveness.stopped(caller.id);
       return replyTo(parts);
     },
@@ -155,15 +155,15 @@ export function manageNodes(options: NodesOptions) {
     },
     /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
     find: (word: string): NodeView => view(names.find(word)),
-    get: (id: string): NodeDetail => detailOf(known(id), view(id), options),
+    get: (id: string): NodeDetail => detailOf(knownParts(id), view(id), options),
     async setApproval(id: string, decision: ApprovalDecision): Promise<NodeView> {
-      known(id);
+      knownParts(id);
       const changes = rejects.decide(id, decision);
       if (changes.length > 0) await records.write(changes);
       return view(id);
     },
     async setLabels(id: string, { set, remove }: AcceptedBodyOf<"setLabels">): Promise<NodeView> {
-      const { reg } = known(id);
+      const { reg } = knownParts(id);
       if ([...Object.keys(set), ...remove].includes("dc"))
         throw new Refused(
           400,
@@ -175,14 +175,14 @@ export function manageNodes(options: NodesOptions) {
       const reported = reg?.value.labels ?? {};
       const written = Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } }));
       // A label that the node itself reports can only be hidden.
-      const gone = remove.map((name) => ({
+      const hidden = remove.map((name) => ({
         key: label(name),
         value: Object.hasOwn(reported, name) ? { value: null } : undefined,
       }));
-      return put(id, [...written, ...gone]);
+      return put(id, [...written, ...hidden]);
     },
     async setTaints(id: string, { set, remove }: AcceptedBodyOf<"setTaints">): Promise<NodeView> {
-      known(id);
+      knownParts(id);
       const { taint } = keys.node(id);
       const written = set.map((value) => ({ key: taint(value.key), value }));
       return put(id, [...written, ...remove.map((name) => ({ key: taint(name), value: undefined }))]);
@@ -194,15 +194,15 @@ export function manageNodes(options: NodesOptions) {
     async remove(id: string, by: string, reason: string): Promise<WriteResult> {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
-      const gone = { at: new Date(clock()).toISOString(), by, reason };
+      const removal = { at: new Date(clock()).toISOString(), by, reason };
       // The approval stays: a deletion does not win over an approval, and a removed node's approval has no effect.
       const former = [...records.replica.entries(keys.node(id).all)]
         .filter(([key]) => key !== keys.node(id).approval)
         .map(([key]) => ({ key, value: undefined }));
       const changes = [
-        { key: keys.node(id).removed, value: gone },
+        { key: keys.node(id).removed, value: removal },
         ...former,
-        ...certificates.changesToRevoke("node", id, [parts?.reg?.value.key], gone),
+        ...certificates.changesToRevoke("node", id, [parts?.reg?.value.key], removal),
       ];
       const dot = await records.write(changes);
       return { result: parts && isShown(parts) ? "deleted" : "created", dot };

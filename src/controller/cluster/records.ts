@@ -51,7 +51,7 @@ export function openRecords(replica: Replica) {
    * or `absent`. @throws Refused 409 MATCH_FAILED, 413 API_INVALID, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
-    checkArrives(replica);
+    refuseIfIsolated(replica);
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
     const written: KeyChange[] = changes.map(({ key, value, isFree }) => ({
       key,
@@ -92,9 +92,9 @@ export function openRecords(replica: Replica) {
       const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
       if (open.length === 0) return { result: "unchanged", dot: dotOf(changes[0]?.key ?? "") };
       const isNew = open.some(({ key, value }) => value !== undefined && replica.get(key) === undefined);
-      const isGone = open.every(({ value }) => value === undefined);
+      const isDeletion = open.every(({ value }) => value === undefined);
       const dot = await write(open);
-      return { result: isGone ? "deleted" : isNew ? "created" : "updated", dot };
+      return { result: isDeletion ? "deleted" : isNew ? "created" : "updated", dot };
     },
   };
 }
@@ -134,7 +134,7 @@ function mismatch(key: string, dot: string): Refused {
 }
 
 /** Refuses a write that may never reach the other controllers. @throws Refused CONTROLLER_READ_ONLY */
-function checkArrives(replica: Replica): void {
+function refuseIfIsolated(replica: Replica): void {
   const turnedOut = replica.turnedOut();
   if (turnedOut === undefined && !replica.isUnheard()) return;
   throw new Refused(

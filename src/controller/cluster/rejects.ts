@@ -5,7 +5,7 @@ import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 
 /**
  * The rejects of nodes. Each is a register of its own, and an approve deletes those that it has read. So a concurrent
- * reject, made on the other side of a cut, stays. This is an observed-remove set (Shapiro et al., INRIA RR-7506, 2011,
+ * reject, made on the other side of a network cut, stays. This is an observed-remove set (Shapiro et al., INRIA RR-7506, 2011,
  * section 3.3.5) whose remove is the approve. A node is rejected while any reject is left.
  */
 export type Rejects = ReturnType<typeof watchRejects>;

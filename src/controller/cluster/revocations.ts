@@ -12,9 +12,9 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
   let version: string | undefined;
   // Nodes' keys are left out: agents answer no nodes, and each renewal revokes a key.
   const note = (spki: string): void => {
-    const isWorthTelling = records.replica.stands(keys.revoked(spki)) && !certificates.isNoCaller(spki);
-    if (isWorthTelling === revoked.has(spki)) return;
-    if (isWorthTelling) revoked.add(spki);
+    const concernsAgents = records.replica.stands(keys.revoked(spki)) && !certificates.isNoCaller(spki);
+    if (concernsAgents === revoked.has(spki)) return;
+    if (concernsAgents) revoked.add(spki);
     else revoked.delete(spki);
     version = undefined;
   };

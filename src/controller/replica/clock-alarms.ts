@@ -15,7 +15,7 @@ export function raiseClockAlarms(core: Core): void {
   const { id } = options;
   alarms.set(guard.isFenced(), "FENCED", id, "this controller's clock is too far from its peers'; it is read-only");
   const jump = guard.jump({ isAlone: !hasCompany });
-  const way = jump > 0 ? "ahead" : "back";
+  const direction = jump > 0 ? "ahead" : "back";
   const until = hasCompany
     ? "it is read-only until a peer's clock agrees, or the clock is set back. " +
       "If the clock is right and no other controller is left: stop this controller, kcore controller repair --alone, start it"
@@ -24,7 +24,7 @@ export function raiseClockAlarms(core: Core): void {
     jump !== 0,
     "CLOCK_JUMP",
     id,
-    `this controller's clock jumped ${inWords(Math.abs(jump))} ${way}; ${until}`,
+    `this controller's clock jumped ${inWords(Math.abs(jump))} ${direction}; ${until}`,
   );
   const ahead = stampWaitOf(core);
   alarms.set(ahead > 0, "CLOCK_AHEAD", id, ahead > 0 ? describeAhead(core, ahead) : "");

@@ -177,8 +177,8 @@ export class ClusterState {
   /** Whether a full exchange must not drop a register: a membership, or a grow-only value that has not ended. */
   #isLasting(register: Register): boolean {
     const { key, text } = register;
-    const isFirst = text !== null && this.rules.mergeKindOf(key) === "first";
-    return concernsMembers([key]) || (isFirst && lastsUntil(register) > this.clock.ms);
+    const isGrowOnly = text !== null && this.rules.mergeKindOf(key) === "first";
+    return concernsMembers([key]) || (isGrowOnly && lastsUntil(register) > this.clock.ms);
   }
 
   /**
@@ -189,7 +189,7 @@ export class ClusterState {
     const sent = new Set(registers.map(({ key }) => key));
     const dots = new Set(registers.map(({ key, o, s }) => `${o}:${s} ${key}`));
     const covered = new Map(upto);
-    const gone = [...this.map.all()].filter(
+    const dropped = [...this.map.all()].filter(
       (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.#isLasting(register),
     );
     // Siblings that the sender covers and did not send are superseded or settled there. Siblings of a dropped register
@@ -197,10 +197,10 @@ export class ClusterState {
     const lost = [...this.map.siblings.all()].filter(
       ({ key, o, s }) => covers(covered, o, s) && !dots.has(`${o}:${s} ${key}`),
     );
-    for (const register of [...lost, ...gone.flatMap(({ key }) => this.map.siblings.of(key)), ...gone])
+    for (const register of [...lost, ...dropped.flatMap(({ key }) => this.map.siblings.of(key)), ...dropped])
       this.map.drop(register);
     if (full) this.#raiseFloor(full.floor, decodeStamp(full.hlc));
-    return gone.map(({ key }) => key);
+    return dropped.map(({ key }) => key);
   }
 
   /**

@@ -43,16 +43,16 @@ export function conflictsIn(map: LwwMap, isSecret: (key: string) => boolean): re
   });
   const found: ConflictRecord[] = [];
   for (const key of map.siblings.keys()) {
-    const standing = map.get(key);
-    if (!standing) continue;
+    const winner = map.get(key);
+    if (!winner) continue;
     const [loser, ...others] = map.siblings
       .of(key)
-      .filter((lost) => areInConflict(standing, lost) && !map.siblings.isSettled(lost))
+      .filter((lost) => areInConflict(winner, lost) && !map.siblings.isSettled(lost))
       .map(sideOf)
       .toSorted(newestFirst);
     if (!loser) continue;
-    const id = conflictId(key, [standing, loser, ...others]);
-    found.push({ id, key, winner: sideOf(standing), loser, ...(others.length > 0 ? { others } : {}) });
+    const id = conflictId(key, [winner, loser, ...others]);
+    found.push({ id, key, winner: sideOf(winner), loser, ...(others.length > 0 ? { others } : {}) });
   }
   return found.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }

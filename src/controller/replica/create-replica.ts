@@ -39,7 +39,7 @@ export function createReplica(options: ReplicaOptions) {
   const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
   // A restored controller that knows of no other one has nothing to catch up with.
   if (state.ready && state.isBehind && core.others.length === 0) inBackground(endCatchUp(core));
-  limitAsking(core, sessions);
+  limitStartQueries(core, sessions);
   dialler.start();
   startTombstoneGc(core);
   startConflictAlarm(core);
@@ -109,16 +109,16 @@ export function createReplica(options: ReplicaOptions) {
 }
 
 /**
- * Ends the asking at the start after a while, even without an answer. A store may have been restored without the controller's knowledge, so
- * the controller asks the others before it is ready. A member that is out of reach, or whose stamps lie too far ahead, is not waited for.
+ * Limits the time in which a starting controller asks the other members for their state. It asks them before it is ready, because an
+ * operator may have restored its store. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
  */
-function limitAsking(core: Core, sessions: Sessions): void {
+function limitStartQueries(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
   const check = (): void => {
-    const isWorthIt = sessions
+    const mayAnswer = sessions
       .openStreams()
       .some(({ peer }) => peer.isReady === true && !core.futureStamps.hasWaiting(peer.id));
-    if (!isWorthIt) core.endAsking();
+    if (!mayAnswer) core.endAsking();
     if (core.isAsking) core.after(confirmWithin, check);
   };
   core.after(confirmWithin, check);

@@ -15,6 +15,7 @@ export class DeletionFloor {
     return this.#stamp;
   }
 
+  /** Adds the deletions up to these seqs and this stamp. */
   raise(vector: Iterable<readonly [origin: string, seq: number]>, stamp: Stamp): void {
     raise(this.#vector, vector);
     if (compareStamps(stamp, this.#stamp) > 0) this.#stamp = { ms: stamp.ms, c: stamp.c };

@@ -38,9 +38,9 @@ export class Outbox {
     this.#registers += transaction.length;
     this.#last = s;
     while (this.#registers > this.#core.tuning.outboxRegisters && this.#transactions.length > 1) {
-      const gone = this.#transactions.shift() as readonly Register[];
-      this.#registers -= gone.length;
-      this.#before = (gone[0] as Register).s;
+      const dropped = this.#transactions.shift() as readonly Register[];
+      this.#registers -= dropped.length;
+      this.#before = (dropped[0] as Register).s;
     }
     if (!this.#isPushing) inBackground(this.#pushToAll());
   }

@@ -4,7 +4,7 @@ import type { Peer } from "./peer.ts";
 
 /** The unanswered pings after which the connection is closed. */
 const maxMisses = 3;
-/** The ping of an unanswered row with which another connection is tried beside this one: TCP may stay silent long after a cut has healed. */
+/** The unanswered pings after which a second connection is tried: TCP may stay silent long after a network cut has healed. */
 const silentMisses = 2;
 
 export interface PingerPorts {

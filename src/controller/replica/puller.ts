@@ -225,9 +225,9 @@ export class Puller {
     if (this.#sync !== sync) return;
     this.#sync = undefined;
     if (!sync.isRepair) this.#onSynced();
-    const isMore = this.#isAskedAgain;
+    const isPullDue = this.#isAskedAgain;
     this.#isAskedAgain = false;
-    if (isMore && !dominates(this.#core.commits.accepted, this.#stream.peer.acked ?? new Map())) this.pull();
+    if (isPullDue && !dominates(this.#core.commits.accepted, this.#stream.peer.acked ?? new Map())) this.pull();
   }
 
   /**

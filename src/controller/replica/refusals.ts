@@ -64,15 +64,15 @@ export class Refusals {
     if (passingRefusals.has(code) || about === options.id) return;
     if (by === "peer" && code === "KEY_REVOKED" && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
-    const [text, way] =
+    const [text, remedy] =
       by === "us"
         ? [`this controller refuses ${about}: ${message}`, ""]
-        : [`${about} refuses this controller: ${message}`, unknownCodes.has(code) ? `. ${wayToBeKnown(about)}` : ""];
+        : [`${about} refuses this controller: ${message}`, unknownCodes.has(code) ? `. ${remedyFor(about)}` : ""];
     const id = `${alarm} ${about}`;
     const cancel = this.#timers.get(id);
     if (cancel === undefined && this.#timers.size >= maxNamed) return;
     cancel?.();
-    alarms.raise(alarm, about, `${text} (${code})${way}`);
+    alarms.raise(alarm, about, `${text} (${code})${remedy}`);
     this.#timers.set(
       id,
       this.#core.after(alarmLifeMs, () => this.#forget(alarm, about)),
@@ -103,6 +103,6 @@ export class Refusals {
   }
 }
 
-function wayToBeKnown(member: string): string {
+function remedyFor(member: string): string {
   return `If ${member} was restored from an older backup: stop it, and run kcore controller join --fresh on its machine. If this one was removed: the same on this machine`;
 }

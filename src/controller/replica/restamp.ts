@@ -65,10 +65,10 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
     last = register;
     return { ...register, ms: clock.ms, c: clock.c, o: origin, s: seq, x: contextWithFormer(register) };
   };
-  const anew = ahead.map(renew);
+  const restamped = ahead.map(renew);
   const upto = [...toWire(state.map.vector), ...(seq > 0 ? [[origin, seq] as const] : [])];
-  const anewSalvaged = aheadSalvaged.map(renew);
-  const registers = [...others, ...anew];
+  const restampedSalvaged = aheadSalvaged.map(renew);
+  const registers = [...others, ...restamped];
   const parts: JournalRecord[] = [];
   for (let at = 0; at < registers.length; at += pageSize)
     parts.push({ t: "part", page: encodePage(registers.slice(at, at + pageSize)) });
@@ -76,7 +76,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
   const meta = { ...state.meta(), hlc: encodeStamp(clock), floorHlc: encodeStamp(floor) };
   const [former, present] = [
     [...ahead, ...aheadSalvaged],
-    [...anew, ...anewSalvaged],
+    [...restamped, ...restampedSalvaged],
   ];
   const writes = former.map((register, index): RestampedWrite => {
     const { s, ms } = present[index] as Register;
@@ -90,7 +90,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
     };
   });
   const rest = state.salvaged.filter((register) => !isAhead(register));
-  const salvaged: JournalRecord = { t: "salvaged", page: encodePage([...rest, ...anewSalvaged]) };
+  const salvaged: JournalRecord = { t: "salvaged", page: encodePage([...rest, ...restampedSalvaged]) };
   const behind = state.salvaged.length > 0 ? [salvaged] : [];
   return { records: [...parts, { t: "apply", page: emptyPage, upto }, meta, ...behind], writes };
 }

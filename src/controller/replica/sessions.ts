@@ -120,8 +120,8 @@ export class Sessions implements SessionHost {
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
       // Of two connections of one moment the one that the smaller id dialled stays. A peer that dials later, or restarted, has given the old connection up.
-      const isTwin = other.process.id === stream.process.id && stream.openedAt - other.openedAt < 2000;
-      if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
+      const isSimultaneous = other.process.id === stream.process.id && stream.openedAt - other.openedAt < 2000;
+      if (isSimultaneous && this.#isPreferred(other) && !this.#isPreferred(stream)) {
         stream.close("another connection stands");
         return false;
       }
@@ -183,10 +183,10 @@ export class Sessions implements SessionHost {
 
   #membersChanged(): void {
     const { others, members, options, state } = this.#core;
-    const isOut = state.ready && !members.includes(options.id);
+    const isRemoved = state.ready && !members.includes(options.id);
     if (state.ready) this.soft.keepOnly(members);
     for (const stream of this.#sessions) {
-      if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
+      if (!stream.isOpen || isRemoved || others.includes(stream.peer.id)) continue;
       // A leaving controller waits for the acknowledgement of its removal.
       stream.sendHave();
       stream.close("removed");

@@ -78,8 +78,8 @@ export class Writer {
     const stamp = nextStamp(state.clock, guard.trustedTime());
     state.advanceClock(stamp);
     const draft = { ms: stamp.ms, c: stamp.c, o: generation.origin, s: generation.nextSeq(), x: this.#contextNow() };
-    const anew = standing.map(({ key, text }): Register => ({ key, text, ...draft }));
-    await this.#commit(anew);
+    const rewritten = standing.map(({ key, text }): Register => ({ key, text, ...draft }));
+    await this.#commit(rewritten);
   }
 
   /** Commits an own transaction. Every own transaction must pass here, since a push claims that the outbox is complete. */
@@ -115,7 +115,7 @@ export class Writer {
       ...draft,
       x,
     }));
-    for (const register of drafts) this.#checkWins(register);
+    for (const register of drafts) this.#refuseLosing(register);
     state.advanceClock(stamp);
     const s = this.#core.generation.nextSeq();
     return drafts.map((register) => ({ ...register, s }));
@@ -130,7 +130,7 @@ export class Writer {
   }
 
   /** Refuses a write that would lose in spite of its stamp: some merge kinds compare values (approvals within an epoch, grow-only kinds). */
-  #checkWins(register: Register): void {
+  #refuseLosing(register: Register): void {
     const { key } = register;
     const kind = this.#core.state.rules.mergeKindOf(key);
     if (kind === "lww") return;

@@ -68,11 +68,11 @@ async function send(response: ServerResponse, answer: object, yieldToLoop: Yield
 /** Resolves when the client has read the written bytes or is gone; cuts a client that reads nothing for `stalledClientMs`. */
 async function untilDrained(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return;
-  const gone = new AbortController();
-  const leave = (): void => gone.abort();
+  const closed = new AbortController();
+  const leave = (): void => closed.abort();
   const timer = setTimeout(() => response.destroy(), stalledClientMs);
   response.once("close", leave);
-  await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
+  await once(response, "drain", { signal: closed.signal }).catch(() => undefined);
   response.off("close", leave);
   clearTimeout(timer);
 }

@@ -79,13 +79,13 @@ export function watchConnections(limits: ConnectionLimits) {
     },
     /** Closes every connection whose caller is not welcome any more; returns these callers. */
     cut(isWelcome: (caller: KnownCaller) => boolean): readonly KnownCaller[] {
-      const gone: KnownCaller[] = [];
+      const closed: KnownCaller[] = [];
       for (const [socket, caller] of open) {
         if (isWelcome(caller)) continue;
-        gone.push(caller);
+        closed.push(caller);
         socket.destroy();
       }
-      return gone;
+      return closed;
     },
   };
 }

@@ -34,35 +34,35 @@ export function limitHandshakes(
   const waiting = new Map<string, Set<Socket>>();
   let waitingCount = 0;
   let timer: NodeJS.Timeout | undefined;
-  const begin = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
+  const listeners = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners("connection");
 
   const countOf = (address: string): number => pending.get(address)?.size ?? 0;
   const hasRoom = (address: string): boolean =>
     countOf(address) < limits.pendingPerAddress && pendingCount < limits.pending;
   const finished = (socket: Socket, address: string): void => {
-    const same = pending.get(address);
-    if (same?.delete(socket) !== true) return;
+    const ofAddress = pending.get(address);
+    if (ofAddress?.delete(socket) !== true) return;
     pendingCount--;
-    if (same.size === 0) pending.delete(address);
-    letIn();
+    if (ofAddress.size === 0) pending.delete(address);
+    startWaiting();
   };
   const start = (socket: Socket, address: string): void => {
-    const same = pending.get(address) ?? new Map<Socket, number>();
-    pending.set(address, same.set(socket, monotonic()));
+    const ofAddress = pending.get(address) ?? new Map<Socket, number>();
+    pending.set(address, ofAddress.set(socket, monotonic()));
     pendingCount++;
     socket.once("close", () => finished(socket, address));
-    for (const listener of begin) listener.call(server, socket);
+    for (const listener of listeners) listener.call(server, socket);
   };
   const leave = (socket: Socket, address: string): boolean => {
-    const same = waiting.get(address);
-    if (same?.delete(socket) !== true) return false;
+    const ofAddress = waiting.get(address);
+    if (ofAddress?.delete(socket) !== true) return false;
     waitingCount--;
-    if (same.size === 0) waiting.delete(address);
+    if (ofAddress.size === 0) waiting.delete(address);
     return true;
   };
   /** Starts waiting handshakes, those of addresses with the fewest handshakes under way first. */
-  const letIn = (): void => {
+  const startWaiting = (): void => {
     const addresses = [...waiting.keys()].toSorted((a, b) => countOf(a) - countOf(b));
     for (const address of addresses)
       for (const socket of waiting.get(address) ?? []) {
@@ -88,14 +88,14 @@ export function limitHandshakes(
   const checkLater = (): void => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      for (const address of waiting.keys()) if (makeRoom(address)) letIn();
+      for (const address of waiting.keys()) if (makeRoom(address)) startWaiting();
       if (waitingCount > 0) checkLater();
     }, oldHandshakeMs / 16).unref();
   };
   const wait = (socket: Socket, address: string): void => {
-    const same = waiting.get(address) ?? new Set<Socket>();
-    if (same.size >= limits.waitingPerAddress || waitingCount >= limits.waiting) return void socket.destroy();
-    waiting.set(address, same.add(socket));
+    const ofAddress = waiting.get(address) ?? new Set<Socket>();
+    if (ofAddress.size >= limits.waitingPerAddress || waitingCount >= limits.waiting) return void socket.destroy();
+    waiting.set(address, ofAddress.add(socket));
     waitingCount++;
     const tooLong = setTimeout(() => {
       if (leave(socket, address)) socket.destroy();

@@ -123,8 +123,8 @@ export class Requests {
         response.destroy();
       } else {
         // The rest of the body is not read, and a connection that was not admitted must not stay open.
-        const isIn = this.#callers.connections.has(request.socket as TLSSocket);
-        if (!request.complete || !isIn) response.setHeader("connection", "close");
+        const isAdmitted = this.#callers.connections.has(request.socket as TLSSocket);
+        if (!request.complete || !isAdmitted) response.setHeader("connection", "close");
         if (refused instanceof Busy) response.setHeader("retry-after", refused.retryAfterSecs);
         send(response, status, JSON.stringify(refused.toRefusal()));
       }

@@ -111,8 +111,8 @@ class FolderAdapter implements Adapter<ClusterState> {
 
   get isSnapshotDue(): boolean {
     const { snapshotRecords, snapshotBytes } = this.#limits;
-    const isLong = this.journal.durable - this.#newest >= snapshotRecords || this.#bytes >= snapshotBytes;
-    return isLong && this.#monotonic() >= this.#restUntil;
+    const isJournalLong = this.journal.durable - this.#newest >= snapshotRecords || this.#bytes >= snapshotBytes;
+    return isJournalLong && this.#monotonic() >= this.#restUntil;
   }
 
   /** Writes a snapshot if records were appended since the newest one. @throws KcoreError STORE_UNWRITABLE, STORE_BROKEN */

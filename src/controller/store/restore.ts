@@ -201,7 +201,7 @@ async function replaceStore(
     const entries = alone ? content.entries.map(mergedAtOnce) : content.entries;
     // Salvaged records count for the check, although they are merged only after the controller has caught up.
     check?.(content.entries.map(mergedAtOnce));
-    const isFirst = (await readdir(folder)).every((name) => !isOfState(name));
+    const wasEmpty = (await readdir(folder)).every((name) => !isOfState(name));
     const mark = randomBytes(4).toString("hex");
     const fresh = join(folder, `${stagePrefixes.restoring}${mark}`);
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
@@ -215,9 +215,9 @@ async function replaceStore(
     await syncFolder(folder);
     await putStateAside(folder, mark, aside);
     await putInPlace(folder, mark);
-    if (isFirst) await rm(aside, { recursive: true });
+    if (wasEmpty) await rm(aside, { recursive: true });
     await syncFolder(folder);
-    return { records: entries.length, aside: isFirst ? "" : aside, notes };
+    return { records: entries.length, aside: wasEmpty ? "" : aside, notes };
   } finally {
     unlock();
   }

@@ -104,8 +104,8 @@ class Findings implements Salvaged {
       if (this.lostRecords === 0) this.entries.push(record);
       else {
         this.behind++;
-        const apart = behindLoss(record);
-        if (apart) this.entries.push(apart);
+        const salvaged = behindLoss(record);
+        if (salvaged) this.entries.push(salvaged);
       }
     }
     this.next = Math.max(this.next, this.#at);

@@ -34,7 +34,7 @@ export class DialRefused extends Error implements PeerRefusal {
 }
 
 /**
- * The longest time for the TCP handshake, ms. After a cut the kernel repeats a SYN only after 4 s and more; a new attempt sends
+ * The longest time for the TCP handshake, ms. After a network cut the kernel repeats a SYN only after 4 s and more; a new attempt sends
  * one at once.
  */
 const longestConnect = 2_000;

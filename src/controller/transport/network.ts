@@ -72,8 +72,8 @@ export function openNetwork(options: NetworkOptions) {
     if ("id" in target && answered.id !== target.id) refuse(`at ${address} answers ${answered.id}`);
     if ("address" in target && (keyAt(address) ?? answered.key) !== answered.key)
       refuse(`at ${address} answers ${answered.id} with another key than the one of the sponsor`);
-    const isItself = "id" in target && target.id === controllerId;
-    if (answered.id === controllerId && !isItself) refuse(`${address} is this controller itself`);
+    const isOwnAddress = "id" in target && target.id === controllerId;
+    if (answered.id === controllerId && !isOwnAddress) refuse(`${address} is this controller itself`);
     if (!isWelcome(answered.id, answered.key)) refuse(`${answered.id} shows a key that is not registered`);
     open(answered.id, answered.key, answered.socket, answered.head, true);
   };

@@ -39,17 +39,17 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
   let running: Promise<void> | undefined;
   /** The bundles that the last round wanted. */
   let known: ReadonlySet<string> = new Set();
-  const isNews = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
+  const hasNewBundle = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
 
   /** Tries to fetch all missing bundles; returns whether none is missing afterwards. */
   const round = async (): Promise<boolean> => {
     const all = wanted();
     known = new Set(all.map(({ sha256 }) => sha256));
-    const there = new Map((await store.list()).map((one) => [one.sha256, one]));
+    const stored = new Map((await store.list()).map((one) => [one.sha256, one]));
     let isDone = true;
     for (const bundle of all) {
-      const isHere = there.get(bundle.sha256)?.whole === true;
-      isDone = (isHere || (await fetchFromAny(bundle, options, signal))) && isDone;
+      const isStored = stored.get(bundle.sha256)?.whole === true;
+      isDone = (isStored || (await fetchFromAny(bundle, options, signal))) && isDone;
     }
     return isDone;
   };
@@ -62,9 +62,9 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
         if (!signal.aborted) log.error("bundles could not be looked through", describeError(error));
         return false;
       });
-      if (!isNews() && isDone) return;
-      if (!isNews()) await wait(backoff.next(), AbortSignal.any([signal, hurry.signal])).catch(() => undefined);
-      if (isNews()) backoff.reset();
+      if (!hasNewBundle() && isDone) return;
+      if (!hasNewBundle()) await wait(backoff.next(), AbortSignal.any([signal, hurry.signal])).catch(() => undefined);
+      if (hasNewBundle()) backoff.reset();
     }
   };
 
@@ -72,7 +72,7 @@ export function openBundleFetcher(options: BundleFetcherOptions) {
     /** Starts to fetch missing bundles; to be called after a start, and when the wanted ones may have changed. */
     fetchMissing(): void {
       if (signal.aborted) return;
-      if (isNews()) hurry.abort();
+      if (hasNewBundle()) hurry.abort();
       running ??= run().finally(() => (running = undefined));
     },
     /** Aborts the transfers; resolves when none is under way. */

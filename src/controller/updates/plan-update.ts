@@ -75,7 +75,7 @@ export function isApplied(present: UpdateRecords | undefined, hash: string, agai
 }
 
 /**
- * The latest generation that the head or a node's report names. During a cut a former owner may have accepted a manifest that reached
+ * The latest generation that the head or a node's report names. During a network cut a former owner may have accepted a manifest that reached
  * nodes, but whose head later lost to the new owner's.
  */
 function latestGeneration({ name, head, reports }: UpdateRecords): number {
@@ -104,10 +104,10 @@ function blockersOf(
   },
 ): string[] {
   const blockers: string[] = [];
-  const gone = records.value("updateRemoved", keys.update(name).removed);
-  if (gone)
+  const removal = records.value("updateRemoved", keys.update(name).removed);
+  if (removal)
     blockers.push(
-      `“${name}” was removed at ${gone.at}, and its name is never used again: remove this manifest, or give it another name`,
+      `“${name}” was removed at ${removal.at}, and its name is never used again: remove this manifest, or give it another name`,
     );
   if (selected.length === 0) blockers.push("the selector means no node");
   if (isTooLarge(waves))

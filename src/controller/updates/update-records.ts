@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import {
   hasEnded,
-  isGoing,
+  isRolling,
   type PlanApproval,
   type Attendance,
   type HookAnswer,
@@ -148,7 +148,7 @@ export function isSettled({ progress, head, requests }: UpdateRecords): boolean 
 }
 
 export function isUnderWay({ progress }: UpdateRecords): boolean {
-  return isGoing(progress?.value.phase);
+  return isRolling(progress?.value.phase);
 }
 
 function lastOf(key: string): string {

@@ -18,7 +18,7 @@ export interface ViewParts extends OwnerLoopParts {
 /** One update for operators: its state, and that of each node. */
 export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"getUpdate"> {
   const input = inputOf(parts, update);
-  const waves = wavesNow(input);
+  const waves = presentWaves(input);
   const { statement, approved } = update;
   const nodeStatus = waves.flatMap((wave, index) => wave.map((id) => viewNode(update, input, id, index + 1)));
   return {
@@ -39,7 +39,7 @@ export function summarizeUpdate(parts: ViewParts, update: UpdateRecords, nodes: 
 }
 
 /** The waves with which the update began, or would begin now. */
-function wavesNow(input: KnownInput): readonly (readonly string[])[] {
+function presentWaves(input: KnownInput): readonly (readonly string[])[] {
   const { nodeIds, nodes, spec, owner } = input;
   const progress = progressOf(input);
   if (progress && progress.waves.length > 0) return progress.waves;
@@ -119,13 +119,13 @@ function rowOf({ rows, generation }: RolloutInput, id: string): NodeAssignment |
 function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: number): NodeUpdateView {
   const node = input.nodes.get(id);
   const row = rowOf(input, id);
-  const { phase, since } = row && !isLeftOut(input, id, row) ? row : phaseOfUnbegun(input);
+  const { phase, since } = row && !isLeftOut(input, id, row) ? row : phaseBeforeStart(input);
   const { statement } = update;
   // A report on a former generation does not count for this one.
   const report = presentReportOf(update, id);
   // A former owner's order shows no hook until the present owner has adopted it.
-  const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;
-  const hook = isOwners ? hookStateOf(input, id, row).next : undefined;
+  const isOwnersRow = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;
+  const hook = isOwnersRow ? hookStateOf(input, id, row).next : undefined;
   return {
     id,
     hostname: node?.hostname ?? id,
@@ -150,7 +150,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
 }
 
 /** The phase of a node that the rollout has not begun: `pending`, or `cancelled` once the rollout has ended. */
-function phaseOfUnbegun(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
+function phaseBeforeStart(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
   const progress = progressOf(input);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };
 }

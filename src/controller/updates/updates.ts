@@ -56,12 +56,12 @@ export function manageUpdates(parts: UpdatesParts) {
   };
   let stopTidying = (): void => undefined;
   // Repeated: a starting controller reaches no other one yet, and a node's report may come late.
-  const keepTidy = (): void => {
+  const tidyRepeatedly = (): void => {
     tidy();
-    stopTidying = parts.timers.after(tidyMs, keepTidy);
+    stopTidying = parts.timers.after(tidyMs, tidyRepeatedly);
   };
   fetcher.fetchMissing();
-  keepTidy();
+  tidyRepeatedly();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;

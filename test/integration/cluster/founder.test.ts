@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { runTasks } from "#base/tasks.ts";
 import { foundHere, joinHere } from "#controller/maintain.ts";
-import { repairHere, restoreHere } from "#controller/put-back.ts";
+import { repairHere, restoreHere } from "#controller/restore-state.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { areAllInStep, nodeCredentials, refusalCodeOf, startControllers } from "#support/controllers.ts";

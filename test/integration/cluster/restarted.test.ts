@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import { tasksAsLines } from "#base/tasks.ts";
-import { repairHere, restoreHere } from "#controller/put-back.ts";
+import { repairHere, restoreHere } from "#controller/restore-state.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, startController } from "#support/controllers.ts";

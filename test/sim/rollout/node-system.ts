@@ -87,7 +87,7 @@ export function simulatedStrategy(host: StrategyHost, statement: UpdateStatement
   };
   return {
     target: { id, version },
-    isThere: (ran) => Promise.resolve(system.store.has(ran.id)),
+    isStored: (ran) => Promise.resolve(system.store.has(ran.id)),
     async fetch(_left, signal) {
       await host.sleep(host.duration(100, 8_000));
       signal.throwIfAborted();

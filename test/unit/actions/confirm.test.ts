@@ -5,19 +5,19 @@ import { actionContext } from "#support/action-context.ts";
 
 describe("confirm", () => {
   for (const answer of ["yes", "y", " YES ", "true"])
-    it(`goes on after “${answer}”`, async () => {
+    it(`lets the run continue after the answer “${answer}”`, async () => {
       const context = actionContext({ ask: () => Promise.resolve(answer) });
       expect(await confirmAction.run({ message: "Go on?" }, context)).to.deep.equal({ changed: false, outputs: {} });
     });
 
   for (const answer of ["no", "", "yes please", "n"])
-    it(`stops the run after “${answer}”`, async () => {
+    it(`fails the run after the answer “${answer}”`, async () => {
       const context = actionContext({ ask: () => Promise.resolve(answer) });
       const error = await confirmAction.run({ message: "Go on?" }, context).catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(KcoreError).with.nested.property("problems[0].code", "CONFIRM_DENIED");
     });
 
-  it("asks nobody in a dry run", async () => {
+  it("asks no question in a dry run, and notes the question", async () => {
     const context = actionContext({ dryRun: true });
     expect(await confirmAction.plan({ message: "Go on?" }, context)).to.deep.equal({ changed: false, outputs: {} });
     expect(context.notes).to.deep.equal(["would ask: Go on?"]);

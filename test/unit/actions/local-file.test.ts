@@ -1,6 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { localFile } from "#actions/local-file.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -11,6 +9,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("local.file", () => {
   const project = folderOfEachTest("local");
+  const outside = folderOfEachTest("outside");
 
   const act = async (kind: "run" | "plan", args: Record<string, unknown>, more: { trust?: Trust } = {}) => {
     const context = actionContext({ project: project(), dryRun: kind === "plan", ...more });
@@ -22,7 +21,7 @@ describe("local.file", () => {
   const file = (): Promise<string> => readFile(project("kept/admin.conf"), "utf8");
   const admin = { path: "kept/admin.conf", content: secret("a key\n") };
 
-  it("makes the file with its folders, private unless told otherwise, and shows no content", async () => {
+  it("creates the file with its folders, 0600 by default, and notes no content", async () => {
     const { result, notes } = await act("run", admin);
     expect(result).to.deep.equal({ changed: true, outputs: {} });
     expect(notes).to.deep.equal(["wrote kept/admin.conf"]);
@@ -30,13 +29,13 @@ describe("local.file", () => {
     expect((await stat(project(admin.path))).mode & 0o777).to.equal(0o600);
   });
 
-  it("leaves a file alone that is as it should be", async () => {
+  it("changes nothing if content and mode are as wanted", async () => {
     await act("run", admin);
     for (const kind of ["run", "plan"] as const)
       expect((await act(kind, admin)).result).to.deep.equal({ changed: false, outputs: {} });
   });
 
-  it("mends content and mode, a dry run only says so", async () => {
+  it("corrects content and mode; a dry run only notes what it would write", async () => {
     await act("run", admin);
     await writeFile(project(admin.path), "other");
     expect(await act("plan", admin)).to.deep.include({ notes: ["would write kept/admin.conf"] });
@@ -47,7 +46,7 @@ describe("local.file", () => {
     expect((await act("run", admin)).result, "the mode alone").to.deep.include({ changed: true });
   });
 
-  it("takes the place of a link instead of writing where it leads to", async () => {
+  it("replaces a symbolic link, and leaves the link's target as it was", async () => {
     await writeFile(project("elsewhere"), "theirs");
     await symlink("elsewhere", project("mine"));
     await act("run", { path: "mine", content: "mine" });
@@ -55,7 +54,7 @@ describe("local.file", () => {
     expect(await readFile(project("mine"), "utf8")).to.equal("mine");
   });
 
-  it("S2: refuses a kubeconfig that names programs or files of this machine, however it is written", async () => {
+  it("refuses a kubeconfig that names programs or files of the bastion, in any spelling or encoding of YAML", async () => {
     const user = (keys: string) => `users: [{ name: a, user: { ${keys} } }]\n`;
     for (const content of [
       user("exec: { command: /bin/sh }"),
@@ -78,22 +77,18 @@ describe("local.file", () => {
       expect((await act("run", { path: "kept", content })).result, content).to.deep.include({ changed: true });
   });
 
-  it("refuses a folder", async () => {
+  it("refuses a path that is a folder or leads through a file", async () => {
     await mkdir(project("kept"));
-    for (const path of ["kept", "."])
-      expect(await refusalOf("plan", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
+    await writeFile(project("file"), "");
+    for (const path of ["kept", ".", "file/x", "file/x/y"])
+      expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
   });
 
-  it("follows no link out of the project, and writes into no folder that others may write", async () => {
-    const outside = await mkdtemp(join(tmpdir(), "kcore-outside-"));
-    try {
-      await symlink(outside, project("out"));
-      for (const path of ["out/x", "out/deeper/x"])
-        expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_PARENT_UNSAFE"]);
-      expect(await readdir(outside)).to.deep.equal([]);
-    } finally {
-      await rm(outside, { recursive: true });
-    }
+  it("follows no link out of the project, and writes into no folder that other users can write", async () => {
+    await symlink(outside(), project("out"));
+    for (const path of ["out/x", "out/deeper/x"])
+      expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_PARENT_UNSAFE"]);
+    expect(await readdir(outside())).to.deep.equal([]);
     await mkdir(project("own"));
     await symlink("own", project("link"));
     await act("run", { path: "link/x", content: "inside" });
@@ -105,13 +100,7 @@ describe("local.file", () => {
       expect(await refusalOf(kind, { path: "own/y", content: "" }, { trust })).to.deep.equal(["PROJECT_NOT_TRUSTED"]);
   });
 
-  it("refuses a file where a folder should be", async () => {
-    await writeFile(project("file"), "");
-    for (const path of ["file/x", "file/x/y"])
-      expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
-  });
-
-  it("refuses a path out of the project", () => {
+  it("refuses a path outside the project", () => {
     for (const path of ["/etc/passwd", "../x", "a/../../x"])
       expect(localFile.args.safeParse({ path, content: "" }).success, path).to.equal(false);
   });

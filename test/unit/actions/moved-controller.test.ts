@@ -39,16 +39,16 @@ describe("a controller whose address in the roster changed", () => {
   });
   after(() => cluster.remove());
 
-  it("C7: is known by its present address in the run that deploys it, and by the former one in others", async () => {
+  it("has its new address in the run that deploys it, and its former address in other runs", async () => {
     expect((await openContext(contextOf("n1"))).controllers).to.deep.equal(["127.0.0.22:1", "127.0.0.12:1"]);
     expect((await openContext(contextOf("n2"))).controllers).to.deep.equal(["127.0.0.21:1", "127.0.0.12:1"]);
-    // Neither is required to answer: the run deploys both.
+    // cluster.health waits for no controller that the same run deploys.
     const both = { ...contextOf("n1"), targets: ["n1", "n2"] };
     expect(await codeOf(clusterHealth.run({ timeout: 5, settle: 0 }, contextOf("n2")))).to.equal("API_UNREACHABLE");
     expect((await clusterHealth.run({ timeout: 5, settle: 0 }, both)).changed).to.equal(false);
   });
 
-  it("C7: keeps another name of a controller that did not move", async () => {
+  it("keeps the context's endpoint of a controller that did not move, also a further name of the controller", async () => {
     const place = { home: cluster.home, codec };
     const file = issuedFile(contextFolder(cluster.home, "lab"), n2.id, "controller");
     const hosts = { host: "127.0.0.12", addresses: ["n2.example.com"] };
@@ -59,8 +59,8 @@ describe("a controller whose address in the roster changed", () => {
     await changeControllers(place, "lab", () => ["127.0.0.21:1", "127.0.0.12:1"]);
   });
 
-  it("C7: takes its former place in the context as soon as its certificate names the new address", async () => {
-    expect(await known(), "looking changes nothing").to.deep.equal(["127.0.0.21:1", "127.0.0.12:1"]);
+  it("replaces its former endpoint in the context once its certificate names the new address", async () => {
+    expect(await known(), "before the new certificate").to.deep.equal(["127.0.0.21:1", "127.0.0.12:1"]);
     const context = contextOf("n1");
     const key = generateKey();
     const facts = { spki: publicDer(key).toString("base64"), proof: proveKey(key, challengeFor(n1, context)) };

@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { nixosConfig } from "#actions/nixos-config.ts";
@@ -10,7 +9,7 @@ import { liveFacts } from "#support/nixos.ts";
 import { makeProject } from "#support/project.ts";
 import { nodeEntry } from "#support/runs.ts";
 import { problemsOf } from "#support/steps.ts";
-import type { TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest, type TempDir } from "#support/temp-dir.ts";
 
 const golden = join(import.meta.dirname, "../../fixtures/nixos");
 const node = nodeEntry("n1.example.org", {
@@ -24,6 +23,7 @@ const node = nodeEntry("n1.example.org", {
 });
 
 describe("nixos.config", () => {
+  const elsewhere = folderOfEachTest("other");
   let project: TempDir;
   beforeEach(async () => {
     project = await makeProject({
@@ -46,11 +46,11 @@ describe("nixos.config", () => {
   };
   const configure = async (
     live: Readonly<Record<string, string>> = liveFacts,
-    how: "run" | "plan" = "run",
+    mode: "run" | "plan" = "run",
     given = context(),
   ) => {
-    const result = await nixosConfig[how](nixosConfig.args.parse({ live }), given);
-    if (result === "unknown") throw new Error("it is unknown");
+    const result = await nixosConfig[mode](nixosConfig.args.parse({ live }), given);
+    if (result === "unknown") throw new Error("the result is unknown");
     const { files } = result.outputs["flake"] as { files: readonly { path: string; file: string; sha256: string }[] };
     return { changed: result.changed, files, notes: given.notes };
   };
@@ -60,8 +60,7 @@ describe("nixos.config", () => {
       encoding: "utf8",
     });
 
-  /** Makes the project a clean repository. */
-  const begin = (): void => {
+  const makeCleanRepository = (): void => {
     git("init", "-q", "-b", "main");
     git("config", "user.name", "t");
     git("config", "user.email", "t@t");
@@ -69,7 +68,7 @@ describe("nixos.config", () => {
     git("commit", "-q", "-m", "first");
   };
 
-  it("writes a flake, and of the machine what its live system and the roster tell", async () => {
+  it("writes a flake and the machine's files from the live system's facts and the roster", async () => {
     const { changed, files } = await configure();
     expect(changed).to.equal(true);
     expect(files.map(({ path }) => path)).to.deep.equal([
@@ -88,7 +87,7 @@ describe("nixos.config", () => {
     }
   });
 
-  it("changes nothing the second time, and nothing in a dry run, which names the same files", async () => {
+  it("changes nothing when run again, and nothing in a dry run, which notes the files it would write", async () => {
     const planned = await configure(liveFacts, "plan");
     expect(existsSync(join(project.path, "nixos"))).to.equal(false);
     expect(planned.notes.join("\n")).to.contain(
@@ -99,7 +98,7 @@ describe("nixos.config", () => {
     expect([again.changed, again.notes]).to.deep.equal([false, []]);
   });
 
-  it("keeps what an operator changed, takes his own files along, and makes the others anew", async () => {
+  it("keeps a file that an operator edited, includes the operator's own files, and rewrites the others", async () => {
     await configure();
     const file = "hosts/n1.example.org/configuration.nix";
     writeFileSync(join(project.path, "nixos", file), `${read(file)}# mine\n`);
@@ -116,7 +115,7 @@ describe("nixos.config", () => {
       .and.not.to.include(".hidden");
   });
 
-  it("leaves the machine's own configuration alone once it runs from its disk, and says when its services changed", async () => {
+  it("keeps configuration.nix of a machine that runs NixOS from its disk, and warns when kcore.nix changed", async () => {
     await configure();
     const before = read("hosts/n1.example.org/configuration.nix");
     const warnings: string[] = [];
@@ -130,7 +129,7 @@ describe("nixos.config", () => {
     ]);
   });
 
-  it("gives a machine nothing of another one's folder", async () => {
+  it("includes no files of another machine's folder", async () => {
     const other = nodeEntry("n2", { disks: [{ serial: "B", use: "os" }] });
     const nodes = new Map([node, other].map((entry) => [entry.name, entry]));
     await configure(liveFacts, "run", { ...context(), nodes });
@@ -139,8 +138,8 @@ describe("nixos.config", () => {
     expect(files.some(({ path }) => path === "hosts/n2/kcore.nix")).to.equal(true);
   });
 
-  it("commits in a clean project; where there is other work, it only stages", async () => {
-    begin();
+  it("commits in a clean repository, and only stages beside other uncommitted changes", async () => {
+    makeCleanRepository();
     const { notes } = await configure();
     expect(notes.at(-1)).to.equal("committed as “nixos: the configuration of n1.example.org”");
     expect(git("status", "--porcelain")).to.equal("");
@@ -154,12 +153,12 @@ describe("nixos.config", () => {
     ]);
   });
 
-  it("leaves the release of all machines alone when one more is installed from an older installer", async () => {
+  it("keeps the release in flake.nix when another machine is installed from an older installer", async () => {
     await configure();
     const flake = read("flake.nix");
     const other = nodeEntry("n2", { disks: [{ serial: "B", use: "os" }] });
-    for (const how of ["plan", "run"] as const) {
-      const { files, notes } = await configure({ ...liveFacts, release: "23.11" }, how, {
+    for (const mode of ["plan", "run"] as const) {
+      const { files, notes } = await configure({ ...liveFacts, release: "23.11" }, mode, {
         ...context(other),
         node: other,
       });
@@ -169,23 +168,21 @@ describe("nixos.config", () => {
     expect(read("flake.nix")).to.equal(flake);
   });
 
-  it("commits in the project's own repository, whatever repository the environment names", async () => {
-    const elsewhere = mkdtempSync(join(tmpdir(), "kcore-other-"));
-    execFileSync("git", ["init", "-q", "-b", "main", elsewhere]);
-    begin();
-    process.env["GIT_DIR"] = join(elsewhere, ".git");
+  it("commits in the project's own repository, also if GIT_DIR names another one", async () => {
+    execFileSync("git", ["init", "-q", "-b", "main", elsewhere()]);
+    makeCleanRepository();
+    process.env["GIT_DIR"] = elsewhere(".git");
     try {
       expect((await configure()).notes.at(-1)).to.contain("committed as");
-      expect(existsSync(join(elsewhere, ".git/index"))).to.equal(false);
+      expect(existsSync(elsewhere(".git/index"))).to.equal(false);
     } finally {
       delete process.env["GIT_DIR"];
-      rmSync(elsewhere, { recursive: true });
     }
     expect(git("status", "--porcelain")).to.equal("");
   });
 
-  it("only stages where a hook refuses the commit, or where it has to be signed", async () => {
-    begin();
+  it("only stages if a hook refuses the commit or commits must be signed", async () => {
+    makeCleanRepository();
     const hook = join(project.path, ".git/hooks/pre-commit");
     mkdirSync(join(hook, ".."), { recursive: true });
     writeFileSync(hook, "#!/bin/sh\nexit 1\n");
@@ -204,7 +201,7 @@ describe("nixos.config", () => {
     expect(existsSync(asked)).to.equal(false);
   });
 
-  it("says before anything is written what it cannot declare", async () => {
+  it("refuses a roster entry that NixOS cannot express before it writes a file", async () => {
     for (const [fields, message] of [
       [{ vars: { encryptDisks: true } }, /encrypted data disks/],
       [{ vars: { storageBackend: "zfs" } }, /a ZFS pool of data disks/],

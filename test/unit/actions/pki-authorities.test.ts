@@ -17,7 +17,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const day = 86_400_000;
 
-describe("CAs of other programs", () => {
+describe("CAs for other programs, such as Kubernetes", () => {
   const dir = folderOfEachTest("authorities");
 
   const n1 = nodeEntry("n1");
@@ -44,7 +44,7 @@ describe("CAs of other programs", () => {
     key: { facts: { ...args.key.facts, certificate: Buffer.from(String(pem)).toString("base64") } },
   });
 
-  it("makes a CA once, and says in a dry run that it is to come", async () => {
+  it("creates a CA once; the outputs of a dry run are unknown until then", async () => {
     const args = pkiCreateAuthority.args.parse({ name: "kubernetes" }) as { name: string; days: number };
     expect(await pkiCreateAuthority.plan(args, contextOf())).to.equal("unknown");
     const made = await pkiCreateAuthority.run(args, withPassphrase());
@@ -59,7 +59,7 @@ describe("CAs of other programs", () => {
     execFileSync("openssl", ["pkey", "-in", key ?? "", "-passin", `pass:${passphrase}`, "-noout"]);
   });
 
-  it("gives two runs that make it at once the same CA", async () => {
+  it("gives two runs that create a CA at the same time the same CA", async () => {
     const args = pkiCreateAuthority.args.parse({ name: "kubernetes" }) as { name: string; days: number };
     const both = await Promise.all([1, 2].map(() => pkiCreateAuthority.run(args, withPassphrase())));
     expect(both.map(({ changed }) => changed)).to.have.members([false, true]);
@@ -67,12 +67,12 @@ describe("CAs of other programs", () => {
     expect(await readdir(dir("authorities"))).to.deep.equal(["kubernetes"]);
   });
 
-  it("refuses a context that would lie among the CAs", async () => {
+  it("refuses a context called “authorities”, the folder of the CAs", async () => {
     const plan = { ...contextHomeOf({ home: dir() }), context: "authorities", controllers: [], operator: "ops" };
     expect(await codeOf(createCluster({ ...plan, passphrase, now: 0, cost: cheapCost }))).to.equal("PKI_NAME_INVALID");
   });
 
-  it("issues what a kubelet needs, which openssl verifies, and keeps it without the passphrase", async () => {
+  it("issues a kubelet's certificate that openssl verifies, and keeps a valid one without the passphrase", async () => {
     await makeCa();
     const args = asked();
     expect(await pkiIssueCertificate.plan(args, contextOf())).to.equal("unknown");
@@ -96,7 +96,7 @@ describe("CAs of other programs", () => {
       expect(answer).to.deep.equal({ changed: false, outputs });
   });
 
-  it("issues anew what says something else than is asked for, and tells why", async () => {
+  it("issues a new certificate if the present one does not fit the arguments, and notes the reason", async () => {
     const caPem = await makeCa();
     const otherCa = await makeCa("etcd");
     const args = asked();
@@ -104,38 +104,23 @@ describe("CAs of other programs", () => {
     const pem = String(outputs["certificate"]);
     const leaf: ForeignLeaf = { ...args, spki: args.key.facts.spki ?? "" };
     const now = Date.now();
-    const reasons = [
-      foreignRenewalReason(pem, leaf, caPem, now),
-      foreignRenewalReason("nonsense", leaf, caPem, now),
-      foreignRenewalReason(pem, leaf, otherCa, now),
-      foreignRenewalReason(pem, { ...leaf, spki: keyOf().facts.spki }, caPem, now),
-      foreignRenewalReason(pem, { ...leaf, commonName: "system:node:n2" }, caPem, now),
-      foreignRenewalReason(pem, { ...leaf, organizations: ["system:masters"] }, caPem, now),
-      foreignRenewalReason(pem, { ...leaf, organizations: [] }, caPem, now),
-      foreignRenewalReason(pem, { ...leaf, hosts: ["n1"] }, caPem, now),
-      foreignRenewalReason(pem, { ...leaf, hosts: ["n1", "192.0.2.12"] }, caPem, now),
-      foreignRenewalReason(pem, { ...leaf, usages: ["client"] }, caPem, now),
-      foreignRenewalReason(pem, leaf, caPem, now + 240 * day),
-      foreignRenewalReason(pem, leaf, caPem, now + 300 * day),
-      foreignRenewalReason(pem, leaf, caPem, now + 366 * day),
-      foreignRenewalReason(pem, leaf, caPem, now - day),
-    ];
-    expect(reasons).to.deep.equal([
-      undefined,
-      "it cannot be read",
-      "another CA issued it",
-      "the key changed",
-      "its subject changed",
-      "its subject changed",
-      "its subject changed",
-      "its names changed",
-      "its names changed",
-      "its usages changed",
-      undefined,
-      "it expires in 64 days",
-      "it expired",
-      "it is not valid yet",
-    ]);
+    for (const [reason, change, days = 0, present = pem, ca = caPem] of [
+      [undefined, {}],
+      ["it cannot be read", {}, 0, "nonsense"],
+      ["another CA issued it", {}, 0, pem, otherCa],
+      ["the key changed", { spki: keyOf().facts.spki }],
+      ["its subject changed", { commonName: "system:node:n2" }],
+      ["its subject changed", { organizations: ["system:masters"] }],
+      ["its subject changed", { organizations: [] }],
+      ["its names changed", { hosts: ["n1"] }],
+      ["its names changed", { hosts: ["n1", "192.0.2.12"] }],
+      ["its usages changed", { usages: ["client"] }],
+      [undefined, {}, 240],
+      ["it expires in 64 days", {}, 300],
+      ["it expired", {}, 366],
+      ["it is not valid yet", {}, -1],
+    ] as readonly [string | undefined, Partial<ForeignLeaf>, number?, string?, string?][])
+      expect(foreignRenewalReason(present, { ...leaf, ...change }, ca, now + days * day)).to.equal(reason);
     const changed = beside(asked({ key: args.key, hosts: ["n1"] }), pem);
     expect(await pkiIssueCertificate.plan(changed, contextOf())).to.equal("unknown");
     const context = withPassphrase();
@@ -143,7 +128,7 @@ describe("CAs of other programs", () => {
     expect(context.notes.join()).to.contain("its names changed");
   });
 
-  it("keeps a kubeconfig that only its owner may read, with a key that stays when it is written anew", async () => {
+  it("writes a kubeconfig with mode 0600, and keeps its key unless other users could read the file", async () => {
     const args = (more: object = {}) =>
       kubernetesKubeconfig.args.parse({
         file: ".kcore/admin.conf",
@@ -185,20 +170,20 @@ describe("CAs of other programs", () => {
     expect(kubernetesKubeconfig.args.safeParse({ ...args(), file: "../admin.conf" }).success).to.equal(false);
   });
 
-  it("S-14: refuses a key that did not prove itself for this run and node, and a CA that nobody made", async () => {
+  it("S-14: refuses a key without proof of possession for this run and node, and an unknown CA", async () => {
     expect(await codeOf(pkiIssueCertificate.run(asked(), withPassphrase()))).to.equal("PKI_AUTHORITY_UNKNOWN");
     await makeCa();
     const stolen = asked({ key: keyOf("kcore proof of possession another challenge") });
     expect(await codeOf(pkiIssueCertificate.run(stolen, withPassphrase()))).to.equal("PKI_PROOF_INVALID");
   });
 
-  it("issues nothing of a CA that has ended", async () => {
+  it("issues no certificate of an expired CA", async () => {
     const now = Date.now() - 40 * day;
     await createForeignCa(dir(), "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
     expect(await codeOf(pkiIssueCertificate.run(asked(), withPassphrase()))).to.equal("PKI_CERT_INVALID");
   });
 
-  it("lets no certificate outlive its CA", async () => {
+  it("issues no certificate that ends later than its CA", async () => {
     const now = Date.now();
     await createForeignCa(dir(), "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
     const { outputs } = await pkiIssueCertificate.run(asked(), withPassphrase());

@@ -10,15 +10,15 @@ import { actionContext } from "#support/action-context.ts";
 import { cheapCost, passphrase } from "#support/cluster.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("pki.checkPassphrase", () => {
-  let dir: TempDir;
+  const home = folderOfEachTest("check");
   const n1 = nodeEntry("n1");
   let asked = 0;
   const contextOf = (fields: Parameters<typeof actionContext>[0] = {}) =>
     actionContext({
-      home: dir.path,
+      home: home(),
       nodes: new Map([["n1", n1]]),
       targets: ["n1"],
       passphrase: () => {
@@ -27,13 +27,11 @@ describe("pki.checkPassphrase", () => {
       },
       ...fields,
     });
-  before(async () => (dir = await makeTempDir("check")));
-  after(() => dir.remove());
 
-  it("V4: asks before the first connection where a node has no certificate yet, and where somebody is there", async () => {
+  it("asks for the passphrase if a target has no certificate yet, and skips a question that no terminal answers", async () => {
     expect(await codeOf(pkiCheckPassphrase.run({}, contextOf()))).to.equal("PKI_CONTEXT_UNKNOWN");
-    expect(asked, "no cluster is there").to.equal(0);
-    const plan = { ...contextHomeOf({ home: dir.path }), context: "default", controllers: [], operator: "ops" };
+    expect(asked, "without a cluster").to.equal(0);
+    const plan = { ...contextHomeOf({ home: home() }), context: "default", controllers: [], operator: "ops" };
     const { folder } = await createCluster({ ...plan, passphrase, now: Date.now(), cost: cheapCost });
     await pkiCheckPassphrase.run({}, contextOf());
     expect(asked).to.equal(1);
@@ -48,6 +46,6 @@ describe("pki.checkPassphrase", () => {
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, "");
     await pkiCheckPassphrase.run({}, contextOf());
-    expect(asked, "all have theirs").to.equal(1);
+    expect(asked, "all targets have certificates").to.equal(1);
   });
 });

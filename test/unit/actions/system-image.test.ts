@@ -10,7 +10,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 describe("system.image", () => {
   const project = folderOfEachTest("system-image");
 
-  it("takes an image of the project, in dry runs too", async () => {
+  it("uses an image file of the project, in dry runs too", async () => {
     const file = project("debian.tar.gz");
     await writeFile(file, "tree");
     const sha256 = createHash("sha256").update("tree").digest("hex");
@@ -22,7 +22,7 @@ describe("system.image", () => {
       });
   });
 
-  it("brings what unlocks an encrypted root, and keeps that image apart from others", async () => {
+  it("adds the packages that unlock an encrypted root, and caches that image apart from others", async () => {
     const fake = `#!/bin/sh\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\necho "$5" >"$2"\n`;
     await writeFile(project("setpriv"), fake, { mode: 0o755 });
     const path = process.env["PATH"];
@@ -39,7 +39,7 @@ describe("system.image", () => {
         .and.not.include("initramfs,");
       expect(await packagesOf({ encrypted: true })).to.match(/,vim,cryptsetup-initramfs,dropbear-initramfs\n$/);
       expect(await packagesOf({})).to.equal(plain);
-      // A dry run gives an image that the cache holds.
+      // A dry run outputs an image that the cache holds.
       const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian", packages: ["vim"] });
       expect(await systemImage.plan(args, actionContext({ home: project() }))).to.have.nested.property("outputs.image");
     } finally {
@@ -47,7 +47,7 @@ describe("system.image", () => {
     }
   });
 
-  it("M3: makes nothing in a dry run, and ends at a stop", async () => {
+  it("builds nothing in a dry run, and is an action that a stop of the run interrupts", async () => {
     const context = actionContext({ home: project() });
     const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian" });
     expect(await systemImage.plan(args, context)).to.equal("unknown");
@@ -56,7 +56,7 @@ describe("system.image", () => {
     expect(systemImage.endsAtStop).to.equal(true);
   });
 
-  it("says which image is not there", async () => {
+  it("fails with the path of a missing image", async () => {
     const args = systemImage.args.parse({ file: "none.tar.gz" });
     const [problem] = await problemsOf(() => systemImage.run(args, actionContext({ project: project() })));
     expect([problem?.code, problem?.message]).to.deep.equal([
@@ -65,7 +65,7 @@ describe("system.image", () => {
     ]);
   });
 
-  it("refuses what would be words of a command line", () => {
+  it("refuses arguments that debootstrap would read as options or lists", () => {
     for (const args of [{ suite: "-x" }, { kernel: "a,b" }, { packages: ["-y"] }, { mirror: "file:///x" }])
       expect(systemImage.args.safeParse(args).success, JSON.stringify(args)).to.equal(false);
   });

@@ -9,7 +9,7 @@ import { rejectionOf } from "#support/rejection.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const ca = Buffer.from("-----BEGIN CERTIFICATE-----\n").toString("base64");
-const told = (user: string) => `apiVersion: v1
+const kubeconfigWith = (user: string) => `apiVersion: v1
 kind: Config
 current-context: default
 preferences: {}
@@ -28,8 +28,8 @@ describe("kubernetes.takeKubeconfig", () => {
   };
   const outputs = { kubeconfig: "kept/k3s.conf" };
 
-  it("S2: keeps the server that was named, and CA and credentials that the node told, for its owner alone", async () => {
-    const content = secret(told("token: a-token-of-k3s, as: root"));
+  it("writes a 0600 kubeconfig of the given server and the node's CA and credentials", async () => {
+    const content = secret(kubeconfigWith("token: a-token-of-k3s, as: root"));
     expect(await act("plan", content)).to.deep.equal({ changed: true, outputs });
     expect(await act("run", content)).to.deep.equal({ changed: true, outputs });
     for (const kind of ["plan", "run"] as const)
@@ -48,9 +48,9 @@ describe("kubernetes.takeKubeconfig", () => {
     expect(cluster).to.include({ server: "https://192.0.2.31:6443", namespace: "default" });
   });
 
-  it("S2: refuses one that names a program or a file, and writes nothing", async () => {
+  it("refuses a kubeconfig that names a program or a file, and writes nothing", async () => {
     for (const user of ["token: t, exec: { command: /bin/sh }", "client-certificate: /etc/hostname, client-key: /x"]) {
-      const { problems } = await rejectionOf(act("run", told(user)));
+      const { problems } = await rejectionOf(act("run", kubeconfigWith(user)));
       expect(problems[0], user).to.include({ code: "KUBECONFIG_INVALID" });
       expect(() => statSync(folder("kept"))).to.throw("ENOENT");
     }

@@ -10,21 +10,25 @@ import { actionContext } from "#support/action-context.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
 
-const ended = (ends: Readonly<Record<string, NodeEnd>>) => new Map(Object.entries(ends));
-const gate: NodeEnd = { outcome: "failed", problem: { code: "UPDATE_GATE_FAILED", message: "web" }, stage: "hold" };
+const endsOf = (ends: Readonly<Record<string, NodeEnd>>) => new Map(Object.entries(ends));
+const failedGate: NodeEnd = {
+  outcome: "failed",
+  problem: { code: "UPDATE_GATE_FAILED", message: "web" },
+  stage: "hold",
+};
 
 describe("update.begin", () => {
-  it("goes on when those that are away leave room for one under way, and says who they are", async () => {
-    const context = actionContext({ ended: ended({ n3: { outcome: "unreachable" } }) });
+  it("succeeds if fewer nodes are unreachable than maxUnavailable, and notes their names", async () => {
+    const context = actionContext({ ended: endsOf({ n3: { outcome: "unreachable" } }) });
     expect(await updateBegin.run({ maxUnavailable: 2 }, context)).to.deep.equal({ changed: false, outputs: {} });
     expect(context.notes).to.deep.equal(["n3 cannot be reached: down, as far as is known"]);
     const [problem] = (await rejectionOf(updateBegin.run({ maxUnavailable: 1 }, context))).problems;
     expect(problem?.code).to.equal("UPDATE_UNAVAILABLE");
   });
 
-  it("tells why nodes take no part", async () => {
+  it("fails with the problem of each node that cannot take part", async () => {
     const problem = { code: "UPDATER_MISSING", message: "this node has no updater yet" } as const;
-    const context = actionContext({ ended: ended({ n1: { outcome: "failed", problem } }) });
+    const context = actionContext({ ended: endsOf({ n1: { outcome: "failed", problem } }) });
     expect((await rejectionOf(updateBegin.run({ maxUnavailable: 1 }, context))).problems[0]).to.deep.include({
       code: "UPDATE_REFUSED",
       detail: "n1: this node has no updater yet",
@@ -34,23 +38,24 @@ describe("update.begin", () => {
 
 describe("update.verdict", () => {
   const goesBack = async (ends: Readonly<Record<string, NodeEnd>>, onGateFailure: boolean): Promise<unknown> => {
-    const context = actionContext({ ended: ended(ends), warn: () => undefined });
+    const context = actionContext({ ended: endsOf(ends), warn: () => undefined });
     const { outputs } = await updateVerdict.run({ gates: ["gate"], onGateFailure }, context);
     return outputs["goesBack"];
   };
 
-  it("keeps what came when only gates failed, if that is wanted", async () => {
-    expect([await goesBack({ n1: gate }, false), await goesBack({ n1: gate }, true)]).to.deep.equal([false, true]);
+  it("rolls back, unless only gates failed and onGateFailure is off, or no node was reached", async () => {
+    expect(await goesBack({ n1: failedGate }, false)).to.equal(false);
+    expect(await goesBack({ n1: failedGate }, true)).to.equal(true);
     expect(await goesBack({ n1: { outcome: "failed", stage: "gate-2@3" } }, false)).to.equal(false);
-    expect(await goesBack({ n1: gate, n2: { outcome: "failed", stage: "activate" } }, false)).to.equal(true);
+    expect(await goesBack({ n1: failedGate, n2: { outcome: "failed", stage: "activate" } }, false)).to.equal(true);
     expect(await goesBack({ n1: { outcome: "done" } }, false)).to.equal(true);
-    // O10: the action also runs after a run that reached no node.
+
     expect(await goesBack({ n1: { outcome: "unreachable" } }, true)).to.equal(false);
   });
 });
 
 describe("update.window", () => {
-  it("goes on at once in an open window, and tells of a closed one in a plan", async () => {
+  it("continues at once in an open window; a dry run notes when a closed one opens", async () => {
     const always = { from: "00:00", to: "00:00" };
     const context = actionContext();
     expect(await updateWindow.run(always, context)).to.deep.equal({ changed: false, outputs: {} });
@@ -67,7 +72,7 @@ describe("update.hook", () => {
     return updateHook.run(updateHook.args.parse({ command, within: 30 }), context);
   };
 
-  it("runs a command on the bastion for its node, and tells its output", async () => {
+  it("runs a command on the bastion with the node's name and address, and reports its output", async () => {
     const lines: string[] = [];
     const output = (_: unknown, text: string): void => void lines.push(text);
     expect(await hook('echo "$KCORE_NODE at $KCORE_ADDRESS"', { output })).to.deep.equal({
@@ -77,7 +82,7 @@ describe("update.hook", () => {
     expect(lines.join("")).to.equal("n1 at n1.example\n");
   });
 
-  it("says how the command failed, with the end of its output", async () => {
+  it("fails with the command's exit code and the end of its output", async () => {
     const [problem] = (await rejectionOf(hook("echo no pods >&2; exit 3"))).problems;
     expect(problem).to.deep.include({ code: "LOCAL_COMMAND_FAILED", detail: "it exits with 3: no pods" });
   });

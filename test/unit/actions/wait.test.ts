@@ -4,7 +4,7 @@ import { waitAction } from "#actions/wait.ts";
 import { actionContext } from "#support/action-context.ts";
 
 describe("wait", () => {
-  it("lets the given time pass", async () => {
+  it("waits for the given time", async () => {
     const started = performance.now();
     await waitAction.run(waitAction.args.parse({ for: "20ms" }), actionContext());
     expect(performance.now() - started).to.be.greaterThan(15);
@@ -18,7 +18,7 @@ describe("wait", () => {
     expect(ended).to.have.property("name", "AbortError");
   });
 
-  it("waits for a port that answers, and knows one that does not in a dry run", async () => {
+  it("waits until a port answers, and notes why the port does not", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
@@ -39,7 +39,7 @@ describe("wait", () => {
     expect(notes).to.deep.equal([`127.0.0.1 port ${port} does not answer yet: connect ECONNREFUSED 127.0.0.1:${port}`]);
   });
 
-  it("takes either a time or a port, and only what can be one", () => {
+  it("takes either a duration or an endpoint, and refuses malformed ones", () => {
     for (const args of [
       {},
       { for: "1s", tcp: "a:1" },

@@ -15,7 +15,7 @@ function mostWithin(moments: readonly number[], milliseconds: number): number {
 }
 
 describe("the agent's back-off", () => {
-  it("F-27: brings a thousand back with at most 200 a second, however long the controllers were away", () => {
+  it("F-27: limits 1,000 returning agents to 200 connections a second, after outages of any length", () => {
     for (const away of [1_000, 5_000, 8_000, 10_000, 12_000, 15_000, 20_000, 60_000]) {
       const random = seededRandom(away);
       const moments = Array.from({ length: 1_000 }, () => {
@@ -44,7 +44,7 @@ describe("status.json", () => {
   } as const;
   const read = async (file: string): Promise<unknown> => JSON.parse(await readFile(file, "utf8")) as unknown;
 
-  it("is made with its folder, 0600", async () => {
+  it("is created with its folder, 0600", async () => {
     const file = dir("state", "status.json");
     await writeAgentStatus(file, status);
     expect(await read(file)).to.deep.equal({ agent: status });
@@ -53,14 +53,14 @@ describe("status.json", () => {
     expect(await readFile(dir("state", "agent.json"), "utf8")).to.equal(`${JSON.stringify(status)}\n`);
   });
 
-  it("keeps what a run wrote there", async () => {
+  it("keeps the fields that a run wrote", async () => {
     const file = dir("status.json");
     await writeFile(file, '{"run":"r1","milestones":["disks"],"agent":{"state":"starting"}}');
     await writeAgentStatus(file, status);
     expect(await read(file)).to.deep.equal({ run: "r1", milestones: ["disks"], agent: status });
   });
 
-  it("replaces what is no JSON object", async () => {
+  it("replaces a file without a JSON object", async () => {
     const file = dir("status.json");
     for (const text of ["", "[1]", "{half"]) {
       await writeFile(file, text);

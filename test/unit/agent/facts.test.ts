@@ -1,14 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { isSameMachine, readDisks, readNics, readStorage, readUsage, type MachineFacts } from "#agent/facts.ts";
 import { folderOfEachTest } from "../../support/temp-dir.ts";
 
-describe("what the agent finds on its machine", () => {
+describe("the facts that an agent reports", () => {
   const put = async (path: string, text: string): Promise<void> => {
     const file = root(path);
     await mkdir(join(file, ".."), { recursive: true });
@@ -16,7 +15,7 @@ describe("what the agent finds on its machine", () => {
   };
   const root = folderOfEachTest("sysfs");
 
-  it("tells of disks with size, model, serial and whether they are in use", async () => {
+  it("has disks with size, model, serial number and whether they are in use", async () => {
     await put("sys/block/sda/size", "2048\n");
     await put("sys/block/sda/device/model", "QEMU HARDDISK   \n");
     await put("sys/block/sda/queue/rotational", "1\n");
@@ -33,13 +32,13 @@ describe("what the agent finds on its machine", () => {
     ]);
   });
 
-  it("leaves out what is no disk, or an empty drive", async () => {
+  it("has no loop devices, other virtual block devices or empty drives", async () => {
     for (const name of ["loop0", "dm-0", "sr0", "ram1", "md127"]) await put(`sys/block/${name}/size`, "2048\n");
     await put("sys/block/sdb/size", "0\n");
     expect(await readDisks(root())).to.deep.equal([]);
   });
 
-  it("tells of a volume group or a pool by name, and of room only where it can be seen", async () => {
+  it("has the name of an LVM volume group or ZFS pool, and the capacity of a plain folder", async () => {
     const lvm = AgentConfig.parse({ storage: { backend: "lvm", lvm: { vgName: "vg_kcore", lvPrefix: "kc-" } } });
     expect(await readStorage(lvm, root())).to.deep.equal({
       backend: "lvm",
@@ -54,7 +53,7 @@ describe("what the agent finds on its machine", () => {
     expect(plain.capacity).to.be.greaterThan(0);
   });
 
-  it("tells of interfaces without loopback, also those without an address", async () => {
+  it("has network interfaces without loopback, also interfaces without an address", async () => {
     await put("sys/class/net/eth0/address", "52:54:00:12:34:56\n");
     await put("sys/class/net/eth1/address", "52:54:00:12:34:57\n");
     await put("sys/class/net/lo/address", "00:00:00:00:00:00\n");
@@ -65,7 +64,7 @@ describe("what the agent finds on its machine", () => {
     ]);
   });
 
-  it("tells a new disk from mere use of the old ones", () => {
+  it("describes the same machine when only free space differs, and another when a disk is new", () => {
     const facts = (free: number, disks: number): MachineFacts => ({
       nodeId: "n",
       hostname: "n",
@@ -81,7 +80,7 @@ describe("what the agent finds on its machine", () => {
     expect(isSameMachine(facts(1, 1), facts(1, 2))).to.equal(false);
   });
 
-  it("tells of the fuller one of two disks, as df counts, and of one alone where the other is not there", async () => {
+  it("has the use of the fuller of two file systems as df counts it, and skips a missing path", async () => {
     const { diskUsed = 0, diskSize = 0, load, memoryUsed } = await readUsage("/nowhere", "/nowhere");
     const [, used, free] = execFileSync("df", ["-B1", "--output=target,used,avail", "/"], { encoding: "utf8" })
       .trim()
@@ -98,13 +97,12 @@ describe("what the agent finds on its machine", () => {
     expect((both.diskUsed ?? 0) / (both.diskSize ?? 1)).to.be.at.least(diskUsed / diskSize - 0.02);
   });
 
-  it("G2: tells of an order that the updater leaves untaken for long", async () => {
-    const inbox = join(mkdtempSync(join(tmpdir(), "kcore-inbox-")), "inbox.json");
+  it("has the age in seconds of an order that the updater has not taken for long", async () => {
+    const inbox = root("inbox.json");
     expect((await readUsage("/nowhere", inbox)).orderUntaken).to.equal(undefined);
     writeFileSync(inbox, "{}");
     expect((await readUsage("/nowhere", inbox)).orderUntaken).to.equal(undefined);
     utimesSync(inbox, Date.now() / 1000 - 100, Date.now() / 1000 - 100);
     expect((await readUsage("/nowhere", inbox)).orderUntaken).to.be.within(99, 160);
-    rmSync(dirname(inbox), { recursive: true });
   });
 });

@@ -24,7 +24,7 @@ describe("the renewal of a node's certificate", () => {
   const names = async (): Promise<readonly string[]> => (await readdir(folder)).toSorted();
   const settled = ["ca.crt", "node.crt", "node.key"];
 
-  /** A controller with this answer to renewals. */
+  /** A controller that answers renewals, with this deviation. */
   const controller = (
     change: {
       readonly challenge?: string;
@@ -64,7 +64,7 @@ describe("the renewal of a node's certificate", () => {
     expect([isRenewalDue({ notAfter }, 30, now), isRenewalDue({ notAfter }, 30, now - 1)]).to.deep.equal([true, false]);
   });
 
-  it("swaps in a certificate for a new key that was made here, 0600, and leaves nothing behind (S-14)", async () => {
+  it("S-14: installs a certificate for a new key that the node generated, 0600, without leftover files", async () => {
     const expires = await renew(controller());
     const fresh = await loadCredentials(files, "node");
     expect(fresh.notAfter).to.deep.equal(expires);
@@ -73,26 +73,21 @@ describe("the renewal of a node's certificate", () => {
     expect(await names()).to.deep.equal(settled);
   });
 
-  it("signs nothing but the challenge of its own renewal", async () => {
+  it("signs only the challenge of its own renewal", async () => {
     const forged = controller({ challenge: `kcore sub-ca lab ${nodeId} n0` });
     expect(await codeOf(renew(forged))).to.equal("RENEWAL_FAILED");
     expect(await names()).to.deep.equal(settled);
   });
 
-  it("keeps the old pair when the new one says something else, or comes from elsewhere", async () => {
+  it("keeps the old pair if the new certificate has other names, another CA, or no controller accepts it", async () => {
     const wrong = [controller({ host: "192.0.2.66" }), controller({ id: "another" }), controller({ by: other })];
     for (const client of wrong) expect(await codeOf(renew(client))).to.equal("RENEWAL_FAILED");
-    expect((await loadCredentials(files, "node")).cert).to.equal(present.cert);
-    expect(await names()).to.deep.equal(settled);
-  });
-
-  it("keeps the old pair when no controller accepts the new one", async () => {
     await renew(controller(), () => Promise.reject(new Error("403"))).catch(() => undefined);
     expect((await loadCredentials(files, "node")).cert).to.equal(present.cert);
     expect(await names()).to.deep.equal(settled);
   });
 
-  it("keeps a new certificate whose key is in place already until the certificate can follow", async () => {
+  it("keeps a new certificate whose key is installed until the certificate can be installed", async () => {
     await renew(controller(), async () => {
       await rm(files.certFile);
       await mkdir(join(files.certFile, "in the way"), { recursive: true });
@@ -102,7 +97,7 @@ describe("the renewal of a node's certificate", () => {
     expect((await loadCredentials(files, "node")).key).not.to.equal(present.key);
   });
 
-  it("refuses a certificate that ends no later", () => {
+  it("refuses a certificate that ends no later than the present one", () => {
     const key = generateKey();
     const refusal = (at: number): string | undefined => {
       const { cert } = issueTo(cluster.authority, "node", nodeId, { key, now: at });
@@ -112,7 +107,7 @@ describe("the renewal of a node's certificate", () => {
     expect(refusal(now - 60 * dayMs)).to.equal(undefined);
   });
 
-  it("puts the key in place before its certificate, and takes no certificate without its key", async () => {
+  it("installs the key before its certificate, and discards a certificate without its key", async () => {
     const next = issueTo(cluster.authority, "node", nodeId);
     await keepNextKey(files, next.key);
     await rm(files.certFile);
@@ -144,7 +139,7 @@ describe("the renewal of a node's certificate", () => {
     expect(await names()).to.deep.equal(settled);
   });
 
-  it("makes the new key's file anew, also where something lies in its place", async () => {
+  it("replaces a leftover file at the new key's path, with mode 0600", async () => {
     await writeFile(`${files.keyFile}.next`, "left behind", { mode: 0o644 });
     await keepNextKey(files, "key");
     expect((await stat(`${files.keyFile}.next`)).mode & 0o777).to.equal(0o600);

@@ -10,11 +10,9 @@ describe("the revoked keys that an agent keeps", () => {
   const dir = folderOfEachTest("revoked");
   let file: string;
   const log = createLog({ write: () => undefined, clock: () => 0 });
-  beforeEach(async () => {
-    file = dir("revoked-keys.json");
-  });
+  beforeEach(() => (file = dir("revoked-keys.json")));
 
-  it("S-11: are in force when they are told, and still after a restart", async () => {
+  it("S-11: are in force at once, and after a restart", async () => {
     const first = await openRevokedKeys(file, log);
     expect([first.version(), first.isRevoked(a)]).to.deep.equal(["", false]);
     expect([await first.add(undefined), await first.add({ version: "1", keys: [a] })]).to.deep.equal([false, true]);
@@ -24,7 +22,7 @@ describe("the revoked keys that an agent keeps", () => {
     expect([second.version(), second.isRevoked(a), second.isRevoked(b)]).to.deep.equal(["1", true, false]);
   });
 
-  it("S-11: only grow, also when a controller that lags behind tells less", async () => {
+  it("S-11: are never dropped, also if a controller that lags behind sends fewer", async () => {
     const revocations = await openRevokedKeys(file, log);
     await revocations.add({ version: "2", keys: [a, b] });
     await revocations.add({ version: "1", keys: [a] });
@@ -32,7 +30,7 @@ describe("the revoked keys that an agent keeps", () => {
     expect(await readFile(file, "utf8")).to.contain(b);
   });
 
-  it("S-11: let nobody in while they cannot be read, until a controller tells them", async () => {
+  it("S-11: count every key as revoked while the file is damaged, until a controller sends the list", async () => {
     await writeFile(file, "{");
     const revocations = await openRevokedKeys(file, log);
     expect(revocations.isRevoked(a)).to.equal(true);
@@ -40,7 +38,7 @@ describe("the revoked keys that an agent keeps", () => {
     expect(revocations.isRevoked(a)).to.equal(false);
   });
 
-  it("S-11: are in force although the disk does not take them, and are told again after a restart", async () => {
+  it("S-11: are in force if the file cannot be written, and are requested again after a restart", async () => {
     const lost = dir("missing", "revoked-keys.json");
     const revocations = await openRevokedKeys(lost, log);
     const taken = await revocations.add({ version: "1", keys: [a] }).catch(() => "failed");

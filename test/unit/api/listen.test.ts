@@ -3,25 +3,25 @@ import { once } from "node:events";
 import { connect, createServer, type Server } from "node:net";
 import { listenAt, plainAddress } from "#api/listen.ts";
 
-describe("where daemons listen", () => {
+describe("a daemon that listens at ::", () => {
   const reached = async (port: number, host: string): Promise<boolean> => {
     const socket = connect(port, host);
-    const isThere = await once(socket, "connect").then(
+    const isConnected = await once(socket, "connect").then(
       () => true,
       () => false,
     );
     socket.destroy();
-    return isThere;
+    return isConnected;
   };
 
-  it("O6: is every address, of IPv6 and of IPv4", async () => {
+  it("answers at IPv6 and IPv4 addresses", async () => {
     const server = createServer((socket) => socket.destroy());
     const port = await listenAt(server, { host: "::", port: 0 });
     expect([await reached(port, "::1"), await reached(port, "127.0.0.1")]).to.deep.equal([true, true]);
     server.close();
   });
 
-  it("O6: is every address of IPv4 on a machine without IPv6, and no other one than was asked for", async () => {
+  it("falls back to 0.0.0.0 on a machine without IPv6, and falls back for no other address", async () => {
     const asked: string[] = [];
     const server = createServer();
     const listen = server.listen.bind(server);
@@ -39,7 +39,7 @@ describe("where daemons listen", () => {
     expect((error as NodeJS.ErrnoException).code).to.equal("EADDRNOTAVAIL");
   });
 
-  it("O6: writes addresses of IPv4 as such", () =>
+  it("shows IPv4 addresses without the IPv6 prefix", () =>
     expect(["::ffff:192.0.2.1", "2001:db8::1", undefined].map(plainAddress)).to.deep.equal([
       "192.0.2.1",
       "2001:db8::1",

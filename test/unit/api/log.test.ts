@@ -9,7 +9,7 @@ describe("a daemon's log", () => {
     return text;
   };
 
-  it("writes one line of JSON: when, how grave, what, and the fields", () => {
+  it("is a line of JSON: time, level, message, then the fields", () => {
     const line = lineOf("a node registered", { node: "n1" });
     expect(line.endsWith("}\n")).to.equal(true);
     expect(JSON.parse(line)).to.deep.equal({
@@ -21,7 +21,7 @@ describe("a daemon's log", () => {
     });
   });
 
-  it("S-7: never lets a private key through", () => {
+  it("S-7: contains no private key", () => {
     const key = generateKey().export({ type: "pkcs8", format: "pem" }) as string;
     const body = key.split("\n")[1] ?? "";
     const line = lineOf(`it failed: ${key}`, { reason: key, deep: { error: key } });
@@ -29,7 +29,7 @@ describe("a daemon's log", () => {
     expect(JSON.parse(line)).to.have.property("level", "warn");
   });
 
-  it("S-7: conceals what is called a secret, however deep", () => {
+  it("S-7: masks fields with names of secrets at any depth", () => {
     const line = lineOf("it failed", { password: "p1", deep: [{ passphrase: "p2", header: { authorization: "p3" } }] });
     expect(line).not.to.match(/p[123]"/);
     expect(JSON.parse(line)).to.deep.include({ password: "***" });

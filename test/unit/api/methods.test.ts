@@ -15,7 +15,7 @@ function isAllowed(name: MethodName, role: MemberRole, id = ""): boolean {
 }
 
 describe("the controllers' API", () => {
-  it("S-16: are answered to the roles of the table, which docs/security.md shows, and to nobody else", () => {
+  it("S-16: answers exactly the roles that the table of methods names", () => {
     for (const name of names)
       expect(
         roles.filter((role) => isAllowed(name, role)),
@@ -23,25 +23,25 @@ describe("the controllers' API", () => {
       ).to.have.members([...methods[name].roles]);
   });
 
-  it("S-12: lets a node ask about itself only, and others about any", () => {
+  it("S-12: answers a node about itself only, and an operator about every node", () => {
     expect([isAllowed("getNode", "node", "a"), isAllowed("getNode", "node", "b")]).to.deep.equal([true, false]);
     expect(isAllowed("getNode", "operator", "b")).to.equal(true);
   });
 
-  it("S-12: ties every method that a node may ask to the node's own id, but for what tells of no node", () => {
-    const open = names.filter((name) => (methods[name].roles as readonly MemberRole[]).includes("node"));
-    expect(open.filter((name) => !("ownNodeOnly" in methods[name]))).to.deep.equal(["health", "ready", "bundle"]);
+  it("S-12: ties every method for nodes to the caller's own id, but for methods about no node", () => {
+    const forNodes = names.filter((name) => (methods[name].roles as readonly MemberRole[]).includes("node"));
+    expect(forNodes.filter((name) => !("ownNodeOnly" in methods[name]))).to.deep.equal(["health", "ready", "bundle"]);
   });
 
-  it("S-12: answers nothing but what admits a node before it is approved", () => {
-    const open = names.filter((name) => (methods[name].roles as readonly MemberRole[]).includes("node"));
-    const early = open.filter((name) => !("approvedOnly" in methods[name]));
+  it("S-12: answers a node before its approval only the methods for registration", () => {
+    const forNodes = names.filter((name) => (methods[name].roles as readonly MemberRole[]).includes("node"));
+    const early = forNodes.filter((name) => !("approvedOnly" in methods[name]));
     expect(early).to.deep.equal(["health", "ready", "registerNode", "heartbeat", "goodbye", "getNode"]);
   });
 
-  it("S-27: leaves a line in the audit of each change, but of what comes all the time or changes nothing", () => {
-    const untold = names.filter((name) => methods[name].verb === "POST" && !isAudited(name));
-    expect(untold).to.deep.equal(["heartbeat", "renewChallenge", "exchangeUpdate", "planUpdate", "watch"]);
+  it("S-27: audits every POST except frequent calls and reads", () => {
+    const unaudited = names.filter((name) => methods[name].verb === "POST" && !isAudited(name));
+    expect(unaudited).to.deep.equal(["heartbeat", "renewChallenge", "exchangeUpdate", "planUpdate", "watch"]);
     expect(names.filter((name) => methods[name].verb === "GET" && isAudited(name))).to.deep.equal(["backup"]);
     expect([isAudited("putBundle", { whole: false }), isAudited("putBundle", { whole: true })]).to.deep.equal([
       false,
@@ -56,7 +56,7 @@ describe("the controllers' API", () => {
     }
   });
 
-  it("tells an unknown path from a wrong verb", () => {
+  it("distinguishes an unknown path from a wrong verb", () => {
     expect(findMethod("GET", "/v1/secrets")).to.deep.equal({ wrongVerb: false });
     expect(findMethod("GET", "/v1/nodes/../x/approve")).to.deep.equal({ wrongVerb: false });
     expect(findMethod("DELETE", "/v1/nodes")).to.deep.equal({ wrongVerb: true });

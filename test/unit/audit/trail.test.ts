@@ -54,21 +54,23 @@ describe("an audit trail (S-27)", () => {
     for (const line of await read()) verifier.add(line);
     return verifier.verdict();
   };
+  /** A literal of the path of the module for programs of the tests. */
+  const source = JSON.stringify(join(import.meta.dirname, "../../../src/audit/append-entry.ts"));
   const open = (more: object = {}) =>
     openTrail({ folder: folder(), clock: () => 7, onTrouble: (text) => void troubles.push(text), ...more });
-  const until = async (isSo: () => boolean): Promise<void> => {
-    while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+  const until = async (holds: () => boolean): Promise<void> => {
+    while (!holds()) await new Promise((resolve) => setImmediate(resolve));
   };
   let troubles: string[];
   beforeEach(() => (troubles = []));
 
-  it("is whole as it was written", () => {
+  it("has no damage as written", () => {
     const found = judge(chainOf(20));
     expect(found).to.deep.include({ first: 1, entries: 20, damage: [] });
     expect(found.head.n).to.equal(20);
   });
 
-  it("does not hide one changed, removed, added or moved line, wherever it stands", () => {
+  it("shows a changed, removed, added or moved line at any place", () => {
     const lines = chainOf(12);
     const { head } = judge(lines);
     const place = fc.nat(lines.length - 1);
@@ -105,7 +107,7 @@ describe("an audit trail (S-27)", () => {
     );
   });
 
-  it("names the line and what is wrong with it, and does not suspect all that follow", () => {
+  it("names the damaged line and its fault, and no entries after the line", () => {
     const lines = chainOf(9);
     expect(judge(lines.with(3, lines[3]?.replace("w4", "w5") ?? "")).damage).to.deep.equal([
       { file: "f", line: 5, what: "entry 4 was changed, or entry 5 was written anew" },
@@ -122,14 +124,21 @@ describe("an audit trail (S-27)", () => {
     ]);
   });
 
-  it("is read from any entry on, page by page, after its oldest files went", async () => {
+  /** Records 40 entries, each with a write of its own, so that new files begin; returns the head after each. */
+  const recordForty = async (): Promise<TrailHead[]> => {
+    const heads: TrailHead[] = [];
     const trail = await open({ segmentBytes: 500, segments: 3 });
     for (let index = 1; index <= 40; index += 1) {
       trail.record({ what: `w${index}` });
-      // One write each, so that new files begin.
       await until(() => trail.head().n >= index);
+      heads.push(trail.head());
     }
     await trail.close();
+    return heads;
+  };
+
+  it("is read from any entry on, page by page, after retention dropped the oldest files", async () => {
+    await recordForty();
     expect(readdirSync(folder())).to.have.length(3);
     const kept = await read();
     const found = await verdict([], 1_000);
@@ -152,26 +161,19 @@ describe("an audit trail (S-27)", () => {
     expect((await readPage(folder(), 1)).next).to.equal(undefined);
   });
 
-  it("compares a noted head with what the first kept entry names, and tells one that was dropped (S1)", async () => {
-    const heads: TrailHead[] = [];
-    const trail = await open({ segmentBytes: 500, segments: 3 });
-    for (let index = 1; index <= 40; index += 1) {
-      trail.record({ what: `w${index}` });
-      await until(() => trail.head().n >= index);
-      heads.push(trail.head());
-    }
-    await trail.close();
+  it("proves a noted head that the first kept entry names, and lists noted heads that were dropped", async () => {
+    const heads = await recordForty();
     const { first } = await verdict([], 1_000);
     const before = heads.find(({ n }) => n === first - 1) as TrailHead;
     expect(await verdict([before, heads[0] as TrailHead], 1_000)).to.deep.include({ damage: [], droppedHeads: [1] });
     const forged = { n: before.n, hash: "f".repeat(64) };
     expect((await verdict([forged], 1_000)).damage[0]?.what).to.contain("is not the one that was noted");
-    // A trail with a longer retention, or without one, does not begin there.
+    // With a longer retention, or none, the dropped entries should exist.
     for (const mustKeep of [100_000, undefined])
       expect((await verdict([], mustKeep)).damage[0]?.what).to.contain(`begins at entry ${first}`);
   });
 
-  it("is not whole when its beginning was replaced by an entry that tells of dropped ones (S1)", () => {
+  it("is damaged if a forged “dropped” entry replaces its beginning", () => {
     const lines = chainOf(5);
     const noted = { n: 5, hash: lineHash(lines[4] ?? "") };
     let head: TrailHead = { n: 5, hash: "a".repeat(64) };
@@ -185,13 +187,13 @@ describe("an audit trail (S-27)", () => {
     ]);
   });
 
-  it("takes no time for an entry that no clock can show (S11)", () => {
+  it("has no entry with a number or time out of range", () => {
     expect(parseEntry(`{"n":1,"at":1e300,"prev":""}`)).to.equal(undefined);
     for (const n of ["1e300", "0", "-1", "1.5"])
       expect(parseEntry(`{"n":${n},"at":1,"prev":""}`), n).to.equal(undefined);
   });
 
-  it("goes on where it ended, cuts off what a crash tore, and lets nobody else look", async () => {
+  it("continues after its last whole entry when a crash tore the last line, in a file 0600", async () => {
     const first = await open();
     first.record({ what: "one" });
     first.record({ what: "two" });
@@ -212,7 +214,7 @@ describe("an audit trail (S-27)", () => {
     ]);
   });
 
-  it("stands behind a line that was damaged, and so shows it", async () => {
+  it("continues after a damaged line without hiding the damage", async () => {
     const first = await open();
     for (const what of ["one", "two", "three"]) first.record({ what });
     await first.close();
@@ -226,7 +228,7 @@ describe("an audit trail (S-27)", () => {
     ]);
   });
 
-  it("follows no planted link (S-23)", async () => {
+  it("S-23: follows no planted symbolic link", async () => {
     const victim = folder("victim");
     writeFileSync(victim, "");
     symlinkSync(victim, folder("000000000001.ndjson"));
@@ -237,7 +239,7 @@ describe("an audit trail (S-27)", () => {
     expect(failed).to.equal("ELOOP");
   });
 
-  it("tells once that it cannot be written, keeps what waits, and counts what was too much", async () => {
+  it("reports once that the disk fails, writes the waiting entries later, and counts those it had no room for", async () => {
     // The folder is removed, so that the next file cannot be begun.
     const small = await openTrail({
       folder: folder("gone"),
@@ -264,8 +266,8 @@ describe("an audit trail (S-27)", () => {
     expect(entries.at(-1)?.["entries"]).to.equal(2);
   });
 
-  it("takes entries of several processes at once, each in its turn", async () => {
-    const program = `import { appendEntry } from ${JSON.stringify(join(import.meta.dirname, "../../../src/audit/append-entry.ts"))};
+  it("orders the entries of several processes that write at the same time", async () => {
+    const program = `import { appendEntry } from ${source};
 for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder())}, 1, { pid: process.pid, index });`;
     await Promise.all(
       Array.from({ length: 4 }, () =>
@@ -276,7 +278,18 @@ for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder(
     expect(readdirSync(folder()).filter((name) => name.startsWith("."))).to.deep.equal([]);
   });
 
-  it("of single entries shows one that was cut short or taken away", async () => {
+  it("has an entry complete or not at all if the disk takes only a part of it", async () => {
+    const program = `const { appendEntry } = await import(${source});
+try { appendEntry(${JSON.stringify(folder())}, 1, { what: "x".repeat(9_000) }); } catch (error) { console.log(error.code); }`;
+    // A file of this process takes at most 1 KiB or, in other shells, 512 bytes: write(2) writes so much, then fails.
+    const limited = ["-c", 'ulimit -f 1 && exec "$@"', "sh", process.execPath, "--input-type=module", "-e", program];
+    const { stdout } = await promisify(execFile)("sh", limited);
+    expect([stdout, readdirSync(folder())]).to.deep.equal(["EFBIG\n", []]);
+    const { n } = appendEntry(folder(), 2, { what: "small" });
+    expect([n, readFileSync(folder("000000000001.ndjson"), "utf8").endsWith("\n")]).to.deep.equal([1, true]);
+  });
+
+  it("of one file per entry shows a truncated or deleted file", async () => {
     for (const what of ["one", "two", "three", "four"]) appendEntry(folder(), 1, { what });
     const { head } = await verdict();
     rmSync(folder("000000000002.ndjson"));

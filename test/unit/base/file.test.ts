@@ -1,31 +1,26 @@
-import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { createFile, placeFile, replaceFile, replaceFileSync } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("a file that is written whole", () => {
-  let [folder, file] = ["", ""];
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "kcore-file-"));
-    file = join(folder, "file");
-    await writeFile(file, "old", { mode: 0o644 });
-  });
-  afterEach(() => rm(folder, { recursive: true }));
+describe("a file that is replaced or created", () => {
+  const folder = folderOfEachTest("file");
+  let file = "";
+  beforeEach(() => writeFile((file = folder("file")), "old", { mode: 0o644 }));
 
   for (const replace of [replaceFile, replaceFileSync])
-    it(`has the new content and its mode, or names itself; nothing stays aside: ${replace.name}`, async () => {
+    it(`${replace.name}: has the new content and mode, or an error with its path, and leaves no temporary file`, async () => {
       await replace(file, "new");
       expect([await readFile(file, "utf8"), (await stat(file)).mode & 0o777]).to.deep.equal(["new", 0o600]);
-      const taken = join(folder, "taken");
-      await makeFolder(join(taken, "below"));
+      const taken = folder("taken");
+      await makeFolder(`${taken}/below`);
       const error = await (async () => replace(taken, "new"))().catch((caught: unknown) => caught as Error);
       expect(error?.message).to.contain(`'${taken}'`).and.not.contain(".tmp");
-      expect(await readdir(folder)).to.deep.equal(["file", "taken"]);
+      expect(await readdir(folder())).to.deep.equal(["file", "taken"]);
     });
 
-  it("keeps the old content when the new one breaks off, or is refused at last", async () => {
+  it("keeps the old content if the new content breaks off or is refused before the rename", async () => {
     const fail = async (): Promise<never> => {
       throw new Error("cut");
     };
@@ -35,27 +30,27 @@ describe("a file that is written whole", () => {
     };
     for (const work of [replaceFile(file, half()), replaceFile(file, "new", { before: fail })])
       expect(await work.catch((error: Error) => error.message)).to.equal("cut");
-    expect([await readFile(file, "utf8"), await readdir(folder)]).to.deep.equal(["old", ["file"]]);
+    expect([await readFile(file, "utf8"), await readdir(folder())]).to.deep.equal(["old", ["file"]]);
   });
 
   it("is never created through a link or over a file", async () => {
-    await symlink(join(folder, "elsewhere"), join(folder, "link"));
-    for (const path of [file, join(folder, "link")])
+    await symlink(folder("elsewhere"), folder("link"));
+    for (const path of [file, folder("link")])
       expect(await createFile(path, "new").catch((error: NodeJS.ErrnoException) => error.code)).to.equal("EEXIST");
-    expect(await readdir(folder)).to.deep.equal(["file", "link"]);
+    expect(await readdir(folder())).to.deep.equal(["file", "link"]);
   });
 });
 
-describe("a complete file", () => {
-  it("takes the place of another, and a link does not", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "kcore-file-"));
-    const [complete, file] = [join(folder, "complete"), join(folder, "file")];
+describe("placeFile", () => {
+  const folder = folderOfEachTest("file");
+
+  it("moves a complete file over another, and refuses a symbolic link", async () => {
+    const [complete, file] = [folder("complete"), folder("file")];
     await writeFile(complete, "new");
     await writeFile(file, "old");
     await placeFile(complete, file);
-    expect([await readFile(file, "utf8"), await readdir(folder)]).to.deep.equal(["new", ["file"]]);
+    expect([await readFile(file, "utf8"), await readdir(folder())]).to.deep.equal(["new", ["file"]]);
     await symlink(file, complete);
     expect(await placeFile(complete, file).catch((error: NodeJS.ErrnoException) => error.code)).to.equal("ELOOP");
-    await rm(folder, { recursive: true });
   });
 });

@@ -1,39 +1,36 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { createFile } from "#base/file.ts";
 import { createFolder, replaceFolder } from "#base/folder.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("a folder that is made whole", () => {
-  let [above, path] = ["", ""];
-  beforeEach(async () => {
-    above = await mkdtemp(join(tmpdir(), "kcore-folder-"));
-    path = join(above, "place");
-  });
-  afterEach(() => rm(above, { recursive: true }));
+describe("a folder that is created or replaced", () => {
+  const above = folderOfEachTest("folder");
+  let path = "";
+  beforeEach(() => void (path = above("place")));
   const fill = async (fresh: string): Promise<void> => {
     await mkdir(join(fresh, "below"));
     await createFile(join(fresh, "below", "file"), "new");
   };
-  const content = async () => [await readdir(above), await readFile(join(path, "below", "file"), "utf8")];
+  const content = async () => [await readdir(above()), await readFile(join(path, "below", "file"), "utf8")];
 
   for (const make of [createFolder, replaceFolder])
-    it(`appears with all of its content: ${make.name}`, async () => {
+    it(`${make.name}: appears with all of its content`, async () => {
       await make(path, fill);
       expect(await content()).to.deep.equal([["place"], "new"]);
     });
 
-  it("replaces a former folder, or leaves it alone", async () => {
+  it("is kept by createFolder and replaced by replaceFolder if it exists", async () => {
     await mkdir(path);
     await writeFile(join(path, "former"), "old");
     const code = await createFolder(path, fill).catch((error: NodeJS.ErrnoException) => error.code);
-    expect([code, await readdir(above), await readdir(path)]).to.deep.equal(["ENOTEMPTY", ["place"], ["former"]]);
+    expect([code, await readdir(above()), await readdir(path)]).to.deep.equal(["ENOTEMPTY", ["place"], ["former"]]);
     await replaceFolder(path, fill);
     expect([await content(), await readdir(path)]).to.deep.equal([[["place"], "new"], ["below"]]);
   });
 
-  it("stays as it was when its content breaks off, or the new one cannot take its place", async () => {
+  it("stays as it was if filling the new one fails or the rename fails", async () => {
     await mkdir(path);
     await writeFile(join(path, "former"), "old");
     const cut = async (): Promise<never> => {
@@ -42,7 +39,7 @@ describe("a folder that is made whole", () => {
     const lose = (fresh: string): Promise<void> => rm(fresh, { recursive: true });
     for (const broken of [cut, lose]) {
       expect(await replaceFolder(path, broken).catch(() => "failed")).to.equal("failed");
-      expect([await readdir(above), await readdir(path)]).to.deep.equal([["place"], ["former"]]);
+      expect([await readdir(above()), await readdir(path)]).to.deep.equal([["place"], ["former"]]);
     }
   });
 });

@@ -4,7 +4,7 @@ import { run } from "#base/process.ts";
 import { isAlive, markProcess, type ProcessMark } from "#engine/run/process-mark.ts";
 
 describe("a program that is run", () => {
-  it("gets its arguments, folder, environment and input as they are", async () => {
+  it("gets its arguments, folder, environment and input unchanged", async () => {
     const words = ["a b", "$(id)", "'; echo x", "\\", "-n", "`id`", "*", "ü\n", ""];
     const { code, stdout } = await run(["printf", "%s|", ...words]);
     expect([code, stdout]).to.deep.equal([0, `${words.join("|")}|`]);
@@ -13,7 +13,7 @@ describe("a program that is run", () => {
     expect((await run(["cat"])).stdout, "without input it finds an end").to.equal("");
   });
 
-  it("runs in the folder of this process at that moment, which is another one than when zx was loaded", async () => {
+  it("runs in the present working directory, also if that changed since zx was loaded", async () => {
     const before = process.cwd();
     await run(["true"]);
     process.chdir("/");
@@ -24,19 +24,19 @@ describe("a program that is run", () => {
     }
   });
 
-  it("is told by its code, its signal and both streams", async () => {
-    const told = async (...words: string[]) => {
+  it("gives its exit code, its signal and both streams", async () => {
+    const resultOf = async (...words: string[]) => {
       const { code, signal, stdout, stderr } = await run(words);
       return [code, signal, stdout, stderr];
     };
-    expect(await told("/bin/sh", "-c", "echo out; echo err >&2; exit 7")).to.deep.equal([
+    expect(await resultOf("/bin/sh", "-c", "echo out; echo err >&2; exit 7")).to.deep.equal([
       7,
       undefined,
       "out\n",
       "err\n",
     ]);
-    expect(await told("/bin/sh", "-c", "kill -9 $$")).to.deep.equal([137, "SIGKILL", "", ""]);
-    expect((await told("kcore-no-such-program"))[0]).to.equal(127);
+    expect(await resultOf("/bin/sh", "-c", "kill -9 $$")).to.deep.equal([137, "SIGKILL", "", ""]);
+    expect((await resultOf("kcore-no-such-program"))[0]).to.equal(127);
     const { code, stderr } = await run(["true"], { cwd: "/nowhere" });
     expect([code, stderr]).to.satisfy(([a, b]: [number, string]) => a === 126 && b.includes("ENOENT"));
   });
@@ -45,13 +45,13 @@ describe("a program that is run", () => {
     expect((await run(["true"], { input: Buffer.alloc(1 << 20) })).code).to.equal(0);
   });
 
-  it("is ended by its limit, and by more output than is wanted", async () => {
+  it("is killed at its time limit, or when it prints more than its limit of bytes", async () => {
     expect(await run(["sleep", "60"], { limitMs: 1 })).to.include({ stopped: "time", signal: "SIGKILL" });
     expect((await run(["yes"], { mostBytes: 1000 })).stopped).to.equal("size");
     expect((await run(["/bin/sh", "-c", "yes >&2"], { mostBytes: 1000 })).stopped).to.equal("size");
   });
 
-  it("is ended by the signal, with all that it started in its group", async () => {
+  it("is killed with its process group when the signal aborts", async () => {
     for (const [graceMs, before] of [
       [0, "trap '' TERM; "],
       [60_000, ""],
@@ -73,7 +73,7 @@ describe("a program that is run", () => {
     }
   });
 
-  it("is not waited for longer than its own end when it was ended, whoever holds its streams", async () => {
+  it("ends when it was killed, although another process holds its streams", async () => {
     const words = ["/bin/sh", "-c", "setsid sleep 60 & echo $!; yes"];
     let holder = 0;
     const onOutput = (_: string, text: Buffer): void => void (holder ||= Number.parseInt(text.toString(), 10));
@@ -81,12 +81,12 @@ describe("a program that is run", () => {
     process.kill(holder, "SIGKILL");
   });
 
-  it("may print without end where only the end is kept", async () => {
+  it("may print without limit if only the last bytes are kept", async () => {
     const { stdout, stderr } = await run(["/bin/sh", "-c", "seq 1 100000; echo ä >&2"], { tailBytes: 12 });
     expect([stdout, stderr]).to.deep.equal(["9999\n100000\n", "ä\n"]);
   });
 
-  it("is read at the reader's pace, and ends with the reader", async () => {
+  it("is killed when the reader of its output fails", async () => {
     const sizes: number[] = [];
     await run(["head", "-c", "3000000", "/dev/zero"], { read: async (out) => sizes.push((await buffer(out)).length) });
     expect(sizes).to.deep.equal([3_000_000]);

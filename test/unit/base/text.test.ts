@@ -3,7 +3,7 @@ import fc from "#support/properties.ts";
 import stringWidth from "string-width";
 import stringWidthOf, { padColumns, takeColumns, widthOf } from "#base/text.ts";
 
-describe("the width of a text", () => {
+describe("the columns of a text", () => {
   it("agrees with string-width on every simple character, alone and between others", () => {
     for (const [first, last] of [
       [0x20, 0x17f],
@@ -34,7 +34,7 @@ describe("the width of a text", () => {
     );
   });
 
-  it("cuts and fills by columns, and never halves a character", () => {
+  it("cuts and pads by columns, and never splits a character", () => {
     expect([takeColumns("漢字", 3), takeColumns("e\u0301x", 1), takeColumns("👩‍💻!", 2)]).to.deep.equal([
       "漢",
       "e\u0301",

@@ -2,11 +2,11 @@ import { expect } from "chai";
 import type { Command } from "commander";
 import { commandTable } from "#cli/command-table.ts";
 
-/** The commands that do work, each with its words. */
-function remnantsOf(command: Command, before: readonly string[] = []): readonly { words: string; command: Command }[] {
+/** The commands without subcommands, each with its words. */
+function leavesOf(command: Command, before: readonly string[] = []): readonly { words: string; command: Command }[] {
   const words = [...before, command.name()];
   const own = command.commands.filter((one) => one.name() !== "help");
-  return own.length > 0 ? own.flatMap((one) => remnantsOf(one, words)) : [{ words: words.join(" "), command }];
+  return own.length > 0 ? own.flatMap((one) => leavesOf(one, words)) : [{ words: words.join(" "), command }];
 }
 
 /** A command's help as printed. */
@@ -17,10 +17,9 @@ function helpOf(command: Command): string {
 }
 
 describe("the help of every command", () => {
-  // Reads the whole program.
-  it("shows at least one example of that very command", async () => {
+  it("shows at least one example of that command", async () => {
     const commands = await Promise.all(commandTable.map(({ load }) => load()));
-    const leaves = commands.flatMap((command) => remnantsOf(command));
+    const leaves = commands.flatMap((command) => leavesOf(command));
     expect(leaves.length).to.be.greaterThan(50);
     const without = leaves.filter(({ words, command }) => {
       const [, examples = ""] = helpOf(command).split("\nExamples:\n");

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { buildProgram } from "#cli/program.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** The refusal of words that are no command line. */
+/** The problems of these words as a command line. */
 async function refusalOf(...words: readonly string[]) {
   const program = await buildProgram(words);
   const error: unknown = await program.parseAsync(words, { from: "user" }).catch((reason: unknown) => reason);
@@ -10,7 +10,7 @@ async function refusalOf(...words: readonly string[]) {
 }
 
 describe("the command line", () => {
-  it("says once what was meant, in the hint", async () => {
+  it("suggests the nearest command or option once, in the hint", async () => {
     expect(await refusalOf("runs", "shwo")).to.deep.equal([
       { code: "USAGE", message: "kcore runs: unknown command “shwo”", hint: "did you mean “show”?" },
     ]);

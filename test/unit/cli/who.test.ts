@@ -2,8 +2,8 @@ import { hostname, userInfo } from "node:os";
 import { expect } from "chai";
 import { whoAmI } from "#cli/process/who.ts";
 
-describe("who runs kcore", () => {
-  it("is behind sudo the user who called it, and nobody that a user names himself (S12)", () => {
+describe("the user who runs kcore", () => {
+  it("is SUDO_USER for root only, and only with a valid user name", () => {
     const here = (name: string): string => `${name}@${hostname()}`;
     expect(whoAmI({ SUDO_USER: "ann" }, 0)).to.equal(here("ann"));
     for (const [env, uid] of [

@@ -14,7 +14,7 @@ function* helpsOf(command: Command): Generator<string> {
 }
 
 describe("help in a narrow terminal", () => {
-  it("breaks between words, below what it belongs to, and no command that may be copied", () => {
+  it("breaks between words with a hanging indent, and breaks no example command", () => {
     const text = wrapHelp(
       [
         "A sentence about what this command does, at length",
@@ -35,7 +35,7 @@ describe("help in a narrow terminal", () => {
     ]);
   });
 
-  it("breaks a paragraph as a whole, and joins no lines that fit", () => {
+  it("refills a whole paragraph, and joins no lines that fit", () => {
     const paragraph = "A sentence about what this command does, at length\nand what it\nleaves as it is.";
     expect(wrapHelp(`Short.\nLines.\n\n${paragraph}\n\nCommands:\n  kcore web`, 36).split("\n")).to.deep.equal([
       "Short.",
@@ -51,7 +51,7 @@ describe("help in a narrow terminal", () => {
   });
 
   for (const { name } of commandTable)
-    it(`of ${name} has whole words, and lines that fit but for examples`, async () => {
+    it(`of ${name} keeps its words, and only examples are longer than the terminal's width`, async () => {
       const program = await buildProgram([name]);
       const command = program.commands.find((one) => one.name() === name);
       for (const help of command ? helpsOf(command) : [])

@@ -13,15 +13,15 @@ describe("the memory of a controller", () => {
     return at;
   };
 
-  it("is given back once after many deletions, when they have ended", () =>
+  it("is collected once, after many deletions have ended", () =>
     expect(collectionsAt(110_000, 110_000, 90_000, 70_000, 60_000, 60_000, 60_000, 60_000)).to.deep.equal([5]));
 
-  it("is left alone while little was deleted, or a small part of a large state", () => {
+  it("is not collected after few deletions or those of a small share of the state", () => {
     expect(collectionsAt(12_000, 12_000, 3_000, 3_000)).to.deep.equal([]);
     expect(collectionsAt(1_000_000, 900_000, 900_000)).to.deep.equal([]);
   });
 
-  it("is given back by V8 itself", () => {
+  it("is returned to the system by V8", () => {
     let big: unknown[] | undefined = Array.from({ length: 100_000 }, (_, index) => ({ index, text: `${index}` }));
     const before = process.memoryUsage().heapTotal;
     const sample = collectWhenIdle();

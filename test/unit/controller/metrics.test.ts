@@ -33,13 +33,13 @@ const valueOf = (text: string, name: string): string | undefined =>
   new RegExp(`^${name}\\{.*\\} (\\d)$`, "m").exec(text)?.[1];
 
 describe("a controller's metrics", () => {
-  it("count a controller that no member lets in as read-only", async () => {
+  it("show a controller as read-only if no member accepts or answers it", async () => {
     expect(valueOf(await readMetrics({}), "kcore_read_only")).to.equal("0");
     expect(valueOf(await readMetrics({ isUnheard: true }), "kcore_read_only")).to.equal("1");
     expect(valueOf(await readMetrics({ turnedOut: "c2 answers no" }), "kcore_read_only")).to.equal("1");
   });
 
-  it("do not count a controller as ready that answers no request", async () => {
+  it("show a controller as not ready if it answers no requests", async () => {
     expect(valueOf(await readMetrics({}), "kcore_ready")).to.equal("1");
     expect(valueOf(await readMetrics({ isReady: false }), "kcore_ready")).to.equal("0");
   });

@@ -12,7 +12,7 @@ import { Scheduler } from "../../sim/scheduler.ts";
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
 const nodes = ["n1", "n2", "n3", "n4"];
-/** Without faults, it is enough to look once a day. */
+/** Without faults, background work once a day suffices, and is faster. */
 const tuning = {
   pingEvery: dayMs,
   pullEvery: dayMs,
@@ -100,7 +100,7 @@ class Cluster {
 }
 
 describe("ten years of a cluster", () => {
-  it("C6: with an update each week and renewals each two months leave no more than two years", async () => {
+  it("with weekly updates and renewals every two months need no more registers than two years", async () => {
     const cluster = await Cluster.start();
     try {
       const years: ReturnType<Cluster["sizes"]>[] = [];
@@ -125,7 +125,7 @@ describe("ten years of a cluster", () => {
       );
       expect(marks.length).to.equal(500);
       expect(Math.max(...marks.map(([key, { text }]) => key.length + (text?.length ?? 0)))).to.be.lessThan(200);
-      // The nodes' first key was never recorded, so that agents are told of its revocation; those of recorded keys they do not need.
+      // Agents need only the revocation of the nodes' first key: every other revoked key is a recorded node's.
       expect(cluster.revocations.newsFor("").revoked?.keys).to.deep.equal(["k"]);
     } finally {
       cluster.stop();

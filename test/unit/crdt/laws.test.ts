@@ -11,7 +11,7 @@ import { toWire } from "#crdt/version-vector.ts";
 import { anyActs, play, Writer, type Transaction } from "#support/registers.ts";
 import { mergeKindOf } from "../../sim/kinds.ts";
 
-/** Random cases of each law, which differ with each commit; `KCORE_LAW_CASES=10000` runs more. */
+/** The number of random cases of each law; their seed differs with each commit. */
 const numRuns = Number(process.env["KCORE_LAW_CASES"] ?? 200);
 const holds = <T>(arbitrary: fc.Arbitrary<T>, law: (value: T) => void): void =>
   fc.assert(fc.property(arbitrary, law), { numRuns });
@@ -19,7 +19,7 @@ const holds = <T>(arbitrary: fc.Arbitrary<T>, law: (value: T) => void): void =>
 const anyStamp = fc.record({ ms: fc.integer({ min: 0, max: 2 ** 48 - 1 }), c: fc.integer({ min: 0, max: 0xffff }) });
 const anyOrder = fc.infiniteStream(fc.nat());
 
-/** The state after some transactions, in batches. */
+/** The state after these batches of transactions. */
 function stateOf(batches: readonly (readonly Transaction[])[]): Writer {
   const reader = new Writer("reader#1");
   for (const batch of batches) reader.take(batch);
@@ -69,7 +69,7 @@ describe("the laws of the CRDT", () => {
     });
   });
 
-  it("give the same state in any batches, with repeats (K5)", () => {
+  it("give the same state in any batches, with repeats", () => {
     holds(fc.tuple(anyActs, fc.array(fc.integer({ min: 0, max: 24 }))), ([acts, cuts]) => {
       const { all } = play(acts);
       const places = [0, ...cuts.toSorted((a, b) => a - b), all.length];
@@ -78,7 +78,7 @@ describe("the laws of the CRDT", () => {
     });
   });
 
-  it("bring all writers together by pages of any size, cut from the state alone", () => {
+  it("let all writers converge by pages of any size that are cut from the state", () => {
     holds(fc.tuple(anyActs, fc.integer({ min: 1, max: 5 })), ([acts, registers]) => {
       const { all, writers } = play(acts);
       const joined = new LwwMap(mergeKindOf);
@@ -116,7 +116,7 @@ describe("the laws of the CRDT", () => {
     });
   });
 
-  it("V2: keep beside what stands exactly the writes that nobody had seen, in any order (3.7)", () => {
+  it("keep as siblings exactly the losing writes that no other write had seen, in any order", () => {
     holds(fc.tuple(anyActs, anyOrder), ([acts, stream]) => {
       const { all } = play(acts);
       const registers = all.flatMap((one) => one.registers);
@@ -130,7 +130,7 @@ describe("the laws of the CRDT", () => {
     });
   });
 
-  it("keep the digest in step with the state", () => {
+  it("keep the digest equal to that of the state", () => {
     holds(anyActs, (acts) => {
       const { map } = stateOf([play(acts).all]);
       const fresh = new LwwMap(mergeKindOf);
@@ -143,8 +143,8 @@ describe("the laws of the CRDT", () => {
   });
 });
 
-describe("the clock", () => {
-  it("is above all it issued and saw, whatever the wall does", () => {
+describe("the hybrid logical clock", () => {
+  it("is above every stamp that it issued or saw, with any wall clock", () => {
     holds(fc.array(fc.oneof(fc.integer({ min: 0, max: 2 ** 40 }), anyStamp)), (steps) => {
       let clock = { ms: 0, c: 0 };
       for (const step of steps) {
@@ -156,7 +156,7 @@ describe("the clock", () => {
     });
   });
 
-  it("is written so that texts sort as stamps do", () => {
+  it("encodes stamps so that texts sort as stamps do", () => {
     holds(fc.tuple(anyStamp, anyStamp), ([a, b]) => {
       expect(decodeStamp(encodeStamp(a))).to.deep.equal(a);
       const order = encodeStamp(a) < encodeStamp(b) ? -1 : encodeStamp(a) > encodeStamp(b) ? 1 : 0;

@@ -12,8 +12,8 @@ function write(key: string, s: number, text: string | null = "1", o = "a#1"): Re
   return { key, text, ms: 1000 + s, c: 0, o, s, x: nothing };
 }
 
-describe("the map", () => {
-  it("keeps walks in order while thousands of keys come, go and come back", () => {
+describe("the map of registers", () => {
+  it("iterates in order while thousands of keys are written, dropped and written again", () => {
     const map = new LwwMap(() => "lww");
     const keyOf = (index: number): string => `k/${String((index * 7919) % 20_000).padStart(5, "0")}`;
     for (let index = 0; index < 20_000; index++) map.merge([write(keyOf(index), index + 1)], []);
@@ -25,7 +25,7 @@ describe("the map", () => {
     expect(new Set(keys).size).to.equal(18_005);
   });
 
-  it("finds the latest of an origin after most were superseded", () => {
+  it("finds the latest writes of an origin after most were superseded", () => {
     const map = new LwwMap(() => "lww");
     for (let s = 1; s <= 1000; s++) map.merge([write(`k/${s % 10}`, s)], [["a#1", s]]);
     expect(Array.from(map.since("a#1", 0, 1000), ({ s }) => s)).to.deep.equal([
@@ -34,7 +34,7 @@ describe("the map", () => {
     expect(Array.from(map.since("a#1", 995, 998), ({ s }) => s)).to.deep.equal([996, 997, 998]);
   });
 
-  it("sends what was written between two pages too, before it promises anything", () => {
+  it("sends writes between two pages before the last page, which has the vector", () => {
     const map = new LwwMap(() => "lww");
     for (let s = 1; s <= 6; s++) map.merge([write(`k/${s}`, s)], [["a#1", s]]);
     const limits = { registers: 2, bytes: 1 << 20 };
@@ -53,7 +53,7 @@ describe("the map", () => {
     expect(sent).to.deep.equal(["k/1", "k/2", "k/3", "k/4", "k/6", "k/5'"]);
   });
 
-  it("takes a late copy of what a collected tombstone deleted for known", () => {
+  it("ignores a late copy of a write that a collected tombstone deleted", () => {
     const map = new LwwMap(() => "lww");
     const deletion = write("k", 2, null);
     map.merge([write("k", 1), deletion], [["a#1", 2]]);
@@ -62,7 +62,7 @@ describe("the map", () => {
     expect([map.get("k"), map.vector.get("a#1")]).to.deep.equal([undefined, 2]);
   });
 
-  it("tells of two writes under one dot, and keeps the first", () => {
+  it("finds two writes with one dot, and keeps the first", () => {
     const map = new LwwMap(() => "lww");
     map.merge([write("k", 1)], [["a#1", 1]]);
     const twin = write("k", 1, "2");
@@ -71,7 +71,7 @@ describe("the map", () => {
     expect([map.get("k")?.text, map.merge([twin], [], true).changed]).to.deep.equal(["1", ["k"]]);
   });
 
-  it("sends what lost without being known, and lets it go with the write that knew of both", () => {
+  it("sends a losing write that the winner had not seen, until a write that has seen both", () => {
     const map = new LwwMap(() => "lww");
     const [lost, won] = [write("k", 1), write("k", 2, "2", "b#1")];
     map.merge(
@@ -93,7 +93,7 @@ describe("the map", () => {
     expect([page.registers.length, page.next === undefined]).to.deep.equal([2, false]);
   });
 
-  it("walks keys that came twice once", () => {
+  it("iterates a key that was added twice once", () => {
     const index = new KeyIndex(() => true);
     for (const key of ["b", "a", "b"]) index.add(key);
     expect([...index.withPrefix("")]).to.deep.equal(["a", "b"]);
@@ -109,12 +109,12 @@ describe("tombstones", () => {
   ]);
   const tombstone = write("k", 4, null);
 
-  it("go when every member has them and all that these had is here", () => {
+  it("are collectable when every member has them, and this replica has every write of the members", () => {
     expect(collectable([tombstone], own, [new Map([["a#1", 4]])])).to.deep.equal([tombstone]);
     expect(collectable([tombstone], own, [])).to.deep.equal([tombstone]);
   });
 
-  it("stay while a member has not been heard, lacks them, or has something that is not here", () => {
+  it("stay while a member was not heard, lacks them, or has a write that this replica lacks", () => {
     expect(collectable([tombstone], own, [undefined])).to.deep.equal([]);
     expect(collectable([tombstone], own, [new Map([["a#1", 3]])])).to.deep.equal([]);
     const ahead = new Map([
@@ -126,7 +126,7 @@ describe("tombstones", () => {
 });
 
 describe("pages", () => {
-  it("that are none are refused", () => {
+  it("that are malformed are refused", () => {
     const good = { origins: ["a#1"], contexts: [[]], registers: [["k", "1", 1, 0, 0, 1, 0]] };
     expect(new PageReader().read(good)).to.have.length(1);
     const bad: unknown[] = [

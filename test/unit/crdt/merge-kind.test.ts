@@ -16,8 +16,8 @@ const write = (key: string, value: unknown, ms: number, o = "a#1"): Register => 
   x: { origins: [], seqs: [] },
 });
 
-/** The winner of two writes, in both orders of arrival. */
-function standing(one: Register, other: Register): unknown {
+/** The value of the winner of two writes, which is the same in both orders of arrival. */
+function winner(one: Register, other: Register): unknown {
   const texts = [
     [one, other],
     [other, one],
@@ -30,61 +30,61 @@ function standing(one: Register, other: Register): unknown {
   return JSON.parse(texts[0] ?? "null");
 }
 
-describe("how two writes of a key merge", () => {
+describe("the merge of two writes of a key", () => {
   const { approval, label, reject, removed } = keys.node(id);
   const update = keys.update("u");
 
-  it("a reject stands inside its epoch, an approval over what is pending, and the next epoch over both", () => {
+  it("prefers a reject within its epoch, an approval to pending, and the next epoch to both", () => {
     const decided = (epoch: number, state: string, ms: number) => write(approval, { epoch, state }, ms);
-    expect(standing(decided(1, "rejected", 1), decided(1, "approved", 2))).to.have.property("state", "rejected");
-    expect(standing(decided(1, "approved", 1), decided(1, "pending", 2))).to.have.property("state", "approved");
-    expect(standing(decided(2, "approved", 1), decided(1, "rejected", 2))).to.have.property("state", "approved");
+    expect(winner(decided(1, "rejected", 1), decided(1, "approved", 2))).to.have.property("state", "rejected");
+    expect(winner(decided(1, "approved", 1), decided(1, "pending", 2))).to.have.property("state", "approved");
+    expect(winner(decided(2, "approved", 1), decided(1, "rejected", 2))).to.have.property("state", "approved");
   });
 
-  it("a former owner's word does not replace the present one's, however late it is written", () => {
+  it("prefers the higher epoch of an owner to a later write, and the later write of one epoch", () => {
     const owner = (epoch: number, ms: number) => write(update.owner, { epoch, ms }, ms);
-    expect(standing(owner(2, 1), owner(1, 2))).to.have.property("epoch", 2);
-    expect(standing(owner(2, 1), owner(2, 2))).to.have.property("ms", 2);
+    expect(winner(owner(2, 1), owner(1, 2))).to.have.property("epoch", 2);
+    expect(winner(owner(2, 1), owner(2, 2))).to.have.property("ms", 2);
   });
 
-  it("of two manifests the one of the higher generation stands, however late the other is written, and of one generation the later", () => {
+  it("prefers the higher generation of a manifest to a later write, and the later write of one generation", () => {
     const head = (generation: number, ms: number) => write(update.head, { generation, ms }, ms);
-    expect(standing(head(6, 1), head(4, 2))).to.have.property("generation", 6);
-    expect(standing(head(6, 1), head(6, 2))).to.have.property("ms", 2);
+    expect(winner(head(6, 1), head(4, 2))).to.have.property("generation", 6);
+    expect(winner(head(6, 1), head(6, 2))).to.have.property("ms", 2);
   });
 
   for (const key of [update.head, update.owner])
-    it(`C6: ${key}: a deletion stands, whatever a former owner writes later`, () => {
+    it(`${key}: prefers a deletion to every later write`, () => {
       const late = { epoch: 9, generation: 9 };
-      expect(standing(write(key, null, 1), write(key, late, 2))).to.equal(null);
-      expect(standing(write(key, late, 2), write(key, null, 3))).to.equal(null);
+      expect(winner(write(key, null, 1), write(key, late, 2))).to.equal(null);
+      expect(winner(write(key, late, 2), write(key, null, 3))).to.equal(null);
     });
 
-  it("C6: the record of a certificate is deleted when the certificate has ended, and never before", () => {
+  it("deletes the record of a certificate after the certificate's end only", () => {
     const key = keys.certificate("0a");
     const value = (ms: number, at = 1) => write(key, { notAfter: new Date(ms).toISOString() }, at);
     const notAfter = (ms: number) => new Date(ms).toISOString();
-    expect(standing(value(10), write(key, null, 11))).to.equal(null);
-    expect(standing(value(10), write(key, null, 9))).to.deep.equal({ notAfter: notAfter(10) });
-    expect(standing(write(key, { at: 1 }, 1), write(key, null, 11))).to.deep.equal({ at: 1 });
+    expect(winner(value(10), write(key, null, 11))).to.equal(null);
+    expect(winner(value(10), write(key, null, 9))).to.deep.equal({ notAfter: notAfter(10) });
+    expect(winner(write(key, { at: 1 }, 1), write(key, null, 11))).to.deep.equal({ at: 1 });
     const local = { notAfter: "1970-01-01T00:00:00" };
-    expect(standing(write(key, local, 1), write(key, null, 9e8))).to.deep.equal(local);
-    // The longer one wins, else the first; so three writes of one key have one order.
-    expect(standing(value(10), value(20, 2))).to.deep.equal({ notAfter: notAfter(20) });
-    expect(standing(value(20, 2), write(key, null, 15))).to.deep.equal({ notAfter: notAfter(20) });
-    expect(standing(write(key, null, 15), write(key, null, 5))).to.equal(null);
+    expect(winner(write(key, local, 1), write(key, null, 9e8))).to.deep.equal(local);
+    // The later end wins, else the first write; so three writes of one key have one order.
+    expect(winner(value(10), value(20, 2))).to.deep.equal({ notAfter: notAfter(20) });
+    expect(winner(value(20, 2), write(key, null, 15))).to.deep.equal({ notAfter: notAfter(20) });
+    expect(winner(write(key, null, 15), write(key, null, 5))).to.equal(null);
   });
 
-  it("the first removal of a node stands, and is never deleted", () => {
-    expect(standing(write(removed, { at: 1 }, 1), write(removed, { at: 2 }, 2))).to.have.property("at", 1);
-    expect(standing(write(removed, { at: 1 }, 1), write(removed, null, 2))).to.have.property("at", 1);
-    expect(standing(write(removed, null, 1), write(removed, { at: 2 }, 2))).to.have.property("at", 2);
+  it("prefers the first removal of a node, and never deletes it", () => {
+    expect(winner(write(removed, { at: 1 }, 1), write(removed, { at: 2 }, 2))).to.have.property("at", 1);
+    expect(winner(write(removed, { at: 1 }, 1), write(removed, null, 2))).to.have.property("at", 1);
+    expect(winner(write(removed, null, 1), write(removed, { at: 2 }, 2))).to.have.property("at", 2);
   });
 
-  it("the deletion of a reject stands, whatever is written later", () =>
-    expect(standing(write(reject("r"), null, 1), write(reject("r"), { by: "ann" }, 2))).to.equal(null));
+  it("prefers the deletion of a reject to every later write", () =>
+    expect(winner(write(reject("r"), null, 1), write(reject("r"), { by: "ann" }, 2))).to.equal(null));
 
-  it("C6: what stands until a time has one order with deletions and with what stands for ever", () => {
+  it("orders values with an end, values without one and deletions totally", () => {
     const key = keys.certificate("0a");
     const time = fc.integer({ min: 0, max: 6 });
     const until = time.map((at) => ({ notAfter: new Date(at).toISOString() }));
@@ -103,6 +103,6 @@ describe("how two writes of a key merge", () => {
     );
   });
 
-  it("of two writes of one stamp the one of the higher origin stands", () =>
-    expect(standing(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b"));
+  it("prefers the higher origin of two writes with one stamp", () =>
+    expect(winner(write(label("tier"), "a", 1), write(label("tier"), "b", 1, "b#1"))).to.equal("b"));
 });

@@ -20,16 +20,16 @@ describe("drawProblem", () => {
       ].join("\n"),
     ));
 
-  it("does without a source line that cannot be read", () =>
+  it("omits a source line that cannot be read", () =>
     expect(drawProblem(problem, { sourceLine: () => undefined })).to.not.contain("|"));
 
-  it("indents details and colours only when told to", () => {
+  it("indents details, and has colours only if requested", () => {
     const drawn = drawProblem({ code: "INTERNAL", message: "x", detail: "one\ntwo\n" });
     expect(drawn).to.equal("x  [INTERNAL]\n  | one\n  | two");
     expect(drawProblem(problem, { color: true })).to.contain("\u001b[31m");
   });
 
-  it("never passes control characters on (S-4)", () => {
+  it("S-4: has no control characters", () => {
     const drawn = drawProblem({ code: "INTERNAL", message: "\u001b[2J", detail: "\u001b]0;x\u0007", hint: "\u0007" });
     // oxlint-disable-next-line no-control-regex -- the test proves that there are none
     expect(drawn).to.not.match(/[\u0000-\u0009\u000b-\u001f]/);

@@ -7,10 +7,10 @@ import { codeOf } from "#support/rejection.ts";
 
 const wrong = () => new KcoreError({ code: "PKI_PASSPHRASE_WRONG", message: "wrong" });
 
-describe("a secret that is typed", () => {
-  it("V4: is asked for three times while it is wrong, and not again for another failure", async () => {
+describe("a question for a secret", () => {
+  it("is asked at most three times while the answer is wrong, and not again after another failure", async () => {
     const asked: boolean[] = [];
-    const after = async (tries: number, end: () => string) =>
+    const attempt = async (tries: number, end: () => string) =>
       threeTries(
         (again) => {
           asked.push(again);
@@ -21,18 +21,18 @@ describe("a secret that is typed", () => {
         },
         ["PKI_PASSPHRASE_WRONG"],
       );
-    expect(await after(3, () => "open")).to.equal("open");
+    expect(await attempt(3, () => "open")).to.equal("open");
     expect(asked.splice(0)).to.deep.equal([false, true, true]);
-    expect(await codeOf(after(4, () => "open"))).to.equal("PKI_PASSPHRASE_WRONG");
+    expect(await codeOf(attempt(4, () => "open"))).to.equal("PKI_PASSPHRASE_WRONG");
     expect(asked.splice(0)).to.have.length(3);
     const broken = () => {
       throw new KcoreError({ code: "FILE_UNREADABLE", message: "gone" });
     };
-    expect(await codeOf(after(1, broken))).to.equal("FILE_UNREADABLE");
+    expect(await codeOf(attempt(1, broken))).to.equal("FILE_UNREADABLE");
     expect(asked).to.have.length(1);
   });
 
-  it("V4: the CA's passphrase is tried when it is typed; later uses ask no more", async () => {
+  it("is repeated for a wrong passphrase of the CA, and not asked again once that was right", async () => {
     const typed = ["tpyo", "right"];
     const texts: string[] = [];
     const secrets = new RunSecrets({
@@ -49,7 +49,7 @@ describe("a secret that is typed", () => {
     expect(texts[1]).to.match(/^That was wrong\. Passphrase of the cluster CA/);
   });
 
-  it("V4: a sudo password that was wrong is asked for anew; one that the roster names is not tried again", async () => {
+  it("is repeated for a wrong sudo password, but not for one that the roster names", async () => {
     let count = 0;
     const secrets = new RunSecrets({
       ask: () => Promise.resolve(`typed ${++count}`),

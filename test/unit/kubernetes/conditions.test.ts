@@ -10,13 +10,13 @@ const object = (status: object, generation = 1) => ({
 const available = (status: string, more: object = {}) => ({ conditions: [{ type: "Available", status, ...more }] });
 const wanted = { condition: "Available", status: "True" };
 
-describe("what is waited for", () => {
-  it("is there when the condition has its status", () => {
+describe("an awaited condition or field", () => {
+  it("is met if the condition has the wanted status", () => {
     expect(missingOf(object(available("True")), wanted)).to.equal(undefined);
     expect(missingOf(object(available("False")), { condition: "Available", status: "False" })).to.equal(undefined);
   });
 
-  it("is told with the controller's reason otherwise", () => {
+  it("is missing with the controller's reason otherwise", () => {
     const why = { reason: "MinimumReplicasUnavailable", message: "1 of 3" };
     expect(missingOf(object(available("False", why)), wanted)).to.equal(
       "Available is False (MinimumReplicasUnavailable: 1 of 3)",
@@ -24,14 +24,14 @@ describe("what is waited for", () => {
     expect(missingOf(object({}), wanted)).to.equal("it has no condition Available yet");
   });
 
-  it("is not what a controller said of an older generation", () => {
+  it("is missing if the status is of an older generation", () => {
     const text = "its controller has not seen the change yet";
     expect(missingOf(object({ ...available("True"), observedGeneration: 1 }, 2), wanted)).to.equal(text);
     expect(missingOf(object(available("True", { observedGeneration: 1 }), 2), wanted)).to.equal(text);
     expect(missingOf(object({ ...available("True"), observedGeneration: 2 }, 2), wanted)).to.equal(undefined);
   });
 
-  it("is not there where the status is of another kind's own making", () => {
+  it("is missing in a status of another form", () => {
     for (const conditions of [null, "Available", { Available: true }, [null, 7]])
       expect(missingOf(object({ conditions }), wanted)).to.equal("it has no condition Available yet");
   });

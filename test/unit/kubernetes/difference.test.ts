@@ -10,8 +10,8 @@ const object = (fields: object, metadata: object = {}): KubeObject => ({
 });
 const nothing = () => false;
 
-describe("what an apply would change", () => {
-  it("is nothing where only what the server counts differs", () => {
+describe("the changes of an apply", () => {
+  it("are none if only generation or resourceVersion differ", () => {
     const [live, next] = [
       { generation: 1, resourceVersion: "5" },
       { generation: 2, resourceVersion: "5" },
@@ -19,7 +19,7 @@ describe("what an apply would change", () => {
     expect(differences(object({}, live), object({}, next), nothing)).to.deep.equal([]);
   });
 
-  it("is told field by field, list items by their names", () => {
+  it("are shown field by field, with list items by name", () => {
     const spec = (image: string, more: object = {}) => ({
       spec: {
         containers: [
@@ -38,13 +38,13 @@ describe("what an apply would change", () => {
     ]);
   });
 
-  it("shows no value of a hidden field, nor what kubectl remembers of one", () => {
-    const remembered = (text: string) => ({
+  it("show no value of a hidden field, nor kubectl's last-applied-configuration", () => {
+    const lastApplied = (text: string) => ({
       annotations: { "kubectl.kubernetes.io/last-applied-configuration": text },
     });
     const [live, next] = [
-      object({ data: { p: "b2xk" } }, remembered("old")),
-      object({ data: { p: "bmV3" } }, remembered("new")),
+      object({ data: { p: "b2xk" } }, lastApplied("old")),
+      object({ data: { p: "bmV3" } }, lastApplied("new")),
     ];
     expect(differences(live, next, ([first]) => first === "data")).to.deep.equal([
       "data.p: *** → ***",
@@ -52,7 +52,7 @@ describe("what an apply would change", () => {
     ]);
   });
 
-  it("is also which fields are kcore's, and nobody else's ownership", () => {
+  it("include ownership of fields by kcore, but not by other managers", () => {
     const owned = (manager: string, fieldsV1: object, time: string) => ({
       managedFields: [{ manager, operation: "Apply", fieldsV1, time }],
     });
@@ -64,7 +64,7 @@ describe("what an apply would change", () => {
     expect(differences(object({}, owned("a", {}, "1")), object({}, owned("b", {}, "1")), nothing)).to.deep.equal([]);
   });
 
-  it("is cut where there is much", () => {
+  it("are limited in number and length", () => {
     const data = (value: string) => ({
       data: Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`k${i}`, value])),
     });

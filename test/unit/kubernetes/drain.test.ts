@@ -5,7 +5,7 @@ import { rejectionOf } from "#support/rejection.ts";
 import { KubeRefusal } from "#kubernetes/refusals.ts";
 import type { Pod } from "#kubernetes/objects.ts";
 
-const no = { deleteEmptyDirData: false, force: false };
+const defaults = { deleteEmptyDirData: false, force: false };
 const pod = (
   name: string,
   { metadata = {}, ...fields }: { metadata?: object; [field: string]: unknown } = {},
@@ -25,41 +25,41 @@ const names = ({ leaving, staying, unpermitted }: ReturnType<typeof choosePods>)
 });
 
 describe("the pods that a drain evicts", () => {
-  it("are those that a controller starts elsewhere", () =>
-    expect(names(choosePods([pod("a")], no))).to.deep.equal({ evicted: ["web/a"], left: [], refused: [] }));
+  it("include pods that a controller starts elsewhere", () =>
+    expect(names(choosePods([pod("a")], defaults))).to.deep.equal({ evicted: ["web/a"], left: [], refused: [] }));
 
-  it("are not those of DaemonSets, nor mirrors of static pods", () => {
+  it("leave out pods of DaemonSets and mirrors of static pods", () => {
     const mirror = pod("static", {
       metadata: { annotations: { "kubernetes.io/config.mirror": "x" }, ownerReferences: [] },
     });
-    const found = choosePods([pod("ds", { metadata: owned("DaemonSet") }), mirror], { ...no, force: true });
+    const found = choosePods([pod("ds", { metadata: owned("DaemonSet") }), mirror], { ...defaults, force: true });
     expect(names(found)).to.deep.equal({ evicted: [], left: ["web/ds", "web/static"], refused: [] });
   });
 
-  it("are without leave neither those without a controller nor those with an emptyDir", () => {
+  it("include pods without a controller or with an emptyDir only with permission", () => {
     const pods = [pod("alone", { metadata: { ownerReferences: [] } }), pod("dir", emptyDir)];
     const both = { evicted: [], left: [], refused: ["web/alone force", "web/dir deleteEmptyDirData"] };
-    expect(names(choosePods(pods, no))).to.deep.equal(both);
+    expect(names(choosePods(pods, defaults))).to.deep.equal(both);
     const leave = { deleteEmptyDirData: true, force: true };
     expect(names(choosePods(pods, leave))).to.deep.equal({ evicted: ["web/alone", "web/dir"], left: [], refused: [] });
     // An owner that is no controller starts no pods.
     const loose = pod("loose", { metadata: { ownerReferences: [{ kind: "Node", name: "n1" }] } });
-    expect(names(choosePods([loose], no)).refused).to.deep.equal(["web/loose force"]);
+    expect(names(choosePods([loose], defaults)).refused).to.deep.equal(["web/loose force"]);
   });
 
-  it("are those that are over or on their way out in any case", () => {
+  it("include pods that have ended or are being deleted in any case", () => {
     const alone = { ownerReferences: [] };
     const pods = [
       pod("done", { metadata: alone, status: { phase: "Succeeded" } }),
       pod("broken", { ...emptyDir, status: { phase: "Failed" } }),
       pod("going", { metadata: { ...alone, deletionTimestamp: "2026-11-25T00:00:00Z" } }),
     ];
-    expect(names(choosePods(pods, no)).evicted).to.deep.equal(["web/done", "web/broken", "web/going"]);
+    expect(names(choosePods(pods, defaults)).evicted).to.deep.equal(["web/done", "web/broken", "web/going"]);
   });
 });
 
-describe("a drain whose time is up", () => {
-  it("tells the obstacle of a pod, also of one without a uid", async () => {
+describe("a drain at its time limit", () => {
+  it("fails with the obstacle of each pod, also of one without a uid", async () => {
     const refused = { code: 429, message: "the budget of web allows no eviction", details: {} };
     const api = {
       list: () => Promise.resolve([pod("a")]),
@@ -69,7 +69,7 @@ describe("a drain whose time is up", () => {
     const { signal } = new AbortController();
     const limits = { seconds: 0, signal, note: () => undefined };
     const { problems } = await rejectionOf(
-      new NodeDrain(api, "n1", { ...no, gracePeriod: undefined } as never).finish(limits),
+      new NodeDrain(api, "n1", { ...defaults, gracePeriod: undefined } as never).finish(limits),
     );
     expect(problems[0]?.detail).to.contain("web/a: the budget of web allows no eviction");
   });

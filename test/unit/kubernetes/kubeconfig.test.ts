@@ -1,12 +1,11 @@
 import { chmodSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
 import { kubernetesNode } from "#actions/kubernetes-node.ts";
 import { formatProblem, KcoreError } from "#errors/problem.ts";
 import { openKubeCluster, readNodeAccess } from "#kubernetes/kubeconfig.ts";
 import { rejectionOf } from "#support/rejection.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const kubeconfig = `apiVersion: v1
 kind: Config
@@ -27,14 +26,11 @@ users:
 `;
 
 describe("a kubeconfig", () => {
-  // The library is loaded once.
-  let folder: TempDir;
-  before(async () => (folder = await makeTempDir("kubeconfig")));
-  after(() => folder.remove());
+  const folder = folderOfEachTest("kubeconfig");
 
   const open = (text: string, context?: string) => {
-    writeFileSync(join(folder.path, "config.yaml"), text);
-    return openKubeCluster({ kubeconfig: "config.yaml", context, project: folder.path, home: folder.path });
+    writeFileSync(folder("config.yaml"), text);
+    return openKubeCluster({ kubeconfig: "config.yaml", context, project: folder(), home: folder() });
   };
   const wrong = async (text: string, context?: string): Promise<string[]> => {
     const { problems } = await rejectionOf(open(text, context));
@@ -42,7 +38,7 @@ describe("a kubeconfig", () => {
     return problems.map(formatProblem);
   };
 
-  it("gives the server, the namespace, and what lets a request in", async () => {
+  it("gives server, namespace and credentials", async () => {
     const cluster = await open(kubeconfig);
     expect(cluster).to.deep.include({ server: "https://192.0.2.1:6443", namespace: "web" });
     const { headers } = await cluster.requestOptions();
@@ -50,13 +46,14 @@ describe("a kubeconfig", () => {
     expect(knownSecrets()).to.include("a-secret-token-of-admin");
   });
 
-  it("may be given as its text, as a secret too, or below the home", async () => {
-    const place = { project: folder.path, home: folder.path };
+  it("can be a text, a secret text, or a path below the home", async () => {
+    const place = { project: folder(), home: folder() };
+    writeFileSync(folder("config.yaml"), kubeconfig);
     for (const given of [{ content: kubeconfig }, { content: secret(kubeconfig) }, secret(kubeconfig), "~/config.yaml"])
       expect((await openKubeCluster({ ...place, kubeconfig: given })).namespace).to.equal("web");
   });
 
-  it("as a text, which a node may have told, names neither programs nor files of this machine", async () => {
+  it("as a text, which can come from a node, may name neither programs nor files of the bastion", async () => {
     for (const user of [
       "{ exec: { command: /bin/true } }",
       "{ auth-provider: { name: gcp, config: { cmd-path: /bin/true } } }",
@@ -66,7 +63,7 @@ describe("a kubeconfig", () => {
     ]) {
       const text = kubeconfig.replace("{ token: a-secret-token-of-admin }", user);
       for (const given of [{ content: text }, secret(text)]) {
-        const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: given, project: folder.path, home: "/" }));
+        const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: given, project: folder(), home: "/" }));
         expect(problems.map(formatProblem)[0], user).to.match(
           /^the given kubeconfig:16:\d+ {2}the given kubeconfig has “[\w-]+”, which only one in a file may have {2}\[KUBECONFIG_INVALID\]$/,
         );
@@ -78,14 +75,10 @@ describe("a kubeconfig", () => {
     ).to.include("“certificate-authority”");
   });
 
-  it("S6: a text without a line break is a text, and a path with one is no text: their types tell", async () => {
-    writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
-    const place = { project: folder.path, home: folder.path };
-    for (const given of [
-      secret("config.yaml"),
-      { content: "config.yaml" },
-      { content: join(folder.path, "config.yaml") },
-    ]) {
+  it("is a text or a path by its type, not by its content", async () => {
+    writeFileSync(folder("config.yaml"), kubeconfig);
+    const place = { project: folder(), home: folder() };
+    for (const given of [secret("config.yaml"), { content: "config.yaml" }, { content: folder("config.yaml") }]) {
       const { problems } = await rejectionOf(openKubeCluster({ ...place, kubeconfig: given }));
       expect(problems[0], JSON.stringify(given)).to.deep.include({ code: "KUBECONFIG_INVALID", conceal: true });
     }
@@ -101,35 +94,43 @@ describe("a kubeconfig", () => {
       );
   });
 
-  it("S2: of a kubeconfig that a node told CA and credentials alone are taken", () => {
+  it("of a node gives only CA and credentials", () => {
     const ca = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
-    const told = (user: string, cluster = `certificate-authority-data: ${ca}, server: "https://127.0.0.1:6443"`) => `
+    const kubeconfigOf = (
+      user: string,
+      cluster = `certificate-authority-data: ${ca}, server: "https://127.0.0.1:6443"`,
+    ) => `
 current-context: default
 clusters: [{ name: default, cluster: { ${cluster} } }]
 contexts: [{ name: default, context: { cluster: default, user: default } }]
 users: [{ name: default, user: { ${user} } }]
 `;
-    expect(readNodeAccess(told("client-certificate-data: aa, client-key-data: bb, as: root, extra: x"))).to.deep.equal({
+    expect(
+      readNodeAccess(kubeconfigOf("client-certificate-data: aa, client-key-data: bb, as: root, extra: x")),
+    ).to.deep.equal({
       ca,
       credentials: { "client-certificate-data": "aa", "client-key-data": "bb" },
     });
-    expect(readNodeAccess(secret(told("token: a-token-of-k3s"))).credentials).to.deep.equal({
+    expect(readNodeAccess(secret(kubeconfigOf("token: a-token-of-k3s"))).credentials).to.deep.equal({
       token: "a-token-of-k3s",
     });
     for (const text of [
-      told("token: t, exec: { command: /bin/true }"),
-      told("token: t, auth-provider: { name: gcp }"),
-      told("client-certificate: /etc/hostname, client-key: /etc/hostname"),
-      told("tokenFile: /etc/shadow"),
-      told("token: t", `certificate-authority: /etc/shadow, server: "https://192.0.2.1"`),
-      told("token: t", `certificate-authority-data: ${ca}, server: "https://192.0.2.1", proxy-url: "http://192.0.2.6"`),
-      told("token: t", `server: "https://192.0.2.1", insecure-skip-tls-verify: true`),
-      told("as: nobody"),
+      kubeconfigOf("token: t, exec: { command: /bin/true }"),
+      kubeconfigOf("token: t, auth-provider: { name: gcp }"),
+      kubeconfigOf("client-certificate: /etc/hostname, client-key: /etc/hostname"),
+      kubeconfigOf("tokenFile: /etc/shadow"),
+      kubeconfigOf("token: t", `certificate-authority: /etc/shadow, server: "https://192.0.2.1"`),
+      kubeconfigOf(
+        "token: t",
+        `certificate-authority-data: ${ca}, server: "https://192.0.2.1", proxy-url: "http://192.0.2.6"`,
+      ),
+      kubeconfigOf("token: t", `server: "https://192.0.2.1", insecure-skip-tls-verify: true`),
+      kubeconfigOf("as: nobody"),
     ])
       expect(() => readNodeAccess(text), text).to.throw(KcoreError);
   });
 
-  it("is refused where what it names is not there, at the place", async () => {
+  it("is refused at the place of a missing context, cluster, user or file", async () => {
     expect(await wrong(kubeconfig, "prodd")).to.deep.equal([
       "config.yaml:3:18  config.yaml has no context “prodd”  [KUBECONFIG_INVALID]",
     ]);
@@ -142,11 +143,11 @@ users: [{ name: default, user: { ${user} } }]
     expect(await wrong(kubeconfig.replace("token: a-", "client-key: admin.key, token: a-"))).to.deep.equal([
       "config.yaml:16:25  the file admin.key is not there  [KUBECONFIG_INVALID]",
     ]);
-    const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: "none", project: folder.path, home: "/" }));
+    const { problems } = await rejectionOf(openKubeCluster({ kubeconfig: "none", project: folder(), home: "/" }));
     expect(problems[0]).to.include({ code: "FILE_UNREADABLE", message: "cannot read none: it does not exist" });
   });
 
-  it("is refused where it is broken, at the place", async () => {
+  it("is refused at the place of a malformed value", async () => {
     expect((await wrong(kubeconfig.replace("contexts:", "contexts: ]")))[0]).to.match(/^config.yaml:7:11 /);
     expect((await wrong(kubeconfig.replace('"https://192.0.2.1:6443/"', "192.0.2.1")))[0]).to.match(
       /^config.yaml:6:24 /,
@@ -158,27 +159,27 @@ users: [{ name: default, user: { ${user} } }]
     ]);
   });
 
-  it("is looked at before it is read: it may name programs", async () => {
-    writeFileSync(join(folder.path, "config.yaml"), kubeconfig);
+  it("passes the trust check before it is read, because it can name programs", async () => {
+    writeFileSync(folder("config.yaml"), kubeconfig);
     const seen: string[] = [];
     const check = (name: string): void => void seen.push(name);
-    await openKubeCluster({ kubeconfig: "config.yaml", project: folder.path, home: "/", check });
+    await openKubeCluster({ kubeconfig: "config.yaml", project: folder(), home: "/", check });
     expect(seen).to.deep.equal(["config.yaml"]);
   });
 
-  it("reads a token from the file that it names, beside it", async () => {
-    writeFileSync(join(folder.path, "token"), "from-a-file");
+  it("reads a token from a file beside it", async () => {
+    writeFileSync(folder("token"), "from-a-file");
     const cluster = await open(kubeconfig.replace("token: a-secret-token-of-admin", "tokenFile: token"));
     expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer from-a-file" });
     expect(knownSecrets()).to.include("from-a-file");
   });
 
-  it("reads nothing of users that are not meant", async () => {
+  it("reads no files of other users", async () => {
     const cluster = await open(`${kubeconfig}  - name: bob\n    user: { token-file: /not/there }\n`);
     expect((await cluster.requestOptions()).headers).to.include({ Authorization: "Bearer a-secret-token-of-admin" });
   });
 
-  it("has a password masked in the form in which it is sent", async () => {
+  it("has its password masked also as basic authentication sends it", async () => {
     const cluster = await open(
       kubeconfig.replace("token: a-secret-token-of-admin", "username: ops, password: opensesame"),
     );
@@ -186,20 +187,20 @@ users: [{ name: default, user: { ${user} } }]
     expect(knownSecrets()).to.include("opensesame").and.include(Buffer.from("ops:opensesame").toString("base64"));
   });
 
-  describe("with a program that gives the credentials", () => {
+  describe("with a credential plugin", () => {
     const withProgram = (command: string): string =>
       kubeconfig.replace(
         "{ token: a-secret-token-of-admin }",
         `{ exec: { apiVersion: client.authentication.k8s.io/v1, command: ${command}, installHint: apt-get install it } }`,
       );
     const script = (text: string): string => {
-      const path = join(folder.path, "give");
+      const path = folder("give");
       writeFileSync(path, `#!/bin/sh\n${text}\n`);
       chmodSync(path, 0o755);
       return path;
     };
 
-    it("runs it, and tells it which version is wanted", async () => {
+    it("runs the plugin with the wanted API version", async () => {
       const say = `printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(printf %s "$KUBERNETES_EXEC_INFO" | cksum | cut -c1-4)x"`;
       const cluster = await open(withProgram(script(say)));
       const { headers } = await cluster.requestOptions();
@@ -208,20 +209,20 @@ users: [{ name: default, user: { ${user} } }]
       expect(knownSecrets()).to.include(Authorization.replace("Bearer ", ""));
     });
 
-    it("finds it beside the kubeconfig where its path is relative, as kubectl does", async () => {
+    it("finds a relative path from the kubeconfig's folder, as kubectl does", async () => {
       script(`printf '{"status":{"token":"beside-it"}}'`);
       const cluster = await open(withProgram("./give"));
       expect((await cluster.requestOptions()).headers).to.deep.include({ Authorization: "Bearer beside-it" });
     });
 
-    it("says that it is missing, at its place, with the kubeconfig's own hint", async () => {
+    it("fails for a missing plugin at its place, with the kubeconfig's installHint", async () => {
       const cluster = await open(withProgram("no-such-program-here"));
       const { problems } = await rejectionOf(cluster.requestOptions());
       expect(problems[0]).to.include({ code: "KUBECONFIG_PLUGIN_MISSING", hint: "apt-get install it" });
       expect(problems[0]?.at).to.include({ line: 16 });
     });
 
-    it("tells what it said when it failed", async () => {
+    it("fails with the stderr of a plugin that failed", async () => {
       const cluster = await open(withProgram(script("echo log in first >&2; exit 1")));
       const { problems } = await rejectionOf(cluster.requestOptions());
       expect(problems[0]).to.include({ code: "KUBECONFIG_PLUGIN_FAILED", detail: "log in first" });

@@ -16,7 +16,7 @@ describe("manifests", () => {
     expect(namesOf(`apiVersion: v1\nkind: List\nitems:\n${items}\n`)).to.deep.equal(["c"]);
   });
 
-  it("are refused with every mistake at its place", async () => {
+  it("are refused with the places of all mistakes", async () => {
     const text = `${map("a").replace("kind: ConfigMap\n", "")}---\n${map("b").replace("name: b", "generateName: b-")}`;
     const { problems } = await refusalOf(text);
     expect(problems.map(formatProblem)).to.deep.equal([
@@ -25,7 +25,7 @@ describe("manifests", () => {
     ]);
   });
 
-  it("with a sealed value in a file are refused: it would go into the cluster as it is", async () => {
+  it("with an encrypted value in a file are refused, because it would be applied still encrypted", async () => {
     const text = `${map("a")}data:\n  key: age:YWdlLWVuY3J5cHRpb24ub3JnL3YxCg==\n`;
     const { problems } = await refusalOf(text);
     expect(problems.map(formatProblem)).to.deep.equal([
@@ -33,7 +33,7 @@ describe("manifests", () => {
     ]);
   });
 
-  it("of a Secret have their texts in data, and the record masks both forms", () => {
+  it("of a Secret have stringData in data, with both forms masked", () => {
     const manifest = {
       apiVersion: "v1",
       kind: "Secret",
@@ -48,7 +48,7 @@ describe("manifests", () => {
       expect(knownSecrets(), value).to.include(value);
   });
 
-  it("of a Secret with a value that is no text are refused at its place", async () => {
+  it("of a Secret are refused at the place of a value that is no text", async () => {
     const text = `${map("a").replace("ConfigMap", "Secret")}stringData: { port: 5432 }\ndata: { a: 1, b: eA== }\n`;
     const { problems } = await refusalOf(text);
     expect(problems.map(formatProblem)).to.deep.equal([
@@ -58,7 +58,7 @@ describe("manifests", () => {
     for (const { conceal } of problems) expect(conceal).to.equal(true);
   });
 
-  it("know which of their values were given as secrets", () => {
+  it("know the paths of values that were given as secrets", () => {
     const spec = {
       env: [
         { name: "A", value: "x" },

@@ -11,8 +11,8 @@ const node: KubeNode = {
   spec: { taints: [dedicated, foreign] },
 };
 
-describe("what has to change on a node", () => {
-  it("is nothing where all is as it is wanted", () => {
+describe("the change of a node", () => {
+  it("is none if the node is as wanted", () => {
     const wanted = {
       labels: { zone: "a", gone: null },
       taints: { "dedicated:NoSchedule": "storage" },
@@ -21,22 +21,22 @@ describe("what has to change on a node", () => {
     expect([nodeChange(node, wanted), nodeChange(node, {})]).to.deep.equal([undefined, undefined]);
   });
 
-  it("is a label that is missing, one that differs, and one that goes; others are not named", () =>
+  it("sets missing and differing labels and removes others, without unchanged ones", () =>
     expect(nodeChange(node, { labels: { zone: "b", rack: "r1", old: null } })).to.deep.equal({
       lines: ['label zone: "a" → "b"', 'label rack: none → "r1"', 'label old: "x" → none'],
       patch: { metadata: { labels: { zone: "b", rack: "r1", old: null } } },
     }));
 
-  it("takes a label called like a property of every object for what it is", () =>
+  it("sets a label with a name of Object.prototype", () =>
     expect(nodeChange(node, { labels: { constructor: "x" } })?.lines).to.deep.equal(['label constructor: none → "x"']));
 
-  it("keeps foreign taints, and sends the version of the list that was read", () =>
+  it("keeps other taints, and sends the resourceVersion that was read", () =>
     expect(nodeChange(node, { taints: { "dedicated:NoSchedule": "gpu" } })?.patch).to.deep.equal({
       metadata: { resourceVersion: "7" },
       spec: { taints: [foreign, { key: "dedicated", value: "gpu", effect: "NoSchedule" }] },
     }));
 
-  it("tells taints of one key with different effects apart", () => {
+  it("distinguishes taints of one key by effect", () => {
     const change = nodeChange(node, { taints: { "dedicated:NoExecute": "" } });
     expect(change?.patch["spec"]).to.deep.equal({
       taints: [dedicated, foreign, { key: "dedicated", effect: "NoExecute" }],
@@ -44,12 +44,12 @@ describe("what has to change on a node", () => {
     expect(nodeChange(node, { taints: { "dedicated:NoExecute": null } })).to.equal(undefined);
   });
 
-  it("takes away every effect of a key that stands alone", () => {
+  it("removes every effect of a key without an effect", () => {
     const both = { ...node, spec: { taints: [dedicated, { key: "dedicated", effect: "NoExecute" }, foreign] } };
     expect(nodeChange(both, { taints: { dedicated: null } })?.patch["spec"]).to.deep.equal({ taints: [foreign] });
   });
 
-  it("cordons and uncordons, and is made only once", () => {
+  it("cordons and uncordons, and is none when done", () => {
     const change = nodeChange(node, { cordoned: true });
     expect(change).to.deep.equal({ lines: ["cordoned"], patch: { metadata: {}, spec: { unschedulable: true } } });
     const cordoned = changedNode(node, change ?? { lines: [], patch: {} });

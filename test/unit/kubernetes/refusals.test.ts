@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { unreachableError } from "#kubernetes/refusals.ts";
 
-describe("an API server that is not reached", () => {
+describe("a failed connection to an API server", () => {
   const problemOf = (code: string) =>
     unreachableError("https://api:6443", Object.assign(new Error("why"), { code })).problems[0];
 
-  it("is not called untrusted for its certificate alone: a handshake fails also with a server that speaks no TLS", () => {
+  it("is KUBERNETES_UNTRUSTED for every failed handshake, also with a server without TLS", () => {
     for (const code of ["EPROTO", "ERR_SSL_WRONG_VERSION_NUMBER", "DEPTH_ZERO_SELF_SIGNED_CERT"])
       expect(problemOf(code)).to.include({
         code: "KUBERNETES_UNTRUSTED",

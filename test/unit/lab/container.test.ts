@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { readMounts } from "#lab/container.ts";
 
-describe("a power cut", () => {
+describe("a simulated power failure of a lab node", () => {
   const mounts = [
     "overlay / overlay rw 0 0",
     "devtmpfs /dev/loop5 devtmpfs rw 0 0",
@@ -13,8 +13,8 @@ describe("a power cut", () => {
     "",
   ].join("\n");
 
-  it("meets partitions and whole disks of the node, each file system once", () =>
+  it("affects the file systems of the node's partitions and disks, each once", () =>
     expect(readMounts(mounts, ["loop5", "loop6"])).to.deep.equal(["/data", "/var/lib/with blank"]));
 
-  it("leaves the disks of others alone", () => expect(readMounts(mounts, [])).to.deep.equal([]));
+  it("affects no file systems of other disks", () => expect(readMounts(mounts, [])).to.deep.equal([]));
 });

@@ -22,7 +22,7 @@ const images = {
 describe("a lab's records", () => {
   const home = folderOfEachTest("records");
 
-  it("are in the order of addresses, and ignore a node whose making was killed", async () => {
+  it("are in the order of addresses, without nodes whose creation was interrupted", async () => {
     const place = await findLabPlace({ home: home() });
     for (const [name, number] of [
       ["b1", 101],
@@ -36,7 +36,7 @@ describe("a lab's records", () => {
     expect((await readNodeRecords(place)).map((record) => record.name)).to.deep.equal(["n1", "n2", "b1"]);
   });
 
-  it("of all labs are listed, each with the name of its lab", async () => {
+  it("of all labs are listed with the lab's name", async () => {
     expect(await listLabs(home())).to.deep.equal([]);
     for (const name of ["records", "records1", "records2"]) {
       const place = await findLabPlace({ home: home(), name });
@@ -52,13 +52,13 @@ describe("a lab's records", () => {
     ]);
   });
 
-  it("name what is there when a node is not", async () => {
+  it("refuse an unknown node with a hint about existing ones", async () => {
     const [problem] = (await rejectionOf(readNodeRecord(await findLabPlace({ home: home() }), "n1"))).problems;
     expect(problem).to.deep.include({ code: "LAB_NODE_UNKNOWN", hint: "no node is up: start with “kcore lab up”" });
   });
 
   for (const [what, spec] of [
-    ["a name that is a path", { name: "../n1", kind: "debian", disks: [] }],
+    ["a path as a name", { name: "../n1", kind: "debian", disks: [] }],
     ["a name that is no host name", { name: "n_1", kind: "debian", disks: [] }],
     ["a live system on a container", { name: "n1", kind: "debian", disks: ["1G"], live: true }],
     ["a live system without a disk to install on", { name: "v1", kind: "vm", disks: [], live: true }],
@@ -67,7 +67,7 @@ describe("a lab's records", () => {
     ["Nix in a virtual machine", { name: "v1", kind: "vm", disks: [], nix: true }],
     ["a TPM in a container", { name: "n1", kind: "debian", disks: [], tpm: true }],
     ["a TPM in a live system", { name: "v1", kind: "vm", disks: ["1G"], live: true, tpm: true }],
-    ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
+    ["a root size in another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
   ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
     it(`refuse ${what}`, async () => {
       const place = await findLabPlace({ home: home() });

@@ -20,7 +20,7 @@ function record(name: string, number: number, disks: readonly string[] = []): No
 const options = { lab: "lab", identityFile: "/k/id" };
 
 describe("the lab's roster", () => {
-  it("names address, id, pinned key and disks of each node", () =>
+  it("has address, id, pinned key and disks of each node", () =>
     expect(parse(labRosterText([record("n1", 11, ["1G", "2G"])], options))).to.deep.equal({
       defaults: { user: "root", dc: "DC1", identityFile: "/k/id" },
       nodes: {
@@ -46,6 +46,6 @@ describe("the lab's roster", () => {
     expect([nodes["n1"]?.roles, nodes["n2"]?.roles]).to.deep.equal([["controller"], ["worker"]]);
   });
 
-  it("is still a roster when no node runs", () =>
+  it("is a roster without nodes if none runs", () =>
     expect(parse(labRosterText([], options))).to.have.deep.property("nodes", {}));
 });

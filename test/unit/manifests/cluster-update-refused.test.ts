@@ -39,13 +39,13 @@ function textOf(given: Omit<Refused, "told">): string {
   );
 }
 
-const told = (text: string): string[] =>
+const problemsOf = (text: string): string[] =>
   problemsIn(() => readManifests("u.yaml", text)).map((line) =>
     line.replace(/^u\.yaml:(\d+:\d+)\+\d+ /, (_, place: string) => `${place} `),
   );
 
-describe("the manifest of a cluster update that is wrong", () => {
-  it("starts from manifests that are right", () => {
+describe("a faulty manifest of a cluster update", () => {
+  it("differs from a valid one", () => {
     for (const text of [nixos, runtime]) expect(readManifests("u.yaml", text)).to.have.length(1);
   });
 
@@ -53,13 +53,15 @@ describe("the manifest of a cluster update that is wrong", () => {
     casesOf<Record<string, Refused>>("cluster-update-refused.yaml"),
   ))
     it(`is refused at its place, with a hint: ${what}`, () => {
-      expect(told(textOf(given))).to.deep.equal([problems].flat());
+      expect(problemsOf(textOf(given))).to.deep.equal([problems].flat());
       expect([problems].flat()).to.satisfy((lines: readonly string[]) => lines.every((line) => line.includes(" | ")));
     });
 
-  it("tells all that is wrong at once", () => {
+  it("is refused with all its problems at once", () => {
     const text = textOf({ selector: "{}", rev: "main", replace: ["r1", "r/1"] });
-    expect(told(text)).to.have.length(2);
-    expect(told(textOf({ more: "drain: { after: {} }\n  window: { from: 01:00, to: 01:00 }" }))).to.have.length(3);
+    expect(problemsOf(text)).to.have.length(2);
+    expect(problemsOf(textOf({ more: "drain: { after: {} }\n  window: { from: 01:00, to: 01:00 }" }))).to.have.length(
+      3,
+    );
   });
 });

@@ -5,8 +5,8 @@ import { problemsIn } from "#support/problems.ts";
 
 const commit = "0123456789abcdef0123456789abcdef01234567";
 
-/** A manifest of the predecessor's tool. */
-const tool = `kind: ClusterUpdate
+/** A manifest in the form of kcore's predecessor, the kcorehypervisor predecessor. */
+const predecessor = `kind: ClusterUpdate
 metadata: { name: release-0-4-0 }
 spec:
   target:
@@ -30,10 +30,10 @@ spec:
 `;
 
 const snakeCase = (key: string): string => key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-/** The same in the spelling of its page on upgrades. */
-const page = tool.replaceAll(/\b[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
+/** The same manifest in snake_case, as in the predecessor's page on upgrades. */
+const page = predecessor.replaceAll(/\b[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
 
-/** The same in the form of its design. */
+/** A manifest in the form of the predecessor's design document. */
 const design = `apiVersion: kcore.io/v1alpha1
 kind: ClusterUpdate
 metadata:
@@ -68,10 +68,10 @@ function specOf(text: string): UpdateSpec {
 }
 
 describe("the manifest of a cluster update", () => {
-  it("is read as the forerunner's tool takes it, its empty texts and zeros as not said", () => {
-    const [manifest] = readManifests("u.yaml", tool);
+  it("is read in the predecessor's form, with empty texts and zeros as not given", () => {
+    const [manifest] = readManifests("u.yaml", predecessor);
     expect(manifest).to.deep.include({ kind: "ClusterUpdate", name: "release-0-4-0" });
-    expect(specOf(tool)).to.deep.equal({
+    expect(specOf(predecessor)).to.deep.equal({
       target: { version: "0.4.0", flakeRef: "github:kcorehypervisor/kcore", flakeRev: commit, allowDowngrade: false },
       selector: { allNodes: true, nodeIds: [], labels: [], datacenters: [], controllersOnly: false },
       strategy: { type: "one-at-a-time", maxUnavailable: 1, batchSize: 1 },
@@ -84,17 +84,17 @@ describe("the manifest of a cluster update", () => {
     });
   });
 
-  it("is read as the forerunner's page writes it, which its tool could not read", () => {
+  it("is read in the form of the predecessor's page on upgrades", () => {
     expect(page).to.include("flake_rev: ").and.to.include("drain_timeout_seconds: 0");
-    expect(specOf(page)).to.deep.equal(specOf(tool));
+    expect(specOf(page)).to.deep.equal(specOf(predecessor));
   });
 
-  it("is refused with the page's placeholder in the place of a commit", () =>
+  it("is refused with that page's placeholder instead of a commit", () =>
     expect(problemsIn(() => specOf(page.replace(commit, '"<full-git-sha>"')))).to.deep.equal([
       "u.yaml:7:16+16 “spec.target.flakeRev” must be a whole commit: 40 hex digits [YAML_TYPE] | git rev-parse HEAD prints it",
     ]));
 
-  it("is read as the forerunner's design writes it", () =>
+  it("is read in the form of the predecessor's design document", () =>
     expect(specOf(design)).to.deep.include({
       target: {
         version: "0.3.0",
@@ -107,16 +107,16 @@ describe("the manifest of a cluster update", () => {
       rollback: { automatic: true, onHealthGateFailure: true },
     }));
 
-  it("needs approval unless it says otherwise", () => {
+  it("needs manual approval by default", () => {
     for (const line of ["", '  approvalPolicy: ""\n'])
-      expect(specOf(tool.replace("  approvalPolicy: manual\n", line))).to.include({ approvalPolicy: "manual" });
+      expect(specOf(predecessor.replace("  approvalPolicy: manual\n", line))).to.include({ approvalPolicy: "manual" });
   });
 
-  it("looks at no apiVersion, and takes its kind in any spelling", () => {
+  it("is read with any apiVersion, and its kind in any case and spelling", () => {
     for (const version of ["", "apiVersion: v1\n", "apiVersion: infra.kcore.io/v1alpha1\n"])
-      expect(specOf(`${version}${tool}`)).to.deep.equal(specOf(tool));
+      expect(specOf(`${version}${predecessor}`)).to.deep.equal(specOf(predecessor));
     for (const kind of ["cluster-update", "cluster_update", "CLUSTERUPDATE"])
-      expect(specOf(tool.replace("ClusterUpdate", kind))).to.deep.equal(specOf(tool));
+      expect(specOf(predecessor.replace("ClusterUpdate", kind))).to.deep.equal(specOf(predecessor));
   });
 
   it("names a kcore runtime by its version, its bundle, or both", () => {
@@ -133,7 +133,7 @@ describe("the manifest of a cluster update", () => {
     });
   });
 
-  it("says hooks, gates, canaries, times and a window in camelCase and in snake_case", () => {
+  it("has hooks, gates, canaries, times and window in camelCase or snake_case", () => {
     const camel = `kind: ClusterUpdate
 metadata: { name: r1 }
 spec:
@@ -163,13 +163,13 @@ spec:
       ],
       window: { days: ["sat", "sun"], from: "22:00", to: "04:00" },
     });
-    // The parameters of a state keep their names.
+    // Names of a state's parameters are not converted.
     const snake = camel.replaceAll(/\b(?!maxWait)[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
     expect(snake).to.include("health_gates").and.to.include("maxWait");
     expect(specOf(snake)).to.deep.equal(spec);
   });
 
-  it("means the same in whichever spelling: keys of the tool, the page and the design, values in capitals; labels keep their keys", () => {
+  it("has the same meaning in every form, with values in capitals; keys of labels are not converted", () => {
     const ours = specOf(`kind: ClusterUpdate
 metadata: { name: r1 }
 spec:

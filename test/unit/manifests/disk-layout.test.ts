@@ -4,7 +4,7 @@ import { casesOf } from "#support/cases/read.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const head = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: n1\n";
-/** One disk whose partitions begin in line 10. */
+/** One disk; its partitions begin in line 11. */
 const disk = `  diskLayout:
     disks:
       - name: data1
@@ -75,7 +75,7 @@ const wrong: Readonly<Record<string, readonly [text: string, ...problems: readon
   ],
 };
 
-const told = (text: string): string[] =>
+const problemsOf = (text: string): string[] =>
   problemsIn(() => readManifests("d.yaml", text)).map((line) =>
     line.replace(/^d\.yaml:(\d+:\d+)\+\d+ /, (_, place: string) => `${place} `),
   );
@@ -86,7 +86,7 @@ const replaced =
   );
 
 describe("the manifest of a disk layout", () => {
-  it("is read in camelCase and in snake_case", () => {
+  it("is read in camelCase and snake_case", () => {
     const [camel] = readManifests("d.yaml", `${head}${disk}${pv}${vg}`);
     const snake = `${head}${disk}${pv}${vg}`
       .replace("nodeId", "node_id")
@@ -98,23 +98,23 @@ describe("the manifest of a disk layout", () => {
   });
 
   for (const [what, [text, ...problems]] of Object.entries(wrong))
-    it(`is refused at its place: ${what}`, () => expect(told(text)).to.deep.equal(problems));
+    it(`is refused at its place: ${what}`, () => expect(problemsOf(text)).to.deep.equal(problems));
 
   for (const [what, { replace, told: problems }] of Object.entries(replaced))
     it(`is refused at its place: ${what}`, () =>
-      expect(told(whole.replace(...replace))).to.deep.equal([problems].flat()));
+      expect(problemsOf(whole.replace(...replace))).to.deep.equal([problems].flat()));
 
-  it("is refused where it would hide what lets kcore in, or what kcore keeps", () => {
+  it("is refused with a mountpoint that would hide the system's or kcore's files", () => {
     for (const place of ["/root", "/lib", "/etc/kcore/luks", "/run/x", "/var/lib/kcore/runs", "/var/lib/kcore/fresh/x"])
-      expect(told(whole.replace("/srv", place)), place).to.deep.equal([
+      expect(problemsOf(whole.replace("/srv", place)), place).to.deep.equal([
         `11:98 ${place} belongs to the system [DISK_LAYOUT_INVALID] | /var/lib/kcore/volumes1, /srv, …`,
       ]);
     for (const place of "/etcetera /root2 /home /usr/local /var/lib/kcore/volumes1 /var/lib/kcore/runs2".split(" "))
       expect(() => readManifests("d.yaml", whole.replace("/srv", place)), place).not.to.throw();
   });
 
-  it("tells all that is wrong at once", () => {
+  it("is refused with all its problems at once", () => {
     const text = whole.replace("/dev/vdb", "vdb").replace("100%", "a lot").replace("/srv", "/etc");
-    expect(told(text)).to.have.length(3);
+    expect(problemsOf(text)).to.have.length(3);
   });
 });

@@ -3,7 +3,7 @@ import { readManifests } from "#manifests/read-manifests.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const read = (text: string) => readManifests("m.yaml", text);
-/** `CODE LINE:COLUMN: message`. */
+/** Each problem as `CODE LINE:COLUMN: message`. */
 const problems = (text: string) =>
   problemsIn(() => read(text)).map((line) =>
     line.replace(/^(?:m\.yaml:(\d+:\d+)\+\d+ )?(.*) \[(\w+)\].*$/, (_, place: string | undefined, message, code) =>
@@ -11,6 +11,7 @@ const problems = (text: string) =>
     ),
   );
 
+/** The manifest of MetalK8s' page on cluster expansion. */
 const expansion = `apiVersion: v1
 kind: Node
 metadata:
@@ -33,7 +34,7 @@ spec:
 `;
 
 describe("manifests", () => {
-  it("reads the node manifest of the expansion page: roles, labels, taints, how it is reached", () => {
+  it("of a MetalK8s node are read with roles, labels, taints and SSH access", () => {
     const [manifest] = read(expansion);
     expect(manifest).to.deep.include({
       kind: "Node",
@@ -53,7 +54,7 @@ describe("manifests", () => {
     });
   });
 
-  it("takes booleans strictly: 'false' is not true, yes is not a boolean", () => {
+  it("are refused with other booleans than true and false", () => {
     expect(problems(expansion.replace("ssh-user: root", "ssh-user: ops"))).to.deep.equal([
       "YAML_TYPE 6:5: “ops” without sudo cannot deploy anything",
     ]);
@@ -68,7 +69,7 @@ describe("manifests", () => {
     ]);
   });
 
-  it("reads keys in camelCase and in snake_case, and refuses one that is given in both", () => {
+  it("are read with keys in camelCase or snake_case, and refused with a key in both", () => {
     const [camel] = read(
       "kind: NodeInstall\nspec: { node: 'h:9091', osDisk: /dev/sda, joinControllers: [a], dcId: DC2 }\n",
     );
@@ -81,14 +82,14 @@ describe("manifests", () => {
     ]);
   });
 
-  it("leaves the keys of labels as they were written", () => {
+  it("keep the keys of labels unchanged", () => {
     const [manifest] = read(
       "kind: Node\nmetadata: { name: n1, labels: { my_key: a } }\nspec: { address: h, host_keys: [] }\n",
     );
     expect(manifest).to.have.deep.property("node", { address: "h", hostKeys: [], labels: { my_key: "a" } });
   });
 
-  it("refuses unknown kinds and keys at their place, with a suggestion, all at once", () => {
+  it("are refused with all unknown kinds and keys at their places, with suggestions", () => {
     const text =
       "kind: Nodes\n---\nkind: Cluster\nmetadata: { name: prod }\nspec: { controler: a }\n---\nmetadata: {}\n";
     let hints: readonly (string | undefined)[] = [];
@@ -108,7 +109,7 @@ describe("manifests", () => {
     ]);
   });
 
-  it("refuses what contradicts itself, what stands twice, and a text without any", () => {
+  it("are refused with contradictions, duplicates, or no manifest at all", () => {
     expect(problems(`${expansion}  address: 192.0.2.22\n`)).to.deep.equal([
       "YAML_TYPE 20:12: spec.address says “192.0.2.22”, the ssh-host annotation “192.0.2.21”",
     ]);

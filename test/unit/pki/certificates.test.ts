@@ -85,12 +85,12 @@ describe("issued certificates", () => {
     expect(() => openssl(authority, chain, "-verify_hostname", "n2")).to.throw("hostname mismatch");
   });
 
-  it("are refused by openssl when another CA of the same name signed them", () => {
+  it("are refused by openssl if another CA of the same name signed them", () => {
     const { chain } = issueLeaf(requestFor(), { authority: createAuthority(), now: Date.now() });
     expect(() => openssl(createAuthority(), chain)).to.throw("verification failed");
   });
 
-  it("S-14: a sub-CA cannot make a CA below itself (path length 0)", () => {
+  it("S-14: are refused below a CA that a sub-CA issued (path length 0)", () => {
     const authority = createAuthority();
     const [evil, key] = [generateKey(), generateKey()];
     const times = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
@@ -114,7 +114,7 @@ describe("issued certificates", () => {
     expect(() => openssl(authority, leaf, "-untrusted", dir("third"))).to.throw("path length constraint exceeded");
   });
 
-  it("live 90 days from now, begin 10 minutes ago and never outlive their CA", () => {
+  it("last 90 days from now, begin 10 minutes ago, and end no later than their CA", () => {
     const now = Date.parse("2026-11-21T12:00:00Z");
     const young = firstCertificate(issueLeaf(requestFor(), { authority: createAuthority(now), now }).chain);
     expect(young.validFromDate.getTime()).to.equal(now - 600_000);
@@ -124,7 +124,7 @@ describe("issued certificates", () => {
     expect(short.validToDate.getTime()).to.equal(authority.certificate.validToDate.getTime());
   });
 
-  it("end no earlier than what was told to end leaves issued before, in the same second too", () => {
+  it("end no earlier than endOfLeaf of an earlier moment in the same second", () => {
     const now = Date.parse("2026-11-21T12:00:00.900Z");
     const leaf = firstCertificate(issueLeaf(requestFor(), { authority: createAuthority(now), now: now + 50 }).chain);
     expect(leaf.validToDate.getTime()).to.be.at.least(endOfLeaf(now).getTime());
@@ -133,7 +133,7 @@ describe("issued certificates", () => {
     );
   });
 
-  it("carry role and id in one URI and the usual common name", () => {
+  it("have role and id in one URI, and the role's common name", () => {
     const authority = createAuthority();
     const { chain } = issueLeaf(requestFor(generateKey(), { role: "controller" }), { authority, now: Date.now() });
     const certificate = firstCertificate(chain);
@@ -142,7 +142,7 @@ describe("issued certificates", () => {
     expect(certificate.serialNumber).to.match(/^[0-7][0-9A-F]{31}$/);
   });
 
-  it("S-14: are refused without a proof that the key is held", () => {
+  it("S-14: are not issued without proof of possession of the key", () => {
     const authority = createAuthority();
     const [mine, other] = [generateKey(), generateKey()];
     const signature = proveKey(other, "prove it");
@@ -154,7 +154,7 @@ describe("issued certificates", () => {
     expect(codesOf(issue({ challenge: "prove it", signature: "garbage" }))).to.deep.equal(["PKI_PROOF_INVALID"]);
   });
 
-  it("accept the proof that openssl makes on a node", () => {
+  it("are issued with a proof of possession made by openssl", () => {
     const key = dir("node.key");
     execFileSync("openssl", ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key], {
       stdio: "pipe",
@@ -168,7 +168,7 @@ describe("issued certificates", () => {
     expect(firstCertificate(chain).publicKey.export({ type: "spki", format: "pem" })).to.equal(spki);
   });
 
-  it("S-14: are refused for keys that are not EC P-256, and for names no host has", () => {
+  it("S-14: are not issued for keys other than EC P-256, and malformed host names", () => {
     const rsa = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" }) as string;
     const p384 = generateKeyPairSync("ec", { namedCurve: "P-384" }).publicKey.export({
       type: "spki",
@@ -182,7 +182,7 @@ describe("issued certificates", () => {
   });
 });
 
-describe("a certificate's renewal", () => {
+describe("the reason to renew a certificate", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
   const authority = createAuthority(now);
   const key = generateKey();
@@ -190,13 +190,12 @@ describe("a certificate's renewal", () => {
   const { chain, identity } = issueLeaf(request, { authority, now });
   const expected = { spki: request.spki, hosts: certificateNames(request), identity, rootPem: authority.rootPem, now };
 
-  it("is not needed while more than 30 days are left", () =>
-    expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined));
-  it("is needed at 30 days left, and after the end", () => {
+  it("is none with more than 30 days left, and then its end", () => {
+    expect(renewalReason(chain, { ...expected, now: now + 59 * day })).to.equal(undefined);
     expect(renewalReason(chain, { ...expected, now: now + 60 * day })).to.equal("it expires in 30 days");
     expect(renewalReason(chain, { ...expected, now: now + 91 * day })).to.equal("it expired");
   });
-  it("is needed for another key, name, identity or issuer, and for what is no certificate", () => {
+  it("is another key, name, identity or issuer, or an unreadable certificate", () => {
     const other = publicDer(generateKey()).toString("base64");
     expect(renewalReason(chain, { ...expected, spki: other })).to.equal("the key changed");
     expect(renewalReason(chain, { ...expected, hosts: ["n1"] })).to.equal("its names changed");
@@ -209,8 +208,8 @@ describe("a certificate's renewal", () => {
     );
     expect(renewalReason("garbage", expected)).to.be.a("string");
   });
-  it("is needed for what no CA of ours issues: a longer life, or one beyond the CA's", () => {
-    const byHand = ({ certificate, certificatePem, key: signer }: Authority, days: number): string =>
+  it("is a life of more than 90 days, or beyond the CA's end", () => {
+    const issueFor = ({ certificate, certificatePem, key: signer }: Authority, days: number): string =>
       issueCertificate({
         commonName: "kcore-node-n1",
         publicKey: createPublicKey(key),
@@ -222,11 +221,11 @@ describe("a certificate's renewal", () => {
         hosts: certificateNames(request),
         uri: `kcore://lab/node/${id}`,
       }) + certificatePem;
-    expect(renewalReason(byHand(authority, 60), expected)).to.equal(undefined);
-    expect(renewalReason(byHand(authority, 400), expected)).to.equal("it was issued for more than 90 days");
+    expect(renewalReason(issueFor(authority, 60), expected)).to.equal(undefined);
+    expect(renewalReason(issueFor(authority, 400), expected)).to.equal("it was issued for more than 90 days");
     const ended = createAuthority(now - 1826 * day);
     const { rootPem } = ended;
-    expect(renewalReason(byHand(ended, 60), { ...expected, rootPem })).to.equal("another CA issued it");
+    expect(renewalReason(issueFor(ended, 60), { ...expected, rootPem })).to.equal("another CA issued it");
   });
 });
 
@@ -253,7 +252,7 @@ describe("the identity in a certificate", () => {
   const refused = (plan: Parameters<typeof make>[0]): string[] =>
     codesOf(() => identityOf(firstCertificate(make(plan)), "client"));
 
-  it("S-10: is refused for a CA, a missing usage, a wrong role's name and anything but one proper URI", () => {
+  it("S-10: is refused for a CA, a missing usage, another role's common name, or other than one valid URI", () => {
     for (const plan of [{ pathLength: 0 }, { usages: ["server" as const] }, { commonName: "kctl" }])
       expect(refused(plan), JSON.stringify(plan)).to.deep.equal(["PKI_IDENTITY"]);
     expect(refused({ hosts: ["a, URI:kcore://lab/operator/x, b"], uri: "x:y" })).to.deep.equal(["PKI_IDENTITY"]);

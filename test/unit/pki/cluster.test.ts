@@ -28,12 +28,10 @@ const day = 86_400_000;
 const codesOf = async (work: Promise<unknown>): Promise<string[]> =>
   (await rejectionOf(work)).problems.map(({ code }) => code);
 
-describe("creating a cluster", () => {
+describe("the contexts of clusters", () => {
   const dir = folderOfEachTest("cluster");
   let home: string;
-  beforeEach(async () => {
-    home = dir("kcore");
-  });
+  beforeEach(() => (home = dir("kcore")));
   const plan = (changes: Partial<NewCluster> = {}): NewCluster => ({
     home,
     codec,
@@ -46,7 +44,7 @@ describe("creating a cluster", () => {
     ...changes,
   });
 
-  it("makes root, sub-CA and the operator's certificate, which openssl accepts", async () => {
+  it("are created with root, sub-CA and an operator's certificate that openssl accepts", async () => {
     const { folder } = await createCluster(plan());
     const verify = ["verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", join(folder, "ca.crt")];
     const files = ["-untrusted", join(folder, "sub-ca.crt"), join(folder, "kctl.crt")];
@@ -60,7 +58,7 @@ describe("creating a cluster", () => {
     });
   });
 
-  it("C17: lets a second operator in by the four files that docs/day-2.md names", async () => {
+  it("can be used by a second operator with the four files of docs/day-2.md", async () => {
     const { folder } = await createCluster(plan());
     const other = dir("other");
     await mkdir(join(other, "default"), { recursive: true, mode: 0o700 });
@@ -69,7 +67,7 @@ describe("creating a cluster", () => {
     expect((await loadContext({ home: other, codec })).name).to.equal("default");
   });
 
-  it("S-15: keeps keys 0600 in folders 0700 whatever the umask", async () => {
+  it("S-15: have keys 0600 in folders 0700 with any umask", async () => {
     const umask = process.umask(0);
     try {
       const { folder } = await createCluster(plan());
@@ -83,7 +81,7 @@ describe("creating a cluster", () => {
     }
   });
 
-  it("S-15: encrypts the CA keys so that openssl opens them with the passphrase only", async () => {
+  it("S-15: have CA keys that openssl decrypts only with the passphrase", async () => {
     const { folder } = await createCluster(plan());
     const file = join(folder, "ca.key");
     expect(await readFile(file, "utf8")).to.match(/^-----BEGIN ENCRYPTED PRIVATE KEY-----/);
@@ -101,7 +99,7 @@ describe("creating a cluster", () => {
     expect(() => open("wrong words here")).to.throw();
   });
 
-  it("S-15: opens no CA key of which anything was changed by somebody without the passphrase", async () => {
+  it("S-15: have CA keys that are refused with any changed byte", async () => {
     const { folder } = await createCluster(plan());
     const file = join(folder, "sub-ca.key");
     const pem = await readFile(file, "utf8");
@@ -119,10 +117,10 @@ describe("creating a cluster", () => {
     }
     await writeFile(file, pem);
     expect((await openAuthority(folder, passphrase)).cluster).to.equal("default");
-    expect(await readFile(file, "utf8"), "left as it is").to.equal(pem);
+    expect(await readFile(file, "utf8"), "unchanged").to.equal(pem);
   });
 
-  it("S-15: opens no CA key whose seal was taken away", async () => {
+  it("S-15: have CA keys that are refused without their authentication code", async () => {
     const { folder } = await createCluster(plan());
     const file = join(folder, "ca.key");
     const [bare = ""] = (await readFile(file, "utf8")).split("-----BEGIN KCORE KEY SEAL-----");
@@ -131,25 +129,25 @@ describe("creating a cluster", () => {
     expect(await readFile(file, "utf8")).to.equal(bare);
   });
 
-  it("says so when the sub-CA's key is another's", async () => {
+  it("are refused if the sub-CA's key does not belong to its certificate", async () => {
     const { folder } = await createCluster(plan());
     await writeFile(join(folder, "sub-ca.key"), encryptKey(generateKey(), passphrase, cheapCost));
     expect(await codesOf(openAuthority(folder, passphrase))).to.deep.equal(["PKI_CERT_INVALID"]);
   });
 
-  it("refuses a context that exists, and with force puts the present one aside", async () => {
+  it("are not created over an existing one, which force moves aside", async () => {
     const { folder } = await createCluster(plan());
     const before = await readFile(join(folder, "ca.crt"), "utf8");
     expect(await codesOf(createCluster(plan()))).to.deep.equal(["PKI_CONTEXT_EXISTS"]);
     await rm(join(home, "config"));
     const { problems } = await rejectionOf(createCluster(plan()));
-    expect(problems[0]?.hint, "C7: delete-context would not know it").to.contain("move it away");
+    expect(problems[0]?.hint, "the context is not in the configuration").to.contain("move it away");
     const { aside } = await createCluster(plan({ force: true }));
     expect(await readFile(join(aside ?? "", "ca.crt"), "utf8")).to.equal(before);
     expect(await readFile(join(folder, "ca.crt"), "utf8")).not.to.equal(before);
   });
 
-  it("leaves nothing behind when it refuses", async () => {
+  it("are not created with invalid values, and no files are left", async () => {
     for (const wrong of [
       { passphrase: "short" },
       { context: "Bad Name" },
@@ -161,14 +159,14 @@ describe("creating a cluster", () => {
     expect(await readdir(dir())).to.deep.equal([]);
   });
 
-  it("does not overwrite a configuration that it cannot read", async () => {
+  it("are not created beside an unreadable configuration, which is kept", async () => {
     await createCluster(plan());
     await writeFile(join(home, "config"), "contexts: [1, 2]\n");
     expect(await codesOf(createCluster(plan({ context: "second" })))).to.deep.equal(["CONFIG_INVALID"]);
     expect((await readdir(home)).toSorted()).to.deep.equal(["config", "default"]);
   });
 
-  it("C7: backs up an operator's key that lies elsewhere", async () => {
+  it("are backed up with an operator's key in another folder", async () => {
     const { folder } = await createCluster(plan());
     const present = await loadContext({ home, codec });
     await rm(join(folder, "kctl.key"));
@@ -176,10 +174,10 @@ describe("creating a cluster", () => {
     expect(files).to.include({ "kctl.crt": present.cert, "kctl.key": present.key });
   });
 
-  it("writes a context that is current and can be loaded, also after its folder moved", async () => {
+  it("are loaded by name, the current one by default, which changes only by command", async () => {
     await createCluster(plan());
     await createCluster(plan({ context: "second", controllers: [] }));
-    expect((await loadContext({ home, codec })).name, "G1: contexts switch only when told").to.equal("default");
+    expect((await loadContext({ home, codec })).name, "a new context does not become current").to.equal("default");
     await useContext({ home, codec }, "second");
     await useContext({ home, codec }, "default");
     const context = await loadContext({ home, codec });
@@ -188,7 +186,7 @@ describe("creating a cluster", () => {
     expect(await codesOf(loadContext({ home, codec }, "secnd"))).to.deep.equal(["PKI_CONTEXT_UNKNOWN"]);
   });
 
-  it("forgets a context, keeps its folder, and lets its name be used anew", async () => {
+  it("are deleted with their folder kept aside, and their names can be used again", async () => {
     await createCluster(plan({ context: "second" }));
     const { folder } = await createCluster(plan());
     const before = await readFile(join(folder, "ca.key"), "utf8");
@@ -207,14 +205,14 @@ describe("creating a cluster", () => {
     expect((await loadContext({ home, codec })).name).to.equal("default");
   });
 
-  it("forgets a context that has no folder of its own", async () => {
+  it("are deleted without a folder of their own", async () => {
     const place = { home, codec };
     await changeConfig(place, (config) => ({ ...config, contexts: { remote: { controllers: ["192.0.2.11:9090"] } } }));
     expect(await deleteContext(place, "remote", Date.now())).to.equal(undefined);
     expect((await readConfig(place)).contexts).to.deep.equal({});
   });
 
-  it("S-20, S-15: uses no context that others could have written, and no key that others could have read", async () => {
+  it("S-20, S-15: are refused if other users could write files, or read keys", async () => {
     await createCluster(plan());
     const codes = (): Promise<readonly string[]> => codesOf(loadContext({ home, codec }));
     for (const [path, bad, good] of [
@@ -230,7 +228,7 @@ describe("creating a cluster", () => {
     expect((await loadContext({ home, codec })).name).to.equal("default");
   });
 
-  it("notes controllers once, also when two are noted at the same time, and keeps keys it does not know", async () => {
+  it("record each controller once, also concurrently, and keep unknown keys of the configuration", async () => {
     await createCluster(plan({ controllers: [] }));
     await changeConfig({ home, codec }, (config) => ({ ...config, colour: "blue" }));
     const noted = ["192.0.2.1:9090", "192.0.2.2:9090", "192.0.2.1:9090"];
@@ -242,7 +240,7 @@ describe("creating a cluster", () => {
     expect(config.contexts["default"]?.controllers).to.deep.equal(["192.0.2.1:9090", "192.0.2.2:9090"]);
   });
 
-  it("renews the operator's certificate at 30 days left, for the same key and user", async () => {
+  it("have the operator's certificate renewed at 30 days left, for the same key and user", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 61 * day }));
     const authority = await openAuthority(folder, passphrase);
@@ -254,7 +252,7 @@ describe("creating a cluster", () => {
     expect(await renewOperatorIfNeeded(folder, authority, now)).to.equal(false);
   });
 
-  it("leaves alone what the root itself gave the operator: its key may be in no record", async () => {
+  it("do not renew an operator's certificate of the root, whose key may not be recorded", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 61 * day }));
     await replaceOperatorKey(folder, await openRoot(folder, passphrase), now - 61 * day);
@@ -263,7 +261,7 @@ describe("creating a cluster", () => {
     expect(await readFile(join(folder, "kctl.crt"), "utf8")).to.equal(before);
   });
 
-  it("C1: the bastion's sub-CA is replaced by the root at 180 days left, and the expired operator certified anew", async () => {
+  it("have their sub-CA replaced at 180 days left, and an expired operator's certificate renewed", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 1700 * day }));
     const former = await openAuthority(folder, passphrase);
@@ -278,7 +276,7 @@ describe("creating a cluster", () => {
     ]);
   });
 
-  it("C1: what the root had certified for the operator is certified by the root again", async () => {
+  it("have an expired operator's certificate of the root renewed by the root", async () => {
     const now = Date.now();
     const { folder } = await createCluster(plan({ now: now - 200 * day }));
     const root = await openRoot(folder, passphrase);

@@ -3,17 +3,13 @@ import { expiryWarning } from "#pki/expectation.ts";
 
 const day = 86_400_000;
 
-describe("certificates that end soon", () => {
+describe("the warning about a certificate's end", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   const endingIn = (days: number) =>
     expiryWarning({ what: "the certificate", notAfter: new Date(now + days * day), way: "renew it" }, now);
 
-  it("C1: are told of at 30, 14 and 7 days, and fail at 2", () => {
-    const told = [31, 30, 15, 14, 8, 7, 3, 2, 1, -1].map((days) => {
-      const ending = endingIn(days);
-      return [days, ending?.days, ending?.isFailure];
-    });
-    expect(told).to.deep.equal([
+  it("begins at 30, 14 and 7 days, and is a failure at 2", () => {
+    for (const [days, threshold, isFailure] of [
       [31, undefined, undefined],
       [30, 30, false],
       [15, 30, false],
@@ -24,10 +20,11 @@ describe("certificates that end soon", () => {
       [2, 2, true],
       [1, 2, true],
       [-1, 2, true],
-    ]);
+    ] as const)
+      expect([endingIn(days)?.days, endingIn(days)?.isFailure]).to.deep.equal([threshold, isFailure]);
   });
 
-  it("C1: are named with what is left and with the command that renews them", () => {
+  it("names the days left, the date and the command that renews the certificate", () => {
     const messages = [6.5, 1.5, -3].map((days) => endingIn(days)?.message);
     expect(messages).to.deep.equal([
       "the certificate ends in 6 days, on 2026-01-07: renew it",

@@ -13,8 +13,16 @@ describe("the inventory's entry of a certificate", () => {
   let cluster: TestCluster;
   before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
+  /** A controller's sub-CA, as in a cluster of this name. */
+  const subCaOf = async (name: string): Promise<string> => {
+    const key = generateKey();
+    const proof = { challenge: "c", signature: proveKey(key, "c") };
+    const root = { ...(await openRoot(join(cluster.home, "lab"), passphrase)), cluster: name };
+    const request = { controllerId: id, spki: publicDer(key).toString("base64"), proof, hosts: ["n1"] };
+    return issueSubCa(request, { root, now: Date.now() });
+  };
 
-  it("says whose it is, by which key, until when, and never holds the certificate", () => {
+  it("has role, id, issuer, key and end", () => {
     const key = generateKey();
     const { cert } = issueTo(cluster.authority, "node", id, { key });
     const entry = inventoryEntry(cert);
@@ -29,26 +37,15 @@ describe("the inventory's entry of a certificate", () => {
     expect(inventoryEntry(cluster.operator.cert)).to.include({ role: "operator", id: "ann" });
   });
 
-  it("knows a controller's sub-CA, and nothing that is not the cluster's", async () => {
-    const key = generateKey();
-    const proof = { challenge: "c", signature: proveKey(key, "c") };
-    const root = await openRoot(join(cluster.home, "lab"), passphrase);
-    const pem = issueSubCa(
-      { controllerId: id, spki: publicDer(key).toString("base64"), proof, hosts: ["n1"] },
-      { root, now: Date.now() },
-    );
-    expect(inventoryEntry(pem)).to.include({ role: "sub-ca", id, issuer: "kcore-cluster-ca" });
+  it("exists for a controller's sub-CA, and not for the root", async () => {
+    expect(inventoryEntry(await subCaOf("lab"))).to.include({ role: "sub-ca", id, issuer: "kcore-cluster-ca" });
     expect(inventoryEntry(cluster.authority.rootPem)).to.equal(undefined);
   });
 
-  it("tells members from sub-CAs under every cluster's name", async () => {
+  it("has the right role also for clusters called “sub-ca” or “controller”", async () => {
     const { cert } = issueTo({ ...cluster.authority, cluster: "sub-ca" }, "node", id);
     expect(inventoryEntry(cert)).to.include({ role: "node", id });
-    const key = generateKey();
-    const proof = { challenge: "c", signature: proveKey(key, "c") };
-    const root = { ...(await openRoot(join(cluster.home, "lab"), passphrase)), cluster: "controller" };
-    const request = { controllerId: id, spki: publicDer(key).toString("base64"), proof, hosts: ["n1"] };
-    const pem = issueSubCa(request, { root, now: Date.now() });
+    const pem = await subCaOf("controller");
     expect(firstCertificate(pem).subjectAltName).to.contain(`URI:kcore://controller/sub-ca/${id}`);
     expect(inventoryEntry(pem)).to.include({ role: "sub-ca", id });
   });

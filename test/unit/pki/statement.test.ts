@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, sign } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { openRoot } from "#pki/cluster.ts";
@@ -11,6 +10,7 @@ import { signStatement, verifyStatement, type SignedText } from "#pki/statement.
 import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const dayMs = 86_400_000;
@@ -33,46 +33,40 @@ describe("signed statements", () => {
   });
   after(() => Promise.all([cluster.remove(), stranger.remove()]));
 
-  it("tells what the bastion's sub-CA signed", () => {
+  it("are accepted from the bastion's sub-CA, unchanged", () => {
     expect(verify(signed)).to.deep.equal(JSON.parse(text));
     expect(signed.statement).to.equal(text);
   });
 
   describe("openssl", () => {
-    let folder: string;
-    const inFolder = (name: string): string => join(folder, name);
-    before(async () => {
-      folder = await mkdtemp(join(tmpdir(), "kcore-statement-"));
+    const folder = folderOfEachTest("statement");
+    beforeEach(async () => {
       const key = cluster.authority.key.export({ type: "pkcs8", format: "pem" }) as string;
-      await writeFile(inFolder("key"), key, { mode: 0o600 });
-      await writeFile(inFolder("text"), `kcore cluster update\n${text}`);
-      await writeFile(
-        inFolder("public"),
-        createPublicKey(cluster.authority.key).export({ type: "spki", format: "pem" }),
-      );
+      await writeFile(folder("key"), key, { mode: 0o600 });
+      await writeFile(folder("text"), `kcore cluster update\n${text}`);
+      await writeFile(folder("public"), createPublicKey(cluster.authority.key).export({ type: "spki", format: "pem" }));
     });
-    after(() => rm(folder, { recursive: true }));
 
-    it("accepts our signature", async () => {
-      await writeFile(inFolder("signature"), Buffer.from(signed.signature, "base64"));
-      const words = ["-sha256", "-verify", inFolder("public"), "-signature", inFolder("signature"), inFolder("text")];
+    it("accepts kcore's signature", async () => {
+      await writeFile(folder("signature"), Buffer.from(signed.signature, "base64"));
+      const words = ["-sha256", "-verify", folder("public"), "-signature", folder("signature"), folder("text")];
       expect(execFileSync("openssl", ["dgst", ...words], { encoding: "utf8" })).to.equal("Verified OK\n");
     });
 
-    it("makes one that we accept", () => {
-      const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", inFolder("key"), inFolder("text")]);
+    it("makes a signature that kcore accepts", () => {
+      const signature = execFileSync("openssl", ["dgst", "-sha256", "-sign", folder("key"), folder("text")]);
       expect(verify({ ...signed, signature: signature.toString("base64") })).to.deep.equal(JSON.parse(text));
     });
   });
 
-  it("refuses a text that was changed, and a signature that was", () => {
+  it("are refused with a changed text or signature", () => {
     expect(refusal({ ...signed, statement: text.replace("spring", "autumn") })).to.match(/signature.*UPDATE_UNSIGNED/);
     expect(refusal({ ...signed, statement: `${text} ` })).to.contain("signature");
     expect(refusal({ ...signed, signature: "" })).to.contain("signature");
     expect(refusal({ ...signed, signature: "bm9uZQ==" })).to.contain("signature");
   });
 
-  it("refuses what the same key signed for another purpose", () => {
+  it("are refused with a signature of the same key for another purpose", () => {
     for (const other of [text, `kcore cluster\n${text}`]) {
       const signature = sign("sha256", Buffer.from(other), cluster.authority.key).toString("base64");
       expect(refusal({ ...signed, signature })).to.contain("the signature is not one of this text");
@@ -80,7 +74,7 @@ describe("signed statements", () => {
     expect(refusal({ ...signed, signature: proveKey(cluster.authority.key, text) })).to.contain("signature");
   });
 
-  it("refuses a controller's sub-CA, which the root issued too", () => {
+  it("are refused from a controller's sub-CA, which the root issued as well", () => {
     const key = generateKey();
     const spki = publicDer(key).toString("base64");
     const proof = { challenge: "nonce", signature: proveKey(key, "nonce") };
@@ -88,7 +82,7 @@ describe("signed statements", () => {
     expect(refusal(signStatement(text, { certificatePem, key }))).to.contain("not the bastion's CA");
   });
 
-  it("refuses the root's own key, and a member's", () => {
+  it("are refused from the root's key or a member's", () => {
     expect(refusal(signStatement(text, { certificatePem: root.rootPem, key: root.key }))).to.contain(
       "the root signed it",
     );
@@ -99,7 +93,7 @@ describe("signed statements", () => {
     expect(refusal(signStatement(text, { certificatePem: cert, key }))).to.contain("exactly one certificate");
   });
 
-  it("refuses another cluster's CA, though it bears the same name, and one that says the root issued it", () => {
+  it("are refused from another cluster's CA of the same name, or one with a forged issuer", () => {
     expect(refusal(signStatement(text, stranger.authority))).to.contain("not the bastion's CA");
     const key = generateKey();
     const forged = issueCertificate({
@@ -114,7 +108,7 @@ describe("signed statements", () => {
     expect(refusal(signStatement(text, { certificatePem: forged, key }))).to.contain("not the bastion's CA");
   });
 
-  it("refuses a CA that is over, or not yet valid", () => {
+  it("are refused from a CA that has expired or is not valid yet", () => {
     const key = generateKey();
     const certificatePem = signSubCa({ root, publicKey: createPublicKey(key), now: Date.now() });
     const given = signStatement(text, { certificatePem, key });
@@ -123,7 +117,7 @@ describe("signed statements", () => {
     expect(refusal(given, { now: Date.now() - dayMs })).to.contain("set the clock right");
   });
 
-  it("refuses a statement for another cluster, and what is none", () => {
+  it("are refused for another cluster, or without a JSON object", () => {
     expect(refusal(signed, { cluster: "live" })).to.contain('for the cluster "lab", not for “live”');
     for (const other of ["null", "[]", "7", "{", `{"name":"spring"}`])
       expect(refusal(signStatement(other, cluster.authority)), other).to.match(
@@ -131,7 +125,7 @@ describe("signed statements", () => {
       );
   });
 
-  it("refuses a signer that cannot be read", () => {
+  it("are refused with other than exactly one signer's certificate", () => {
     for (const signer of ["", "none", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
       expect(refusal({ ...signed, signer })).to.contain("exactly one certificate");
     expect(refusal({ ...signed, signer: signed.signer + signed.signer })).to.contain("exactly one certificate");

@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, type X509Certificate } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { issueCertificate } from "#pki/certificate.ts";
@@ -14,11 +13,13 @@ import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa, readSubCa, refusalOfSubCa, type Root } from "#pki/sub-ca.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import { problemsIn } from "#support/problems.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const other = "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
 describe("a controller's sub-CA", () => {
+  const folder = folderOfEachTest("sub-ca");
   let cluster: TestCluster;
   let root: Root;
   const key = generateKey();
@@ -43,18 +44,13 @@ describe("a controller's sub-CA", () => {
   after(() => cluster.remove());
 
   const verify = async (leaf: string): Promise<string> => {
-    const dir = await mkdtemp(join(tmpdir(), "kcore-sub-"));
-    try {
-      const files = { ca: root.rootPem, chain: leaf };
-      for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
-      const words = ["verify", "-x509_strict", "-CAfile", join(dir, "ca"), "-untrusted", join(dir, "chain")];
-      return execFileSync("openssl", [...words, join(dir, "chain")], { encoding: "utf8", stdio: "pipe" });
-    } finally {
-      await rm(dir, { recursive: true, force: true });
-    }
+    await writeFile(folder("ca"), root.rootPem);
+    await writeFile(folder("chain"), leaf);
+    const words = ["verify", "-x509_strict", "-CAfile", folder("ca"), "-untrusted", folder("chain"), folder("chain")];
+    return execFileSync("openssl", words, { encoding: "utf8", stdio: "pipe" });
   };
 
-  it("S-14: is signed by the root with path length 0 and for this cluster's URIs only; openssl accepts what it issues", async () => {
+  it("S-14: is signed by the root with path length 0 and for this cluster's URIs only, and issues valid certificates", async () => {
     const certificate = firstCertificate(pem);
     expect(certificate.subject).to.equal("CN=kcore-cluster-sub-ca");
     expect(certificate.verify(firstCertificate(root.rootPem).publicKey)).to.equal(true);
@@ -68,7 +64,7 @@ describe("a controller's sub-CA", () => {
     expect(text).to.contain(`URI:kcore://lab/sub-ca/${id}`);
   });
 
-  it("S-14: cannot issue for another cluster: openssl refuses the name", async () => {
+  it("S-14: cannot issue for another cluster, because openssl refuses the name", async () => {
     const foreign = issueCertificate({
       commonName: "kcore-node-n1",
       publicKey: createPublicKey(generateKey()),
@@ -83,21 +79,21 @@ describe("a controller's sub-CA", () => {
     expect(String((error as { stderr?: unknown }).stderr)).to.contain("permitted subtree violation");
   });
 
-  it("does not outlive the root", () => {
+  it("ends no later than the root", () => {
     const end = firstCertificate(root.rootPem).validToDate.getTime();
     const late = firstCertificate(issueSubCa(request, { root, now: end - 86_400_000 }));
     expect(late.validToDate.getTime()).to.equal(end);
   });
 
-  it("is nobody's identity", () =>
+  it("is accepted as no member's identity", () =>
     expect(problemsIn(() => identityOf(firstCertificate(pem), "client"))[0]).to.contain("is a CA's"));
 
-  it("S-14: is refused without the proof that the controller holds the key", () => {
+  it("S-14: is not issued without the controller's proof of possession", () => {
     const stolen = { ...request, proof: { challenge: "another", signature: request.proof.signature } };
     expect(problemsIn(() => issueSubCa(stolen, { root, now: Date.now() }))[0]).to.contain("[PKI_PROOF_INVALID]");
   });
 
-  it("is used only by its own controller, with its own key, under its own root", async () => {
+  it("is refused for another controller, key or root", async () => {
     const strange = await createTestCluster();
     try {
       const elsewhere = await openRoot(join(strange.home, "lab"), passphrase);
@@ -117,7 +113,7 @@ describe("a controller's sub-CA", () => {
     expect(problems[0]).to.contain("[PKI_CERT_INVALID]");
   });
 
-  it("issues certificates that deployments keep like the bastion's own", () => {
+  it("issues certificates that a deployment does not renew", () => {
     const node = generateKey();
     const challenge = "renewal";
     const leaf = {
@@ -132,16 +128,16 @@ describe("a controller's sub-CA", () => {
     expect(renewalReason(chain, expected)).to.equal(undefined);
   });
 
-  it("C1: certifies its own controller under the names that the root allowed, and nobody else", () => {
+  it("certifies only its own controller, under the names that the root allowed", () => {
     const refusal = (role: "controller" | "node", subject: string, host: string): string | undefined => {
       const [leaf, issuer] = certificatesOf(issueTo(authority, role, subject, { host }).cert);
       return refusalOfIssuer(leaf as X509Certificate, { issuer, rootPem: root.rootPem });
     };
     for (const host of request.hosts) expect(refusal("controller", id, host), host).to.equal(undefined);
-    const no = "was not issued on the bastion";
-    expect(refusal("controller", other, "n1"), "another controller").to.equal(no);
-    expect(refusal("controller", id, "n2"), "another's name").to.equal(no);
-    expect(refusal("node", id, "n1"), "no controller").to.equal(no);
+    const reason = "was not issued on the bastion";
+    expect(refusal("controller", other, "n1"), "another controller").to.equal(reason);
+    expect(refusal("controller", id, "n2"), "another's name").to.equal(reason);
+    expect(refusal("node", id, "n1"), "no controller").to.equal(reason);
     const certified = (more: object): string =>
       issueCertificate({
         commonName: "kctl",
@@ -155,11 +151,11 @@ describe("a controller's sub-CA", () => {
       });
     const issued = { issuer: authority.certificate, rootPem: root.rootPem };
     const operator = firstCertificate(certified({ uri: "kcore://lab/operator/ann" }));
-    expect(refusalOfIssuer(operator, issued), "an operator").to.equal(no);
-    expect(refusalOfIssuer(firstCertificate(certified({})), issued), "without a name").to.equal(no);
+    expect(refusalOfIssuer(operator, issued), "an operator").to.equal(reason);
+    expect(refusalOfIssuer(firstCertificate(certified({})), issued), "without a name").to.equal(reason);
   });
 
-  it("C1: certifies no controller where the root allowed no name, as earlier versions had it sign", () => {
+  it("certifies no controller if the root allowed no names, as earlier versions did", () => {
     const certificatePem = issueSubCa({ ...request, hosts: [] }, { root, now: Date.now() });
     const former = readSubCa({ ...given(), certificatePem });
     const [leaf, issuer] = certificatesOf(issueTo(former, "controller", id, { host: "n1" }).cert);

@@ -3,20 +3,23 @@ import { decide } from "#rollout/decide.ts";
 import { describeRollouts } from "#support/scripted-rollout.ts";
 import { aNode, old, SteppedRollout, target } from "#support/stepped-rollout.ts";
 
-function begun(nodes: ConstructorParameters<typeof SteppedRollout>[0]["nodes"], spec: object = {}): SteppedRollout {
+function startRollout(
+  nodes: ConstructorParameters<typeof SteppedRollout>[0]["nodes"],
+  spec: object = {},
+): SteppedRollout {
   return new SteppedRollout({ nodes, spec }).settle().confirm();
 }
 
 for (const file of ["decisions", "again", "undrain"]) describeRollouts(`rollout-${file}.yaml`);
 
-describe("the decision, beside the tables", () => {
-  it("is the owner's alone", () => {
+describe("the decision about a rollout", () => {
+  it("changes nothing at a controller that is not the owner", () => {
     const { view } = new SteppedRollout({ nodes: ["n1"] });
     expect(decide({ ...view, self: "c2" })).to.deep.equal({ rows: new Map() });
   });
 
-  it("leaves the records of a newer manifest alone", () => {
-    const rollout = begun(["n1"]);
+  it("changes no records of a newer generation", () => {
+    const rollout = startRollout(["n1"]);
     const { view } = rollout;
     for (const known of [
       { progress: { ...rollout.progress, generation: 2 } },
@@ -25,7 +28,7 @@ describe("the decision, beside the tables", () => {
       expect(decide({ ...view, ...known })).to.deep.equal({ rows: new Map() });
   });
 
-  it("takes in no node that nobody approved when another owner wrote over its progress", () => {
+  it("adds no unapproved node after another owner overwrote the progress", () => {
     const rollout = new SteppedRollout({ nodes: ["n1"], spec: { approvalPolicy: "manual" } }).set({ isApproved: true });
     const { view } = rollout.settle();
     const pending = { ...rollout.progress, phase: "pending" as const };
@@ -34,7 +37,7 @@ describe("the decision, beside the tables", () => {
     expect([again(false), again(true)]).to.deep.equal([[["n1"]], [["n1"], ["n2"]]]);
   });
 
-  it("tells what it waits for in few words, however many nodes it waits for", () => {
+  it("limits the text of what it waits for to 2,000 characters", () => {
     const names = Array.from({ length: 200 }, (_, at) => `n${at}`);
     const rollout = new SteppedRollout({
       nodes: names,
@@ -45,10 +48,10 @@ describe("the decision, beside the tables", () => {
       .and.have.lengthOf(2_000);
   });
 
-  it("writes no more at once than a transaction holds, however many nodes there are, and however much they say", () => {
+  it("writes no more rows and bytes at once than a transaction can hold", () => {
     const ids = Array.from({ length: 600 }, (_, index) => `n${index}`);
     const rollout = new SteppedRollout({ nodes: ids, spec: { strategy: { type: "batch", maxUnavailable: 600 } } });
-    const within = (): void => {
+    const expectWithinLimits = (): void => {
       for (const [rows, bytes] of rollout.sizes.splice(0)) {
         expect(rows).to.be.below(500);
         expect(bytes).to.be.below(512 * 1024);
@@ -56,21 +59,21 @@ describe("the decision, beside the tables", () => {
       expect(rollout.view.rows.size).to.equal(600);
     };
     rollout.settle();
-    within();
+    expectWithinLimits();
     const failure = { kind: "service", message: "部".repeat(2_000) } as const;
     const failed = [...rollout.view.rows].map(
       ([id, row]) => [id, { ...row, phase: "failed" as const, failure }] as const,
     );
     rollout.takeOver("c2", { rows: new Map(failed) });
     expect([...rollout.view.rows.values()].every(({ owner }) => owner === "c2")).to.equal(true);
-    within();
+    expectWithinLimits();
     const cancelled = new SteppedRollout({ nodes: ids }).settle().request("cancel").after(661);
     expect([...cancelled.view.rows.values()].every(({ phase }) => phase === "cancelled")).to.equal(true);
     expect(cancelled.progress.phase).to.equal("cancelled");
   });
 
-  it("goes on where another's record came over its own", () => {
-    const rollout = begun(["n1", "n2"]).report("n1", "prepared");
+  it("restores its own records after another owner overwrote them", () => {
+    const rollout = startRollout(["n1", "n2"]).report("n1", "prepared");
     const stale = { ...rollout.row("n1"), owner: "c9", seq: 1, phase: "pending" as const };
     const known = rollout.row("n1").seq;
     rollout.report("n1", "activating").set({ rows: new Map([...rollout.view.rows, ["n1", stale]]) });
@@ -83,7 +86,7 @@ describe("the decision, beside the tables", () => {
     expect(rollout.progress.waves.flat().toSorted()).to.deep.equal(["n1", "n2"]);
   });
 
-  it("takes the last node back first after it was applied once more, a node that has no row here too", () => {
+  it("rolls back in reverse order after the next generation, including a node without a row", () => {
     const held = { present: target, previous: old };
     const spec = { approvalPolicy: "manual" };
     const rollout = new SteppedRollout({ nodes: ["n1", "n2", "n3"], spec }).set({ isApproved: true }).confirm();

@@ -4,7 +4,7 @@ import { targetIdOf, UpdateSpec } from "#rollout/spec.ts";
 
 const rev = "0123456789abcdef0123456789abcdef01234567";
 
-describe("a flake at a commit", () => {
+describe("the URL of a flake at a commit", () => {
   const urls: Readonly<Record<string, string | undefined>> = {
     "github:o/r": `github:o/r/${rev}`,
     // Nix refuses a branch and a commit together.
@@ -32,10 +32,10 @@ describe("a flake at a commit", () => {
   for (const [flakeRef, url] of Object.entries(urls))
     it(`of ${flakeRef} is ${url ?? "none"}`, () => expect(flakeUrl(flakeRef, rev)).to.equal(url));
 
-  it("names a target, with all that makes it another one", () => {
+  it("gives the target its id, together with nixpkgsRev and systemProfile", () => {
     const id = (target: object): string =>
       targetIdOf({ spec: UpdateSpec.parse({ target: { flakeRev: rev, ...target }, selector: { allNodes: true } }) });
-    // The commit decides, not its reference.
+    // The branch or tag does not count beside the commit.
     expect(id({ flakeRef: "github:o/r/v1.0" })).to.equal(id({ flakeRef: "github:o/r/main" }));
     const targets = [
       { flakeRef: "github:o/r" },

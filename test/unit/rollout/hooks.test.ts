@@ -14,7 +14,7 @@ describe("the hooks of an update", () => {
       ],
     });
 
-  it("are what the bastion does; a drain answers a little before its controller's time is over", () => {
+  it("are those of the bastion; a drain ends shortly before the controller's time limit", () => {
     const timesOf = (spec: UpdateSpec) =>
       bastionHooks(spec).map(({ name, limitSeconds, spareSeconds }) => [name, limitSeconds, spareSeconds]);
     expect(timesOf(specOf(900))).to.deep.equal([
@@ -25,7 +25,7 @@ describe("the hooks of an update", () => {
     expect(timesOf(specOf(10))[0]).to.deep.equal(["drain", 10, 2]);
   });
 
-  it("let work come back to a node that an earlier generation drained, though this one drains none", () => {
+  it("include the undrain of a node that an earlier generation drained", () => {
     const { drain, ...spec } = specOf(900);
     const names = bastionHooks({ ...spec, drain: { ...drain, enabled: false } }).map(({ name }) => name);
     expect(names).to.deep.equal(["gate web", "undrain"]);

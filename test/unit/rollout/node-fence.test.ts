@@ -11,7 +11,7 @@ const other = { name: "v", epoch: 1, owner: "c2", generation: 1, seq: 1 };
 const later: OrderMemory = { ...rememberOrder(idle, other), isBusy: false };
 const nodes: Readonly<Record<string, OrderMemory | undefined>> = { new: undefined, idle, busy, later };
 
-/** A node, an order, and whether the node accepts it, knows it or refuses it. */
+/** A node, an order, and whether the node accepts, knows or refuses the order. */
 const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
   ["new", {}, "accept"],
   ["idle", { seq: 8 }, "accept"],
@@ -29,7 +29,7 @@ const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
   ["busy", { generation: 4, seq: 8 }, "refused"],
   ["idle", other, "accept"],
   ["busy", other, "refused"],
-  // Another update had the node in between.
+  // The node has carried out an order of another update since.
   ["later", { seq: 7 }, "known"],
   ["later", { epoch: 1, seq: 99 }, "refused"],
   ["later", { owner: "c2", seq: 99 }, "refused"],
@@ -37,14 +37,14 @@ const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
   ["later", { seq: 8 }, "accept"],
 ];
 
-describe("the fence of a node", () => {
+describe("a node's check of an order's fencing token", () => {
   for (const [node, order, wanted] of cases)
-    it(`of a node that is ${node}: ${wanted} ${JSON.stringify(order)}`, () => {
+    it(`at a node that is ${node}: ${wanted} ${JSON.stringify(order)}`, () => {
       const judged = checkOrder(nodes[node], fence(order));
       expect(judged.accept ? "accept" : judged.why).to.equal(wanted);
     });
 
-  it("remembers the last order of each update once, and of 200 others", () => {
+  it("remembers the last order of each of at most 200 former updates", () => {
     let remembered: Omit<OrderMemory, "isBusy"> = { fence: fence({ name: "u0" }) };
     for (let index = 1; index <= 300; index++)
       for (const seq of [1, 2])
@@ -52,7 +52,7 @@ describe("the fence of a node", () => {
     expect([remembered.past?.length, remembered.past?.at(-1)]).to.deep.equal([200, fence({ name: "u299", seq: 2 })]);
   });
 
-  it("says why it refuses", () =>
+  it("has the reason of a refusal", () =>
     expect(checkOrder(busy, fence({ name: "v" }))).to.deep.include({
       message: "this node is busy with generation 3 of “u”, of c1",
     }));

@@ -18,19 +18,19 @@ interface Case {
   readonly age?: number;
 }
 
-/** The next phase of a row: `PHASE`, with the failure's kind; `-`: no change. */
+/** The next phase of a row, with the failure's kind or “asked”; `-` for no change. */
 function next(phase: NodePhase, { row: more = {}, report, spec = {}, view: around = {}, age = 0 }: Case): string {
   const row: NodeAssignment = { epoch: 2, owner: "c1", generation: 1, seq: 5, phase, since: now - age * 1000, ...more };
   const { view } = new SteppedRollout({ nodes: ["n1"] });
   const fence = fenceOf("u", row);
-  const word = report && { epoch: 1, fence, state: "fenced" as const, present: old, at: now, ...report };
+  const full = report && { epoch: 1, fence, state: "fenced" as const, present: old, at: now, ...report };
   const became = nextAssignment(
     {
       ...view,
       spec: aSpec(spec),
       owner: { epoch: 2, owner: "c1" },
       now,
-      reports: new Map(word ? [["n1", word]] : []),
+      reports: new Map(full ? [["n1", full]] : []),
       ...around,
     },
     "n1",
@@ -38,7 +38,7 @@ function next(phase: NodePhase, { row: more = {}, report, spec = {}, view: aroun
   );
   if (!became) return "-";
   const isSame = became.phase === "rebooting" || became.phase === phase;
-  expect(became.seq, "an order of its own").to.equal(isSame ? 5 : 6);
+  expect(became.seq, "each phase has an order of its own").to.equal(isSame ? 5 : 6);
   if (became.phase !== phase) expect(became).to.not.have.property("asked");
   if (became.failure) return `${became.phase} ${became.failure.kind}`;
   return became.asked === true ? `${became.phase} asked` : became.phase;

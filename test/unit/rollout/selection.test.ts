@@ -14,13 +14,13 @@ function namesOf(selector: object): readonly string[] {
 }
 
 describe("the selector of an update", () => {
-  it("means nothing when it says nothing, and all by allNodes, in the order of their names", () =>
+  it("selects no nodes if empty, and all nodes by allNodes, in the order of names", () =>
     expect([namesOf({}), namesOf({ allNodes: true })]).to.deep.equal([[], ["c1", "n1", "n2", "n3"]]));
 
-  it("takes nodes by id and by host name", () =>
+  it("selects nodes by id and host name", () =>
     expect(namesOf({ nodeIds: ["id-3", "n1", "nobody"] })).to.deep.equal(["n1", "n3"]));
 
-  it("takes nodes by labels, all of which must be exactly that", () => {
+  it("selects nodes with exactly all the labels", () => {
     expect(namesOf({ labels: ["tier=ssd"] })).to.deep.equal(["c1", "n1", "n3"]);
     expect(namesOf({ labels: ["tier=ss"] })).to.deep.equal([]);
     expect(namesOf({ labels: ["rack=a=b", "tier=ssd"] })).to.deep.equal(["n3"]);
@@ -28,12 +28,12 @@ describe("the selector of an update", () => {
     expect([namesOf({ labels: ["dc=DC2"] }), namesOf({ labels: ["constructor="] })]).to.deep.equal([["n3"], []]);
   });
 
-  it("takes nodes of one of the datacenters", () => {
+  it("selects nodes of any of the datacenters", () => {
     expect(namesOf({ datacenters: ["DC2", "DC3"] })).to.deep.equal(["n3"]);
     expect(namesOf({ datacenters: ["DC1", "DC2"] })).to.have.length(4);
   });
 
-  it("takes controllers only", () => expect(namesOf({ controllersOnly: true })).to.deep.equal(["c1"]));
+  it("selects controllers by controllersOnly", () => expect(namesOf({ controllersOnly: true })).to.deep.equal(["c1"]));
 
   it("narrows allNodes with each other filter", () => {
     expect(namesOf({ allNodes: true, labels: ["tier=hdd"] })).to.deep.equal(["n2"]);
@@ -44,7 +44,7 @@ describe("the selector of an update", () => {
   });
 });
 
-describe("the groups of an update", () => {
+describe("the waves of an update", () => {
   const cluster = [
     aNode("c1", { isController: true }),
     aNode("c2", { isController: true }),
@@ -56,24 +56,24 @@ describe("the groups of an update", () => {
   const wavesBy = (strategy: object, owner = "c1"): unknown =>
     divideIntoWaves(cluster, aSpec({ strategy }), owner).waves;
 
-  it("are single nodes: workers, then controllers, then those that are not ready, and the owner last of all", () => {
+  it("are single nodes: workers, then controllers, then nodes that are not ready, then the owner", () => {
     const one = { type: "one-at-a-time", maxUnavailable: 3 };
     expect(wavesBy(one)).to.deep.equal([["w1"], ["w2"], ["w4"], ["c2"], ["w3"], ["c1"]]);
     expect(wavesBy(one, "c2")).to.deep.equal([["w1"], ["w2"], ["w4"], ["c1"], ["w3"], ["c2"]]);
   });
 
-  it("are batches, with controllers alone", () => {
+  it("are batches of workers, and single controllers", () => {
     expect(wavesBy({ type: "batch", batchSize: 2 })).to.deep.equal([["w1", "w2"], ["w4"], ["c2"], ["w3"], ["c1"]]);
     expect(wavesBy({ type: "batch", maxUnavailable: 3 })).to.deep.equal([["w1", "w2", "w4"], ["c2"], ["w3"], ["c1"]]);
   });
 
-  it("are one datacenter after the other, the owner's last", () => {
+  it("are by datacenter with per-dc, the owner's last", () => {
     const perDc = { type: "per-dc", batchSize: 9 };
     expect(wavesBy(perDc)).to.deep.equal([["w4"], ["w1", "w2"], ["c2"], ["w3"], ["c1"]]);
     expect(wavesBy(perDc, "elsewhere")).to.deep.equal([["w1", "w2"], ["c1"], ["c2"], ["w3"], ["w4"]]);
   });
 
-  it("have the owner last of all also when it is not ready, and behind the canaries", () => {
+  it("end with the owner for every strategy, also if the owner is not ready", () => {
     const ill = cluster.map((node) => (node.id === "c1" ? { ...node, isReady: false } : node));
     for (const type of ["one-at-a-time", "batch", "per-dc", "canary"]) {
       const last = (nodes: typeof cluster): unknown =>
@@ -88,7 +88,7 @@ describe("the groups of an update", () => {
     return [waves[0], canaries];
   };
 
-  it("begin with the canaries: those that are named or labelled, else the first node", () => {
+  it("begin with the named or labelled canaries, else the first node", () => {
     expect(canariesBy()).to.deep.equal([["w1"], 1]);
     expect(canariesBy({ nodeIds: ["w2", "w4"] })).to.deep.equal([["w2", "w4"], 1]);
     expect(canariesBy({ labels: ["canary=yes"] })).to.deep.equal([["w4"], 1]);
@@ -96,7 +96,7 @@ describe("the groups of an update", () => {
     expect(canariesBy({ nodeIds: ["w2", "c2"] })).to.deep.equal([["w2"], 2]);
   });
 
-  it("never begin without a canary, though those that are named are not there", () =>
+  it("begin with the first node if no named canary exists", () =>
     expect(canariesBy({ nodeIds: ["nobody"] })).to.deep.equal([["w1"], 1]));
 
   const faultsOf = (canary: object): readonly string[] => {
@@ -107,11 +107,11 @@ describe("the groups of an update", () => {
     return selectionFaults(spec, { nodes: cluster, of: "the roster", selected });
   };
 
-  it("have no fault when every canary that is named is among the nodes", () => {
+  it("have no faults if every named canary is selected", () => {
     for (const canary of [{}, { nodeIds: ["w1", "w2"] }]) expect(faultsOf(canary)).to.deep.equal([]);
   });
 
-  it("tell of each canary that is not among the nodes, and of labels that none of them has", () => {
+  it("have faults for canaries that are not selected, and labels that no selected node has", () => {
     expect(faultsOf({ nodeIds: ["w1", "w4", "nobody"] })).to.deep.equal([
       "no node of the roster is “nobody”, which strategy.canary.nodeIds names",
       "strategy.canary.nodeIds names “w4”, which the selector leaves out: select it, too, or name another canary",

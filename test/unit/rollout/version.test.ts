@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { isOlder } from "#rollout/version.ts";
 
-describe("whether a version is older", () => {
-  it("follows the precedence of semantic versions, and takes missing numbers for zeros", () => {
+describe("the comparison of versions", () => {
+  it("follows semantic versions, with missing numbers as zeros", () => {
     const ascending = ["0.9", "0.10.0-rc.1", "0.10.0", "1", "1.2.3-alpha.beta", "1.2.3", "25.05", "25.11"];
     for (const [at, version] of ascending.entries())
       for (const [place, other] of ascending.entries())
@@ -10,7 +10,7 @@ describe("whether a version is older", () => {
     expect([isOlder("1.0", "1.0.0"), isOlder("1.0.0+a", "1.0.0+b")]).to.deep.equal([false, false]);
   });
 
-  it("is false for texts that are no versions", () => {
+  it("calls a malformed version neither older nor newer", () => {
     for (const other of ["", "main", "25.11.20260101.abcdef", "1.0.0-rc..1", "1.0-rc1", "1..0"])
       expect([isOlder(other, "99.0.0"), isOlder("0.0.1", other)], other).to.deep.equal([false, false]);
   });

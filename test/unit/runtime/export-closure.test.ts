@@ -1,12 +1,11 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { exportClosure, type ExportedClosure } from "#runtime/export-closure.ts";
 import { problemsOf } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const path = "/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-web-2.1";
 const library = "/nix/store/1c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-library";
@@ -17,22 +16,21 @@ function abortable(): { readonly signal: AbortSignal; readonly abort: () => void
   return { signal: controller.signal, abort: () => controller.abort() };
 }
 
-describe("a closure of the bastion's store", () => {
-  let folder: string;
+describe("the export of a closure from the bastion's Nix store", () => {
+  const folder = folderOfEachTest("closure");
   let notes: string[];
-  beforeEach(() => ([folder, notes] = [mkdtempSync(join(tmpdir(), "kcore-closure-")), []]));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  beforeEach(() => void (notes = []));
 
-  /** A store that knows one path and its dependency. */
+  /** A fake nix-store that knows two paths and their common dependency, and exports by this sh text. */
   function store(atExport = 'printf "%s\\n" "$@"; head -c 8 /dev/zero'): string {
-    const program = join(folder, "nix-store");
+    const program = folder("nix-store");
     const text = `#!/bin/sh
 case "$*" in
   "-q --hash ${path}") echo sha256:${"0".repeat(52)} ;;
   "-q --hash ${other}") echo sha256:${"1".repeat(52)} ;;
   "-qR ${path}") printf '%s\\n' ${library} ${path} ;;
   "-qR ${other}") printf '%s\\n' ${library} ${other} ;;
-  "--export ${library}" | "--export ${path}" | "--export ${other}") echo "$2" >>${folder}/exported && ${atExport} ;;
+  "--export ${library}" | "--export ${path}" | "--export ${other}") echo "$2" >>${folder()}/exported && ${atExport} ;;
   *) echo "error: not valid" >&2; exit 1 ;;
 esac
 `;
@@ -45,11 +43,11 @@ esac
     of = path,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<ExportedClosure> =>
-    exportClosure({ path: of, cache: join(folder, "cache"), nixStore, signal, note: (text) => notes.push(text) });
-  /** The paths that the store has exported so far, in any order. */
-  const asked = (): string[] => readFileSync(join(folder, "exported"), "utf8").trim().split("\n").toSorted();
+    exportClosure({ path: of, cache: folder("cache"), nixStore, signal, note: (text) => notes.push(text) });
+  /** The paths that the store has exported so far, sorted. */
+  const exportedPaths = (): string[] => readFileSync(folder("exported"), "utf8").trim().split("\n").toSorted();
 
-  it("is exported path by path, each without the end mark, and says what it is and how to check it", async () => {
+  it("has a file per path, without the end mark, with size and SHA-256", async () => {
     const closure = await exported(store());
     expect(closure).to.deep.include({ storePath: path, narHash: `sha256:${"0".repeat(52)}` });
     expect(closure.source.map((one) => one.path)).to.deep.equal([library, path]);
@@ -61,44 +59,44 @@ esac
     expect(notes).to.deep.equal(["exporting 2 paths of this machine's store"]);
   });
 
-  it("is exported once, and of it again what is not whole", async () => {
+  it("is cached, and repeated for damaged files", async () => {
     const closure = await exported(store());
     expect(await exported("/nowhere/nix-store")).to.deep.equal(closure);
     writeFileSync(closure.source[0]?.file ?? "", "half");
     expect(await exported(store())).to.deep.equal(closure);
-    expect(asked()).to.deep.equal([library, library, path].toSorted());
+    expect(exportedPaths()).to.deep.equal([library, library, path].toSorted());
   });
 
-  it("shares what it has in common with another", async () => {
+  it("shares files of common paths between closures", async () => {
     const [one, two] = [await exported(store()), await exported(store(), other)];
     expect(two.source[0]).to.deep.equal(one.source[0]);
-    expect(asked()).to.deep.equal([library, other, path].toSorted());
+    expect(exportedPaths()).to.deep.equal([library, other, path].toSorted());
     expect(notes.at(-1)).to.equal("exporting 1 path of this machine's store");
   });
 
-  it("is nothing that can be sent when the store's answer has no end", async () => {
+  it("fails without an end mark, and leaves no files", async () => {
     const [problem] = await problemsOf(() => exported(store("printf 12345678")));
     expect(problem?.code).to.equal("NIX_EXPORT_FAILED");
     expect(problem?.message).to.match(/^the export of .* has no end$/);
-    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+    expect(readdirSync(folder("cache"))).to.deep.equal([]);
   });
 
-  it("is not kept when the store fails in the middle", async () => {
+  it("fails with nix-store's error, and leaves no files", async () => {
     const [problem] = await problemsOf(() => exported(store("echo half; echo 'error: disk' >&2; exit 1")));
     expect([problem?.code, problem?.detail]).to.deep.equal(["NIX_EXPORT_FAILED", "error: disk"]);
-    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+    expect(readdirSync(folder("cache"))).to.deep.equal([]);
   });
 
-  it("is left when the run is interrupted, and nothing of it stays", async () => {
+  it("ends when the run is interrupted, and leaves no files", async () => {
     const lost: unknown[] = [];
     const listeners = process.listeners("unhandledRejection");
     process.removeAllListeners("unhandledRejection").on("unhandledRejection", (error) => lost.push(error));
     try {
       const { signal, abort } = abortable();
-      const left = exported(store(`echo begun; : >${folder}/begun; exec sleep 5`), path, signal).catch(
+      const left = exported(store(`echo begun; : >${folder()}/begun; exec sleep 5`), path, signal).catch(
         (error: unknown) => (error as Error).name,
       );
-      while (!existsSync(join(folder, "begun"))) await setTimeout(1);
+      while (!existsSync(folder("begun"))) await setTimeout(1);
       abort();
       expect(await left).to.equal("AbortError");
       await setTimeout(10);
@@ -107,19 +105,19 @@ esac
       for (const one of listeners) process.on("unhandledRejection", one);
     }
     expect(lost).to.deep.equal([]);
-    expect(readdirSync(join(folder, "cache"))).to.deep.equal([]);
+    expect(readdirSync(folder("cache"))).to.deep.equal([]);
   });
 
-  it("is whole when two ask for it at once", async () => {
+  it("is complete when two run at the same time", async () => {
     const program = store('echo "$@"; sleep 0.02; head -c 100000 /dev/zero');
     const [one, other] = await Promise.all([exported(program), exported(program)]);
     expect(one).to.deep.equal(other);
     for (const { file, sha256 } of one.source)
       expect(createHash("sha256").update(readFileSync(file)).digest("hex")).to.equal(sha256);
-    expect(readdirSync(join(folder, "cache")).length).to.equal(3);
+    expect(readdirSync(folder("cache")).length).to.equal(3);
   });
 
-  it("is told as what this machine does not have", async () => {
+  it("fails for an unknown path, and without nix-store", async () => {
     const [unknown] = await problemsOf(() => exported(store(), library));
     expect(unknown?.message).to.equal(`this machine's store cannot give ${library}`);
     const [none] = await problemsOf(() => exported("/nowhere/nix-store"));

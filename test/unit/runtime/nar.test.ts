@@ -10,7 +10,7 @@ const file = (content: string, executable = false): Tree => ({
 const folder = (entries: Record<string, Tree>): Tree => ({ type: "folder", entries: new Map(Object.entries(entries)) });
 const sha256 = (chunks: readonly Uint8Array[]): Buffer => createHash("sha256").update(Buffer.concat(chunks)).digest();
 
-// Nix 2.8.0 printed these for this very tree: nix-store --add, -q --hash, --dump, --export.
+// Nix 2.8.0 printed these for this tree: nix-store --add, -q --hash, --dump, --export.
 const tree = folder({
   sub: folder({ l: { type: "link", target: "../b" }, a: file("#!/bin/sh\n", true) }),
   b: file("hello\n"),
@@ -24,20 +24,19 @@ const nix = {
 };
 
 describe("a Nix archive", () => {
-  it("has the bytes that nix-store --dump gives", () =>
-    expect(sha256(archive(tree)).toString("hex")).to.equal(nix.dump));
+  it("equals the output of nix-store --dump", () => expect(sha256(archive(tree)).toString("hex")).to.equal(nix.dump));
 
-  it("has the hash and the store path that Nix gives it", () => {
+  it("has the hash and store path that Nix computes", () => {
     expect(narHashOf(sha256(archive(tree)))).to.equal(nix.hash);
     expect(storePathOf("demo-1.0", sha256(archive(tree)))).to.equal(nix.path);
   });
 
-  it("is exported as nix-store --export does, but for the end mark", () =>
+  it("is exported like nix-store --export, without the end mark", () =>
     expect(sha256([...exportOf(tree, nix.path), new Uint8Array(8)]).toString("hex")).to.equal(nix.export));
 });
 
 describe("Nix's base 32", () => {
-  it("writes the last bits first", () => {
+  it("encodes the last bits first", () => {
     expect([base32(Uint8Array.of()), base32(Uint8Array.of(0x1f))]).to.deep.equal(["", "0z"]);
     expect(base32(createHash("sha256").update("").digest())).to.equal(
       "0mdqa9w1p6cmli6976v4wi0sw9r4p5prkj7lzfd1877wk11c9c73",

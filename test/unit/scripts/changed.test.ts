@@ -16,7 +16,7 @@ describe("the test files that a change can break", () => {
     ["test/integration/cli/run.test.ts", 'import { kcoreEnvironment } from "#support/program.ts";'],
   ]);
 
-  it("reach it by imports, through other files", () => {
+  it("import the changed file, also indirectly", () => {
     expect(brokenBy(["src/crdt/clock.ts"], sources)).to.include.members([
       "test/unit/crdt/merge.test.ts",
       "test/unit/crdt/clock.test.ts",
@@ -27,11 +27,11 @@ describe("the test files that a change can break", () => {
     );
   });
 
-  it("are all that start kcore as a process, for a change of its sources", () => {
+  it("include every test that starts kcore as a process if a source changed", () => {
     expect(brokenBy(["src/crdt/clock.ts"], sources)).to.include("test/integration/cli/run.test.ts");
     expect(brokenBy(["test/unit/crdt/clock.test.ts"], sources)).to.deep.equal(["test/unit/crdt/clock.test.ts"]);
   });
 
-  it("reach a file that is no source by its name in a text", () =>
+  it("include those that name a changed file other than a source in a text", () =>
     expect(brokenBy(["src/web/web-page.js"], sources)).to.include("test/unit/web/page.test.ts"));
 });

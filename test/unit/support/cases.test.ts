@@ -5,15 +5,15 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { runCase } from "#support/cases/describe.ts";
 import { parseTable } from "#support/cases/table.ts";
 
-/** The error of a table's only case. */
-async function saidOf(module: ModuleDefinition, text: string): Promise<string> {
+/** The error of a table's only case, or “nothing”. */
+async function errorOf(module: ModuleDefinition, text: string): Promise<string> {
   const table = parseTable(text, "a.yaml");
   const [moves = []] = Object.values(table.cases);
   return runCase(module, table, "dash", moves).then(() => "nothing", String);
 }
 
 describe("a table of cases", () => {
-  it("tells keys that it does not know, values that are none, and bad YAML, with file and line", () => {
+  it("is refused with unknown keys, invalid values or invalid YAML, with file and line", () => {
     const wrong = (text: string) => () => parseTable(text, "a.yaml");
     expect(wrong("step: {}\nmachin: own\n")).to.throw("a.yaml:2: “machin” is no key here");
     expect(wrong("cases:\n  a b:\n    - run: {}\n      end: ok\n")).to.throw("a.yaml:4: “end” is no key here");
@@ -22,19 +22,19 @@ describe("a table of cases", () => {
     expect(wrong("args: { a: !ha b }\n")).to.throw(/^a\.yaml:1: .*!ha/);
   });
 
-  it("fails where a stand-in is called with arguments that it was not taught, whatever becomes of the step", async () => {
-    const said = await saidOf(
+  it("fails if a stand-in is called with arguments outside its table, also if the step succeeds", async () => {
+    const error = await errorOf(
       commandRun,
       "commands: { demo: { -a *: x } }\ncases:\n  a:\n    - { run: { cmd: demo -a 1; demo -b; exit 0 }, ends: changed }\n",
     );
-    expect(said).to.contain("move 1: a stand-in was not taught: demo -b");
+    expect(error).to.contain("move 1: a stand-in was not taught: demo -b");
   });
 
-  it("has a server at $PORT until its case ends, and tells of one that does not serve", async () => {
+  it("has a server at $PORT during its case, and fails if the server ends", async () => {
     const cases = "cases: { a: [{ run: { cmd: busybox wget -q -O - http://127.0.0.1:$PORT/f }, stdout: b }] }\n";
     const table = (server: string) => `server: ${server}\nbefore: { write: { $DIR/f: b } }\n${cases}`;
-    expect(await saidOf(commandRun, table("busybox httpd -f -p 127.0.0.1:$PORT -h $DIR"))).to.equal("nothing");
-    expect(await saidOf(commandRun, table("test -e none"))).to.contain("test -e none ended with 1");
+    expect(await errorOf(commandRun, table("busybox httpd -f -p 127.0.0.1:$PORT -h $DIR"))).to.equal("nothing");
+    expect(await errorOf(commandRun, table("test -e none"))).to.contain("test -e none ended with 1");
   });
 
   for (const [move, words] of [
@@ -50,6 +50,6 @@ describe("a table of cases", () => {
     ["{ run: { content: a }, holds: test -e g }", "ended with 1"],
     ["{ run: { content: a }, notes: [b] }", "notes"],
   ] as const)
-    it(`fails where something else becomes of ${move}`, async () =>
-      expect(await saidOf(fileManaged, `args: { path: $DIR/f }\ncases: { a: [${move}] }\n`)).to.contain(words));
+    it(`fails for a wrong expectation: ${move}`, async () =>
+      expect(await errorOf(fileManaged, `args: { path: $DIR/f }\ncases: { a: [${move}] }\n`)).to.contain(words));
 });

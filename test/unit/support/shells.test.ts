@@ -3,12 +3,12 @@ import { isInSlice, shellsOf } from "#support/shells.ts";
 import { shells } from "#support/steps.ts";
 
 describe("the shells of module tests", () => {
-  it("runs each module on all of them at one of three numbers in a row", () => {
+  it("are all shells for a third of the modules, which rotates with the slice", () => {
     for (const name of ["file-line", "service-running", "zfs-pool"])
       expect([7, 8, 9].filter((base) => isInSlice(name, base))).to.have.length(1);
   });
 
-  it("runs on dash always, and on all where that is asked for", () => {
+  it("include dash always, and are all with KCORE_SHELLS=all", () => {
     const asked = process.env["KCORE_SHELLS"];
     try {
       process.env["KCORE_SHELLS"] = "all";

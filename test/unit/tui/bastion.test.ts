@@ -27,13 +27,13 @@ const model = reduceEvents(events);
 const logOf = (node?: string) => (node === undefined ? "bastion.log" : `nodes/${node}.log`);
 const place = "orchestrate/release.yaml:4:5";
 
-describe("what failed on the bastion", () => {
-  it("has its place, its output and its log in runs show and at the end", () => {
+describe("a failed action on the bastion", () => {
+  it("has place, output and log in runs show and at the end of a run", () => {
     const text = drawDigest(digestOf(events, { logOf }));
     expect(text).to.contain(place).and.to.contain("| fatal: tag 'v1' exists\n    log: bastion.log");
   });
 
-  it("has them in the report, and in JUnit", () => {
+  it("has place, output and log in the report and in JUnit", () => {
     const page = drawReport(model, { logOf });
     expect(page).to.contain(`<code>${place}</code>`).and.to.contain("<code>bastion.log</code>");
     expect(page).to.match(/tagging\nv1\nfatal: tag &#39;v1&#39; exists/);
@@ -42,7 +42,7 @@ describe("what failed on the bastion", () => {
       .and.to.contain("tagging\nv1\nfatal");
   });
 
-  it("is told line by line in the plain view, each with its stream", () => {
+  it("has its output line by line in the plain view, each line with its stream", () => {
     const lines = events.flatMap((event) => describeEvent(emptyRun, event).map(({ text }) => text));
     expect(lines).to.include.members(["bastion  | tagging", "bastion  | v1", "bastion  ! fatal: tag 'v1' exists"]);
   });

@@ -39,12 +39,12 @@ const noisy = (outcome: "changed" | "failed", text: string) =>
   });
 const six = "1\n2\n3\n4\n5\n6\n";
 
-/** A deploy_node of three nodes with all in order. */
+/** A deploy_node of three nodes on which every step is in order. */
 const inOrderAgain = wideRun({ nodes: 3, steps: 16, isInOrder: true });
 
 describe("the brief view", () => {
-  it("M2: shows in a dry run at once what a step in order has to do with", () => {
-    const told = (dryRun: boolean): string =>
+  it("shows notes of steps in order in a dry run only", () => {
+    const shown = (dryRun: boolean): string =>
       draw(
         stamped(
           { ...started, dryRun },
@@ -53,11 +53,11 @@ describe("the brief view", () => {
           { type: "step.finished", ...names, outcome: "ok", changes: [] },
         ),
       ).join("\n");
-    expect(told(true)).to.contain("/dev/sda  64 MiB  serial S1: blank");
-    expect(told(false)).not.to.contain("blank");
+    expect(shown(true)).to.contain("/dev/sda  64 MiB  serial S1: blank");
+    expect(shown(false)).not.to.contain("blank");
   });
 
-  it("V9: tells a note of the first five seconds if what noted it still goes on then", () => {
+  it("shows a note of an action after five seconds if the action still runs", () => {
     const action = { stage: "join", action: "cluster.waitReady", item: "n1" } as const;
     const note = "waiting for n1: it is pending until an operator says: kcore node approve 1";
     const events = stamped(
@@ -79,14 +79,14 @@ describe("the brief view", () => {
     );
   });
 
-  it("tells that a node is connected when it was told to be out of reach, and then once", () => {
+  it("shows once that a node is connected, and again after a lost connection", () => {
     const connected: readonly RunEventBody[] = [
       { type: "node.connecting", node: "n1", attempt: 1 },
       { type: "node.connected", node: "n1", fingerprint: "SHA256:x" },
     ];
     const lost: RunEventBody = { type: "node.disconnected", node: "n1", reason: "reset" };
     const again: RunEventBody = { ...started, resumed: true };
-    // A resumed run connects once for steps that still run there, and once more for the other steps.
+    // A resumed run connects once for steps that still run, and again for the other steps.
     const lines = draw(
       stamped(started, ...connected, again, ...connected, ...connected, lost, ...connected, ...connected),
     );
@@ -94,7 +94,7 @@ describe("the brief view", () => {
     expect(lines.at(-1)).to.contain("connected");
   });
 
-  it("tells what is in order in one line a stage and node", () => {
+  it("shows steps in order as one line per stage and node", () => {
     const lines = draw(inOrderAgain);
     expect(lines.filter((line) => line.includes("n1  "))).to.deep.equal([
       ...["preflight", "disks", "nix", "kcore"].map((stage) => `✔ n1  ${stage}  in order: 3 steps, 1 skipped`),
@@ -104,7 +104,7 @@ describe("the brief view", () => {
     expect(lines).to.have.length(16);
   });
 
-  it("tells changes whole, and that the rest of their stage is in order", () => {
+  it("shows changes in full, and the rest of their stage as one line", () => {
     const lines = draw(recordedRun("done"));
     for (const whole of ["✔ n1  data disk  changed", "› n1    table: none → gpt", "✔ n1  issue file  changed  2.4 s"])
       expect(lines).to.include(whole);
@@ -113,14 +113,14 @@ describe("the brief view", () => {
     expect(lines).to.include("✔ n1  done: 1 in order, 3 changed");
   });
 
-  it("tells failures, lost connections and warnings as the verbose view does", () => {
+  it("shows failures, lost connections and warnings like the verbose view", () => {
     const verbose = draw(recordedRun("failed"), { detail: "verbose" });
     const bad = (lines: readonly string[]) => lines.filter((line) => /^[✖⚠›]|↻/.test(line));
     expect(bad(draw(recordedRun("failed")))).to.deep.equal(bad(verbose));
     expect(bad(verbose).length).to.be.greaterThan(4);
   });
 
-  it("tells a stage that was left before again when the run is resumed and comes to it again", () => {
+  it("shows a stage again when a resumed run repeats the stage", () => {
     const step = (name: string, outcome: "ok" | "interrupted", stage = "tools"): RunEventBody => ({
       type: "step.finished",
       ...names,
@@ -141,13 +141,13 @@ describe("the brief view", () => {
     expect(draw(events, { since: 3 }).slice(1)).to.deep.equal(["✔ n1  tools  in order: 1 step"]);
   });
 
-  it("says when, if it is asked", () => {
+  it("shows times with the option", () => {
     const [first = "", , second = ""] = draw(noisy("changed", "1\n"), { times: true });
     expect(first).to.match(/^→ 06:15:00 {2}state apply tools/);
     expect(second).to.equal("› 06:15:02  n1  | 1");
   });
 
-  it("tells of what takes long while it does", () => {
+  it("shows an action that takes long before its end, with its latest note", () => {
     const action = { stage: "join", action: "cluster.waitReady", item: "n1" } as const;
     const events = stamped(
       started,
@@ -162,7 +162,7 @@ describe("the brief view", () => {
     ]);
   });
 
-  it("folds a change's output on GitHub, and nothing of a failure", () => {
+  it("folds a change's output on GitHub, but not a failure's", () => {
     expect(draw(noisy("changed", six), { ci: "github" }).slice(1)).to.deep.equal([
       "❯ n1  install tool",
       "✔ n1  install tool  changed",
@@ -176,7 +176,7 @@ describe("the brief view", () => {
     expect(failed).to.include("› n1  | 6");
   });
 
-  it("folds it on GitLab as a section with its times", () => {
+  it("folds a change's output on GitLab as a section with its times", () => {
     const at = (second: number) => Date.UTC(2026, 10, 21, 6, 15, second) / 1000;
     const text = draw(noisy("changed", six), { ci: "gitlab" }).join("\n");
     expect(text).to.contain(
@@ -185,7 +185,7 @@ describe("the brief view", () => {
     expect(text).to.match(new RegExp(`\n\\u001b\\[0Ksection_end:${at(3)}:kcore_4\r\\u001b\\[0K$`));
   });
 
-  it("lets no node speak to the CI", () => {
+  it("shows a node's output without workflow commands", () => {
     const text = draw(noisy("failed", "##[error]me\n::add-mask::x\n"), { ci: "github" }).join("\n");
     expect(text).to.not.match(/##\[|^\s*::/m);
   });

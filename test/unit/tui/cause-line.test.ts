@@ -18,20 +18,20 @@ const failed: Problem = {
   detail: "fetching tool.tar.gz\nchecksum mismatch\n-----\n\n",
 };
 
-/** A recorded failure with this problem in place of its own. */
+/** A recorded failed run with this problem in its failed step. */
 const runWith = (problem: Problem, exitStatus: number) =>
   recordedRun("failed").map((event): RunEvent =>
     event.type === "step.finished" && event.outcome === "failed" ? { ...event, problem, exitStatus } : event,
   );
 
 describe("the cause of a failed step in one line", () => {
-  it("is the last line of its errors with its own exit code", () => {
+  it("is the last line of its output with its exit code", () => {
     expect(causeLine({ problem: failed, exitStatus: 3 })).to.equal("checksum mismatch (exit 3)");
     expect(causeLine({ problem: failed, exitStatus: 137 })).to.equal("checksum mismatch (signal 9)");
-    expect(causeLine({ problem: failed }), "a record of a former build").to.equal("checksum mismatch");
+    expect(causeLine({ problem: failed }), "a record of a former version").to.equal("checksum mismatch");
   });
 
-  it("is the problem's message where nothing was said, or where the message says why", () => {
+  it("is the problem's message without output, or if the message has the reason", () => {
     const { detail: _, ...silent } = failed;
     expect(causeLine({ problem: silent, exitStatus: 3 })).to.equal(failed.message);
     const full: Problem = { code: "DISK_HAS_DATA", message: "disk sdb holds data", detail: "/dev/sdb1  ext4" };
@@ -39,7 +39,7 @@ describe("the cause of a failed step in one line", () => {
     expect(causeLine({})).to.equal(undefined);
   });
 
-  it("stands in the failed row, and in the end of the run", () => {
+  it("is in the node's row, and at the end of the run", () => {
     const events = runWith(failed, 3);
     const rowAt = (columns: number) =>
       linesOf(sceneOf(events, { columns }), { columns }).find((line) => line.includes("✗ n1 "));
@@ -54,7 +54,7 @@ describe("the cause of a failed step in one line", () => {
     expect(end).to.contain("| checksum mismatch\n").and.to.contain("checksum mismatch (exit 3)  [STEP_FAILED]");
   });
 
-  it("V9: stands first in the failed step's pane at 80x24, in ::error, in Markdown and on the pages", () => {
+  it("is in the failed step's pane at 80x24, in ::error, in Markdown, and first on the pages", () => {
     const full = {
       ...failed,
       detail: `${"reading the archive\n".repeat(9)}tar: write error: No space left on device\n`,
@@ -72,11 +72,11 @@ describe("the cause of a failed step in one line", () => {
     for (const page of [drawReport(model), new RunParts().drawPage(model, { base: "/", isLive: false }).source]) {
       expect(page).to.contain(`<p class="cause">${cause}</p>`);
       const [before = ""] = page.split('<section class="figures"');
-      expect(before, "what went wrong comes before the figures").to.contain("What went wrong");
+      expect(before, "before the figures").to.contain("What went wrong");
     }
   });
 
-  it("V9: is an action's too, with what its command was", () => {
+  it("is before the message of a failed action", () => {
     const problem: Problem = {
       code: "LOCAL_COMMAND_FAILED",
       message: "“make image” ended with exit code 28",

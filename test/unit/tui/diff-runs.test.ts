@@ -24,7 +24,7 @@ const what = (a: ReturnType<typeof run>, b: ReturnType<typeof run>) =>
   diffRuns(a, b).steps.map((step) => [step.node, step.title, step.what]);
 
 describe("the difference of two runs", () => {
-  it("names steps whose outcome or changes differ", () => {
+  it("has steps whose outcome or changes differ", () => {
     const a = run({
       n1: { one: {}, two: { outcome: "changed", changes: [{ name: "mode", want: "0644" }] }, three: {} },
     });
@@ -39,7 +39,7 @@ describe("the difference of two runs", () => {
     });
   });
 
-  it("names steps that only one of them has, and nodes", () => {
+  it("has steps and nodes of one run only", () => {
     const a = run({ n1: { old: {} }, n2: {} });
     const b = run({ n1: { fresh: {} }, n3: {} });
     expect(what(a, b)).to.deep.equal([
@@ -52,7 +52,7 @@ describe("the difference of two runs", () => {
     ]);
   });
 
-  it("calls a step slower or faster only when that is no chance", () => {
+  it("has steps that are slower or faster beyond chance", () => {
     const a = run({
       n1: { much: { duration: 500 }, little: { duration: 10_000 }, short: { duration: 1 }, less: { duration: 9000 } },
     });

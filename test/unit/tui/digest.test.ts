@@ -8,8 +8,8 @@ import { recordedRun } from "#support/recorded-runs.ts";
 const digest = (events: readonly RunEvent[], state: string) => digestOf(events, { state });
 const drawn = (name: string, state: string) => drawDigest(digest(recordedRun(name), state));
 
-describe("a run on one screen", () => {
-  it("says who, when, what revision, and what changed where", () => {
+describe("runs show", () => {
+  it("shows operator, time, revision and changes", () => {
     const lines = drawn("deploy-three", "done").split("\n");
     expect(lines[0]).to.equal("deploy_node  done after 58 s");
     expect(lines).to.include("  by ops@bastion, 2026-11-21 05:46:40 UTC, at 3f2a91c0ffee with uncommitted changes");
@@ -19,16 +19,16 @@ describe("a run on one screen", () => {
     expect(lines.join("\n")).to.not.contain("Next:");
   });
 
-  it("does not speak of a revision where nothing was committed yet", () => {
-    const said = (dirty: boolean) => {
+  it("shows no revision before the first commit", () => {
+    const revisionLine = (dirty: boolean) => {
       const { revision: _, ...rest } = digest(recordedRun("done"), "done");
       return drawDigest({ ...rest, dirty }).split("\n")[2];
     };
-    expect(said(true)).to.match(/, nothing is committed yet$/);
-    expect(said(false)).to.match(/, no git revision$/);
+    expect(revisionLine(true)).to.match(/, nothing is committed yet$/);
+    expect(revisionLine(false)).to.match(/, no git revision$/);
   });
 
-  it("says how to try it again on all that failed alike, as long as they can be named, and no log that is not there", () => {
+  it("shows the command that repeats a step on equal failures if the nodes are few, and no missing log", () => {
     const failed = recordedRun("failed");
     const alike = (count: number) => {
       const names = Array.from({ length: count }, (_, index) => `n${index + 1}`);
@@ -46,7 +46,7 @@ describe("a run on one screen", () => {
     expect(alike(3)).to.not.contain("log:");
   });
 
-  it("ends long lines at the edge of a screen, and tells the end of what was printed", () => {
+  it("truncates long lines at the screen's width, and shows the end of output", () => {
     const long = digest(recordedRun("failed"), "failed");
     const detail = Array.from({ length: 40 }, (_, index) => `line ${index + 1} 漢字 ${"x".repeat(100)}`).join("\n");
     const failures = long.failures.map((failure) => ({
@@ -68,7 +68,7 @@ describe("a run on one screen", () => {
       .and.to.contain("t".repeat(100));
   });
 
-  it("says that a dry run changed nothing, and how to do it", () => {
+  it("shows that a dry run changed nothing, and the command that applies it", () => {
     const text = drawn("dry-run", "done");
     expect(text)
       .to.contain("(dry run: nothing was changed)")
@@ -77,7 +77,7 @@ describe("a run on one screen", () => {
     expect(text).to.match(/Next:\n {2}kcore orchestrate deploy_node n1 {3}do it$/);
   });
 
-  it("C17: says nothing of doing it where a dry run found all in order", () => {
+  it("shows no next command if a dry run found all steps in order", () => {
     const inOrder = recordedRun("dry-run").map((event) =>
       event.type === "step.finished" || event.type === "action.finished" ? { ...event, outcome: "ok" as const } : event,
     );
@@ -85,6 +85,6 @@ describe("a run on one screen", () => {
     expect(text).to.contain("(dry run: nothing was changed)").and.not.to.contain("Next:");
   });
 
-  it("says how to watch a run that goes on", () =>
+  it("shows the command that attaches to a running run", () =>
     expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it"));
 });

@@ -32,12 +32,12 @@ const run = (...bodies: readonly RunEventBody[]) =>
     })),
   );
 
-describe("What a dry run foresees", () => {
+describe("the plan of a dry run", () => {
   const diff = "--- a\n+++ b\n-one\n+two\n";
   const content = { name: "content", have: "sha256:1", want: "sha256:2" };
   const mode = { name: "mode", have: "0600", want: "0644" };
 
-  it("is told once for nodes on which it is the same; the diff stands for the content's hashes", () => {
+  it("has equal changes of several nodes once, with a diff instead of hashes", () => {
     const alike = nodes.slice(0, 3).map((node) => step(node, { diff, changes: [content, mode] }));
     const { changes, unknown } = planOf(run(...alike, step("n4", { diff, changes: [content] })));
     expect(changes).to.deep.equal([
@@ -47,7 +47,7 @@ describe("What a dry run foresees", () => {
     expect(unknown).to.deep.equal([]);
   });
 
-  it("keeps the hashes where there is no diff, and tells why something is unknown", () => {
+  it("has hashes without a diff, and the reason of unknown steps", () => {
     const { changes, unknown } = planOf(
       run(
         step("n1", { changes: [content] }),
@@ -60,7 +60,7 @@ describe("What a dry run foresees", () => {
     expect(unknown[0]).to.include({ reason: "after install" });
   });
 
-  it("O4: tells the condition beside what would change, in every view of it", () => {
+  it("has the condition of a change in every view", () => {
     const reason = "unless packages brings it";
     const model = run(step("n1", { changes: [mode], reason }));
     const about = { id: "r", state: "done", who: "me", command: "c", created: 0, logOf: () => undefined };
@@ -70,7 +70,7 @@ describe("What a dry run foresees", () => {
       expect(text).to.contain(reason);
   });
 
-  it("names few nodes, and of many the first and the last", () =>
+  it("names few nodes, or the first and last of many", () =>
     expect([formatNodes(["a", "b"]), formatNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]));
 });
 
@@ -78,7 +78,7 @@ const events = recordedRun("dry-run");
 const model = reduceEvents(events);
 
 describe("a dry run in the views", () => {
-  it("V7: has one sum", () => {
+  it("has one total", () => {
     expect(formatTotal({ wouldChange: 3, unknown: 38 }, 2)).to.equal("3 to change on 2 nodes, 38 unknown");
     expect(formatTotal({ wouldChange: 1, unknown: 0 }, 1)).to.equal("1 to change on 1 node");
     expect(formatTotal({ wouldChange: 0, unknown: 2 }, 0)).to.equal("nothing to change, 2 unknown");
@@ -89,7 +89,7 @@ describe("a dry run in the views", () => {
     ["the report", drawReport(model)],
     ["the page", new RunParts().drawPage(model, { base: "/", isLive: false }).source],
   ] as const)
-    it(`V7: shows its plan in ${view}: each change with its diff, and why the rest is unknown`, () => {
+    it(`has its plan in ${view}: changes, and the reason of unknown steps`, () => {
       const plan = /<section class="foresight"[^]*?<\/section>/.exec(page)?.[0] ?? "";
       expect(plan).to.contain("issue file").and.to.contain("would change").and.to.contain("after kcore/key");
       expect(page).to.contain("1 to change on 1 node, 2 unknown").and.not.to.contain("●");

@@ -13,7 +13,7 @@ const draw = (events: readonly RunEvent[], options: DigestOptions = {}) =>
 const inOrderAgain = wideRun({ nodes: 3, steps: 16, isInOrder: true });
 
 describe("the end of a run", () => {
-  it("is three lines where nothing changed and nothing failed", () => {
+  it("is three lines without changes and failures", () => {
     const lines = draw(inOrderAgain).split("\n");
     expect(lines).to.have.length(3);
     expect(lines[0]).to.match(/^deploy_node {2}done after 4\.3 s {2}\(run 20261121-061500-a1b2\)$/);
@@ -23,17 +23,17 @@ describe("the end of a run", () => {
     ]);
   });
 
-  it("names the nodes that changed, and what changed by step", () => {
+  it("names the changed nodes, and the changes by step", () => {
     const text = draw(recordedRun("done"));
     expect(text).to.contain("\n2 nodes: 2 done (n1, n2), 1 of them changed (n1)\n");
     expect(text).to.contain("\nChanged:\n  disks: data disk  (disk.partitioned)  n1\n");
     expect(text).to.not.contain("resume");
   });
 
-  it("tells once what changed alike in several waves, and of many changes a line a stage", () => {
+  it("shows equal changes of several waves once, and many changes as one line per stage", () => {
     const base = digestOf(recordedRun("deploy-three"));
     const [change] = base.changes;
-    // n1 goes first; the stages of the second wave are called @2.
+    // n1 is in the first wave; the stages of the second wave have the suffix @2.
     const waved = inOrderAgain.map((event) =>
       "node" in event && "stage" in event && event.node !== "n1" ? { ...event, stage: `${event.stage}@2` } : event,
     );
@@ -58,7 +58,7 @@ describe("the end of a run", () => {
     ]);
   });
 
-  it("tells why it failed: place, what was printed, log, and the command to go on with", () => {
+  it("shows a failure's place, output, log and next command", () => {
     const sourceLine = () => "  - command.run: { command: apt-get install nope }";
     const text = draw(recordedRun("failed"), { sourceLine });
     expect(text).to.match(/^deploy_node {2}failed after /);
@@ -72,7 +72,7 @@ describe("the end of a run", () => {
     expect(text).to.match(/ {2}kcore runs resume \S+ +when a node is mended: go on where it stopped\n/);
   });
 
-  it("fits 200 nodes on a screen, each line of it within its columns and broken at words", () => {
+  it("fits 200 nodes on a screen, with lines broken at words", () => {
     const events = wideRun({ nodes: 200, steps: 12, failEvery: 3 });
     const lines = draw(events, { columns: 60, fitsScreen: true, color: true })
       .split("\n")
@@ -80,11 +80,11 @@ describe("the end of a run", () => {
     expect(lines.length).to.be.at.most(45);
     expect(lines.filter((line) => stringWidth(line) > 60)).to.deep.equal([]);
     const words = new Set(draw(events).split(/\s+/));
-    const cutNowhere = lines.filter((line) => !line.includes("…")).flatMap((line) => line.split(/\s+/));
-    expect(cutNowhere.filter((word) => word !== "" && !words.has(word) && !/^n?\d+,?$/.test(word))).to.deep.equal([]);
+    const wholeWords = lines.filter((line) => !line.includes("…")).flatMap((line) => line.split(/\s+/));
+    expect(wholeWords.filter((word) => word !== "" && !words.has(word) && !/^n?\d+,?$/.test(word))).to.deep.equal([]);
   });
 
-  it("says on GitHub where each cause stands in its file, once", () => {
+  it("shows each cause on GitHub once, at its place", () => {
     const failed = digestOf(recordedRun("failed"));
     const lines = drawCiErrors(failed, ({ file }) => `infra/${file}`).split("\n");
     expect(lines[0]).to.equal(

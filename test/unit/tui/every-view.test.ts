@@ -17,7 +17,7 @@ import { RunParts } from "#web/run-parts.ts";
 
 const logOf = (node = "bastion") => `nodes/${node}.log`;
 
-/** The text of each view of a run. A further view is a further function here; the tests below compare the texts. */
+/** A function for each view of a run; the tests compare the texts. */
 const views = {
   plain: (events: readonly RunEvent[]) => drawDigest(digest(events), { columns: 400, isEnd: true }),
   show: (events: readonly RunEvent[]) => drawDigest(digest(events), { columns: 400 }),
@@ -31,7 +31,7 @@ const views = {
 const pages = ["html", "web"] as const;
 const screen = { columns: 240, rows: 60 };
 
-/** The process existed before the run: its clock counts in no view. */
+/** The process starts before the run: no view may count that time. */
 const digest = (events: readonly RunEvent[]) => digestOf(events, { created: (events[0]?.at ?? 0) - 1500 });
 
 /** Each event in the lines view with `--verbose`. */
@@ -46,7 +46,7 @@ function linesOfAll(events: readonly RunEvent[]): string {
     .join("\n");
 }
 
-/** The words of the counts, as the end of a run and `runs show` write them. */
+/** The words of the counts at the end of a run and in `runs show`. */
 const words: Readonly<Record<string, keyof Tally>> = {
   succeeded: "succeeded",
   failed: "failed",
@@ -85,14 +85,14 @@ for (const [name, events] of Object.entries(endedRuns))
     const tally = tallyOfRun(model);
     const differs = tally.changed + tally.wouldChange;
 
-    it("counts alike", () => {
+    it("has the same counts", () => {
       for (const view of ["plain", "show", "markdown"] as const) {
         const steps = /^ ?Steps: (.*)$/m.exec(views[view](events))?.[1] ?? "";
-        const told = [...steps.matchAll(/(\d+) ([a-z ]+[a-z])/g)].map(
+        const shown = [...steps.matchAll(/(\d+) ([a-z ]+[a-z])/g)].map(
           ([, count, word = ""]) => [word, Number(count)] as const,
         );
-        const inOrder = told.find(([word]) => word === "in order")?.[1] ?? 0;
-        const all = model.dryRun ? [...told, ["succeeded", inOrder + differs] as const] : told;
+        const inOrder = shown.find(([word]) => word === "in order")?.[1] ?? 0;
+        const all = model.dryRun ? [...shown, ["succeeded", inOrder + differs] as const] : shown;
         expect(counted(all), view).to.deep.equal(countsOf(tally));
         expect(steps).to.contain(model.dryRun ? `${differs || "nothing"} to change` : `changed=${differs})`);
       }
@@ -100,11 +100,11 @@ for (const [name, events] of Object.entries(endedRuns))
 
       for (const page of pages) {
         const figures = /<section class="figures"[^]*?<\/section>/.exec(views[page](events))?.[0] ?? "";
-        const told = [...figures.matchAll(/<b>([\d,]+)<\/b> <span>([a-z ]+)<\/span>/g)].map(
+        const shown = [...figures.matchAll(/<b>([\d,]+)<\/b> <span>([a-z ]+)<\/span>/g)].map(
           ([, count = "", word = ""]) => [word, Number(count.replace(",", ""))] as const,
         );
-        const ofHtml = new Map(told);
-        expect(counted([...told, ["succeeded", (ofHtml.get("in order") ?? 0) + differs]])).to.deep.equal(
+        const ofHtml = new Map(shown);
+        expect(counted([...shown, ["succeeded", (ofHtml.get("in order") ?? 0) + differs]])).to.deep.equal(
           countsOf(tally),
         );
         expect((ofHtml.get("changed") ?? 0) + (ofHtml.get("would change") ?? 0)).to.equal(differs);
@@ -120,7 +120,7 @@ for (const [name, events] of Object.entries(endedRuns))
       });
     });
 
-    it("has one clock", () => {
+    it("has the same time", () => {
       const milliseconds = runTime(model);
       expect(tally.time).to.equal(milliseconds);
       const time = formatDuration(milliseconds);
@@ -134,7 +134,7 @@ for (const [name, events] of Object.entries(endedRuns))
       );
     });
 
-    it("tells of each node how it ended, its counts and its time", () => {
+    it("has the outcome, counts and time of each node", () => {
       const suites = views.junit(events).match(/<testsuite [^>]*>/g) ?? [];
       const frame = views.ink(events).split("\n");
       for (const [index, node] of nodes.entries()) {
@@ -157,7 +157,7 @@ for (const [name, events] of Object.entries(endedRuns))
       }
     });
 
-    it("tells the steps of each node in one order", () => {
+    it("has the steps of each node in the same order", () => {
       const suites = views.junit(events).split("<testsuite ").slice(1);
       const lanes = views
         .html(events)
@@ -174,7 +174,7 @@ for (const [name, events] of Object.entries(endedRuns))
       }
     });
 
-    it("tells why a step failed in the same line", () => {
+    it("has the same cause of a failed step in one line", () => {
       const all = linesOfAll(events);
       for (const { steps } of nodes)
         for (const step of steps) {
@@ -185,7 +185,7 @@ for (const [name, events] of Object.entries(endedRuns))
         }
     });
 
-    it("tells the same causes", () => {
+    it("has the same problems", () => {
       for (const { problem } of digest(events).failures) {
         for (const view of ["plain", "show", "html", "web", "junit", "markdown"] as const)
           expect(views[view](events), view).to.contain(problem.message);

@@ -2,16 +2,16 @@ import { expect } from "chai";
 import { foldNames } from "#tui/draw-digest.ts";
 
 describe("folded names", () => {
-  const told = (...names: readonly string[]) => foldNames(names).map(({ text }) => text);
+  const folded = (...names: readonly string[]) => foldNames(names).map(({ text }) => text);
 
-  it("are the first and the last of those that count up, from four on", () => {
-    expect(told("n1", "n2", "n3", "n4")).to.deep.equal(["n1…n4"]);
-    expect(told("n8", "n9", "n10", "n11", "n13")).to.deep.equal(["n8…n11", "n13"]);
-    expect(told("w-009.dc1", "w-010.dc1", "w-011.dc1", "w-012.dc1")).to.deep.equal(["w-009.dc1…w-012.dc1"]);
-    expect(told("n1", "n2", "n3")).to.deep.equal(["n1", "n2", "n3"]);
+  it("are the first and last of four or more names with ascending numbers", () => {
+    expect(folded("n1", "n2", "n3", "n4")).to.deep.equal(["n1…n4"]);
+    expect(folded("n8", "n9", "n10", "n11", "n13")).to.deep.equal(["n8…n11", "n13"]);
+    expect(folded("w-009.dc1", "w-010.dc1", "w-011.dc1", "w-012.dc1")).to.deep.equal(["w-009.dc1…w-012.dc1"]);
+    expect(folded("n1", "n2", "n3")).to.deep.equal(["n1", "n2", "n3"]);
   });
 
-  it("are told one by one where anything else differs", () => {
+  it("are unchanged if anything else differs", () => {
     for (const names of [
       ["a1", "b2", "c3", "d4"],
       ["n4", "n3", "n2", "n1"],
@@ -22,6 +22,6 @@ describe("folded names", () => {
       ["one", "two", "three", "four"],
       [],
     ])
-      expect(told(...names)).to.deep.equal(names);
+      expect(folded(...names)).to.deep.equal(names);
   });
 });

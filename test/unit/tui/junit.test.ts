@@ -14,13 +14,13 @@ function validate(xml: string): void {
 
 describe("JUnit XML", () => {
   for (const name of recordedRunNames)
-    it(`is valid for the recorded run “${name}”, cut off at any event too`, () => {
+    it(`is valid for the recorded run “${name}”, also truncated`, () => {
       const events = recordedRun(name);
       validate(drawJunit(events));
       validate(drawJunit(events.slice(0, events.length >> 1)));
     });
 
-  it("is valid for a run of which nothing is known", () => {
+  it("is valid for a run without events", () => {
     validate(drawJunit([]));
   });
 
@@ -33,7 +33,7 @@ describe("JUnit XML", () => {
     expect(xml).to.contain(`<skipped message="when is false"/>`);
   });
 
-  it("tells a failed step with its cause and an unreachable node as an error", () => {
+  it("has a failed step as a failure with its cause, and an unreachable node as an error", () => {
     const xml = drawJunit(recordedRun("failed"));
     expect(xml).to.match(/<testsuites name="deploy_node" tests="4" failures="1" errors="1" skipped="1"/);
     expect(xml).to.contain(
@@ -43,11 +43,11 @@ describe("JUnit XML", () => {
     expect(xml).to.contain("E: Unable to locate package nope");
   });
 
-  it("has the whole output of a step up to its cap, cut at a line, and says what it left out", () => {
+  it("has the output of a step up to its limit, with the number of lines left out", () => {
     const began = recordedRun("failed").filter(({ type }) => type !== "step.output" && type !== "run.finished");
     const at = began.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
     const { node, step } = began[at] as Extract<RunEvent, { type: "step.started" }>;
-    const told = (lines: number) => {
+    const drawn = (lines: number) => {
       const text = (line: number) => `line ${line} ${"x".repeat(90)}\n`;
       const printed = Array.from({ length: lines }, (_, index) => ({
         type: "step.output",
@@ -59,25 +59,33 @@ describe("JUnit XML", () => {
       const all = [...began.slice(0, at + 1), ...printed, ...began.slice(at + 1)];
       return drawJunit(all.map((event, index) => ({ ...event, seq: index + 1, at: 1 }) as RunEvent));
     };
-    expect(told(5000).match(/^(?:.*<system-out>)?line \d+ x{90}/gm)).to.have.length(5000);
-    const cut = told(30_000).match(/(?:^|<system-out>)(?:line (\d+) x{90}|… .*)(?=$|<)/gm) ?? [];
+    expect(drawn(5000).match(/^(?:.*<system-out>)?line \d+ x{90}/gm)).to.have.length(5000);
+    const cut = drawn(30_000).match(/(?:^|<system-out>)(?:line (\d+) x{90}|… .*)(?=$|<)/gm) ?? [];
     expect(cut[0]).to.match(/… 19\d\d\d lines before: the record has them$/);
     expect(cut[1]).to.equal(`line ${30_000 - cut.length + 2} ${"x".repeat(90)}`);
     expect(cut.length).to.be.greaterThan(10_000);
   });
 
-  it("tells why a run could not begin", () =>
+  it("has the failure of a run that could not begin", () =>
     expect(drawJunit(recordedRun("refused"))).to.match(/<testsuite name="bastion" tests="1" failures="1"/));
 
-  it("is well-formed whatever a node printed (S-4)", () => {
-    const nasty = ']]><x a="b">&amp;\'\u0000\u001b[31m\u0008\ud800\ufffe\uffff\u2028\r\n\tend';
-    const problem = { code: "STEP_FAILED", message: nasty, detail: nasty, hint: nasty };
+  it("S-4: is well-formed for any output of a node", () => {
+    const hostile = ']]><x a="b">&amp;\'\u0000\u001b[31m\u0008\ud800\ufffe\uffff\u2028\r\n\tend';
+    const problem = { code: "STEP_FAILED", message: hostile, detail: hostile, hint: hostile };
     const events = [
-      { type: "run.started", runId: nasty, title: nasty, command: nasty, nodes: [nasty], stages: [], who: nasty },
-      { type: "step.started", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty },
-      { type: "step.output", node: nasty, step: "s", stream: "out", text: nasty },
+      {
+        type: "run.started",
+        runId: hostile,
+        title: hostile,
+        command: hostile,
+        nodes: [hostile],
+        stages: [],
+        who: hostile,
+      },
+      { type: "step.started", node: hostile, stage: hostile, step: "s", title: hostile, module: hostile },
+      { type: "step.output", node: hostile, step: "s", stream: "out", text: hostile },
       // prettier-ignore
-      { type: "step.finished", node: nasty, stage: nasty, step: "s", title: nasty, module: nasty, outcome: "failed", problem },
+      { type: "step.finished", node: hostile, stage: hostile, step: "s", title: hostile, module: hostile, outcome: "failed", problem },
     ].map((event, index) => ({ seq: index + 1, at: index, ...event })) as unknown as RunEvent[];
     const xml = drawJunit(events);
     validate(xml);

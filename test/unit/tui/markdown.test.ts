@@ -25,7 +25,7 @@ describe("a run as Markdown", () => {
     foresight: { changes: [change], unknown: [{ ...change, title: "later", reason: "after page", diff: "" }] },
   };
 
-  it("is one for each run that was ever recorded, and ends with one line break", () => {
+  it("has a heading and ends with one newline for every recorded run", () => {
     for (const name of recordedRunNames) {
       const text = drawMarkdown(digest(name, "done"));
       expect(text, name).to.match(/^### [✓◇] ` .+ `\n/);
@@ -33,7 +33,7 @@ describe("a run as Markdown", () => {
     }
   });
 
-  it("says of a dry run what would change, with its diff, and what cannot be told", () => {
+  it("has a dry run's changes with diffs, and its unknown steps", () => {
     expect(drawMarkdown(planned)).to.contain(`#### Would change
 
 - \` site: page (file.managed) \` on \` w1 \`
@@ -54,13 +54,13 @@ describe("a run as Markdown", () => {
       .and.not.contain("####");
   });
 
-  it("says of a failure the step, the place, the cause and what was printed", () =>
+  it("has a failure's step, place, cause and output", () =>
     expect(drawMarkdown(failed))
       .to.match(/^### ✗/)
       .and.contain("- ` disks: install tool (command.run) ` on ` n1 ` at ` states/disks.yaml:2:5 `")
       .and.contain("  E: Unable to locate package nope\n"));
 
-  it("lets nothing that a machine says out of its code: no fence, no mention, no HTML, no terminal sequence", () => {
+  it("has text of nodes only inside code: no fence, mention, HTML or terminal sequence", () => {
     const evil = "``` ` @all <img src=x> [a](http://b) \u001b[31m";
     const text = drawMarkdown({
       ...planned,
@@ -75,7 +75,7 @@ describe("a run as Markdown", () => {
     expect(withoutCode).to.contain("#### Would change");
   });
 
-  it("stays within what a comment takes, and says how much is left out", () => {
+  it("has at most the length of a comment, with the number of changes left out", () => {
     const many = Array.from({ length: 400 }, (_, index) => ({
       ...change,
       title: `page ${index}`,

@@ -9,7 +9,7 @@ import { runStarted } from "#support/run-started.ts";
 const rowsOf = (events: readonly RunEvent[]) => new Map(nodeRows(reduceEvents(events)).map((row) => [row.name, row]));
 
 describe("the rows of a run", () => {
-  it("tell state, step, progress and counts of each node", () => {
+  it("have state, step, progress and counts of each node", () => {
     const rows = rowsOf(recordedRun("failed"));
     expect(rows.get("n1")).to.include({ state: "failed", rank: 0, failed: 1, ended: 3, planned: 3 });
     expect(rows.get("n1")?.item?.title).to.equal("install tool");
@@ -21,7 +21,7 @@ describe("the rows of a run", () => {
   it("count what would change in a dry run", () =>
     expect(rowsOf(recordedRun("dry-run")).get("n1")?.changed).to.equal(1));
 
-  it("have one for the bastion when it acts for no single node", () => {
+  it("include the bastion if it acts for no single node", () => {
     const rows = nodeRows(reduceEvents(recordedRun("deploy-three")));
     expect(rows.map(({ name, isBastion }) => [name, isBastion])).to.deep.equal([
       ["bastion", true],
@@ -32,7 +32,7 @@ describe("the rows of a run", () => {
     expect(rows.find(({ name }) => name === "n1")?.items.map(({ module }) => module)).to.include("pki.issueNode");
   });
 
-  it("wait for an answer where the node has an open question", () => {
+  it("show a node's open question", () => {
     const events = recordedRun("done").slice(0, 15);
     const question = { id: "q", kind: "password", text: "sudo password", node: "n2", secret: true } as const;
     const asked = rowsOf([...events, { seq: 16, at: 1, type: "question.asked", question }]);
@@ -40,7 +40,7 @@ describe("the rows of a run", () => {
     expect(asked.get("n1")).to.include({ state: "running" });
   });
 
-  it("are the same objects for nodes that did not change, so that they cost nothing", () => {
+  it("are the same objects for unchanged nodes", () => {
     const events = recordedRun("done");
     const before = reduceEvents(events.slice(0, 16));
     const after = reduceEvents(events.slice(16, 19), before);
@@ -77,12 +77,12 @@ describe("the order of rows", () => {
       .map(({ name }) => name)
       .join("");
 
-  it("puts failures first and moves nothing else while all fit", () => expect(order({})).to.equal("cabde"));
+  it("has failures first, and keeps the others while all fit", () => expect(order({})).to.equal("cabde"));
 
-  it("puts what goes on before what waits and what is over where not all fit", () =>
+  it("has running nodes before waiting and ended ones if not all fit", () =>
     expect(order({ height: 3 })).to.equal("cbeda"));
 
-  it("holds the selected row where it was, unless it fails", () => {
+  it("keeps the selected row in place, unless it fails", () => {
     expect(order({ height: 3, held: { name: "a", rank: 1 } })).to.equal("cabed");
     expect(order({ height: 3, held: { name: "c", rank: 1 } })).to.equal("cbeda");
   });
@@ -104,14 +104,14 @@ describe("the order of rows", () => {
         ({ name }) => name,
       );
 
-    it("sorts by name, role, datacenter and time, numbers as numbers, failures first", () => {
+    it("sorts by name, role, datacenter and time, with natural numbers and failures first", () => {
       expect(names({})).to.deep.equal(["n2", "n1", "n9", "n10"]);
       expect(names({ sort: "role" })).to.deep.equal(["n2", "n1", "n10", "n9"]);
       expect(names({ sort: "dc" })).to.deep.equal(["n2", "n9", "n10", "n1"]);
       expect(names({ sort: "time" })).to.deep.equal(["n2", "n9", "n1", "n10"]);
     });
 
-    it("shows those that fit every word: of a kind from its start on, any other anywhere, ! those that do not", () => {
+    it("finds rows with every word, with KIND:PREFIX and ! for a negation", () => {
       expect([names({ search: "role:work" }), names({ search: "role:ker" })]).to.deep.equal([["n2", "n9", "n10"], []]);
       expect(names({ search: "ROLE:worker dc:fra1" })).to.deep.equal(["n2", "n10"]);
       expect(names({ search: "role:worker !dc:fra" })).to.deep.equal(["n9"]);
@@ -138,7 +138,7 @@ const modelOf = (...bodies: readonly RunEventBody[]) =>
 const question = { id: "q1", kind: "confirm", text: "go on?", secret: false } as const;
 
 describe("a node that has not begun", () => {
-  it("V9: says what it waits for", () => {
+  it("shows what it waits for", () => {
     const built: RunEventBody[] = [
       { type: "stage.started", stage: "build" },
       { type: "stage.finished", stage: "build", outcome: "ok" },

@@ -16,7 +16,7 @@ function draw(name: string, since = 0, run?: RunFold): string[] {
 }
 
 describe("the plain view", () => {
-  it("names the node in each line of a step, with its change and its diff", () => {
+  it("has the node's name in each line of a step, with changes and diff", () => {
     const lines = draw("done");
     expect(lines).to.include("✔ n1  data disk  changed").and.to.include("› n1    table: none → gpt");
     expect(lines).to.include("✔ n1  issue file  changed  2.4 s").and.to.include("› n1    +kcore");
@@ -24,7 +24,7 @@ describe("the plain view", () => {
     expect(lines.slice(1).every((line) => /^\S (n1|n2)  /.test(line))).to.equal(true);
   });
 
-  it("says the same of a run that somebody else folds, each event once", () => {
+  it("has the same lines if its caller reduces the events", () => {
     const adds: number[] = [];
     const run = new (class extends RunFold {
       override add(event: RunEvent): void {
@@ -36,23 +36,23 @@ describe("the plain view", () => {
     expect(adds).to.deep.equal(recordedRun("failed").map(({ seq }) => seq));
   });
 
-  it("begins with what is run, where, and at which revision", () =>
+  it("begins with run, revision and nodes", () =>
     expect(draw("done")[0]).to.equal("→ deploy_node — run 20261121-061500-a1b2 at 3f2a91c0ffee — 2 nodes: n1, n2"));
 
-  it("sends no escape codes into a pipe, whatever a node printed (S-4)", () => {
+  it("S-4: has no escape codes in a pipe", () => {
     const lines = draw("failed");
     expect(lines.join("\n")).to.not.contain("\u001b");
     expect(lines).to.include("› n1  ! E: giving up");
     expect(lines).to.include("✖ n1  install tool  failed: the command ended with exit code 100 [STEP_FAILED]  5.3 s");
   });
 
-  it("tells of lost connections and unreachable nodes", () => {
+  it("has lost connections and unreachable nodes", () => {
     const lines = draw("failed");
     expect(lines).to.include("⚠ n1  connection lost: no sign of life for 15 s, trying again in 2.0 s");
     expect(lines).to.include("✖ n2  unreachable: n2 (192.0.2.12:22) does not answer within 10 s [HOST_UNREACHABLE]");
   });
 
-  it("says what would change in a dry run", () => {
+  it("has a dry run's changes", () => {
     const lines = draw("dry-run");
     expect(lines[0]).to.contain("(dry run: nothing is changed)");
     expect(lines).to.include("✔ n1  issue file  would change").and.to.include("› n1    mode: 0600 → 0644");
@@ -60,7 +60,7 @@ describe("the plain view", () => {
     expect(lines).to.include("↓ n1  filesystem  unknown (after disks/table)");
   });
 
-  it("draws only what is new when it knows the first part of a run", () => {
+  it("begins after the given event", () => {
     const lines = draw("resumed", 8);
     expect(lines[0]).to.match(/^→ deploy_node, resumed — run/);
     expect(lines).to.include("✔ n1  long  changed  9.0 s");

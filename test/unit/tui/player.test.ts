@@ -19,7 +19,7 @@ function play(speed: number, recording: readonly RunEvent[] = events) {
 }
 
 describe("the player of recorded runs", () => {
-  it("draws each event when it happened", () => {
+  it("draws each event at its time", () => {
     const { clock, drawn } = play(1);
     expect(drawn).to.deep.equal([1]);
     clock.pass(500);
@@ -28,21 +28,21 @@ describe("the player of recorded runs", () => {
     expect(drawn).to.deep.equal(events.map(({ seq }) => seq));
   });
 
-  it("draws it faster, and all at once without a limit", () => {
+  it("draws events faster by its speed, and all at once at infinite speed", () => {
     const { clock, drawn } = play(4);
     clock.pass(250);
     expect(drawn).to.deep.equal(events.filter(({ at }) => at - start <= 1000).map(({ seq }) => seq));
     expect(play(Infinity).drawn).to.have.length(events.length);
   });
 
-  it("ends paused at the end, with no timer left", () => {
+  it("is paused at the end, without a timer", () => {
     const { clock, player } = play(1);
     clock.pass(60_000);
     expect(player.state()).to.include({ ended: true, playing: false, at: start + 2300, from: start, to: start + 2300 });
     expect(clock.waiting).to.equal(0);
   });
 
-  it("stands still while it is paused and goes on where it was", () => {
+  it("stops while paused and continues at the same moment", () => {
     const { clock, drawn, player } = play(1);
     clock.pass(400);
     player.toggle();
@@ -56,7 +56,7 @@ describe("the player of recorded runs", () => {
     expect(drawn.length).to.be.greaterThan(before);
   });
 
-  it("steps to the end of the next step, and back", () => {
+  it("moves to the end of the next or former step", () => {
     const { drawn, models, player } = play(1);
     const ends = events.filter(({ type }) => type === "step.finished").map(({ seq }) => seq);
     player.step(1);
@@ -72,7 +72,7 @@ describe("the player of recorded runs", () => {
     expect(player.state()).to.include({ ended: true, at: start + 2300 });
   });
 
-  it("jumps to any moment and shows the run as it was there", () => {
+  it("seeks to any moment with the run's state at that moment", () => {
     const { clock, drawn, models, player } = play(1);
     for (const target of [1700, 300, 2300, 0]) {
       player.seek(target - (player.state().at - start));
@@ -90,7 +90,7 @@ describe("the player of recorded runs", () => {
     expect(player.state()).to.include({ ended: true });
   });
 
-  it("plays again from the start after its end", () => {
+  it("plays from the start again after the end", () => {
     const { clock, drawn, player } = play(1);
     clock.pass(60_000);
     player.play();
@@ -99,7 +99,7 @@ describe("the player of recorded runs", () => {
     expect(drawn.at(-1)).to.equal(2);
   });
 
-  it("changes its speed on the way", () => {
+  it("changes its speed while it plays", () => {
     const { clock, player } = play(1);
     clock.pass(200);
     player.setSpeed(2);
@@ -108,20 +108,20 @@ describe("the player of recorded runs", () => {
     expect(player.state().at).to.equal(start + 400);
   });
 
-  it("tells listeners of every turn, until they leave", () => {
+  it("notifies subscribers of every change of its state", () => {
     const { player } = play(1);
-    let told = 0;
-    const leave = player.subscribe(() => (told += 1));
+    let changes = 0;
+    const leave = player.subscribe(() => (changes += 1));
     player.pause();
     player.play();
     player.step(1);
-    expect(told).to.equal(3);
+    expect(changes).to.equal(3);
     leave();
     player.play();
-    expect(told).to.equal(3);
+    expect(changes).to.equal(3);
   });
 
-  it("does not run backwards where the bastion's clock was set back, and bears an empty record", () => {
+  it("does not run backwards if the bastion's clock was set back, and accepts an empty record", () => {
     const odd = events.slice(0, 3).map((event, index) => ({ ...event, at: start - index * 1000 }));
     const { drawn, player } = play(1, odd);
     expect(drawn).to.deep.equal([1, 2, 3]);

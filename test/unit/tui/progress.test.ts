@@ -29,7 +29,7 @@ interface Planned {
   readonly real: number;
 }
 
-/** The course of a step: it ends at once, ends without a beginning, begins again, or fails. */
+/** The course of a step: started and ended, ended without a start, started twice, or failed. */
 type Fate = "changed" | "quick" | "again" | "failed";
 
 function eventsOf(node: string, stages: readonly Planned[], fates: readonly Fate[]): readonly RunEventBody[] {
@@ -60,16 +60,16 @@ const runs = fc.record({
   fates: fc.array(fate, { minLength: 1, maxLength: 20 }),
 });
 
-describe("how far a node is", () => {
-  it("says that there was more where a node failed and its record does not tell how much", () => {
-    // A build without plans recorded it.
+describe("the progress of a node", () => {
+  it("is open and below 1 after a failure in a record without planned steps", () => {
+    // An earlier version, without planned steps, recorded this run.
     const rows = [...rowsOf(recordedRun("failed"))].at(-1);
     const row = rows?.get("n1");
     expect(row).to.include({ state: "failed", ended: 3, planned: 3, isOpen: true });
     expect(row?.progress).to.be.below(1);
   });
 
-  it("is told of all stages from the start, and its bar never runs back, however its steps end", () => {
+  it("counts all stages from the start, and never decreases", () => {
     fc.assert(
       fc.property(runs, ({ stages, fates }) => {
         const outlines = stages.map(({ planned, open }, index): StageOutline => ({
@@ -99,11 +99,11 @@ describe("how far a node is", () => {
   });
 
   for (const name of recordedRunNames)
-    it(`never runs back in the recorded run “${name}”, which was not planned`, () => {
+    it(`never decreases in the recorded run “${name}” without planned steps`, () => {
       const most = new Map<string, number>();
       const fold = new RunFold();
       for (const event of recordedRun(name)) {
-        // A resumed run begins anew.
+        // A resumed run begins again.
         if (event.type === "run.started") most.clear();
         fold.add(event);
         for (const { name: node, progress, isBastion } of nodeRows(fold.model)) {
@@ -114,7 +114,7 @@ describe("how far a node is", () => {
       }
     });
 
-  it("knows of nodes that have each their own number of steps, and of actions that are taken for them", () => {
+  it("counts each node's own number of steps, and actions for the node", () => {
     const nodes = ["n1", "n2"];
     const stages: readonly StageOutline[] = [
       { id: "a", title: "a", nodes, planned: [3, 5] },

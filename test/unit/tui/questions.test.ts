@@ -26,12 +26,12 @@ const events = bodies.map((body, index) => ({ seq: index + 1, at: 1000 + index, 
 const model = reduceEvents(events);
 
 describe("a run that waits for an answer", () => {
-  it("V2: says so in the live view's row", () => {
+  it("is shown in the live view's row", () => {
     const frame = linesOf(sceneOf(events, { columns: 120, rows: 30 }), { columns: 120, rows: 30 }).join("\n");
     expect(frame).to.match(/\? n1 +waiting for you +asks: sudo password of op/);
   });
 
-  it("V2: says so in runs show and -o json, with the question and the command that answers it", () => {
+  it("is shown in runs show and -o json, with the question and the command that answers it", () => {
     expect([runState({ model, alive: true }), runState({ model, alive: false })]).to.deep.equal(["waiting", "died"]);
     const digest = digestOf(events, { id: "r1", state: "waiting" });
     const asked = { node: "n1", kind: "password", text: question.text, command: "kcore runs attach r1" };
@@ -41,10 +41,10 @@ describe("a run that waits for an answer", () => {
       .to.match(/^deploy_node {2}waiting for you for /)
       .and.to.contain("Waiting for you:\n  n1  sudo password of op")
       .and.to.match(/kcore runs attach r1 +answer it/);
-    expect(digestOf(events, { state: "died" }).questions, "nobody asks any more").to.deep.equal([]);
+    expect(digestOf(events, { state: "died" }).questions, "without its process").to.deep.equal([]);
   });
 
-  it("V2: says so on its page, and no longer when it was answered", () => {
+  it("is shown on its page until it is answered", () => {
     const parts = new RunParts();
     const page = (isLive: boolean) => new Map(parts.draw(model, isLive));
     expect(page(true).get("head")).to.contain("waiting for you").and.to.contain("kcore runs attach");
@@ -54,7 +54,7 @@ describe("a run that waits for an answer", () => {
     expect(new Map(parts.draw(reduceEvents([...events, answered]), true)).get("node-0")).to.contain("running");
   });
 
-  it("V2: rings the bell once a question, and gives the terminal's title back", () => {
+  it("rings the bell once per question, and restores the terminal's title", () => {
     let written = "";
     const call = operatorCaller((text) => (written += text), true);
     for (const open of [0, 1, 1, 2, 1, 0, 0]) call(open);
@@ -66,8 +66,8 @@ describe("a run that waits for an answer", () => {
   });
 });
 
-describe("What comes after a confirmation", () => {
-  it("is the stages whose turn has not come, each with its nodes, the rest counted", () => {
+describe("the context of a confirmation", () => {
+  it("names the next stages with their nodes, and the number of others", () => {
     const model = reduceEvents(wideRun({ nodes: 5, steps: 4 }).slice(0, 1));
     expect(upcomingStages(model)).to.equal(
       "then: preflight on 5 nodes; disks on 5 nodes; nix on 5 nodes; kcore on 5 nodes",
@@ -80,10 +80,10 @@ describe("What comes after a confirmation", () => {
     expect(upcomingStages(reduceEvents(wideRun({ nodes: 2, steps: 2 })))).to.equal("");
   });
 
-  it("tells what a dry run of the same said", () => {
-    const said = { at: 0, wouldChange: 7, unknown: 2, failed: 0, isSame: true };
-    expect(describeDryRun(said, "12m")).to.equal("the dry run 12m ago: 7 would change, 2 unknown, 0 failed");
-    expect(describeDryRun({ ...said, unknown: 0, isSame: false }, "2d")).to.equal(
+  it("has the result of the last dry run", () => {
+    const last = { at: 0, wouldChange: 7, unknown: 2, failed: 0, isSame: true };
+    expect(describeDryRun(last, "12m")).to.equal("the dry run 12m ago: 7 would change, 2 unknown, 0 failed");
+    expect(describeDryRun({ ...last, unknown: 0, isSame: false }, "2d")).to.equal(
       "the dry run 2d ago: 7 would change, 0 failed (the project has changed since)",
     );
   });

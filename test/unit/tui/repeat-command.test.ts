@@ -28,9 +28,9 @@ describe("the command that repeats a step", () => {
     ],
   ];
   for (const [command, expected] of cases)
-    it(`aims at one node: ${command}`, () => expect(repeatCommand(command, "n2")).to.equal(expected));
+    it(`names one node as target: ${command}`, () => expect(repeatCommand(command, "n2")).to.equal(expected));
 
-  it("is the command as it was where it cannot tell the target", () => {
+  it("is the original command if the target's place is unknown", () => {
     for (const command of [
       "kcore orchestrate deploy_node --set node_name=n1,n2",
       "kcore orchestrate deploy_node n1 --unheard-of n2",

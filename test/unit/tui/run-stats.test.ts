@@ -18,7 +18,7 @@ function statsOf(runs: readonly (readonly RunEvent[])[]) {
 }
 
 describe("the statistics of runs", () => {
-  it("put first what usually takes longest, with what nine of ten took, the longest and where it was", () => {
+  it("have the usually slowest step first, with median, ninth decile, maximum and its run", () => {
     const runs = [1, 2, 3, 4, 5, 6, 7, 8, 9, 90].map((seconds) => [
       ended("n1", "slow", "changed", seconds * 1000),
       ended("n2", "quick", "ok", 5),
@@ -29,14 +29,14 @@ describe("the statistics of runs", () => {
     expect(quick).to.deep.include({ title: "quick", times: 10, usual: 5 });
   });
 
-  it("call flaky what failed and succeeded on one node, not what always fails there", () => {
+  it("call a step flaky that failed and succeeded on the same node", () => {
     const { steps, nodes } = statsOf([
       [ended("n1", "now and then", "failed", 10), ended("n2", "never", "failed", 10)],
       [ended("n1", "now and then", "ok", 10), ended("n3", "never", "ok", 10)],
       [ended("n1", "now and then", "changed", 10), ended("n2", "never", "failed", 10)],
     ]);
-    const told = steps.map(({ title, flaky, failed, times }) => [title, flaky, failed, times]);
-    expect(told).to.have.deep.members([
+    const summaries = steps.map(({ title, flaky, failed, times }) => [title, flaky, failed, times]);
+    expect(summaries).to.have.deep.members([
       ["now and then", true, 1, 3],
       ["never", false, 2, 3],
     ]);
@@ -48,7 +48,7 @@ describe("the statistics of runs", () => {
     expect(nodes.map(({ node }) => node)).to.deep.equal(["n1", "n2", "n3"]);
   });
 
-  it("tell of each node how many runs it failed in, where it was unreachable, and how long its steps take", () => {
+  it("have each node's failed and unreachable runs, and its slowest steps", () => {
     const { nodes } = statsOf([recordedRun("failed"), recordedRun("done")]);
     expect(nodes.map(({ node, runs, failed, unreachable }) => [node, runs, failed, unreachable])).to.deep.equal([
       ["n1", 2, 1, 0],

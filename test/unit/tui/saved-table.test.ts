@@ -19,21 +19,21 @@ const saved = {
 } as const;
 const text = "saved the table of S3Z8NB0K before it may be wiped (3fa9c1000000)";
 
-describe("the saved table of a disk", () => {
+describe("the saved partition table of a disk", () => {
   const events: RunEvent[] = recordedRun("done")
     .flatMap((event) =>
       event.type === "node.connected" && event.node === "n1" ? [event, { ...event, ...saved }] : [event],
     )
     .map((event, index) => ({ ...event, seq: index + 1 }) as RunEvent);
 
-  it("is told in lines, and what it was saved for", () => {
+  it("is a line with the reason of the save", () => {
     const event = { seq: 1, at: 1, ...saved };
     expect(describeEvent(emptyRun, event)).to.deep.equal([{ mark: "done", text: `n1  ${text}` }]);
     const other = describeEvent(emptyRun, { ...event, before: "restore" });
     expect(other[0]?.text).to.contain("before an earlier one is put back");
   });
 
-  it("stands with its node in the report and in the live view", () => {
+  it("is at its node in the report and the live view", () => {
     expect(drawReport(reduceEvents(events))).to.contain(text);
     const screen = { columns: 240, rows: 60 };
     const ui = typeKeys(events, ["enter"], screen);

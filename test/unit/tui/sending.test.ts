@@ -9,7 +9,7 @@ import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 
 const total = 44_000_000;
-const going = (sent: number, rate = 8_400_000): RunEventBody => ({
+const sending = (sent: number, rate = 8_400_000): RunEventBody => ({
   type: "node.sending",
   node: "n1",
   name: "kcore-0.1.0",
@@ -38,45 +38,47 @@ function runWith(...bodies: readonly RunEventBody[]): RunEvent[] {
   ];
 }
 
-/** The lines of the last events, each told with the run before it. */
-function told(events: readonly RunEvent[], tell: typeof describeEvent): string[] {
-  return events.flatMap((event, index) => tell(reduceEvents(events.slice(0, index)), event).map((line) => line.text));
+/** The lines of each event, given the run before the event. */
+function linesFor(events: readonly RunEvent[], describe: typeof describeEvent): string[] {
+  return events.flatMap((event, index) =>
+    describe(reduceEvents(events.slice(0, index)), event).map((line) => line.text),
+  );
 }
 
-describe("a large content on its way, in views", () => {
-  it("stands in the node's row of the live view until it is there, and the node is at work meanwhile", () => {
+describe("the transfer of a large content in views", () => {
+  it("is in the node's row of the live view, and the node counts as running", () => {
     const screen = { columns: 120, rows: 30 };
-    const events = runWith(going(31_200_000));
+    const events = runWith(sending(31_200_000));
     expect(nodeRows(reduceEvents(events)).find(({ name }) => name === "n1")?.state).to.equal("running");
     expect(linesOf(sceneOf(events, screen), screen).join("\n")).to.contain(text);
-    const ended = runWith(going(31_200_000), sent(5200));
+    const ended = runWith(sending(31_200_000), sent(5200));
     expect(linesOf(sceneOf(ended, screen), screen).join("\n")).not.to.contain("sending");
   });
 
-  it("stands in the report, and what was sent with its size and time", () => {
-    expect(drawReport(reduceEvents(runWith(going(31_200_000))))).to.contain(text);
-    const report = drawReport(reduceEvents(runWith(going(31_200_000), sent(5200))));
+  it("is in the report, and when done with its size and time", () => {
+    expect(drawReport(reduceEvents(runWith(sending(31_200_000))))).to.contain(text);
+    const report = drawReport(reduceEvents(runWith(sending(31_200_000), sent(5200))));
     expect(report).to.contain("sent kcore-0.1.0  44.0 MB  5.2 s").and.not.to.contain("sending kcore");
   });
 
-  it("says from which node it comes", () => {
+  it("has the name of the sending node", () => {
     const byN2 = (event: RunEventBody): RunEventBody => ({ ...event, from: "n2" }) as RunEventBody;
-    const events = runWith(byN2(going(31_200_000)), byN2(sent(5200)));
-    expect(told(events, describeEvent).filter((line) => line.includes("kcore"))).to.deep.equal([
+    const events = runWith(byN2(sending(31_200_000)), byN2(sent(5200)));
+    expect(linesFor(events, describeEvent).filter((line) => line.includes("kcore"))).to.deep.equal([
       "n1  sending kcore-0.1.0 from n2  31.2/44.0 MB  8.4 MB/s",
       "n1  sent kcore-0.1.0 from n2  44.0 MB  5.2 s",
     ]);
     expect(drawReport(reduceEvents(events))).to.contain("sent kcore-0.1.0 from n2  44.0 MB  5.2 s");
   });
 
-  it("is forgotten when the connection goes: it comes anew", () => {
+  it("is dropped when the connection is lost", () => {
     const lost = { type: "node.disconnected", node: "n1", reason: "gone" } as const;
-    expect(reduceEvents(runWith(going(31_200_000), lost)).nodes.get("n1")?.sending).to.equal(undefined);
+    expect(reduceEvents(runWith(sending(31_200_000), lost)).nodes.get("n1")?.sending).to.equal(undefined);
   });
 
-  it("is a line of a log for each tenth, and one when it is there", () => {
-    const events = runWith(...[1, 2, 4.5, 5, 9, 44].map((mega) => going(mega * 1_000_000)), sent(6000));
-    expect(told(events, describeEvent).filter((line) => line.includes("kcore"))).to.deep.equal([
+  it("is a plain line for each tenth, and one at the end", () => {
+    const events = runWith(...[1, 2, 4.5, 5, 9, 44].map((mega) => sending(mega * 1_000_000)), sent(6000));
+    expect(linesFor(events, describeEvent).filter((line) => line.includes("kcore"))).to.deep.equal([
       "n1  sending kcore-0.1.0  1.0/44.0 MB  8.4 MB/s",
       "n1  sending kcore-0.1.0  4.5/44.0 MB  8.4 MB/s",
       "n1  sending kcore-0.1.0  9.0/44.0 MB  8.4 MB/s",
@@ -85,11 +87,11 @@ describe("a large content on its way, in views", () => {
     ]);
   });
 
-  it("is told briefly only when somebody waits for it, and not at all quietly", () => {
-    const events = runWith(...[5, 10, 15, 20, 25, 30, 35].map((mega) => going(mega * 1_000_000)), sent(8000));
+  it("is in the brief view only if it takes long, and not in the quiet view", () => {
+    const events = runWith(...[5, 10, 15, 20, 25, 30, 35].map((mega) => sending(mega * 1_000_000)), sent(8000));
     const lines = (detail: "brief" | "quiet") => {
       const brief = new BriefLines({ detail, folds: false });
-      return told(events, (before, event) => brief.linesOf(before, event).lines).filter((line) =>
+      return linesFor(events, (before, event) => brief.linesOf(before, event).lines).filter((line) =>
         line.includes("kcore"),
       );
     };

@@ -6,7 +6,7 @@ import { recordedRun } from "#support/recorded-runs.ts";
 import { runStarted } from "#support/run-started.ts";
 
 describe("the tally", () => {
-  it("counts every step under one word, and as run what succeeded, failed or was interrupted", () => {
+  it("counts every step once, and succeeded, failed and interrupted ones as run", () => {
     const outcomes = ["ok", "changed", "would-change", "failed", "interrupted", "skipped", "unknown"] as const;
     const tally = tallyOf([...outcomes.map((outcome) => ({ outcome })), {}], 11);
     expect(tally).to.include({ succeeded: 3, changed: 1, wouldChange: 1, failed: 1, interrupted: 1, unfinished: 1 });
@@ -37,12 +37,12 @@ describe("the tally", () => {
   });
   const failedRun: RunEventBody = { type: "run.finished", outcome: "failed", exitCode: 1 };
 
-  it("counts a node whose disk is full as failed, though no step of it is", () => {
+  it("counts a node that failed without a failed step", () => {
     const model = runOf({ n1: [{ type: "node.connecting", node: "n1", attempt: 1 }, end("n1", "failed")] }, failedRun);
     expect(tallyOfRun(model)).to.include({ failed: 1, run: 0 });
   });
 
-  it("counts what a node came to once: by its step, or else by itself", () => {
+  it("counts a node's failure once: by its step, else by the node", () => {
     const model = runOf({
       a: [step("a", "failed"), end("a", "failed")],
       b: [step("b", "ok"), end("b", "failed")],
@@ -55,7 +55,7 @@ describe("the tally", () => {
     expect(tallyOfRun(model)).to.include({ run: 5, unfinished: 0 });
   });
 
-  it("counts what has no end: a step that was begun, or a node whose steps all have theirs; and what never began", () => {
+  it("counts unfinished steps, unfinished nodes, and nodes that were not started", () => {
     const begun: RunEventBody = {
       type: "step.started",
       node: "a",
@@ -68,7 +68,7 @@ describe("the tally", () => {
     expect(tallyOfRun(model)).to.include({ unfinished: 2, notStarted: 1, succeeded: 1 });
   });
 
-  it("counts what stopped the run itself, as the bastion's", () => {
+  it("counts a failure of the run itself as the bastion's", () => {
     const problem = { code: "RUN_RECORD_UNWRITABLE", message: "the bastion’s disk is full" } as const;
     const model = runOf({ a: [step("a", "ok")], b: [] }, { ...failedRun, problem });
     expect(tallyOfBastion(model)).to.include({ failed: 1 });
@@ -76,7 +76,7 @@ describe("the tally", () => {
     expect(model.nodes.get("b")?.outcome).to.equal("not-started");
   });
 
-  it("takes the clock's time of a run and of a node, without what lies between the parts of a resumed one", () => {
+  it("has the time of a run and a node, without the pause before a resume", () => {
     const model = reduceEvents(recordedRun("resumed"));
     const parts = recordedRun("resumed").findIndex((event) => event.type === "run.started" && event.resumed);
     const [before, after] = [recordedRun("resumed").slice(0, parts), recordedRun("resumed").slice(parts)];

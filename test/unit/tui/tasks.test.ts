@@ -16,7 +16,7 @@ describe("the tasks of the bastion", () => {
     return { text: take(), error };
   };
 
-  it("are lines in a pipe: begin and result; all end before the first error is thrown", async () => {
+  it("are lines with begin and result in a pipe; all end before the first error is thrown", async () => {
     const { text, error } = await run(false);
     for (const part of ["❯ starting n1\n", "✔ starting n1: 10.77.0.11", "✔ starting n3"]) expect(text).to.contain(part);
     expect(text)
@@ -25,12 +25,12 @@ describe("the tasks of the bastion", () => {
     expect(error).to.be.an("error").with.property("message", "no room");
   });
 
-  it("are silent for -o json, and throw all the same", async () => {
+  it("are silent for -o json, but throw errors", async () => {
     const { text, error } = await run(true);
     expect([text, (error as Error).message]).to.deep.equal(["", "no room"]);
   });
 
-  it("throw the error of the first failed task in the list, even if another failed earlier", async () => {
+  it("throw the error of the first failed task in the list, also if another failed earlier", async () => {
     const { out } = writtenText();
     const late = Promise.withResolvers<never>();
     const all = bastionTasks({ out, isScreen: false, isSilent: true })([
@@ -46,7 +46,7 @@ describe("the tasks of the bastion", () => {
     expect(await all.catch(String)).to.equal("Error: first in the list");
   });
 
-  it("show bytes of all, and steps one after the other; a failed step ends the others", async () => {
+  it("show bytes and steps in order; a failed step ends the others", async () => {
     const { out, take } = writtenText();
     const done: string[] = [];
     const send = (say: SayProgress) => {

@@ -5,53 +5,53 @@ import { runStarted } from "#support/run-started.ts";
 
 const second = 1000;
 
-/** Steps of one node with these seconds each, and one more second until the end. */
+/** The pace of a node with steps of these seconds, and one more second until the end. */
 function paceOf(...seconds: readonly number[]): RunPace {
   let at = 0;
   const ends = seconds.map((each) => (at += each * second));
   return { nodes: 1, ends, whole: at + second };
 }
 
-describe("the time that a run still takes", () => {
+describe("the time left of a run", () => {
   const left = (paces: readonly RunPace[], ended: number, elapsed: number, nodes = 1) =>
     timeLeft(paces, { nodes, ended, elapsed: elapsed * second });
 
-  it("is what an earlier run took from there on", () => {
+  it("is the rest of an earlier run from the same step on", () => {
     const pace = paceOf(10, 100, 10);
     expect(left([pace], 0, 4)).to.equal(117 * second);
     expect(left([pace], 1, 10)).to.equal(111 * second);
-    // In the middle of the long step.
+
     expect(left([pace], 1, 70)).to.equal(51 * second);
     expect(left([pace], 3, 120)).to.equal(second);
   });
 
-  it("does not run out while a step takes longer than it did, nor jump back when one is done sooner", () => {
+  it("does not run out during a step that takes longer, nor jump back after one that took less", () => {
     const pace = paceOf(10, 100, 10);
     expect(left([pace], 1, 150)).to.equal(11 * second);
     expect(left([pace], 2, 60)).to.equal(11 * second);
   });
 
-  it("is told of no other kind of run: other nodes, more steps, a pace of its own", () => {
+  it("is unknown for other nodes, more steps, or another pace", () => {
     const pace = paceOf(10, 100, 10);
     expect([left([pace], 1, 10, 2), left([pace], 4, 121)]).to.deep.equal([undefined, undefined]);
     expect([left([pace], 2, 300), left([pace], 2, 20)]).to.deep.equal([undefined, undefined]);
     expect(left([], 0, 0)).to.equal(undefined);
   });
 
-  it("is told when it is known which of the earlier ones it is like", () => {
+  it("is known once the earlier runs agree or the run resembles one group of them", () => {
     const inOrder = paceOf(0.1, 0.1, 0.1);
     const bare = paceOf(20, 100, 10);
     const both = [inOrder, inOrder, bare, bare];
     expect(left(both, 0, 0)).to.equal(undefined);
     expect(left(both, 0, 15)).to.equal(116 * second);
     expect(left(both, 2, 0.2)).to.equal(1.1 * second);
-    // One outlier among many does not count.
+    // One outlier among several does not count.
     expect(left([bare, bare, bare, bare, paceOf(20, 1000, 10)], 1, 20)).to.equal(111 * second);
   });
 
-  it("is told no more exactly than it is known", () => {
-    const told = [1, 7, 12, 38, 57, 58, 89, 91, 600, 5399, 5400, 7300].map((each) => formatTimeLeft(each * second));
-    expect(told).to.deep.equal([
+  it("is shown in rounded units", () => {
+    const shown = [1, 7, 12, 38, 57, 58, 89, 91, 600, 5399, 5400, 7300].map((each) => formatTimeLeft(each * second));
+    expect(shown).to.deep.equal([
       "a few seconds left",
       "a few seconds left",
       "about 10 s left",
@@ -89,7 +89,7 @@ describe("the pace of a run", () => {
     return reading.pace;
   };
 
-  it("is when each of its steps and actions had ended", () => {
+  it("has the end of each step and action", () => {
     const action: RunEventBody = { type: "action.finished", stage: "s", action: "a", outcome: "changed" };
     expect(read(started, step(), step("interrupted"), step(), action, done)).to.deep.equal({
       nodes: 2,
@@ -98,7 +98,7 @@ describe("the pace of a run", () => {
     });
   });
 
-  it("is none of a run that did not do it all at one go", () => {
+  it("is unknown for a failed, interrupted, resumed or incomplete run, or one with a question", () => {
     const asked: RunEventBody = {
       type: "question.asked",
       question: { id: "q", kind: "confirm", text: "go on?", secret: false },

@@ -13,7 +13,7 @@ import { writtenText } from "#support/written-text.ts";
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const escapes = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 
-/** The texts of the lines view, event by event. */
+/** The plain view's text at each event. */
 function plain(name: string, detail: Detail = "verbose"): { at: number; text: string }[] {
   const { out, take } = writtenText();
   const view = createPlainView({ out, color: false, detail });
@@ -27,7 +27,7 @@ function textOf(written: readonly { readonly text: string }[]): string {
   return written.map(({ text }) => text).join("");
 }
 
-// The live view's frames are in ink/: its golden files.
+// ink/frames.test.ts has the golden frames of the live view.
 describe("every view of every recorded run", () => {
   for (const name of recordedRunNames) {
     const events = recordedRun(name);
@@ -41,7 +41,7 @@ describe("every view of every recorded run", () => {
       html: () => drawReport(model),
     };
     for (const [view, draw] of Object.entries(texts))
-      it(`${name}: ${view} is the same each time, without escape codes, and names every node`, () => {
+      it(`${name}: ${view} is deterministic, has no escape codes, and names every node`, () => {
         const text = draw();
         expect(text).to.equal(draw());
         expect(text).to.not.match(escapes);
@@ -52,11 +52,11 @@ describe("every view of every recorded run", () => {
       const written = plain(name);
       const [head = "", ...lines] = drawCast(model, written).trimEnd().split("\n");
       expect(JSON.parse(head)).to.include({ version: 2 });
-      const told = lines.map((line) => JSON.parse(line) as [number, string, string]);
-      expect(told.map(([, , text]) => text.replaceAll("\r\n", "\n")).join("")).to.equal(
+      const entries = lines.map((line) => JSON.parse(line) as [number, string, string]);
+      expect(entries.map(([, , text]) => text.replaceAll("\r\n", "\n")).join("")).to.equal(
         written.map(({ text }) => text).join(""),
       );
-      expect(told.map(([at]) => at)).to.deep.equal(told.map(([at]) => at).toSorted((a, b) => a - b));
+      expect(entries.map(([at]) => at)).to.deep.equal(entries.map(([at]) => at).toSorted((a, b) => a - b));
     });
 
     it(`${name}: does not differ from itself`, () =>

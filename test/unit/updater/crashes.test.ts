@@ -1,11 +1,10 @@
 import { expect } from "chai";
 import type { OrderStep } from "#rollout/order.ts";
 import { casesOf } from "#support/cases/read.ts";
-import { cut, cutEach, endings } from "#support/cut-off.ts";
 import { tries } from "#support/hostile.ts";
 import { NixosWorld, nixosStatement, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 import { seededRandom } from "#support/random.ts";
-import { seedsOfSlice } from "#support/slice.ts";
+import { howToRepeat, partOf, seedsOfSlice } from "#support/slice.ts";
 import {
   type VersionBehaviour,
   runtimePath,
@@ -18,20 +17,20 @@ import {
 interface Scenario {
   readonly steps: readonly OrderStep[];
   readonly gate?: "fails";
-  /** The state and the node's version at the end without a crash, after one more boot; of a runtime also the updater's version. */
+  /** The final state and version without a crash, after one more boot; for a runtime also the updater's version. */
   readonly ends: readonly string[];
-  /** The version before that boot, if it differs and no power cut came. */
+  /** The version before that boot, if it differs and the power did not fail. */
   readonly runs?: string;
-  /** Another end after a power cut: a system on trial is left, and a unit that failed in one boot may start in the next. */
+  /** Another end after a power failure: a system on trial is left, and a unit that failed in one boot may start in the next. */
   readonly orEnds?: readonly string[];
-  /** Of a runtime: another update has put version 0.1.5 on trial before. */
+  /** For a runtime: another update has put version 0.1.5 on trial before. */
   readonly isTried?: boolean;
   readonly behaviour?: VersionBehaviour;
-  /** Of a system: the activation of another update, which has brought the system “first” before. */
+  /** For a system: the activation of a former update, which installed the system “first”. */
   readonly first?: object;
   readonly loader?: Loader;
   readonly brings?: string;
-  /** The machine is booted before the step that is cut off. */
+  /** The machine is booted before the interrupted step. */
   readonly boots?: boolean;
   readonly next?: FakeSystem;
   readonly activation?: object;
@@ -84,10 +83,10 @@ function running(world: UpdateWorld): string {
   return [...new Set([...world.units.values()].map(({ program }) => program.slice(runtimePath("").length)))].join();
 }
 
-/** The final state, also after an immediate power cut. */
+/** The final state after another power failure. */
 function endOf(world: UpdateWorld): readonly unknown[] {
   world.onEffect = () => undefined;
-  if (world instanceof NixosWorld) expect(world.once, "a boot that nobody waits for").to.equal(undefined);
+  if (world instanceof NixosWorld) expect(world.once, "a one-time boot entry is left").to.equal(undefined);
   world.powerCut();
   expect([...world.store.values()], "damaged files in the store").not.to.include("damaged");
   const state = world.report()?.state;
@@ -97,41 +96,79 @@ function endOf(world: UpdateWorld): readonly unknown[] {
   return [state, world.state.current];
 }
 
+/** Ends the updater's process right before the effects numbered `at`, and the machine with it if `isPower`. Returns the number of effects. */
+async function interrupt(world: UpdateWorld, at: readonly number[], isPower: () => boolean): Promise<number> {
+  let effects = 0;
+  let isInterrupted = false;
+  world.onEffect = () => {
+    isInterrupted = at.includes(++effects);
+    if (isInterrupted) throw new ProcessEnds("killed");
+  };
+  await world.live(() => {
+    // A requested reboot ends the process, too.
+    if (isInterrupted && isPower()) world.powerCut();
+  });
+  return effects;
+}
+
+/** How the updater is interrupted: its process is killed, or the machine loses power. */
+const interruptions = ["killed", "without power"] as const;
+
+/**
+ * Interrupts the updater before every tenth of its effects, before other ones with each commit, each time in a new world; `at` names the
+ * effect. `KCORE_HOSTILE=full` tries all effects.
+ */
+async function* interruptEach(
+  start: () => Promise<UpdateWorld>,
+  how: (typeof interruptions)[number],
+): AsyncGenerator<{ readonly world: UpdateWorld; readonly at: string }> {
+  const effects = await interrupt(await start(), [], () => false);
+  if (effects <= 20) throw new Error(`the updater has ${effects} effects only`);
+  for (const number of partOf(
+    Array.from({ length: effects }, (_, index) => index + 1),
+    10,
+  )) {
+    const world = await start();
+    await interrupt(world, [number], () => how === "without power");
+    yield { world, at: `interrupted before effect ${number} of ${effects}${howToRepeat()}` };
+  }
+}
+
 for (const kind of ["runtime", "nixos"] as const)
-  describe(`the updater, ${kind}, cut off`, () => {
+  describe(`the updater, ${kind}, interrupted`, () => {
     const scenarios = Object.entries(cases[kind]);
-    // Hundreds of lives in one test take seconds, and more on a busy machine.
+    // One test for each scenario keeps each below its time limit.
     for (const [name, scenario] of scenarios)
-      for (const how of endings)
-        it(`${name}, ${how} before what it does, ends as it would have ended`, async () => {
+      for (const how of interruptions)
+        it(`${name}: has the same result when ${how} before each of its effects`, async () => {
           const { ends, orEnds, runs = ends[1] } = scenario;
           const may = how === "killed" || !orEnds ? [ends] : [ends, orEnds];
-          for await (const { world, at } of cutEach(() => ready(kind, scenario), how)) {
+          for await (const { world, at } of interruptEach(() => ready(kind, scenario), how)) {
             if (how === "killed") expect(running(world), at).to.equal(runs);
             expect(may, at).to.deep.include(endOf(world));
           }
         });
 
-    it("again and again, is wholly on one version and says what came of it", async () => {
+    it("repeatedly, is completely on one version and reports the result", async () => {
       for (const seed of seedsOfSlice(tries(15, 1_000))) {
         const random = seededRandom(seed);
         const [name, scenario] = scenarios[Math.floor(random() * scenarios.length)]!;
         const world = await ready(kind, scenario);
         const at = Array.from({ length: 6 }, () => 1 + Math.floor(random() * 150));
-        await cut(world, at, () => random() < 0.5);
-        // The boots may have used the time up: then the node went back, and reports it.
+        await interrupt(world, at, () => random() < 0.5);
+        // If the boots used up the time limit, the node has rolled back and reports that.
         const back = kind === "runtime" ? [old, old] : [scenario.ends[1] === "first" ? "first" : "old"];
         const may = [scenario.ends, scenario.orEnds, ["failed", ...back]];
-        expect(may, `seed ${seed}: ${name}, cut off before ${at.join(", ")}`).to.deep.include(endOf(world));
+        expect(may, `seed ${seed}: ${name}, interrupted before ${at.join(", ")}`).to.deep.include(endOf(world));
       }
     });
   });
 
-describe("the updater, when its disk or the power fails again and again", () => {
+describe("the updater during repeated failures of disk or power", () => {
   const activating = { steps: ["prepare", "activate"], ends: [] } as const;
   const silent = { ...activating, behaviour: { reaches: false } };
 
-  it("goes forward alone from the moment at which an activation has held, whatever fails", async () => {
+  it("does not roll back once an activation has held", async () => {
     const world = await ready("runtime", activating);
     world.onEffect = (what) => {
       if (!what.startsWith(`nix-env -p ${profile}-updater`)) return;
@@ -143,7 +180,7 @@ describe("the updater, when its disk or the power fails again and again", () => 
     expect(endOf(world)).to.deep.equal(["activated", young, young]);
   });
 
-  it("has no time without an end", async () => {
+  it("rolls back at its time limit, also if the power fails at every wait", async () => {
     const world = await ready("runtime", silent);
     world.onEffect = (what) => {
       if (what === "sleep" && world.journal().doing?.stage === "begun") throw new ProcessEnds("without power");
@@ -155,10 +192,10 @@ describe("the updater, when its disk or the power fails again and again", () => 
   const booting = { ...activating, next: { ...kernel, reaches: false }, activation: { mode: "switch" } };
   for (const [what, kind, scenario, from, hasBoot] of [
     ["", "runtime", silent, "systemctl restart", false],
-    [", behind a power cut", "runtime", silent, "systemctl restart", true],
-    [" while the machine boots, by another boot", "nixos", booting, "readLink /run/booted-system", false],
+    [" after a power failure", "runtime", silent, "systemctl restart", true],
+    [" while the machine boots, with another boot", "nixos", booting, "readLink /run/booted-system", false],
   ] as const)
-    it(`is back in its time on a full disk${what}, and says so when there is room`, async () => {
+    it(`rolls back in time on a full disk${what}, and reports when there is room`, async () => {
       const world = await ready(kind, scenario);
       world.onEffect = (effect) => {
         if (effect.startsWith(from)) world.full = /\/updates\//;

@@ -12,7 +12,7 @@ interface Failing {
 }
 const failures = casesOf<{
   readonly nixos: Readonly<Record<string, Failing & { next: FakeSystem; activation?: object; boots: number }>>;
-  /** `lasts`: a command that exceeds its time; `without`: a link that is missing. */
+  /** `lasts`: a command that exceeds its time limit; `without`: a missing link. */
   readonly "nixos preparation": Readonly<
     Record<
       string,
@@ -36,7 +36,7 @@ async function update(
   await world.give(nixosStatement("new", { ...quick, activation }), ...steps);
 }
 
-describe("the updater, of NixOS systems", () => {
+describe("the updater, for NixOS systems", () => {
   const ways: readonly {
     readonly mode: string;
     readonly rebootPolicy: string;
@@ -59,7 +59,7 @@ describe("the updater, of NixOS systems", () => {
     { mode: "test", rebootPolicy: "if-required", next: kernel, does: ["new test"], boots: 0, after: "old" },
   ];
   for (const { mode, rebootPolicy, next, does, boots, current = "new", after = "new" } of ways)
-    it(`with ${mode}, ${rebootPolicy} and ${next === kernel ? "another kernel" : "the same kernel"} does: ${does.join(", ")}`, async () => {
+    it(`with ${mode}, ${rebootPolicy} and ${next === kernel ? "another kernel" : "the same kernel"} runs: ${does.join(", ")}`, async () => {
       const world = worldWith(next);
       await update(world, { mode, rebootPolicy });
       expect([world.report()?.failure, world.report()?.state]).to.deep.equal([undefined, "activated"]);
@@ -69,7 +69,7 @@ describe("the updater, of NixOS systems", () => {
       expect(world.state).to.include({ current: after, booted: after });
     });
 
-  it("prepares a system without anything of it in use, and says what it comes to", async () => {
+  it("prepares a system without activating it, and reports the reasons for a reboot", async () => {
     const world = worldWith({ ...kernel, systemd: "257.6", params: "loglevel=4 panic=30" });
     await update(world, {}, ["prepare"]);
     expect(world.report()).to.deep.include({
@@ -91,7 +91,7 @@ describe("the updater, of NixOS systems", () => {
     ]);
   });
 
-  it("says what stays as it was booted where no boot may follow", async () => {
+  it("reports what stays as booted if no reboot is allowed", async () => {
     const world = worldWith({ systemd: "257.6" });
     await update(world, { rebootPolicy: "never" }, ["prepare"]);
     expect(world.report()).to.deep.include({
@@ -100,14 +100,14 @@ describe("the updater, of NixOS systems", () => {
     });
   });
 
-  it("says no more than a report may hold, however long the kernel's parameters and the system's version are", async () => {
+  it("truncates kernel parameters and versions in reports", async () => {
     const world = worldWith({ params: `panic=30 ${"x=1 ".repeat(200)}`, version: `25.05.1-${"x".repeat(300)}` });
     await update(world, { rebootPolicy: "never" });
     expect([world.report()?.state, world.journal().report?.present.version.length]).to.deep.equal(["activated", 200]);
     expect(world.report()?.rebootReasons?.[0]).to.match(/^the kernel's parameters: .*; it stays as it was booted$/);
   });
 
-  it("refuses a target whose name no report can hold", async () => {
+  it("refuses a target with a name that is too long for reports", async () => {
     const world = worldWith({});
     const target = { ...nixosStatement("new").spec.target, systemProfile: "x".repeat(1_000) };
     await world.give(nixosStatement("new", { ...quick, target }), "prepare");
@@ -118,7 +118,7 @@ describe("the updater, of NixOS systems", () => {
   });
 
   for (const loader of ["systemd-boot", "grub"] as const)
-    it(`boots once with ${loader}, and every other time what ran before until it has held`, async () => {
+    it(`boots the new system once with ${loader}, and the old one by default until the new one has held`, async () => {
       const world = worldWith(kernel, loader);
       const seen: unknown[] = [];
       world.onEffect = (what) => {
@@ -132,7 +132,7 @@ describe("the updater, of NixOS systems", () => {
       expect(world.state).to.deep.equal({ current: "new", booted: "new", boots: "new", profile: "new" });
     });
 
-  it("says where the boot loader boots nothing once, and makes it what every boot begins with", async () => {
+  it("warns if the boot loader cannot boot a generation once, and makes the new one the default", async () => {
     const world = worldWith(kernel, "none");
     await update(world, {}, ["prepare"]);
     expect(world.report()?.rebootReasons?.at(-1)).to.equal(
@@ -155,9 +155,9 @@ describe("the updater, of NixOS systems", () => {
     ["on Btrfs", "/dev/sda1 / btrfs rw 0 0", false],
     ["on LVM", "/dev/sda1 /bootx ext4 rw 0 0\n/dev/mapper/vg-root / ext4 rw 0 0", false],
     ["on a RAID", "/dev/sda1 / ext4 rw 0 0\n/dev/sda1 /boot ext4 rw 0 0\n/dev/md127 /boot ext4 rw 0 0", false],
-    ["nobody knows where", "", false],
+    ["at an unknown place", "", false],
   ] as const)
-    it(`boots ${isOnce ? "once" : "nothing once"} with GRUB ${where}${isOnce ? "" : ", which it would boot again and again"}`, async () => {
+    it(`${isOnce ? "boots" : "does not boot"} a generation once with GRUB ${where}${isOnce ? "" : ", where GRUB cannot reset the entry"}`, async () => {
       const world = worldWith(kernel, "grub");
       world.files.set("/proc/self/mounts", `${mounts}\n`);
       await update(world, {});
@@ -168,10 +168,10 @@ describe("the updater, of NixOS systems", () => {
     });
 
   for (const [what, trial] of [
-    ["a trial that somebody ended by hand", JSON.stringify({ loader: "systemd-boot", path: "/x", before: "old" })],
-    ["a note of a trial that cannot be read", "{"],
+    ["a trial that an operator ended", JSON.stringify({ loader: "systemd-boot", path: "/x", before: "old" })],
+    ["an unreadable record of a trial", "{"],
   ] as const)
-    it(`takes ${what} for no word about what boots`, async () => {
+    it(`ignores ${what} when it determines the default boot entry`, async () => {
       const world = worldWith(kernel);
       world.add("hand", {});
       await world.give(nixosStatement("hand", quick), "prepare", "activate");
@@ -188,7 +188,7 @@ describe("the updater, of NixOS systems", () => {
       expect([seen, world.report()?.state]).to.deep.equal([[3, "hand"], "activated"]);
     });
 
-  describe("goes back", () => {
+  describe("rolls back", () => {
     for (const [what, { next, activation = {}, kind, says, boots }] of Object.entries(failures.nixos))
       it(what, async () => {
         const world = worldWith(next);
@@ -204,7 +204,7 @@ describe("the updater, of NixOS systems", () => {
         expect([world.report()?.state, world.state.current]).to.deep.equal(["activated", "better"]);
       });
 
-    it("when the machine does not go down, and boots nothing once later", async () => {
+    it("if the reboot does not happen, and removes the one-time boot entry", async () => {
       const world = worldWith(kernel);
       world.failures.set("systemctl reboot", { code: 0, stdout: "", stderr: "" });
       await update(world, {});
@@ -214,7 +214,7 @@ describe("the updater, of NixOS systems", () => {
     });
   });
 
-  describe("refuses to prepare, and touches nothing", () => {
+  describe("refuses to prepare, and changes nothing", () => {
     for (const [what, given] of Object.entries(failures["nixos preparation"]))
       it(what, async () => {
         const { next = {}, spec = {}, kind, says, fails = {}, lasts, without } = given;
@@ -232,7 +232,7 @@ describe("the updater, of NixOS systems", () => {
       });
   });
 
-  it("is found by the commit that it was first built for when it was built for another one since", async () => {
+  it("rolls back to a system that another commit produced again since", async () => {
     const world = worldWith(kernel);
     world.add("other", {});
     const of = (system: string, month: number) => {
@@ -252,7 +252,7 @@ describe("the updater, of NixOS systems", () => {
     expect(world.state).to.include({ current: "other", profile: "other" });
   });
 
-  it("refuses what was signed before what it has, also in the place of a step of another kind that is under way", async () => {
+  it("refuses a statement older than its present one, also during a step of another kind", async () => {
     const world = worldWith({});
     await world.give({ ...nixosStatement("new", quick), signedAt: "2026-03-01T00:00:00.000Z" }, "prepare", "activate");
     const [version, older] = ["0.2.0", { ...nixosStatement("old", quick), signedAt: "2026-01-01T00:00:00.000Z" }];
@@ -270,7 +270,7 @@ describe("the updater, of NixOS systems", () => {
     ]);
   });
 
-  it("waits for what an earlier updater began, and was not there to see the end of", async () => {
+  it("waits for an activation that a killed updater began", async () => {
     const world = worldWith({});
     await update(world, {}, ["prepare"]);
     let waits = 3;

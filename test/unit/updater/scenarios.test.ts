@@ -40,7 +40,7 @@ function statementFor(world: UpdateWorld, update: string, version: string, given
     : statementOf(version, spec, fields);
 }
 
-/** The orders of a text, each with the next number unless the text has one. */
+/** The orders of a text, each with the next seq unless the text has one. */
 function ordersOf(world: UpdateWorld, text: string): readonly (() => void)[] {
   const [, update = "", version = "", given = "", steps = "", fence = ""] =
     /^(u\d) (\S+)(?: \(([^)]*)\))? ([a-z_ ]+?)(?: by (.*))?$/.exec(text) ?? expect.fail(`no order: ${text}`);
@@ -90,8 +90,8 @@ const named = (id: string | undefined): string => {
 };
 const systemsOf = (world: UpdateWorld): Readonly<Record<string, string>> => (world as NixosWorld).state;
 
-/** The keys of an expected state, each with its reading of the node. */
-const answers: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
+/** The keys of an expected state, each with its value on the node. */
+const readings: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
   state: (world) => world.report()?.state,
   kind: (world) => world.report()?.failure?.kind,
   stuck: (world) => world.report()?.failure?.stuck,
@@ -139,7 +139,7 @@ for (const [kind, groups] of Object.entries(kinds))
               for (const [what, value] of Object.entries(expected))
                 if (what === "says")
                   expect(world.report()?.failure?.message, actions).to.match(new RegExp(String(value)));
-                else expect(answers[what]?.(world), `${actions}: ${what}`).to.equal(value ?? undefined);
+                else expect(readings[what]?.(world), `${actions}: ${what}`).to.equal(value ?? undefined);
             }
         });
     });

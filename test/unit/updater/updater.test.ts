@@ -14,19 +14,19 @@ import {
 } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
-/** The same target in another update. */
+/** A later update with the same target. */
 const signedLater = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
 
-const prepared = (): UpdateWorld => new UpdateWorld(old);
+const openWorld = (): UpdateWorld => new UpdateWorld(old);
 
 async function activated(): Promise<UpdateWorld> {
-  const world = prepared();
+  const world = openWorld();
   await world.give(statementOf(young, quick), "prepare", "activate");
   return world;
 }
 
-/** Gives an order, and runs the updater until it rests. */
+/** Gives an order, and runs the updater until it is idle. */
 function carryOut(world: UpdateWorld, ...order: Parameters<UpdateWorld["order"]>): Promise<void> {
   world.order(...order);
   return world.live();
@@ -66,8 +66,8 @@ function fail({ failures }: UpdateWorld, fails: Readonly<Record<string, string>>
 const failureOf = (world: UpdateWorld): unknown => [world.report()?.state, world.report()?.failure?.kind];
 
 describe("the updater", () => {
-  it("counts its reports by its clock, and never back", async () => {
-    const world = prepared();
+  it("numbers its reports by its clock, always ascending", async () => {
+    const world = openWorld();
     await world.give(statementOf(young, quick), "prepare");
     world.now -= 3_600_000;
     await world.give(statementOf(young, quick), "activate");
@@ -77,7 +77,7 @@ describe("the updater", () => {
     expect(counts[0]).to.be.greaterThan(1_000_000_000);
   });
 
-  it("begins anew when its journal is damaged, and counts on", async () => {
+  it("sets a damaged journal aside, and continues with higher report numbers", async () => {
     const world = await activated();
     const before = world.report()?.epoch ?? 0;
     world.files.set("/var/lib/kcore/updates/journal.json", '{"format":');
@@ -87,7 +87,7 @@ describe("the updater", () => {
     expect(world.files.get("/var/lib/kcore/updates/journal.json.damaged")).to.equal('{"format":');
   });
 
-  it("goes back to no version of another kind: a system is not taken back to a runtime", async () => {
+  it("has no former version of another kind to roll back to", async () => {
     const world = await activated();
     const flake = { target: { flakeRef: "github:example/fleet", flakeRev: "c".repeat(40) } };
     const system = statementOf(young, flake, { bundle: undefined, signedAt: signedLater.signedAt });
@@ -95,25 +95,25 @@ describe("the updater", () => {
     expect(world.report()?.previous).to.equal(undefined);
   });
 
-  it("carries out nothing that was signed for other nodes alone", async () => {
+  it("refuses a statement that was signed for other nodes only", async () => {
     for (const [selector, state] of [
       [{ nodeIds: ["n2"] }, "failed"],
       [{ allNodes: true, datacenters: ["DC2"] }, "failed"],
       [{ nodeIds: ["n1"], datacenters: ["DC1", "DC2"] }, "prepared"],
       [{ nodeIds: ["id-1"] }, "prepared"],
     ] as const) {
-      const world = prepared();
+      const world = openWorld();
       await world.give(statementOf(young, { ...quick, selector }), "prepare");
       expect(world.report()?.state, JSON.stringify(selector)).to.equal(state);
     }
   });
 
-  describe("what fails is told apart, and the node is wholly back", () => {
+  describe("reports the kind of a failure, and rolls back completely", () => {
     for (const [what, { kind, says, spec = {}, fails = {}, until, holds, from = "", behaves }] of Object.entries(
       activation,
     ))
       it(what, async () => {
-        const world = prepared();
+        const world = openWorld();
         const statement = statementOf(young, { ...quick, ...spec });
         await world.give(statement, "prepare");
         fail(world, fails);
@@ -141,35 +141,35 @@ describe("the updater", () => {
       healthGates: [{ name: "disks", nodeCommand: "look", withinSeconds }],
     });
     const limitOf = (words: string | undefined): number => Number(/RuntimeMaxSec=(\d+)/.exec(words ?? "")?.[1]);
-    const asked = ({ commands }: UpdateWorld): string | undefined =>
+    const gateCommand = ({ commands }: UpdateWorld): string | undefined =>
       commands.find((words) => words.startsWith("systemd-run --unit=kcore-update-gate.service "));
 
-    it("is run outside of the updater's unit, for as long as the gate has, and never longer than is left of the whole", async () => {
+    it("runs outside the updater's unit, limited by the gate's and the activation's time", async () => {
       for (const [seconds, least, most] of [
         [0, 8, 10],
         [20, 18, 20],
         [900, 15, 39],
       ] as const) {
-        const world = prepared();
+        const world = openWorld();
         world.gates.set("look", true);
         await world.give(statementOf(young, gateOf(seconds)), "prepare", "activate");
         expect(world.report()?.state).to.equal("activated");
-        expect(asked(world)).to.match(/ -- sh -c look$/);
-        expect(limitOf(asked(world)), `withinSeconds: ${seconds}`).to.be.within(least, most);
+        expect(gateCommand(world)).to.match(/ -- sh -c look$/);
+        expect(limitOf(gateCommand(world)), `withinSeconds: ${seconds}`).to.be.within(least, most);
       }
     });
 
     for (const nodeCommand of ['x=1; test "${x}" = 1', "test $$ -gt 1", "test $((2 - 1)) = 1 && echo $HOME", "$LOOK"])
-      it(`reaches the shell as it was written: ${nodeCommand}`, async () => {
-        const world = prepared();
+      it(`reaches the shell unchanged: ${nodeCommand}`, async () => {
+        const world = openWorld();
         world.gates.set(nodeCommand, true);
         const spec = { ...quick, healthGates: [{ name: "disks", nodeCommand, withinSeconds: 1 }] };
         await world.give(statementOf(young, spec), "prepare", "activate");
         expect([world.report()?.failure, world.report()?.state]).to.deep.equal([undefined, "activated"]);
       });
 
-    it("is not left running by an updater that was cut off", async () => {
-      const world = prepared();
+    it("is stopped after an interruption of the updater", async () => {
+      const world = openWorld();
       world.gates.set("look", true);
       await world.give(statementOf(young, gateOf(20)), "prepare");
       onceAt(world, "systemd-run --unit=kcore-update-gate.service", () => {
@@ -181,9 +181,9 @@ describe("the updater", () => {
     });
   });
 
-  it("asks again when systemd does not answer for a moment, there and back", async () => {
+  it("retries if systemd does not answer for a moment, in activation and rollback", async () => {
     for (const reaches of [true, false]) {
-      const world = prepared();
+      const world = openWorld();
       await world.give(statementOf(young, quick), "prepare");
       world.behaviours.set(young, { reaches });
       let asked = 0;
@@ -206,7 +206,7 @@ describe("the updater", () => {
     }
   });
 
-  describe("refuses to prepare, and touches nothing", () => {
+  describe("refuses to prepare, and changes nothing", () => {
     for (const [what, given] of Object.entries(preparation))
       it(what, async () => {
         const {
@@ -221,7 +221,7 @@ describe("the updater", () => {
           signed = {},
           stays,
         } = given;
-        const world = Object.assign(prepared(), given.world);
+        const world = Object.assign(openWorld(), given.world);
         fail(world, fails);
         if (hangs !== undefined) world.failures.set(hangs, { stdout: "", stderr: "" });
         if (behaves) world.behaviours.set(young, behaves);
@@ -247,14 +247,14 @@ describe("the updater", () => {
     const file = `/var/lib/kcore/updates/bundles/${bundleOf(young).sha256}`;
     const part = { size: 300, sha256: "", holds: "" };
 
-    it("C16: and asks for room before; of what finds none nothing stays", async () => {
+    it("only with room for it, and leaves no files without", async () => {
       for (const [here, store, dev, says] of [
         [3_699, 3_699, 1, /^\/nix\/store has \S+ KiB free, and the bundle needs \S+ KiB$/],
         [9_999, 2_999, 2, /^\/nix\/store has /],
         [699, 9_999, 2, /^\/var\/lib\/kcore\/updates has /],
         [700, 3_000, 2, undefined],
       ] as const) {
-        const world = prepared();
+        const world = openWorld();
         world.bundles.set(`${file}.part`, part);
         world.roomAt = (path) => (path === "/nix/store" ? { free: store, dev } : { free: here, dev: 1 });
         await world.give(statementOf(young, quick), "prepare");
@@ -264,8 +264,8 @@ describe("the updater", () => {
       }
     });
 
-    it("in the place of others, again and again until it has it", async () => {
-      const world = prepared();
+    it("after it has removed other bundles, and retries until it has the bundle", async () => {
+      const world = openWorld();
       world.bundles.set("/var/lib/kcore/updates/bundles/other", part);
       let tries = 0;
       world.onDownload = () => {
@@ -280,8 +280,8 @@ describe("the updater", () => {
       expect([world.report()?.state, tries]).to.deep.equal(["prepared", 3]);
     });
 
-    it("until another order comes, of another update, too", async () => {
-      const world = prepared();
+    it("until another order arrives, also of another update", async () => {
+      const world = openWorld();
       world.onDownload = (_bundle, _file, signal) => {
         world.order("fence", statementOf("0.3.0", quick, { name: "u2" }));
         return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
@@ -291,23 +291,23 @@ describe("the updater", () => {
       expect(world.isWaiting).to.equal(false);
     });
 
-    it("of nothing that the bastion did not sign", async () => {
-      const world = prepared();
-      world.onDownload = () => expect.fail("it is fetched");
+    it("only of a signed statement", async () => {
+      const world = openWorld();
+      world.onDownload = () => expect.fail("the bundle is fetched");
       await carryOut(world, "prepare", statementOf(young), {}, { signature: "Zm9yZ2Vk" });
       expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
     });
   });
 
-  describe("fences", () => {
+  describe("obeys no owner and no order without a valid signature", () => {
     for (const [what, owner] of [
-      ["was signed for another owner", { owner: "c2" }],
-      ["was signed for an earlier epoch", { epoch: 1 }],
-      ["was signed for another update", { name: "u2" }],
-      ["the bastion did not sign", { signature: "Zm9yZ2Vk" }],
+      ["signed for another owner", { owner: "c2" }],
+      ["signed for an earlier epoch", { epoch: 1 }],
+      ["signed for another update", { name: "u2" }],
+      ["not signed by the bastion", { signature: "Zm9yZ2Vk" }],
     ] as const)
-      it(`obeys no owner whose word ${what}`, async () => {
-        const world = prepared();
+      it(`refuses an ownership ${what}`, async () => {
+        const world = openWorld();
         await carryOut(world, "activate", statementOf(young), { epoch: 2 }, { owner });
         expect([world.report(), world.at(profile)], "a report would confirm that owner").to.deep.equal([
           undefined,
@@ -318,8 +318,8 @@ describe("the updater", () => {
         expect(world.report()).to.deep.include({ state: "fenced" });
       });
 
-    it("drops what is no order", async () => {
-      const world = prepared();
+    it("drops a malformed order", async () => {
+      const world = openWorld();
       world.files.set("/var/lib/kcore/updates/inbox.json", "{");
       await world.live();
       expect([world.isWaiting, world.report()]).to.deep.equal([false, undefined]);

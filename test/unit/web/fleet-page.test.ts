@@ -5,7 +5,7 @@ import { drawFleet } from "#web/fleet-page.ts";
 import { fleetNow, smallFleet } from "#support/fleet.ts";
 
 describe("the fleet's page", () => {
-  it("V8: has its headings beside the values on a phone, where the head of the table has no room", () => {
+  it("has its headings beside the values in a narrow window", () => {
     const page = drawFleet(
       { snapshot: smallFleet(), link: { state: "live", endpoint: "192.0.2.11:9090" } },
       fleetNow,

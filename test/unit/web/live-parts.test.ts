@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { LiveParts } from "#web/live-parts.ts";
 
-describe("The live parts of a page", () => {
-  it("tells what is new since a version, and nothing twice", () => {
+describe("the live parts of a page", () => {
+  it("are sent if changed since the reader's version", () => {
     const live = new LiveParts();
     live.show([
       ["a", "1"],
@@ -25,14 +25,14 @@ describe("The live parts of a page", () => {
     ]);
   });
 
-  it("tells all to whoever knows another live's version, or none", () => {
+  it("are all sent to a reader with a version of another object, or none", () => {
     const [one, other] = [new LiveParts(), new LiveParts()];
     for (const live of [one, other]) live.show([["a", "1"]]);
     for (const version of [other.version, "", "0.9", "x", `${one.version.split(".")[0]}.x`])
       expect(one.since(version).parts, version).to.deep.equal([["a", "1"]]);
   });
 
-  it("calls its readers when something is new, and only then", () => {
+  it("notify readers of changes only", () => {
     const live = new LiveParts();
     let calls = 0;
     expect(live.isRead).to.equal(false);

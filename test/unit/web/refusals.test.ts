@@ -4,8 +4,8 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Routes, type FleetFeed } from "#web/routes.ts";
 
-describe("what the pages refuse", () => {
-  it("V8: is told as what it is, and no longer once the first controller answers", async () => {
+describe("the error pages of kcore web", () => {
+  it("have status and title of the problem, until a controller answers", async () => {
     let code: ErrorCode | undefined;
     const routes = new Routes(
       {
@@ -45,14 +45,15 @@ describe("what the pages refuse", () => {
       await routes.answer(new URL(path, "http://x"), response, undefined);
       return [status, /<h1>(.*?)<\/h1>/.exec(text)?.[1] ?? text];
     };
-    code = "CLUSTER_UNKNOWN";
-    expect(await ask("/fleet")).to.deep.equal([503, "No cluster yet"]);
-    code = "PKI_CONTEXT_UNKNOWN";
-    expect(await ask("/fleet")).to.deep.equal([503, "No cluster yet"]);
-    code = "API_UNREACHABLE";
-    expect(await ask("/fleet")).to.deep.equal([503, "No controller answers"]);
-    code = "CONFIG_INVALID";
-    expect(await ask("/fleet")).to.deep.equal([500, "Not here"]);
+    for (const [problem, ...page] of [
+      ["CLUSTER_UNKNOWN", 503, "No cluster yet"],
+      ["PKI_CONTEXT_UNKNOWN", 503, "No cluster yet"],
+      ["API_UNREACHABLE", 503, "No controller answers"],
+      ["CONFIG_INVALID", 500, "Not here"],
+    ] as const) {
+      code = problem;
+      expect(await ask("/fleet")).to.deep.equal(page);
+    }
     expect(await ask("/runs/none")).to.deep.equal([404, "Not here"]);
     code = undefined;
     expect(await ask("/fleet")).to.deep.equal([200, "lab"]);

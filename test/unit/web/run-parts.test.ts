@@ -4,13 +4,13 @@ import { axisLength, RunParts } from "#web/run-parts.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-/** The parts without the numbers of the rows' changes. */
+/** The parts without the rows' change counters. */
 const uncounted = (parts: ReturnType<RunParts["draw"]>) =>
   parts.map(([id, html]) => [id, html.replace(/ data-count="\d+"/, "")]);
 
-describe("A run's page in parts", () => {
+describe("the parts of a run's page", () => {
   for (const name of recordedRunNames)
-    it(`after each event shows what it would show if it were opened only then: ${name}`, () => {
+    it(`are the same drawn event by event and all at once: ${name}`, () => {
       const events = recordedRun(name);
       const [fold, live] = [new RunFold(), new RunParts()];
       for (const [index, event] of events.entries()) {
@@ -20,7 +20,7 @@ describe("A run's page in parts", () => {
       }
     });
 
-  it("draws a row anew only when its node has done something", () => {
+  it("have a row that changes only with its node", () => {
     const events = wideRun({ nodes: 50, steps: 8, failEvery: 9, apart: 300 });
     const [fold, parts] = [new RunFold(), new RunParts()];
     let known = new Map<string, string>();
@@ -36,15 +36,15 @@ describe("A run's page in parts", () => {
       axes.add(to - from);
       known = now;
     }
-    // A longer axis, or the run's end with its own axis, is no reason.
+    // The axis grew several times without a change of rows.
     expect(axes.size).to.be.above(2);
     expect(most).to.equal(1);
     expect(changed).to.be.above(50 * 8);
   });
 
-  it("lets the time of a living run and of its stages go on, and of no other", () => {
+  it("have running clocks for a running run and its stages only", () => {
     const events = recordedRun("deploy-three");
-    const going = (count: number, isLive: boolean) => {
+    const clocks = (count: number, isLive: boolean) => {
       const parts = new Map(new RunParts().draw(reduceEvents(events.slice(0, count)), isLive));
       const [head = "", stages = ""] = [parts.get("head"), parts.get("stages")];
       return {
@@ -53,22 +53,22 @@ describe("A run's page in parts", () => {
       };
     };
     const half = Math.floor(events.length / 2);
-    expect(going(half, true)).to.deep.equal({ head: String(events[0]?.at), bars: 1 });
+    expect(clocks(half, true)).to.deep.equal({ head: String(events[0]?.at), bars: 1 });
     expect(new Map(new RunParts().draw(reduceEvents(events.slice(0, half)), true)).get("head")).to.not.match(
       / finished, in /,
     );
-    expect(going(half, false)).to.deep.equal({ head: undefined, bars: 0 });
-    expect(going(events.length, true)).to.deep.equal({ head: undefined, bars: 0 });
+    expect(clocks(half, false)).to.deep.equal({ head: undefined, bars: 0 });
+    expect(clocks(events.length, true)).to.deep.equal({ head: undefined, bars: 0 });
   });
 
-  it("puts failed nodes first, and says so in the order of the rows", () => {
+  it("have failed nodes first in the order of rows", () => {
     const model = reduceEvents(wideRun({ nodes: 6, steps: 6, failEvery: 3 }));
     const rows = JSON.parse(new Map(new RunParts().draw(model, false)).get("rows") ?? "") as { order: string[] };
     expect(rows.order.slice(0, 2)).to.deep.equal(["node-2", "node-5"]);
     expect(rows.order).to.have.length(6);
   });
 
-  it("finds rows by names and steps, and knows what a row opens to", () => {
+  it("can be searched by names and steps, and have a body for each row", () => {
     const model = reduceEvents(wideRun({ nodes: 12, steps: 6 }));
     const parts = new RunParts();
     expect(parts.find(model, ["n07"])).to.deep.equal(["node-6"]);
@@ -80,7 +80,7 @@ describe("A run's page in parts", () => {
       expect(parts.drawBody(model, id), id).to.equal(undefined);
   });
 
-  it("spans a round time beyond what has passed", () =>
+  it("have an axis of a round length beyond the elapsed time", () =>
     expect([0, 9_999, 10_000, 59_000, 61_000, 3_600_000, 7_200_000, 90_000_000].map(axisLength)).to.deep.equal([
       10_000, 10_000, 20_000, 60_000, 120_000, 7_200_000, 14_400_000, 115_200_000,
     ]));

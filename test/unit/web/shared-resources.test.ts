@@ -10,8 +10,8 @@ class Thing {
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-describe("A resource that several pages use", () => {
-  it("is made once, and closed some time after the last of them left", async () => {
+describe("a resource of several pages", () => {
+  it("is opened once, and closed some time after its last use", async () => {
     const made: Thing[] = [];
     const shared = new SharedResources(() => {
       const thing = new Thing();
@@ -37,7 +37,7 @@ describe("A resource that several pages use", () => {
     expect(made.every(({ isClosed }) => isClosed)).to.equal(true);
   });
 
-  it("is tried again if it could not be opened", async () => {
+  it("is opened again after a failure", async () => {
     let tries = 0;
     const shared = new SharedResources(
       () => (++tries === 1 ? Promise.reject(new Error("no")) : Promise.resolve(new Thing())),

@@ -2,11 +2,11 @@ import { expect } from "chai";
 import { showAnswers } from "#cli/adhoc/answers.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 
-describe("S12: what nodes and modules say", () => {
-  it("goes line by line through what knows of a CI, and as it is where one node alone answers", () => {
-    const [told, written]: [string[], (string | Uint8Array)[]] = [[], []];
+describe("the output of kcore exec", () => {
+  it("is escaped for CI systems line by line with node names, and is raw for a single node", () => {
+    const [lines, written]: [string[], (string | Uint8Array)[]] = [[], []];
     const stream = {
-      tell: (text: string) => void told.push(text),
+      tell: (text: string) => void lines.push(text),
       write: (text: string | Uint8Array) => void written.push(text),
       isScreen: false,
     };
@@ -23,7 +23,7 @@ describe("S12: what nodes and modules say", () => {
       answers.flush();
     };
     answer(["n1", "n2"]);
-    expect([told.join(""), written]).to.deep.equal(["n1  ##[error]\nn1  b\n", []]);
+    expect([lines.join(""), written]).to.deep.equal(["n1  ##[error]\nn1  b\n", []]);
     answer(["n1"]);
     expect(written).to.deep.equal(["##[error]\nb"]);
   });

@@ -20,7 +20,7 @@ const nodes: readonly FactsAnswer[] = [
 ];
 
 describe("the facts of nodes", () => {
-  it("are drawn a node after the other, without what it could not tell", () =>
+  it("are listed node by node, without unknown facts", () =>
     expect(drawFacts([{ node: "n1", facts: n1, gathered: 1000 }, gone], 61_000)).to.equal(
       [
         "n1  (1 min 00 s ago)",
@@ -34,7 +34,7 @@ describe("the facts of nodes", () => {
       ].join("\n"),
     ));
 
-  it("are drawn as a table when paths name some", () => {
+  it("are a table if the command names paths", () => {
     expect(
       drawPaths([...nodes, gone], ["os.id", "network.addresses.1", "disks.0"])
         .split("\n")
@@ -48,7 +48,7 @@ describe("the facts of nodes", () => {
     );
   });
 
-  it("differ in what does not change by itself, unless that is asked for", () => {
+  it("are compared without facts that always change, unless a path names one", () => {
     expect(drawDifferences(["n1", "n2"], differingFacts(nodes, []))).to.equal(
       [
         "FACT               n1                    n2",
@@ -66,7 +66,7 @@ describe("the facts of nodes", () => {
     expect(drawDifferences(["n1"], [])).to.equal("no differences\n");
   });
 
-  it("drive no terminal (S-4)", () => {
+  it("S-4: contain no escape sequences", () => {
     const facts = shapeFacts({ hostname: "\u001b[2Jx", "network.interfaces": "\u001b[1m\tm" });
     const drawn = drawFacts([{ node: "n1", facts }], 0) + drawPaths([{ node: "n1", facts }], ["hostname"]);
     expect([drawn.includes("hostname: x"), drawn.includes("\u001b")]).to.deep.equal([true, false]);

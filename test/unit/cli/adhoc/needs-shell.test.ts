@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { needsShell } from "#cli/adhoc/exec-command.ts";
 
 describe("kcore exec", () => {
-  it("V11: hints at --shell where one word that only a shell understands was looked for as a program", () => {
+  it("hints at --shell if a single argument with shell syntax was not found as a program", () => {
     for (const word of ["a; b", "df -h | tail -1", "echo $HOME", "ls *"])
       expect(needsShell({ argv: [word], shell: false }, [127]), word).to.equal(true);
     expect(needsShell({ argv: ["nosuch"], shell: false }, [127])).to.equal(false);

@@ -32,13 +32,13 @@ const plan = planLayout(node, layout, inventoryOf(disks));
 const draw = (canvas: Partial<Canvas> = {}): string => drawLayoutPlan(plan, { columns: 80, ...canvas });
 
 describe("the drawing of a disk layout", () => {
-  it("is as wide as the terminal, and stands so in the guide", () => {
+  it("is as wide as the terminal, and equals the drawing in docs/disks.md", () => {
     expect(guide).to.contain(`${draw()}\n`);
     for (const columns of [60, 80, 100, 300])
       for (const line of draw({ columns }).split("\n")) expect(line.length).to.be.at.most(Math.min(columns, 120));
   });
 
-  it("shows sizes by the widths of boxes, but none too narrow for its words", () => {
+  it("has boxes in proportion to sizes, but none narrower than its text", () => {
     const widths = (title: string): readonly number[] =>
       (
         draw({ columns: 120 })
@@ -48,12 +48,12 @@ describe("the drawing of a disk layout", () => {
         .split("│")
         .slice(1, -1)
         .map((cell) => cell.length);
-    // 512M, 390.6G and 540.4G: the small one gets the width of its text, the others share the rest in proportion.
+    // 512M, 390.6G and 540.4G: the smallest has the width of its text, the others share the rest in proportion.
     expect(widths("before")).to.deep.equal([10, 41, 55]);
     expect(widths("after")).to.deep.equal([11, 63, 32]);
   });
 
-  it("is plain ASCII where the terminal knows no more", () => {
+  it("is ASCII for a terminal without Unicode", () => {
     const ascii = draw({ ascii: true });
     expect(ascii).to.match(/^[ -~\n]*$/);
     expect(ascii.split("\n").slice(1, 5)).to.deep.equal([
@@ -64,7 +64,7 @@ describe("the drawing of a disk layout", () => {
     ]);
   });
 
-  it("becomes a list where no box fits", () => {
+  it("is a list if boxes do not fit", () => {
     expect(draw({ columns: 44 }).split("\n").slice(0, 10)).to.deep.equal([
       "fast of n1: Fast Disk 1TB, serial S3Z8NB0K,",
       "  931.5G, /dev/nvme1n1 now",
@@ -88,7 +88,7 @@ describe("the drawing of a disk layout", () => {
     expect(crowded).to.contain("  after   p0 1G\n          p1 1G\n");
   });
 
-  it("draws once what stays, says what uses it, and why it is refused", () => {
+  it("shows unchanged partitions once, with their users and the refusal", () => {
     const [one] = plan.disks as [DiskPlan];
     const kept = { name: "kcore0", size: 2 ** 30, holds: "ext4 /srv", fate: "kept" as const };
     const ours = { ...one, before: [kept], after: [kept], holders: ["/dev/sdb1 at /srv"], verdict: "refused" as const };
@@ -106,7 +106,7 @@ describe("the drawing of a disk layout", () => {
     ]);
   });
 
-  it("keeps its columns with wide characters", () => {
+  it("keeps its borders aligned with wide characters", () => {
     const [one] = plan.disks as [DiskPlan];
     const after = [
       { name: "データ", size: 2 ** 39, holds: "漢字", fate: "kept" as const },
@@ -116,19 +116,19 @@ describe("the drawing of a disk layout", () => {
     expect([...new Set(lines.slice(1, 5).map(widthOf))]).to.deep.equal([70]);
   });
 
-  it("drives no terminal by what a node calls things", () => {
+  it("contains no control characters of a node's names", () => {
     const [one] = plan.disks as [DiskPlan];
     const hostile = { ...one, model: "\u001b[2J", before: [{ size: 1, holds: "\u009b31m\n", fate: "lost" as const }] };
     expect(drawLayoutPlan({ ...plan, disks: [hostile] }, { columns: 80 }).replaceAll("\n", "")).not.to.match(/\p{Cc}/u);
   });
 
-  it("is the same with colours, but for the colours", () => {
+  it("has the same text with colours", () => {
     const painted = draw({ color: true });
     expect(painted).to.contain("\u001b[32m");
     expect(stripVTControlCharacters(painted)).to.equal(draw());
   });
 
-  it("tells sizes in the largest unit that leaves a whole part", () =>
+  it("shows sizes in the largest unit of at least 1", () =>
     expect([1, 1023, 1024, 1536, 1_048_576].map((MiB) => shortSize(MiB * 1024 ** 2))).to.deep.equal(
       "1M 1023M 1G 1.5G 1T".split(" "),
     ));

@@ -12,7 +12,7 @@ describe("the present certificate of a controller", () => {
   before(async () => ([cluster, other] = await Promise.all([createTestCluster(), createTestCluster()])));
   after(() => Promise.all([cluster.remove(), other.remove()]));
 
-  it("counts, however short its sub-CA let it live", () => {
+  it("is accepted also if the end of its sub-CA shortened its life", () => {
     const end = cluster.authority.certificate.validToDate.getTime();
     for (const now of [Date.now(), end - 20 * dayMs]) {
       const { cert } = issueTo(cluster.authority, "controller", id, { now, addresses: ["192.0.2.11"] });

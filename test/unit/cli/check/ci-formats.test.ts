@@ -23,7 +23,7 @@ describe("kcore check -o gitlab", () => {
     });
   });
 
-  it("calls a problem the same where only its line moved, and two alike in a file two", () => {
+  it("keeps a problem's fingerprint when its line moves, and gives equal problems of a file different ones", () => {
     const prints = (lines: readonly number[]): readonly string[] =>
       read(
         lines.map((line) => ({ ...problem, at: at(line) })),
@@ -34,21 +34,21 @@ describe("kcore check -o gitlab", () => {
     expect(new Set(prints([3, 9]))).to.have.length(2);
   });
 
-  it("is a list in any case; what has no place stands at the roster", () => {
+  it("is an empty list without problems, and places a problem without a file at the roster", () => {
     expect(read([], "/p", "/p")).to.deep.equal([]);
     expect(read([problem], "/p", "/p")[0]?.location).to.deep.equal({ path: "roster", lines: { begin: 1 } });
   });
 });
 
 describe("kcore check -o github", () => {
-  it("names the file from the repository's root, line and columns", () => {
+  it("names the file from the repository's root, the line and the columns", () => {
     const at = { file: "states/web.yaml", line: 3, column: 7, length: 4 };
     expect(githubLine({ ...problem, at, hint: "write b" }, "/repo/dc1", "/repo")).to.equal(
       "::error file=dc1/states/web.yaml,line=3,col=7,endColumn=11,title=YAML_TYPE::“a” is wrong%0Awrite b",
     );
   });
 
-  it("lets nothing in a name or message end it or begin another", () => {
+  it("escapes characters of names and messages that end a workflow command", () => {
     const at = { file: "states/a,b:c.yaml", line: 1, column: 1 };
     expect(githubLine({ ...problem, message: "100%\r\n::set-env", at }, "/p", "/p")).to.equal(
       "::error file=states/a%2Cb%3Ac.yaml,line=1,col=1,title=YAML_TYPE::100%25\\x0d%0A::set-env",

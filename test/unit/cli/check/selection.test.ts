@@ -6,7 +6,7 @@ import { statesOf } from "#engine/states/open-states.ts";
 import { makeProject } from "#support/project.ts";
 import type { TempDir } from "#support/temp-dir.ts";
 
-describe("the files of kcore check", () => {
+describe("kcore check FILE …", () => {
   let project: TempDir;
   before(
     async () =>
@@ -33,7 +33,7 @@ describe("the files of kcore check", () => {
     return found && { states: [...found.states].sort(), orchestrations: [...found.orchestrations].sort() };
   };
 
-  it("bring the states that include them and the orchestrations that use them, down to the last", () => {
+  it("checks also the states that include a file and the orchestrations that use one, transitively", () => {
     expect(select("states/base.yaml")).to.deep.equal({
       states: ["base", "site/one", "web"],
       orchestrations: ["all", "web"],
@@ -45,10 +45,10 @@ describe("the files of kcore check", () => {
     expect(select("orchestrate/all.yaml")).to.deep.equal({ states: [], orchestrations: ["all"] });
   });
 
-  it("mean the whole project where everything rests on one", () =>
+  it("checks the whole project if a file of the roster is given", () =>
     expect(select("states/base.yaml", "roster/r.yaml")).to.equal(undefined));
 
-  it("are refused when they are not there, or not of the project", () => {
+  it("refuses a missing file, and a file outside the project", () => {
     expect(() => select("states/none.yaml")).to.throw(/there is no file .*none\.yaml/);
     expect(() => select("../../etc/passwd")).to.throw(/is no file of the project|there is no file/);
   });

@@ -7,7 +7,7 @@ import { buildProgram } from "#cli/program.ts";
 import { makeProject } from "#support/project.ts";
 import type { TempDir } from "#support/temp-dir.ts";
 
-describe("index of completions", () => {
+describe("the index of completion candidates", () => {
   let project: TempDir;
   let names: string[];
   /** The number of times that the candidates were made. */
@@ -28,13 +28,13 @@ describe("index of completions", () => {
   });
   afterEach(() => project.remove());
 
-  it("makes candidates once while the files stay as they are", async () => {
+  it("computes candidates once for unchanged files", async () => {
     for (let time = 0; time < 3; time++) expect(await ask()).to.equal("one+two");
     expect(made).to.equal(1);
     expect(readFileSync(pathOf(".kcore/.gitignore"), "utf8")).to.equal("*\n");
   });
 
-  it("makes them again for a changed, new, missing or renamed file, and one that is as before", async () => {
+  it("computes candidates again for a changed, new, deleted, renamed or restored file", async () => {
     await ask();
     writeFileSync(pathOf("b"), "owt");
     expect(await ask()).to.equal("one+owt");
@@ -49,7 +49,7 @@ describe("index of completions", () => {
     expect(made).to.equal(5);
   });
 
-  it("trusts no index with a byte changed, cut off, empty, or of other content", async () => {
+  it("ignores an index with a changed byte, a truncated one, and one of other files", async () => {
     await ask();
     const whole = readFileSync(index());
     const flipped = Array.from(whole, (byte, at) => Buffer.from(whole).fill(byte ^ 1, at, at + 1));
@@ -66,7 +66,7 @@ describe("index of completions", () => {
     expect(await ask()).to.equal("one+two");
   });
 
-  it("answers where no index can be kept, or a folder lies in its place", async () => {
+  it("answers without an index if no index can be written", async () => {
     rmSync(pathOf(".kcore"), { recursive: true });
     expect(await ask()).to.equal("one+two");
     expect(existsSync(pathOf(".kcore"))).to.equal(false);
@@ -78,14 +78,14 @@ describe("index of completions", () => {
     expect(await indexed(undefined, "names", files, make)).to.equal("one+two");
   });
 
-  it("keeps a whole index of two completions at once", async () => {
+  it("is complete after concurrent completions", async () => {
     expect(await Promise.all([ask(), ask(), ask()])).to.deep.equal(["one+two", "one+two", "one+two"]);
     made = 0;
     expect(await ask()).to.equal("one+two");
     expect(made).to.equal(0);
   });
 
-  it("keeps nothing of files that changed meanwhile, also if they are as before at the end", async () => {
+  it("stores no candidates of files that changed while they were read, also if restored at the end", async () => {
     const torn = indexed(project.path, "names", files, async () => {
       renameSync(pathOf("a"), pathOf("former"));
       writeFileSync(pathOf("a"), "torn");
@@ -99,7 +99,7 @@ describe("index of completions", () => {
     expect(await ask()).to.equal("one+two");
   });
 
-  it("takes no file of another user from the index", async () => {
+  it("does not answer from the index for a file that fails the trust check", async () => {
     await ask();
     const check = (): never => {
       throw new Error("not trusted");

@@ -100,7 +100,7 @@ const entryOf = (...words: readonly string[]): Record<string, unknown> => {
 };
 
 describe("kcore node install", () => {
-  it("G7: --identity-file is the key to log in with, of a new machine and of one in the roster", async () => {
+  it("logs in with the key of --identity-file, for a new machine and for one in the roster", async () => {
     const project = await makeProject({
       "roster/a.yaml": "nodes: { c: { address: 192.0.2.13, identityFile: old } }\n",
     });
@@ -134,7 +134,7 @@ describe("kcore node install", () => {
       for (const text of tells) expect(told).to.contain(text);
     });
 
-  it("--os names a system that there is", async () => {
+  it("accepts a system of --os that has an installer, and not together with --os-installed", async () => {
     expect(problemsIn(() => planInstall(requestFrom(flagsOf(...base, "--os", "nixos"))))[0]).to.contain(
       "--os names a system to install, and --os-installed says that there is one [USAGE]",
     );
@@ -151,12 +151,12 @@ describe("kcore node install", () => {
     }
   });
 
-  it("says that no machine is named", () =>
+  it("refuses a call without a machine", () =>
     expect(problemsIn(() => findMachine(requestFrom({}).node, undefined))[0]).to.contain(
       "no machine is named [USAGE]",
     ));
 
-  it("has no flag without a row here", () => {
+  it("has no flag without a case in install-flags.yaml or here", () => {
     const named = [...Object.keys(effects), "--os-installed", "--os", "--project", "--debug"];
     expect(
       install()
@@ -165,7 +165,7 @@ describe("kcore node install", () => {
     ).to.deep.equal([]);
   });
 
-  it("tells everything that is wrong at once, and needs a controller to run or to join", () => {
+  it("reports all problems of its flags at once, such as no controller to run or join", () => {
     const problems = outcomeOf("--node", "c", "--os-disk", "sda", "--data-disk", "/dev/x y") as string[];
     expect(problems).to.have.length(3);
     expect(problems.join("\n"))
@@ -173,10 +173,10 @@ describe("kcore node install", () => {
       .and.to.contain("“sda” is not the path of a disk");
   });
 
-  it("nothing is installed with --os-installed", () =>
+  it("installs no system with --os-installed", () =>
     expect(JSON.stringify(outcomeOf(...base))).not.to.contain("installOs"));
 
-  it("a name that cannot be a pool's is refused", () => {
+  it("refuses a name that ZFS allows no pool", () => {
     const zfs = [...base, "--data-disk", "/dev/sdb", "--storage-backend", "zfs"];
     for (const name of ["-x", "mirror1", "raidz", "c0", "log"])
       expect(JSON.stringify(outcomeOf(...zfs, "--zfs-pool-name", name)), name).to.contain("cannot be a pool's name");
@@ -185,13 +185,13 @@ describe("kcore node install", () => {
   it("names a disk without a serial number by its WWN", () =>
     expect(entryOf(...base, "--data-disk", "/dev/sdc")["disks"]).to.deep.include({ wwn: "0x5", use: "volumes" }));
 
-  it("records the OS disk by its path alone where the machine shows no such disk", () => {
+  it("records the OS disk by path if the machine has no such disk yet", () => {
     const entry = entryOf(...base, "--os-disk", "/dev/vda");
     expect(entry).not.to.have.property("disks");
     expect(entry["vars"]).to.include({ osDisk: "/dev/vda" });
   });
 
-  it("gives a machine the usual name of the kcore documentation, or its own", () => {
+  it("names a machine after its address, or by its host name", () => {
     expect(usualName("192.0.2.13")).to.equal("kvm-node-192-0-2-13");
     expect([usualName("2001:db8::1"), usualName("C.example.org")]).to.deep.equal(["kvm-node-2001-db8-1", "c"]);
   });
@@ -224,7 +224,7 @@ describe("an install of a machine that is in the roster", () => {
     return edit.edit({ file: edit.file, text: before });
   };
 
-  it("changes only what was asked for, and keeps the rest byte for byte", () => {
+  it("changes only the given values, and keeps the rest of the file byte for byte", () => {
     const after = edited(["--dc-id", "DC2", "--run-controller"]);
     expect(after).to.contain("  c: # mine\n    address: 192.0.2.13\n");
     const { nodes } = parsePlainYaml(after) as { nodes: { c: Record<string, unknown> } };
@@ -232,12 +232,12 @@ describe("an install of a machine that is in the roster", () => {
     expect(nodes.c["vars"]).to.deep.include({ rack: "r1", osDisk: "/dev/sda" });
   });
 
-  it("takes back that kcore installs its system when the operator says that it is there", () => {
+  it("removes installOs with --os-installed", () => {
     const before = text.replace("rack: r1", "rack: r1, installOs: debian");
     expect(edited([], before)).to.contain("rack: r1").and.not.to.contain("installOs");
   });
 
-  it("keeps what the roster says is installed, unless another system is named", () => {
+  it("keeps the roster's installOs, unless --os names another system", () => {
     const words = base.filter((word) => word !== "--os-installed");
     const before = text.replace("rack: r1", "rack: r1, installOs: nixos");
     const after = (...more: readonly string[]): string =>
@@ -249,7 +249,7 @@ describe("an install of a machine that is in the roster", () => {
     expect(after("--os", "debian")).to.contain("installOs: debian");
   });
 
-  it("installs nothing on the disk that the machine runs from, unless kcore has before", () => {
+  it("refuses to install on the disk that the machine runs from, unless kcore installed it", () => {
     const words = base.filter((word) => word !== "--os-installed");
     const own = inventoryOf([...devices, device("sda2", { type: "part", disk: "sda", mounts: ["/"] })]);
     const plan = (vars: object): unknown =>
@@ -258,13 +258,13 @@ describe("an install of a machine that is in the roster", () => {
     expect(plan({ installOs: "debian" })).to.equal("c");
   });
 
-  it("changes nothing the second time", () => {
+  it("changes nothing when run again", () => {
     const once = edited([]);
     const written = (parsePlainYaml(once) as { nodes: { c: Record<string, unknown> } }).nodes.c;
     expect(edited([], once, known(written))).to.equal(once);
   });
 
-  it("is refused where a name of a disk means another disk than when the roster pinned it", () => {
+  it("is refused if a disk's path names another disk than the one pinned in the roster", () => {
     const words = base.filter((word) => word !== "--os-installed").concat("--data-disk", "/dev/sdb");
     const pinned = {
       vars: { installOs: "debian" },
@@ -292,7 +292,7 @@ describe("an install of a machine that is in the roster", () => {
     expect(found("A", "A", "B")[0]).to.contain("/dev/sda and /dev/sdb are both the disk with the serial number A");
   });
 
-  it("knows a disk that the roster has by its WWN, however that is written", () => {
+  it("recognises a pinned disk by its WWN in any notation", () => {
     const words = base.filter((word) => word !== "--os-installed");
     const pinned = { vars: { installOs: "debian" }, disks: [{ wwn: "naa.5000C5000000000A", use: "os" }] };
     const now = (wwn: string) => [device("sda", { serial: "A", wwn }), device("sdb", { serial: "B" })];

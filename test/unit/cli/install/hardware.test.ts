@@ -5,10 +5,10 @@ import type { Exit, Host } from "#engine/transport/host.ts";
 import { inventoryOf } from "#support/disk-inventory.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
-/** A host on which every command prints this. */
-function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
+/** A host on which every command prints this text. */
+function hostPrinting(text: string, exit: Exit = { code: 0 }): Host {
   const refuse = (): never => {
-    throw new Error("nobody taught this host that");
+    throw new Error("this fake host has no such call");
   };
   return {
     name: "m",
@@ -31,8 +31,8 @@ function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
   };
 }
 
-describe("what a machine shows of itself before it is deployed", () => {
-  it("lists disks, their partitions, mounts and links", async () => {
+describe("the hardware of a machine before its deployment", () => {
+  it("has disks with partitions, mounts and links", async () => {
     const line = (words: string): string =>
       ["device", ...words.split(" ").map((word) => (word === "-" ? "" : word.replaceAll("~", " ")))].join("\t");
     const text = [
@@ -43,7 +43,7 @@ describe("what a machine shows of itself before it is deployed", () => {
     ];
     const told: string[] = [];
     const tasks = tasksAsLines((line) => void told.push(line));
-    const { devices } = await listDisks(hostThatSays(text.join("\n")), tasks);
+    const { devices } = await listDisks(hostPrinting(text.join("\n")), tasks);
     expect(told).to.deep.equal(["listing the disks of m"]);
     const disk = { serial: "S1", wwn: "0x5", model: 'A "Disk"', pttype: "gpt", ptuuid: "id", holders: ["dm-0"] };
     const part = { type: "part", disk: "sda", fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" };
@@ -54,7 +54,7 @@ describe("what a machine shows of itself before it is deployed", () => {
     expect(devices).to.deep.equal(wanted);
   });
 
-  it("lists network cards with their addresses", async () => {
+  it("has network cards with their addresses", async () => {
     const text = [
       "N eth0 06:8d:50:47:b3:c3 up 1500",
       "N lo 00:00:00:00:00:00 unknown 65536",
@@ -62,7 +62,7 @@ describe("what a machine shows of itself before it is deployed", () => {
       "A eth0 inet6 fe80::1/64",
       "",
     ].join("\n");
-    const [card, loopback] = await readNetworkCards(hostThatSays(text));
+    const [card, loopback] = await readNetworkCards(hostPrinting(text));
     expect(card).to.deep.equal({
       name: "eth0",
       mac: "06:8d:50:47:b3:c3",
@@ -73,13 +73,13 @@ describe("what a machine shows of itself before it is deployed", () => {
     expect(loopback?.addresses).to.deep.equal([]);
   });
 
-  it("says what failed, and where; a list that breaks off tells nothing", async () => {
-    const told = async (host: Host): Promise<string | undefined> =>
+  it("is a problem with host and reason if the listing fails or breaks off", async () => {
+    const problemOf = async (host: Host): Promise<string | undefined> =>
       (await problemsOfRejection(listDisks(host, runTasks)))[0];
-    expect(await told(hostThatSays("", { code: 127 }))).to.equal(
+    expect(await problemOf(hostPrinting("", { code: 127 }))).to.equal(
       "listing the disks failed on m: blkid: not found [PROBE_FAILED]",
     );
-    expect(await told(hostThatSays("device\tsda"))).to.equal(
+    expect(await problemOf(hostPrinting("device\tsda"))).to.equal(
       "listing the disks failed on m: the answer breaks off [PROBE_FAILED]",
     );
   });

@@ -15,13 +15,13 @@ function format(page: string): { readonly text: string; readonly warnings: strin
 }
 
 describe("man pages", () => {
-  it("groff has nothing to say against any of them", async () => {
+  it("have no warnings of groff", async () => {
     const pages = [...commandTree(await buildProgram(["man"]))].map((command) => manPage(command, "1.2.3"));
     expect(pages.length).to.be.above(80);
     expect(format(pages.join("\n")).warnings).to.equal("");
   });
 
-  it("say what the help says", async () => {
+  it("have the summary, options and examples of the help", async () => {
     const apply = [...commandTree(await buildProgram(["man"]))].find(
       (one) => pageName(one) === "kcore-state-apply",
     ) as Command;
@@ -33,7 +33,7 @@ describe("man pages", () => {
     expect(text).to.match(/^SEE ALSO\n +kcore-state\(1\)/m);
   });
 
-  it("show back slashes, dots and dashes as they are", () => {
+  it("escape backslashes, dots and dashes", () => {
     const odd = new Command("odd").description(
       ".TH is no request, nor is\n'this; a \\fBback slash\\fR stays, and --dashes",
     );

@@ -21,8 +21,8 @@ function placesOf(schema: JsonSchema, path: string): readonly Place[] {
   return [{ path, schema }, ...inner];
 }
 
-/** Fields without a description, and maps whose examples do not show all kinds of values. */
-function silentIn(args: z.ZodType, name: string): readonly string[] {
+/** Fields without a description, and maps with a field that no example shows. */
+function undocumentedIn(args: z.ZodType, name: string): readonly string[] {
   const places = placesOf(schemaOf(args), name);
   const fields = places.flatMap(({ path, schema: { properties = {} } }) =>
     Object.entries(properties).flatMap(([key, { description }]) => (description ? [] : [`${path}.${key}`])),
@@ -57,30 +57,30 @@ function wrongExamples(schema: z.ZodType): readonly string[] {
 
 describe("the arguments of every module", () => {
   for (const [name, load] of registry)
-    it(`${name} describes each field, and shows each in an example, at every depth`, async () => {
+    it(`${name} has a description and an example of each field at every depth`, async () => {
       const { args } = await load();
-      expect(silentIn(args, name)).to.deep.equal([]);
+      expect(undocumentedIn(args, name)).to.deep.equal([]);
       expect(wrongExamples(args)).to.deep.equal([]);
     });
 
-  it("are found silent or wrong where they are: a gate that cannot fail is none", () => {
-    const Inner = z.strictObject({ said: z.string().describe("Said."), silent: z.string() });
+  it("fail this check without descriptions or with wrong examples", () => {
+    const Inner = z.strictObject({ described: z.string().describe("D."), bare: z.string() });
     const args = z.strictObject({
       list: z.array(Inner).describe("A list."),
-      union: z.union([z.string(), Inner.meta({ examples: [{ said: 1, silent: "" }] })]).describe("One of both."),
+      union: z.union([z.string(), Inner.meta({ examples: [{ described: 1, bare: "" }] })]).describe("One of both."),
     });
-    expect(silentIn(args, "m")).to.deep.equal([
-      "m.list.silent",
-      "m.union.silent",
-      "m.list has no example with said",
-      "m.list has no example with silent",
+    expect(undocumentedIn(args, "m")).to.deep.equal([
+      "m.list.bare",
+      "m.union.bare",
+      "m.list has no example with described",
+      "m.list has no example with bare",
     ]);
-    expect(wrongExamples(args)).to.deep.equal(['{"said":1,"silent":""}']);
+    expect(wrongExamples(args)).to.deep.equal(['{"described":1,"bare":""}']);
   });
 });
 
-describe("the tree of arguments", () => {
-  it("goes into maps, lists of maps, and each kind of a union, with defaults that a transform follows", async () => {
+describe("the documented arguments of a module", () => {
+  it("include those of nested maps, lists of maps and unions, with defaults also below transforms", async () => {
     const Inner = z
       .strictObject({ port: z.int().default(80).describe("A port.") })
       .meta({ examples: [{ port: 443 }] })

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { registry } from "#engine/modules/registry.ts";
 import { collectExamples } from "../../../../scripts/module-examples.ts";
 
-describe("the collected examples of modules", () => {
-  it("are one or more steps of each module, with arguments that it takes", async () => {
+describe("kcore modules NAME --examples", () => {
+  it("has at least one step of each module, with valid arguments", async () => {
     const all = collectExamples();
     expect(Object.keys(all)).to.have.members([...registry.keys()]);
     for (const [name, { tried }] of Object.entries(all)) {

@@ -8,7 +8,7 @@ const namesFor = async (...words: string[]): Promise<readonly string[]> =>
   searchModules(await knownModules(undefined).all(), words).map(({ name }) => name);
 
 describe("kcore modules --search", () => {
-  it("finds what Ansible, Salt and pyinfra call otherwise, the nearest first", async () => {
+  it("finds modules by their names in Ansible, Salt and pyinfra, the best match first", async () => {
     for (const [word, name] of [
       ["pkg.installed", "package.installed"],
       ["apt.packages", "package.installed"],
@@ -22,12 +22,12 @@ describe("kcore modules --search", () => {
     expect((await namesFor("systemd")).slice(0, 4)).to.include.members(["service.running", "unit.managed"]);
   });
 
-  it("wants every word, and finds them in summaries and nested arguments, too", async () => {
+  it("finds modules with every word, also in summaries and nested arguments", async () => {
     expect(await namesFor("mount", "nofail")).to.deep.equal(["mount.mounted"]);
     expect([await namesFor("vlan"), await namesFor("mount", "zebra")]).to.deep.equal([["network.interface"], []]);
   });
 
-  it("ranks a name before what it is known as, that before its summary, that before an argument, and says which", () => {
+  it("ranks names and other names above summaries, and those above arguments, and shows what matched", () => {
     const module = (name: string, more: Partial<ModuleDefinition>): ModuleDefinition => ({
       name,
       summary: "",
@@ -53,7 +53,7 @@ describe("kcore modules --search", () => {
     ]);
   });
 
-  it("is told each other name once, and none that the module has anyway", async () => {
+  it("has no duplicate or empty other name of a module", async () => {
     for (const { name, alsoKnownAs = [] } of await knownModules(undefined).all()) {
       expect(alsoKnownAs, name).to.deep.equal([...new Set(alsoKnownAs)]);
       expect(

@@ -28,16 +28,16 @@ describe("findNodes", () => {
   it("gives each node once", async () =>
     expect(await findNodes(client, ["n1", "n2", nodes[0]?.id ?? ""])).to.deep.equal(nodes.slice(0, 2)));
 
-  it("tells all words that name nothing, in the controller's words", async () =>
+  it("reports every unknown name with the controller's problem", async () =>
     expect((await rejectionOf(findNodes(client, ["n1", "n9", "nope"]))).problems).to.deep.equal([
       { code: "NODE_UNKNOWN", message: "no “n9”", hint: "look", detail: "these" },
       { code: "NODE_UNKNOWN", message: "no “nope”", hint: "look", detail: "these" },
     ]));
 
-  it("passes on what is no question of names", async () =>
+  it("rethrows other refusals", async () =>
     expect(await rejectionOf(findNodes(client, [""]))).to.include({ reason: "API_DENIED" }));
 
-  it("S-4: a node's name in a result cannot drive the terminal", () =>
+  it("S-4: a title has no control characters of a node's name", () =>
     expect(nodeTitle({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)"));
 });
 
@@ -45,20 +45,20 @@ describe("selectNodes", () => {
   const names = (selector: readonly string[], dc: readonly string[] = []) =>
     filterNodes(nodes, { selector, dc }).map(({ hostname }) => hostname);
 
-  it("takes all of several label terms, and one of several datacenters", () => {
+  it("requires all label terms, and one of the datacenters", () => {
     expect([names(["tier=ssd"]), names(["tier!=ssd"])]).to.deep.equal([["n1"], ["n2", "twin", "twin"]]);
     expect([names(["tier,!gpu"]), names(["gpu="])]).to.deep.equal([["n2"], ["n1"]]);
     expect([names(["tier==hdd", "!gpu"], ["DC2", "DC9"]), names([], ["DC1"])]).to.deep.equal([["n2"], ["n1"]]);
   });
 
-  it("refuses what is no selector", () => {
+  it("refuses malformed selectors", () => {
     for (const text of ["", "a b", "!a=b", "=x", "a=b=c"])
       expect(problemsIn(() => names([text]))[0], text).to.contain("is no label selector [USAGE]");
   });
 });
 
 describe("changes of labels and taints", () => {
-  it("sets with key=value and takes away with key-", () => {
+  it("set with key=value and remove with key-", () => {
     expect(readLabelChanges(["tier=ssd", "empty=", "a=b=c", "old-"])).to.deep.equal({
       set: { tier: "ssd", empty: "", a: "b=c" },
       remove: ["old"],
@@ -72,7 +72,7 @@ describe("changes of labels and taints", () => {
     });
   });
 
-  it("refuses what it does not understand, all at once, with a suggestion", () => {
+  it("are refused if malformed or contradictory, all at once, with a suggestion", () => {
     expect(problemsIn(() => readLabelChanges(["tier", "-", "ok=1"]))).to.have.length(2);
     expect(problemsIn(() => readLabelChanges(["a=1", "a-"]))[0]).to.contain("changes a twice");
     expect(problemsIn(() => readLabelChanges(["a=1", "a=2"]))[0]).to.contain("changes a twice");

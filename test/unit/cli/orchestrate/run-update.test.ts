@@ -46,12 +46,12 @@ async function plan(spec: object = {}, isBack = false): Promise<RunPlan> {
   }
 }
 
-/** `id: nodes` of stages. */
+/** Each stage as `id: nodes`. */
 const outline = (stages: readonly PlannedStage[] = []): string[] =>
   stages.map(({ id, nodes: names = [] }) => `${id}: ${names.join(" ")}`.trim());
 
 describe("an update over SSH", () => {
-  it("goes through the nodes of the roster as controllers would: workers first, one at a time", async () => {
+  it("takes workers before controllers, one at a time", async () => {
     const { title, stages } = await plan();
     expect(title).to.equal("update u1");
     expect(outline(stages)).to.deep.equal([
@@ -65,7 +65,7 @@ describe("an update over SSH", () => {
     ]);
   });
 
-  it("takes a batch at a time, no more of it than may be down, and stops at the first failure", async () => {
+  it("takes batches with at most maxUnavailable nodes down, and stops at the first failure", async () => {
     const strategy = { type: "batch", batchSize: 3, maxUnavailable: 2 };
     const { stages } = await plan({ strategy, rollback: { automatic: true } });
     const first = stages.find(({ id }) => id === "activate");
@@ -75,14 +75,14 @@ describe("an update over SSH", () => {
     expect(back).to.deep.include({ id: "back@2", nodes: ["w3", "w2", "w1"], pace: { concurrency: 2 } });
   });
 
-  it("touches no node that runs the target, and keeps what came by a new connection alone", async () => {
+  it("skips nodes that run the target, and confirms a version only over a new connection", async () => {
     const waves = (await plan({ selector: { nodeIds: ["w1"] } })).stages.slice(4);
     const condition = "{{ne stages.look.updater.facts.runtime params.target}}";
     expect(waves.map((stage) => stage.condition)).to.deep.equal(waves.map(() => condition));
     expect(waves.filter(({ reconnect }) => reconnect === true).map(({ id }) => id)).to.deep.equal(["hold"]);
   });
 
-  it("asks behind the canaries, or lets them soak", async () => {
+  it("asks for promotion after the canaries, or lets them soak", async () => {
     const strategy = { type: "canary", maxUnavailable: 2, canary: { labels: ["tier=ssd"] } };
     const asks = (await plan({ strategy })).stages;
     expect(outline(asks).slice(4, 10)).to.deep.equal([
@@ -100,7 +100,7 @@ describe("an update over SSH", () => {
     expect(soaks.find(({ id }) => id === "soak")).to.include({ timeout: 7260 });
   });
 
-  it("tries no other node first than the canary that is named: one that is not selected is refused, unless it is taken back", async () => {
+  it("refuses a canary that the selector leaves out, but not in a rollback", async () => {
     const spec = { ...two, strategy: { type: "canary", canary: { nodeIds: ["w3"] } } };
     expect(problemsIn(() => paramsOf(spec))).to.deep.equal([
       "“u1”: strategy.canary.nodeIds names “w3”, which the selector leaves out: select it, too, or name another canary [UPDATE_INVALID]",
@@ -108,7 +108,7 @@ describe("an update over SSH", () => {
     expect(outline((await plan(spec, true)).stages)).to.include("look: w1 w2");
   });
 
-  it("has a datacenter done before the next one", async () => {
+  it("finishes a datacenter before the next with per-dc", async () => {
     const { stages } = await plan({ strategy: { type: "per-dc", batchSize: 2, maxUnavailable: 2 } });
     expect(outline(stages).filter((line) => line.startsWith("hold"))).to.deep.equal([
       "hold: w1 w2",
@@ -117,7 +117,7 @@ describe("an update over SSH", () => {
     ]);
   });
 
-  it("waits for the window before each node, drains, asks gates of the bastion, and lets work come back", async () => {
+  it("runs window, drain, activation, gates and undrain of a node in order", async () => {
     const { stages } = await plan({
       selector: { nodeIds: ["w1"] },
       window: { from: "22:00", to: "04:00" },
@@ -141,7 +141,7 @@ describe("an update over SSH", () => {
     expect(args).to.deep.equal({ command: "ask w1", within: 60, repeat: true });
   });
 
-  it("takes back in reverse order when that is requested, and what fails at a gate where it is", async () => {
+  it("with automatic rollback rolls back in reverse order, and a node with a failed gate at once", async () => {
     expect((await plan()).onFailure).to.equal(undefined);
     const drain = { enabled: true, command: "drain", after: { command: "undrain" } };
     const spec = { ...two, drain, healthGates: [{ name: "a", command: "true" }] };
@@ -161,7 +161,7 @@ describe("an update over SSH", () => {
     expect([ownOf(kept, "gate@2"), ownOf(kept, "undrain")]).to.deep.equal([[], ["back-undrain"]]);
   });
 
-  it("C17: names the stages of a wave as other orchestrations do", async () => {
+  it("names the stages of waves as other orchestrations do", async () => {
     const { stages } = await plan({ ...two, drain: { enabled: true, command: "drain" } });
     const drains = stages.filter(({ title }) => title.startsWith("Drain"));
     expect(drains.map(({ id }) => [id, withoutWave(id)])).to.deep.equal([
@@ -170,7 +170,7 @@ describe("an update over SSH", () => {
     ]);
   });
 
-  it("takes all back on request, the last ones first", async () =>
+  it("rolls all nodes back on request, the last first", async () =>
     expect(outline((await plan({}, true)).stages)).to.deep.equal([
       "sign:",
       "look: c1 w1 w2 w3",
@@ -180,7 +180,7 @@ describe("an update over SSH", () => {
       "back@4: w1",
     ]));
 
-  it("refuses names that the roster has not, and bounds above what is meant, unless it is taken back", async () => {
+  it("refuses unknown nodes and limits above the number of selected nodes, but not in a rollback", async () => {
     const spec = { selector: { nodeIds: ["w1", "w33"] }, strategy: { type: "batch", maxUnavailable: 7, batchSize: 3 } };
     expect(problemsIn(() => paramsOf(spec))).to.deep.equal([
       "“u1”: no node of the roster is “w33”, which selector.nodeIds names [UPDATE_INVALID]",
@@ -191,7 +191,7 @@ describe("an update over SSH", () => {
     expect(problemsIn(() => paramsOf({ selector: { labels: ["tier=tape"] } })).join()).to.contain("[TARGET_EMPTY]");
   });
 
-  it("has NixOS systems built by the nodes, and says whether they may boot for it", async () => {
+  it("has nodes build NixOS systems, with a longer limit if they may reboot", async () => {
     const target = { flakeRef: "github:example/systems/main", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
     const of = (activation: object) => paramsOf({ target, activation, selector: { nodeIds: ["w1"] } });
     expect(of({})).to.include({
@@ -206,7 +206,7 @@ describe("an update over SSH", () => {
     expect(outline(stages).slice(4)).to.deep.equal(["prepare: w1", "activate: w1", "hold: w1", "ready: w1"]);
   });
 
-  it("without a manifest says which command gives it its parameters", async () => {
+  it("without a manifest fails with the command that takes one", async () => {
     const deps = runDependencies(fakeNodes({}), [], { shipped: shippedRoot(), actions: findAction, actionNames });
     const roster = rosterOf(...nodes);
     const request = runRequest({ what: { kind: "orchestration", name: "update" } });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { looksLikeRun } from "#cli/process/warm-process.ts";
 
-describe("a run's process that is started beforehand", () => {
+describe("a run's process that starts before the command line is parsed", () => {
   const cases: readonly (readonly [string, boolean])[] = [
     ["state apply web --on n1 -- -h", true],
     ["exec --on n1 -- ls", false],
@@ -16,6 +16,6 @@ describe("a run's process that is started beforehand", () => {
     ["", false],
   ];
   for (const [words, expected] of cases)
-    it(`is ${expected ? "" : "not "}wanted for “kcore ${words}”`, () =>
+    it(`is ${expected ? "" : "not "}started for “kcore ${words}”`, () =>
       expect(looksLikeRun(words.split(" "))).to.equal(expected));
 });

@@ -12,7 +12,7 @@ import { diffRuns } from "#tui/diff-runs.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { Player } from "#tui/player.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
@@ -23,13 +23,11 @@ import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
 
-describe("a record that a crash cut", () => {
-  let project: TempDir;
-  before(async () => (project = await makeTempDir("cut")));
-  after(() => project.remove());
+describe("a record that a crash truncated", () => {
+  const project = folderOfEachTest("cut");
 
   async function record(bytes: Uint8Array, name = id, more: Partial<RunHeader> = {}): Promise<void> {
-    const folder = runFolder(project.path, name);
+    const folder = runFolder(project(), name);
     const request = runRequest();
     const header: RunHeader = {
       version: 1,
@@ -47,7 +45,7 @@ describe("a record that a crash cut", () => {
   }
 
   for (const name of ["failed", "questions", "dry-run-refused", "refused"])
-    it(`is usable at any byte around the events of “${name}”`, async () => {
+    it(`is readable by every view when truncated at any event of “${name}”`, async () => {
       const bytes = readFileSync(join(import.meta.dirname, "../../../fixtures/runs", `${name}.ndjson`));
       const ends = [...bytes.entries()].filter(([, byte]) => byte === 10).map(([index]) => index);
       const cuts = new Set(
@@ -55,7 +53,7 @@ describe("a record that a crash cut", () => {
       );
       for (const cut of [0, 1, ...cuts, bytes.length]) {
         await record(bytes.subarray(0, cut));
-        const run = await readRun(project.path, id);
+        const run = await readRun(project(), id);
         expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
         const summary = await summarizeRun(run.folder);
         const { exitCode } = run.model;
@@ -71,14 +69,14 @@ describe("a record that a crash cut", () => {
       }
     });
 
-  it("is listed with the time of the run, as every other view has it, after a resume too", async () => {
+  it("is listed with the whole time of a resumed run", async () => {
     const { partAt: at, ranBefore } = reduceEvents(recordedRun("resumed"));
     await record(Buffer.from(recordedRun("resumed").map(formatEvent).join("")), id, { part: { at, ranBefore } });
-    const run = await readRun(project.path, id);
+    const run = await readRun(project(), id);
     expect((await summarizeRun(run.folder)).milliseconds).to.equal(runTime(run.model));
   });
 
-  it("is listed as running after a resume, whatever the part before was stopped with or waited for", async () => {
+  it("is listed as running after a resume, although the former part was aborted", async () => {
     const all = recordedRun("resumed");
     const again = all.findIndex((event) => event.type === "run.started" && event.resumed === true);
     const resumed = all.at(again) as RunEvent;
@@ -87,11 +85,11 @@ describe("a record that a crash cut", () => {
     const events = [...all.slice(0, again), stopping, { ...resumed, seq: seq + 1 }];
     const mark = markProcess(process.pid);
     await record(Buffer.from(events.map(formatEvent).join("")), id, mark ? { process: mark } : {});
-    const run = await readRun(project.path, id);
+    const run = await readRun(project(), id);
     expect([(await summarizeRun(run.folder)).state, runState(run)]).to.deep.equal(["running", "running"]);
   });
 
-  it("is listed as what it is, also when its first event is as long as a large fleet makes it", async () => {
+  it("is listed with its state and nodes if the first event names 2,000 nodes", async () => {
     const nodes = Array.from({ length: 2000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name`);
     const [started, ...rest] = readFileSync(
       join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"),
@@ -100,23 +98,24 @@ describe("a record that a crash cut", () => {
     const first = JSON.parse(started ?? "") as { stages: readonly object[] };
     const stages = Array.from({ length: 12 }, (_, index) => ({ id: `s${index}`, title: "s", nodes }));
     await record(Buffer.from([JSON.stringify({ ...first, nodes, stages }), ...rest].join("\n")));
-    const { state, nodes: listed } = await summarizeRun(runFolder(project.path, id));
+    const { state, nodes: listed } = await summarizeRun(runFolder(project(), id));
     expect([state, listed.length]).to.deep.equal(["failed", 2000]);
   });
 
-  it("is usable where the file system left zeros at its end", async () => {
+  it("is readable if the file system left zeros at its end", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/failed.ndjson"));
     await record(Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(500), Buffer.from("\n")]));
-    const run = await readRun(project.path, id);
+    const run = await readRun(project(), id);
     expect(runState(run)).to.equal("died");
     expect((await summarizeRun(run.folder)).state).to.equal("died");
   });
 
-  it("tells what earlier runs of the same kind took, the torn ones too", async () => {
+  it("counts for the usual durations of steps", async () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
+    await record(Buffer.alloc(0));
     await record(bytes, "20261121-061500-0001");
     await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");
-    const usual = readEarlierRuns(runFolder(project.path, id), new AbortController().signal, 0);
+    const usual = readEarlierRuns(runFolder(project(), id), new AbortController().signal, 0);
     await usual.done;
     expect(usual.durations.get("nix.installed Nix")).to.equal(12_000);
     expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);

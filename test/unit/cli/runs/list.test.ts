@@ -1,5 +1,4 @@
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { buildProgram } from "#cli/program.ts";
@@ -8,7 +7,7 @@ import { findRun } from "#cli/records/known-run.ts";
 import { drawRuns } from "#cli/runs/list-runs.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { runRequest } from "#support/runs.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const ids = ["20261121-061500-a1b2", "20261121-071500-c3d4", "20261122-071500-c3d4"];
 const headerOf = (id: string, dryRun = false): RunHeader => {
@@ -17,21 +16,19 @@ const headerOf = (id: string, dryRun = false): RunHeader => {
 };
 
 describe("runs as they are listed and named", () => {
-  let project: TempDir;
-  before(async () => {
-    project = await makeTempDir("list");
-    for (const name of ["roster", "orchestrate"]) await mkdir(join(project.path, name));
+  const project = folderOfEachTest("list");
+  beforeEach(async () => {
+    for (const name of ["roster", "orchestrate"]) await mkdir(project(name));
     for (const id of ids) {
-      const folder = runFolder(project.path, id);
+      const folder = runFolder(project(), id);
       await mkdir(folder.path, { recursive: true });
       await writeFile(folder.header, JSON.stringify(headerOf(id)));
     }
   });
-  after(() => project.remove());
 
-  it("V6: the list marks dry runs, shows ages, and colours outcomes", () => {
+  it("are listed with dry runs marked, ages, and coloured outcomes", () => {
     const summary = (state: string, dryRun: boolean) => ({
-      folder: runFolder(project.path, ids[0] ?? ""),
+      folder: runFolder(project(), ids[0] ?? ""),
       header: headerOf(ids[0] ?? "", dryRun),
       state,
       isOver: state !== "running",
@@ -52,9 +49,9 @@ describe("runs as they are listed and named", () => {
       .and.not.to.equal(colourOf("failed"));
   });
 
-  it("V2: a run that waits for an answer is told with the question and the command that answers", () => {
+  it("are listed with an open question and the command that answers it", () => {
     const question = { id: "q1", kind: "passphrase", text: "Passphrase of the CA", secret: true } as const;
-    const folder = runFolder(project.path, ids[0] ?? "");
+    const folder = runFolder(project(), ids[0] ?? "");
     const one = {
       folder,
       header: headerOf(ids[0] ?? ""),
@@ -71,20 +68,20 @@ describe("runs as they are listed and named", () => {
       .and.to.contain(`${ids[0]} waits for you: Passphrase of the CA  Answer with kcore runs attach ${ids[0]}`);
   });
 
-  it("V6: the last four digits name a run, where they name one only", async () => {
-    expect((await findRun(project.path, "a1b2")).folder.id).to.equal(ids[0]);
-    expect(await codeOf(findRun(project.path, "c3d4"))).to.equal("RUN_UNKNOWN");
-    expect(await codeOf(findRun(project.path, "ffff"))).to.equal("RUN_UNKNOWN");
+  it("are named by the last four digits of the id if these are unique", async () => {
+    expect((await findRun(project(), "a1b2")).folder.id).to.equal(ids[0]);
+    expect(await codeOf(findRun(project(), "c3d4"))).to.equal("RUN_UNKNOWN");
+    expect(await codeOf(findRun(project(), "ffff"))).to.equal("RUN_UNKNOWN");
   });
 
-  it("V6: “last” names no run where every recorded run is of another kind", async () => {
-    const [problem] = (await rejectionOf(findRun(project.path, "last", () => false))).problems;
+  it("are not named by “last” if every recorded run is of another kind", async () => {
+    const [problem] = (await rejectionOf(findRun(project(), "last", () => false))).problems;
     expect(problem?.message).to.equal("“last” can mean none of this project's recorded runs");
   });
 
-  it("V6: shells complete a run's last four digits, and its whole id once that is begun", async () => {
+  it("are completed by the last four digits, or by the whole id once it is begun", async () => {
     const before = process.cwd();
-    process.chdir(project.path);
+    process.chdir(project());
     try {
       const offered = async (...words: string[]) =>
         (await complete(await buildProgram(words), words)).candidates.map(({ value }) => value);
@@ -96,8 +93,10 @@ describe("runs as they are listed and named", () => {
       process.chdir(before);
     }
   });
+});
 
-  it("V6: the help of an orchestration lists its parameters", async () => {
+describe("the help of an orchestration", () => {
+  it("lists its parameters", async () => {
     const words = ["orchestrate", "deploy_node", "--help"];
     const program = await buildProgram(words);
     let help = "";

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { expect } from "chai";
@@ -13,6 +12,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { moduleExample } from "#cli/modules/known-modules.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { readPages } from "#support/pages.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const root = shippedRoot();
 const compiled = new Map<SchemaKind, ValidateFunction>();
@@ -33,7 +33,7 @@ async function validatorOf(kind: SchemaKind): Promise<ValidateFunction> {
   return validate;
 }
 
-/** The places at which the schema refuses a text: `/steps/0/file.managed mode`. An error that only says that another rule failed is left out. */
+/** The places at which the schema refuses a text, such as `/steps/0/file.managed mode`, without errors that only follow from others. */
 async function refusedAt(kind: SchemaKind, text: string): Promise<readonly string[]> {
   const validate = await validatorOf(kind);
   const values = parseAllDocuments(text, { version: "1.2" }).map((document) => document.toJS() as unknown);
@@ -56,16 +56,18 @@ function filesBelow(folder: string): readonly string[] {
 }
 
 describe("JSON Schema", () => {
+  const written = folderOfEachTest("schema");
+
   for (const [kind, folder] of [
     ["state", "states"],
     ["orchestration", "orchestrate"],
     ["roster", "roster"],
   ] as const)
     for (const file of filesBelow(folder))
-      it(`takes ${file}`, async () =>
+      it(`accepts ${file}`, async () =>
         expect(await refusedAt(kind, readFileSync(join(root, file), "utf8"))).to.deep.equal([]));
 
-  it("takes the examples of README and docs", async () => {
+  it("accepts the examples of README and docs", async () => {
     const kinds: Readonly<Record<string, SchemaKind>> = { kind: "manifest", stages: "orchestration", steps: "state" };
     const found = new Set<SchemaKind>();
     for (const { blocks } of readPages({ adr: false }))
@@ -82,14 +84,14 @@ describe("JSON Schema", () => {
     expect([...found]).to.have.members(schemaKinds);
   });
 
-  it("takes the example of every module", async () => {
+  it("accepts the example of every module", async () => {
     for (const name of registry.keys()) {
       const step = (moduleExample(name) ?? "").replaceAll(/^/gm, "    ");
       expect(await refusedAt("state", `steps:\n  - id: x\n${step}\n`), name).to.deep.equal([]);
     }
   });
 
-  it("takes expressions in the place of numbers, booleans, enums, lists, maps and all arguments", async () => {
+  it("accepts expressions for numbers, booleans, enums, lists, maps and all arguments", async () => {
     const text = `
 steps:
   - id: x
@@ -112,7 +114,7 @@ steps:
       it(`refuses, as a ${kind}: ${text.replaceAll("\n", "; ")}`, async () =>
         expect(await refusedAt(kind as SchemaKind, text)).to.have.members([places].flat()));
 
-  it("takes manifests with keys in snake_case, and kinds in any case", async () => {
+  it("accepts manifests with keys in snake_case and kinds in any case", async () => {
     const text = "kind: node-install\nspec: { node: 192.0.2.1, os_disk: /dev/sda, lvm_vg_name: vg }\n";
     expect(await refusedAt("manifest", text)).to.deep.equal([]);
     const update = `kind: cluster_update
@@ -126,8 +128,8 @@ spec:
     expect(await refusedAt("manifest", update)).to.deep.equal([]);
   });
 
-  it("knows every module and action, and describes every key at every depth", async () => {
-    const silent: string[] = [];
+  it("has every module and action, and a description of every key at every depth", async () => {
+    const undescribed: string[] = [];
     const walk = (value: unknown, path: string): void => {
       if (Array.isArray(value)) for (const [index, one] of value.entries()) walk(one, `${path}[${index}]`);
       else if (typeof value === "object" && value !== null)
@@ -139,13 +141,13 @@ spec:
             continue;
           }
           for (const [name, property] of Object.entries(inner as Readonly<Record<string, JsonSchema>>)) {
-            if (!property.description && property.$ref === undefined) silent.push(`${path}.${name}`);
+            if (!property.description && property.$ref === undefined) undescribed.push(`${path}.${name}`);
             walk(property, `${path}.${name}`);
           }
         }
     };
     for (const kind of schemaKinds) walk(await jsonSchemaOf(kind), kind);
-    expect(silent).to.deep.equal([]);
+    expect(undescribed).to.deep.equal([]);
     expect(Object.keys(((await jsonSchemaOf("state")) as { definitions: object }).definitions)).to.include.members([
       ...registry.keys(),
     ]);
@@ -154,18 +156,16 @@ spec:
     );
   });
 
-  it("goes into a folder, a file for each kind", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "kcore-schema-"));
+  it("is written into a folder, one file for each kind", async () => {
     const write = process.stdout.write.bind(process.stdout);
     process.stdout.write = () => true;
     try {
-      await schemaCommand().parseAsync(["--out", join(folder, "new")], { from: "user" });
-      expect(readdirSync(join(folder, "new"))).to.have.members(schemaKinds.map((kind) => `${kind}.schema.json`));
-      const text = readFileSync(join(folder, "new", "state.schema.json"), "utf8");
+      await schemaCommand().parseAsync(["--out", written("new")], { from: "user" });
+      expect(readdirSync(written("new"))).to.have.members(schemaKinds.map((kind) => `${kind}.schema.json`));
+      const text = readFileSync(written("new", "state.schema.json"), "utf8");
       expect(JSON.parse(text)).to.deep.equal(JSON.parse(JSON.stringify(await jsonSchemaOf("state"))));
     } finally {
       process.stdout.write = write;
-      rmSync(folder, { recursive: true });
     }
   });
 });

@@ -12,7 +12,7 @@ const rows = [
 const lines = (text: string) => text.trimEnd().split("\n");
 
 describe("a table", () => {
-  it("V6: is no wider than the terminal, and loses no word of a cell that it shows", () => {
+  it("is no wider than the terminal, and wraps cells without losing words", () => {
     for (const columns of [200, 120, 100, 80, 60, 40, 20]) {
       const drawn = formatTable(heading, rows, { columns });
       for (const line of lines(drawn)) expect(widthOf(line), `${columns}: ${line}`).to.be.at.most(columns);
@@ -21,7 +21,7 @@ describe("a table", () => {
     }
   });
 
-  it("V6: leaves out what has no value first, then the last columns, and names those", () => {
+  it("omits columns without values first, then the last columns, and names the omitted ones", () => {
     expect(formatTable(heading, rows, { columns: 200 }))
       .to.contain("REASON")
       .and.not.to.contain("no room");
@@ -33,13 +33,13 @@ describe("a table", () => {
       .and.not.to.contain(id);
   });
 
-  it("V6: aligns wide characters, and is whole where nobody looks at a terminal", () => {
+  it("aligns wide characters, and has every column outside a terminal", () => {
     const [head = "", , second = ""] = lines(formatTable(heading, rows));
     expect(widthOf(second.slice(0, second.indexOf("project")))).to.equal(head.indexOf("FROM"));
     expect(lines(formatTable(heading, rows))).to.have.length(3);
   });
 
-  it("V6: colours cells without counting their colours", () => {
+  it("has the same widths with colours", () => {
     const paint = (text: string, column: number) => (column === 1 ? `\u001B[32m${text}\u001B[0m` : text);
     const painted = formatTable(heading, rows, { paint });
     expect(stripVTControlCharacters(painted)).to.equal(formatTable(heading, rows));

@@ -2,15 +2,15 @@ import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import { promptLine } from "#cli/terminal/prompt.ts";
 
-describe("a question in lines", () => {
+describe("a question outside the live view", () => {
   const stdin = Object.getOwnPropertyDescriptor(process, "stdin");
   afterEach(() => {
     Object.defineProperty(process, "stdin", stdin as PropertyDescriptor);
-    // Without the property, the prototype's method counts again.
+    // The prototype's method is in force again.
     Reflect.deleteProperty(process.stderr, "write");
   });
 
-  /** A terminal whose keys the test types; `log` gets the texts and the changes of its mode. */
+  /** A terminal whose input the test sends; `log` gets the output and the changes of its mode. */
   const openTerminal = (log: string[]): EventEmitter => {
     const input = Object.assign(new EventEmitter(), {
       setRawMode: (isRaw: boolean) => log.push(`raw ${isRaw}`),
@@ -23,7 +23,7 @@ describe("a question in lines", () => {
     return input;
   };
 
-  it("erases as many columns as a character takes", async () => {
+  it("erases the width of a character at backspace and of the line at Ctrl-U", async () => {
     const log: string[] = [];
     const input = openTerminal(log);
     const { signal } = new AbortController();
@@ -33,7 +33,7 @@ describe("a question in lines", () => {
     expect(log.filter((text) => text.includes("\\b"))).to.deep.equal(['"\\b \\b\\b \\b"', '"\\b \\b\\b \\b"']);
   });
 
-  it("V1: is shown when nothing is echoed any more, and leaves nothing that was typed for it", async () => {
+  it("for a secret is shown after echo is off, and discards typed input when another terminal answers", async () => {
     const log: string[] = [];
     const input = openTerminal(log);
     const stop = new AbortController();
@@ -41,8 +41,8 @@ describe("a question in lines", () => {
     input.emit("data", "hunt");
     // Another terminal answered while the rest of the input was on its way.
     stop.abort();
-    setImmediate(() => log.push(`heard ${input.emit("data", "er2\n")}`));
+    setImmediate(() => log.push(`read ${input.emit("data", "er2\n")}`));
     expect(await answer).to.equal(undefined);
-    expect(log).to.deep.equal(["raw true", '"Passphrase: "', "heard true", "raw false", "pause", '"\\n"']);
+    expect(log).to.deep.equal(["raw true", '"Passphrase: "', "read true", "raw false", "pause", '"\\n"']);
   });
 });

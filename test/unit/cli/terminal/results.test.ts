@@ -7,7 +7,7 @@ import { toStderr } from "#cli/terminal/say.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";
 
 describe("results as JSON", () => {
-  it("S-4, S12: drive no terminal and say nothing that GitHub's runner would obey, and read the same", () => {
+  it("S-4: have no control characters or GitHub workflow commands, and parse to the same value", () => {
     const value = {
       "a##[k": ["##[error]x", "###[", "a\n::set-env name=a::b", `${"long ".repeat(20)}\n\n  ::error::x\n`],
       "k\u009b": ["\u001b[2J\u009b2J\u007f", "right \u202eleft\u2028"],
@@ -24,7 +24,7 @@ describe("results as JSON", () => {
   });
 });
 
-describe("what nodes and controllers say", () => {
+describe("text of nodes and controllers", () => {
   const evil = "n1\u001B[2J: ##[error]x\n::stop-commands::y";
   let before: string | undefined;
 
@@ -37,7 +37,7 @@ describe("what nodes and controllers say", () => {
     else process.env["GITHUB_ACTIONS"] = before;
   });
 
-  it("drives neither a terminal nor GitHub's runner by a word on stderr", () => {
+  it("is shown on stderr without control characters and workflow commands", () => {
     const write = process.stderr.write.bind(process.stderr);
     let written = "";
     process.stderr.write = (text) => (written += String(text)) !== "";
@@ -49,13 +49,13 @@ describe("what nodes and controllers say", () => {
     expect(written).to.equal("n1: ## [error]x\n: :stop-commands::y\n");
   });
 
-  it("speaks to no runner of GitHub's out of a result for people; data stays what it is", () => {
+  it("is shown without workflow commands in tables, and unchanged in JSON", () => {
     const value = { text: "##[error]" };
     expect(formatResult(value, "table", () => "a ##[error]\n::error::b\n")).to.equal("a ## [error]\n: :error::b\n");
     expect(JSON.parse(formatResult(value, "json", () => ""))).to.deep.equal(value);
   });
 
-  it("drives no terminal above what is drawn anew", () => {
+  it("is shown without control characters above a drawing that is redrawn", () => {
     const terminal = new FakeTerminal(80, 24);
     createRedraw(terminal.stdout)(["row"], "a\u001B[2Jb");
     expect(terminal.written).to.equal("ab\nrow\n");

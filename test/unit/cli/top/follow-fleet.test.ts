@@ -4,8 +4,8 @@ import { outdatedParts } from "#cli/top/follow-fleet.ts";
 
 const register = (key: string): WatchLine => ({ type: "register", key, value: null, dot: "absent" });
 
-describe("what the dashboard reads again", () => {
-  it("is what the change is about, and what follows from it", () => {
+describe("the parts of the dashboard that a change makes stale", () => {
+  it("are the part of the changed register and those that depend on it", () => {
     expect(outdatedParts(register("node/n1/reg"))).to.deep.equal(["nodes", "conflicts", "certificates"]);
     expect(outdatedParts(register("node/n1/labels"))).to.deep.equal(["nodes", "conflicts"]);
     expect(outdatedParts(register("controller/c1/auth"))).to.deep.equal(["controllers"]);
@@ -18,7 +18,7 @@ describe("what the dashboard reads again", () => {
     expect(outdatedParts({ type: "soft", about: "conflicts", id: "c0" })).to.deep.equal(["conflicts", "nodes"]);
   });
 
-  it("is nothing for what it does not show, and while nothing happens", () => {
+  it("are none for registers that the dashboard does not show and for idle lines", () => {
     expect([outdatedParts(register("cluster/config/updates")), outdatedParts({ type: "idle" })]).to.deep.equal([
       [],
       [],

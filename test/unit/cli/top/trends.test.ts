@@ -5,8 +5,8 @@ import { fleetNode } from "#support/fleet.ts";
 const node = (load: number, memoryUsed = 0) => fleetNode(1, { cpu: 4, memory: 100, usage: { load, memoryUsed } });
 const { id } = fleetNode(1);
 
-describe("How busy nodes were", () => {
-  it("keeps the highest of each half minute, as a share of what the node has", () => {
+describe("trends of a node's load and memory", () => {
+  it("have the highest value of each half minute, as a share of the node's capacity", () => {
     const trends = new Trends();
     for (const [at, load, used] of [
       [0, 1, 10],
@@ -18,7 +18,7 @@ describe("How busy nodes were", () => {
     expect(trends.of(id)).to.deep.include({ load: [0.75, 0], memory: [0.2, 0.5] });
   });
 
-  it("keeps eight of them, never above all or below nothing, whatever a node says", () => {
+  it("have eight values between 0 and 1, whatever a node reports", () => {
     const trends = new Trends();
     for (let bar = 0; bar < 12; bar++) trends.note([node(bar === 11 ? 1e300 : bar / 100, -5)], bar * 30_000);
     const { load = [], memory = [] } = trends.of(id) ?? {};
@@ -29,7 +29,7 @@ describe("How busy nodes were", () => {
     expect(trends.of(id)?.load.at(-1)).to.equal(0);
   });
 
-  it("forgets nodes that are gone", () => {
+  it("are dropped with the node", () => {
     const trends = new Trends();
     trends.note([node(1)], 0);
     trends.note([], 1);

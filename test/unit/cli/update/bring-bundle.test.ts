@@ -14,14 +14,14 @@ type Piece = { readonly offset: number; readonly data: string };
 const size = 300_000;
 const where = "192.0.2.11:9090";
 
-describe("bringing a bundle", () => {
+describe("the upload of a bundle", () => {
   const dir = folderOfEachTest("bring");
   let source: FoundBundle;
   let held: number;
   let offsets: number[];
   /** The source of signals. */
   let host: EventEmitter;
-  let told: string[];
+  let lines: string[];
 
   beforeEach(async () => {
     const file = dir("bundle");
@@ -31,7 +31,7 @@ describe("bringing a bundle", () => {
     held = 0;
     offsets = [];
     host = new EventEmitter();
-    told = [];
+    lines = [];
   });
 
   /** A controller that calls `before` with the name of each call. */
@@ -48,7 +48,7 @@ describe("bringing a bundle", () => {
         return { held, whole: held === size };
       },
     }) as unknown as ApiClient;
-  const tasks = tasksAsLines((line) => void told.push(line));
+  const tasks = tasksAsLines((line) => void lines.push(line));
   const bring = (before: (name: string) => void = () => undefined): Promise<unknown> =>
     bringBundle(clientOf(before), source, where, tasks, host as NodeJS.Process).catch((error: unknown) => error);
   /** Sends the signal at the second piece. */
@@ -56,7 +56,7 @@ describe("bringing a bundle", () => {
     if (name === "putBundle" && offsets.length === 1) host.emit(signal);
   };
 
-  it("Ctrl-C says how much is there, and the same again goes on from there", async () => {
+  it("reports at Ctrl-C how much was uploaded, and resumes there in the next call", async () => {
     const stopped = await bring(interrupting("SIGINT"));
     expect(stopped).to.be.instanceOf(KcoreError).and.to.include({ exitCode: 130 });
     expect((stopped as KcoreError).problems).to.deep.equal([
@@ -68,27 +68,27 @@ describe("bringing a bundle", () => {
     ]);
     expect(host.listenerCount("SIGINT") + host.listenerCount("SIGTERM")).to.equal(0);
 
-    const there = held;
+    const uploaded = held;
     offsets = [];
-    told = [];
+    lines = [];
     expect(await bring()).to.equal(undefined);
-    expect(offsets[0]).to.equal(there);
+    expect(offsets[0]).to.equal(uploaded);
     expect(held).to.equal(size);
-    expect(told).to.deep.equal([`bringing kcore 0.4.0 to ${where}`, "300.0 kB"]);
+    expect(lines).to.deep.equal([`bringing kcore 0.4.0 to ${where}`, "300.0 kB"]);
   });
 
-  it("shows nothing if the controller has all of it", async () => {
+  it("shows nothing if the controller has the bundle", async () => {
     held = size;
-    expect([await bring(), told, offsets]).to.deep.equal([undefined, [], []]);
+    expect([await bring(), lines, offsets]).to.deep.equal([undefined, [], []]);
   });
 
-  it("stopped before it is known what is there says that nothing was handed over", async () => {
+  it("reports at a stop before the first answer that the update was not handed over", async () => {
     const stopped = await bring(() => host.emit("SIGTERM"));
     expect(stopped).to.have.property("message", "stopped: the update was not handed over");
-    expect(told).to.deep.equal([]);
+    expect(lines).to.deep.equal([]);
   });
 
-  it("stopped by its last piece does not go on as if nobody had said anything", async () => {
+  it("is interrupted also by a signal during its last piece", async () => {
     const last = (name: string): void => {
       if (name === "putBundle" && offsets.length === 2) queueMicrotask(() => host.emit("SIGINT"));
     };

@@ -28,7 +28,7 @@ describe("bundles of the runtime on the bastion", () => {
       const changed = work(header, body) ?? body;
       await writeFile(path, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), changed]));
     };
-    it("drive no terminal, whoever wrote them", async () => {
+    it("are shown without control characters", async () => {
       await change((header) => {
         header["bundle"] = { ...runtime.bundle, arch: "x86\u001B[2J\nversion   9" };
       });
@@ -38,7 +38,7 @@ describe("bundles of the runtime on the bastion", () => {
 
     const problem = async (): Promise<string> => (await problemsOfRejection(readBundleFile(path)))[0] ?? "";
 
-    it("are refused when they are cut off anywhere, or longer", async () => {
+    it("are refused if truncated or too long", async () => {
       const { length } = await readFile(path);
       for (const at of [length - 1, length - 1_000, 5_000, 600, 100, 1, 0]) {
         await truncate(path, at);
@@ -49,7 +49,7 @@ describe("bundles of the runtime on the bastion", () => {
       expect(await problem()).to.contain("UPDATE_BUNDLE_INVALID");
     });
 
-    it("are refused when a byte changed", async () => {
+    it("are refused if a byte changed", async () => {
       for (const at of [0, 12, 1_000, 150_000]) {
         await writeBundleFile(path, { ...runtime, start: 0 });
         await change((_header, body) => void (body[at] = (body[at] ?? 0) ^ 1));
@@ -57,7 +57,7 @@ describe("bundles of the runtime on the bastion", () => {
       }
     });
 
-    it("are refused when they name another version, store path or hash than what they hold", async () => {
+    it("are refused if the header names another version, store path, hash or size", async () => {
       const other = (await writeRuntime(dir())).bundle;
       const cases = {
         version: "9.9.9",
@@ -73,7 +73,7 @@ describe("bundles of the runtime on the bastion", () => {
       }
     });
 
-    it("say what is wrong with what is none, and what a newer kcore wrote", async () => {
+    it("are refused with a reason if they are no bundle or of a newer format", async () => {
       await change((header) => void (header["format"] = 2));
       expect(await problem()).to.contain("a newer kcore wrote it");
       await change((header) => void Object.assign(header, { format: 1, bundle: { version: "1" } }));
@@ -91,7 +91,7 @@ describe("bundles of the runtime on the bastion", () => {
     const find = (wanted: BundleChoice): ReturnType<typeof findBundle> =>
       findBundle(wanted, { cache: dir(), tasks: () => expect.fail("nothing is built") });
 
-    it("by version, the newest of several, and by SHA-256, among what was built", async () => {
+    it("by version or SHA-256 among those built here, the newest of several", async () => {
       const [first, second] = [await writeRuntime(dir()), await writeRuntime(dir())];
       await utimes(first.file, 2, 2);
       await utimes(second.file, 1, 1);
@@ -100,7 +100,7 @@ describe("bundles of the runtime on the bastion", () => {
       expect((await find({ sha256: second.bundle.sha256, version: "0.9.0" })).file).to.equal(second.file);
     });
 
-    it("not when the file is gone or cut off, or the manifest is none", async () => {
+    it("not if the file is missing or truncated, or the manifest is damaged", async () => {
       const runtime = await writeRuntime(dir());
       await writeFile(inDir("x.json"), "{");
       await truncate(runtime.file, 10);
@@ -111,7 +111,7 @@ describe("bundles of the runtime on the bastion", () => {
       ]);
     });
 
-    it("in the file that is given, which must hold what is wanted", async () => {
+    it("in the given file, which must have the wanted version and SHA-256", async () => {
       const runtime = await writeRuntime(dir());
       const file = inDir("kcore.bundle");
       await writeBundleFile(file, { ...runtime, start: 0 });
@@ -121,7 +121,7 @@ describe("bundles of the runtime on the bastion", () => {
       expect(await codeOf(find({ file, sha256: "0".repeat(64) }))).to.equal("UPDATE_BUNDLE_UNKNOWN");
     });
 
-    it("of this very version by SHA-256 without building it", async () => {
+    it("of kcore's own version by SHA-256 without a build", async () => {
       const runtime = await writeRuntime(dir(), kcoreVersion());
       const { sha256 } = runtime.bundle;
       expect((await find({ sha256, version: kcoreVersion() })).file).to.equal(runtime.file);

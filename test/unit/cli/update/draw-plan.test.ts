@@ -39,8 +39,8 @@ const plan: UpdatePlan = {
 const now = Date.parse("2026-11-21T12:00:00Z");
 const reasons = /^blocked: /gm;
 
-describe("a plan", () => {
-  it("tells once what keeps it from being done: here, or in the problems behind it", () => {
+describe("the drawing of an update's plan", () => {
+  it("shows each blocker once: in the plan, or only in the problems that follow it", () => {
     const all = { wide: false, now };
     expect(drawUpdatePlan(plan, all).match(reasons)).to.have.length(2);
     expect(drawPlanBriefly(plan).match(reasons)).to.have.length(2);
@@ -54,9 +54,9 @@ describe("a plan", () => {
     expect(drawUpdatePlan({ ...plan, nodes: [rebooting] }, all)).to.match(/^n1 .* yes: kernel: 6\.12\.1 -> 6\.12\.2 /m);
   });
 
-  it("shows what a controller or a node says as text, a line for each", () => {
+  it("shows text of controllers and nodes without control characters and workflow commands", () => {
     const evil = "n\u001B[2J\n::error::x";
-    const told = {
+    const hostile = {
       ...plan,
       name: evil,
       hash: evil,
@@ -66,13 +66,13 @@ describe("a plan", () => {
       blockers: [evil],
       warnings: [evil],
     };
-    for (const text of [drawUpdatePlan(told, { wide: true, now }), drawPlanBriefly(told)])
+    for (const text of [drawUpdatePlan(hostile, { wide: true, now }), drawPlanBriefly(hostile)])
       expect(text)
         .to.not.contain("\u001B")
         .and.to.not.match(/^::error/m);
   });
 
-  it("says what would become of it: by applying it, or by what is asked for", () => {
+  it("shows what apply or the given request would do, and the operator's next command", () => {
     expect(drawPlanBriefly(plan)).to.match(/^u1 unchanged: generation 1, /);
     expect(drawPlanBriefly({ ...plan, result: "updated" })).to.match(/^u1 would be updated: /);
     expect(drawPlanBriefly(plan, { would: "approved" })).to.match(/^u1 would be approved: generation 1, /);
@@ -82,15 +82,15 @@ describe("a plan", () => {
     );
     const spec = aSpec({ drain: { enabled: true, command: "x" } });
     const waiting = { name: "u1", phase: "pending", approvalStatus: "awaiting_approval", spec } as const;
-    expect(nextSteps(waiting), "C15").to.deep.equal([
+    expect(nextSteps(waiting)).to.deep.equal([
       "next: kcore update cluster approve u1",
       "it waits for the bastion (drain): kcore update cluster run-hooks u1",
     ]);
     const attendance = { by: "operator ann", host: "bastion-1", at: "2026-11-29T12:00:00Z" };
-    expect(nextSteps({ ...waiting, attendance })[1], "C7").to.equal(
+    expect(nextSteps({ ...waiting, attendance })[1]).to.equal(
       "it waits for the bastion (drain), attended by operator ann on bastion-1 since 2026-11-29T12:00:00Z",
     );
-    expect(drawUpdatePlan({ ...plan, attendance }, { wide: false, now }), "C7").to.contain(
+    expect(drawUpdatePlan({ ...plan, attendance }, { wide: false, now })).to.contain(
       "\n  attended by operator ann on bastion-1 since 2026-11-29T12:00:00Z\n",
     );
   });

@@ -8,8 +8,8 @@ import { rolloutNode, rolloutNow, rolloutView } from "#support/update-views.ts";
 
 const file = join(import.meta.dirname, "../../../fixtures/frames/rollout.txt");
 
-/** 200 nodes in the middle of a rollout: of 120 begun ones, one has failed and nine are under way. */
-function many(): readonly NodeUpdateView[] {
+/** 200 nodes in the middle of a rollout: of the first 120, one failed and nine are under way. */
+function twoHundredNodes(): readonly NodeUpdateView[] {
   const phases = ["preparing", "draining", "activating", "rebooting", "verifying"] as const;
   return Array.from({ length: 200 }, (_, at) => {
     const index = at + 1;
@@ -21,8 +21,8 @@ function many(): readonly NodeUpdateView[] {
 }
 
 describe("a rollout at a terminal", () => {
-  it("of 200 nodes fits on a screen: counts by datacenter, and by name who is under way or has failed", () => {
-    const lines = drawRollout(rolloutView(many(), { waits: "n112, which is not interrupted" }), rolloutNow);
+  it("of 200 nodes fits on a screen: counts by datacenter, and names of nodes under way or failed", () => {
+    const lines = drawRollout(rolloutView(twoHundredNodes(), { waits: "n112, which is not interrupted" }), rolloutNow);
     const small = drawRollout(
       rolloutView([rolloutNode(1, { phase: "succeeded" }), rolloutNode(2)], { waits: "promotion" }),
       rolloutNow,
@@ -34,7 +34,7 @@ describe("a rollout at a terminal", () => {
     for (const line of lines) expect(line).to.have.length.below(100);
   });
 
-  it("shows what a name could do to a terminal as text", () => {
+  it("contains no control characters of names and messages", () => {
     const [node] = [
       rolloutNode(1, { hostname: "n\u001B[2J", phase: "failed", failure: { kind: "gate", message: "a\nb" } }),
     ];
@@ -52,13 +52,13 @@ const lines = (...args: Parameters<typeof transitionsOf>): readonly string[] =>
 describe("the lines of a rollout", () => {
   const before = rolloutView([rolloutNode(1, { phase: "activating" }), rolloutNode(2)]);
 
-  it("begin with how it stands: the whole, and each node that does not wait for its turn", () =>
+  it("begin with the update's state and each node that has begun", () =>
     expect(lines(undefined, before)).to.deep.equal([
       "release-0-4-0 rolling_out, generation 1, 0/2 done",
       "n001 (DC1) activating",
     ]));
 
-  it("C17: show the log that came with a node's failure below its line", () => {
+  it("show the log of a node's failure below the node's line", () => {
     const failure = { kind: "service", message: "it does not stay up\nstarting\nno key" } as const;
     const asking = rolloutView([rolloutNode(1, { phase: "failed", failure })]);
     expect(lines(undefined, asking).at(-1)).to.equal(
@@ -66,19 +66,19 @@ describe("the lines of a rollout", () => {
     );
   });
 
-  it("say what an operator types next, and what the bastion is asked for", () => {
+  it("show the operator's next command, and the hook that a node waits for", () => {
     const waiting = rolloutView([rolloutNode(1)], { phase: "pending", waits: "approval" });
     expect(lines(undefined, waiting)).to.deep.equal([
       "release-0-4-0 pending, generation 1, 0/1 done: waits for approval; kcore update cluster approve release-0-4-0",
     ]);
     const both = "n2, which is not ready; approval: n1 has to reboot";
     const behind = rolloutView([rolloutNode(1)], { phase: "rolling_out", waits: both });
-    expect(lines(undefined, behind)[0], "C15").to.contain(`${both}; kcore update cluster approve release-0-4-0`);
+    expect(lines(undefined, behind)[0]).to.contain(`${both}; kcore update cluster approve release-0-4-0`);
     const asking = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
     expect(lines(undefined, asking).at(-1)).to.equal("n001 (DC1) draining: the bastion: drain");
   });
 
-  it("of a new generation begin anew", () => {
+  it("begin again with each generation", () => {
     const next = rolloutView([rolloutNode(1), rolloutNode(2)], { generation: 2, phase: "pending" });
     expect(lines(before, next)).to.deep.equal(["release-0-4-0 pending, generation 2, 0/2 done"]);
   });

@@ -3,7 +3,7 @@ import type { NodeUpdateView } from "#api/update-schemas.ts";
 import { drawUpdate } from "#cli/update/draw-update.ts";
 import { rolloutNode, rolloutNow, rolloutView } from "#support/update-views.ts";
 
-/** The text below GENERATION of a node with generation 1 that an update brings to 2. */
+/** The text below GENERATION for a node that an update brings from generation 1 to 2. */
 function generationOf(phase: NodeUpdateView["phase"], currentGeneration = 1): string | undefined {
   const view = rolloutView([rolloutNode(1, { phase, currentGeneration })]);
   const lines = drawUpdate(view, { wide: false, now: rolloutNow }).split("\n");
@@ -12,13 +12,13 @@ function generationOf(phase: NodeUpdateView["phase"], currentGeneration = 1): st
 }
 
 describe("the nodes of an update in a table", () => {
-  it("show the generation that each gets while it is on its way there", () => {
+  it("show both generations while the node changes", () => {
     for (const phase of ["preparing", "prepared", "draining", "activating", "rebooting"] as const)
       expect(generationOf(phase), phase).to.equal("1->2");
     expect([generationOf("verifying", 2), generationOf("succeeded", 2)]).to.deep.equal(["2", "2"]);
   });
 
-  it("C17: show a failure by its first line, and the log that came with it once, line by line, below the table", () => {
+  it("show the first line of a failure in the row, and its log once below the table", () => {
     const message = "agent does not stay up: systemd started it 3 times\nstarting\nError: no \u001B[2Jkey";
     const view = rolloutView([
       rolloutNode(1, { phase: "failed", failure: { kind: "service", message } }),
@@ -31,7 +31,7 @@ describe("the nodes of an update in a table", () => {
     expect(drawUpdate(view, { wide: true, now: rolloutNow }).split("Error: no key")).to.have.length(2);
   });
 
-  it("show the one that it has alone when it does not get there any more", () => {
+  it("show only the present generation after a failure, rollback or cancellation", () => {
     for (const phase of ["rolled_back", "rolling_back", "failed", "cancelled"] as const)
       expect(generationOf(phase), phase).to.equal("1");
     expect(generationOf("failed", 2)).to.equal("2");

@@ -12,7 +12,7 @@ import { rolloutNode, rolloutView } from "#support/update-views.ts";
 const endpoint = "192.0.2.11:9090";
 
 describe("following a rollout at a terminal", () => {
-  it("a controller that is lost is told above what is drawn, and nothing of a former drawing stays", async () => {
+  it("reports a lost controller above the drawing, and leaves no rows of former drawings", async () => {
     const terminal = new FakeTerminal(120, 30);
     const underWay = rolloutView([rolloutNode(1, { phase: "activating" }), rolloutNode(2)]);
     const over = rolloutView([rolloutNode(1, { phase: "succeeded" }), rolloutNode(2, { phase: "succeeded" })], {
@@ -20,17 +20,17 @@ describe("following a rollout at a terminal", () => {
     });
     const views: UpdateView[] = [underWay, over];
     const watch = new PassThrough();
-    const watches = [() => Promise.reject(new Error("it is gone")), () => Promise.resolve(watch)];
+    const watches = [() => Promise.reject(new Error("connection lost")), () => Promise.resolve(watch)];
     const cluster = clusterOf({ open: () => watches.shift()?.(), call: () => Promise.resolve(views.shift() ?? over) });
 
     expect(await followUpdate(cluster, underWay.name, { output: "table", stdout: terminal.stdout })).to.equal(0);
     const screen = screenOf(terminal.written);
-    expect(screen[0]).to.equal(`${endpoint}: it is gone; the next controller is asked`);
+    expect(screen[0]).to.equal(`${endpoint}: connection lost; the next controller is asked`);
     expect(screen.filter((line) => line.startsWith("release-0-4-0 "))).to.have.length(1);
     expect(screen.join("\n")).to.match(/^succeeded for /m);
   });
 
-  it("begins with what was just applied, though the controller that is asked lags behind", async () => {
+  it("begins with the applied generation, also if the controller lags behind", async () => {
     const former = rolloutView([], { generation: 1, phase: "succeeded" });
     const present = rolloutView([], { generation: 2 });
     const views = [former, former];
@@ -39,7 +39,7 @@ describe("following a rollout at a terminal", () => {
     expect((await getUpdateSince(cluster, present.name)).generation).to.equal(2);
   });
 
-  it("is of the update that was asked for, whatever a controller answers", async () => {
+  it("refuses a controller's answer about another update", async () => {
     const cluster = clusterOf({
       endpoint: { host: "192.0.2.11", port: 9090 },
       call: () => Promise.resolve(rolloutView([], { name: "another" })),
@@ -50,21 +50,21 @@ describe("following a rollout at a terminal", () => {
   });
 
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-    it(`ends what is done for its nodes when the operator leaves it by ${signal}`, async () => {
+    it(`ends the hooks that it runs at ${signal}`, async () => {
       const terminal = new FakeTerminal(120, 30);
       const view = rolloutView([rolloutNode(1, { phase: "draining", hook: "drain" })]);
-      const seen = Promise.withResolvers<undefined>();
+      const started = Promise.withResolvers<undefined>();
       let isClosed = false;
       const hooks: HookRunner = {
-        startHooks: () => seen.resolve(undefined),
+        startHooks: () => started.resolve(undefined),
         isNeeded: () => true,
         close: () => Promise.resolve(void (isClosed = true)),
       };
       const openHooks = () => Promise.resolve(hooks);
       const client = { open: () => Promise.resolve(new PassThrough()), call: () => Promise.resolve(view) };
       const ended = followUpdate(clusterOf(client), view.name, { output: "json", stdout: terminal.stdout, openHooks });
-      await seen.promise;
-      expect(process.listenerCount(signal), "who ends the process by it").to.be.above(0);
+      await started.promise;
+      expect(process.listenerCount(signal)).to.be.above(0);
       process.emit(signal);
       expect(await ended).to.equal(130);
       expect(isClosed).to.equal(true);
@@ -80,12 +80,12 @@ function clusterOf(client: object): Cluster {
   } as unknown as Cluster;
 }
 
-/** The lines on a terminal, which knows only the two sequences of a redraw. */
+/** The lines on a terminal that supports only cursor-up and erase-below, the sequences of a redraw. */
 function screenOf(written: string): readonly string[] {
   const [first = "", ...drawn] = written.split("\u001B[");
   const lines = first.split("\n").slice(0, -1);
   for (const part of drawn) {
-    const [, up, text = ""] = /^(?:(\d+)A|J([^]*))$/.exec(part) ?? expect.fail(`no sequence that it draws by: ${part}`);
+    const [, up, text = ""] = /^(?:(\d+)A|J([^]*))$/.exec(part) ?? expect.fail(`unexpected sequence: ${part}`);
     if (up === undefined) lines.push(...text.split("\n").slice(0, -1));
     else lines.length -= Number(up);
   }

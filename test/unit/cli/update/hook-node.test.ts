@@ -9,7 +9,7 @@ const n1 = "11111111-1111-4111-8111-111111111111";
 const n2 = "22222222-2222-4222-8222-222222222222";
 const n3 = "33333333-3333-4333-8333-333333333333";
 
-describe("whose hook the bastion runs", () => {
+describe("the node whose hook the bastion runs", () => {
   let project: TestProject;
   before(() => {
     project = new TestProject();
@@ -25,7 +25,7 @@ describe("whose hook the bastion runs", () => {
     return hookNode(project.project, spec, view);
   };
 
-  it("is a node that the manifest means, by what the roster says of it", () => {
+  it("is a node that the manifest selects, by its entry in the roster", () => {
     expect(find({ nodeIds: ["n1"] }, {})).to.deep.include({ id: n1, name: "n1" });
     expect(find({ nodeIds: ["n1"] }, { hostname: "n1.example.org" }).name).to.equal("n1");
     expect(find({ nodeIds: ["n1.example.org"] }, { hostname: "n1.example.org" }).name).to.equal("n1.example.org");
@@ -42,21 +42,23 @@ describe("whose hook the bastion runs", () => {
     });
   });
 
-  it("has the roster's name where a controller's is no host name", () => {
+  it("has the roster's name if the controller's is no host name", () => {
     for (const hostname of ["n1 n2", "--all", "n?"]) expect(find({ allNodes: true }, { hostname }).name).to.equal("n1");
   });
 
-  it("is reached at the address of the roster, else at what a controller says unless that is another node's", async () => {
-    const addressOf = (node: Partial<NodeUpdateView>, told: string): Promise<string> =>
-      hookAddress(project.project, find({ allNodes: true }, node), () => Promise.resolve(told));
+  it("has the roster's address, else the controller's unless that is another node's", async () => {
+    const addressOf = (node: Partial<NodeUpdateView>, reported: string): Promise<string> =>
+      hookAddress(project.project, find({ allNodes: true }, node), () => Promise.resolve(reported));
     const stranger = { id: "9", hostname: "n9" };
     expect(await addressOf({}, "192.0.2.2")).to.equal("192.0.2.1");
     expect(await addressOf(stranger, "192.0.2.9")).to.equal("192.0.2.9");
-    for (const told of ["192.0.2.2", "n2", "192.0.2.9 n2", "-oProxyCommand=x", ""])
-      expect((await problemsOfRejection(addressOf(stranger, told))).join(), told).to.contain("[UPDATE_UNSIGNED]");
+    for (const reported of ["192.0.2.2", "n2", "192.0.2.9 n2", "-oProxyCommand=x", ""])
+      expect((await problemsOfRejection(addressOf(stranger, reported))).join(), reported).to.contain(
+        "[UPDATE_UNSIGNED]",
+      );
   });
 
-  it("is nobody's whom it does not mean, whatever a controller says of him", () => {
+  it("is refused if the manifest does not select it, whatever a controller reports", () => {
     const refused = "whom the update does not mean [UPDATE_UNSIGNED]";
     for (const [selector, node] of [
       [{ nodeIds: ["n1"] }, { id: n2, hostname: "n2", dc: "DC2" }],

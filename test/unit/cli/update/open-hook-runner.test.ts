@@ -9,7 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { createTestCluster, eventually, type TestCluster } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 import type { HookRunner } from "#actions/hook-runner.ts";
 import { openHookRunner, lockUpdate } from "#cli/update/open-hook-runner.ts";
 
@@ -17,7 +17,7 @@ describe("the hook runner", () => {
   let cluster: TestCluster;
   let project: TestProject;
   let runner: HookRunner;
-  let said: string[];
+  let messages: string[];
   let answers: object[];
   let attended: object[];
   let refusal: KcoreError | undefined;
@@ -41,9 +41,9 @@ describe("the hook runner", () => {
       } as never,
       name: "u1",
       project: project.project,
-      say: (text) => said.push(text),
+      say: (text) => messages.push(text),
     });
-    runner = opened ?? expect.fail("somebody else attends");
+    runner = opened ?? expect.fail("another process runs the hooks");
     return (...nodes) => {
       const nodeStatus = nodes.map((node) => ({ id: "1", hostname: "n1", dc: "DC1", ...node }));
       return {
@@ -57,7 +57,7 @@ describe("the hook runner", () => {
   }
 
   beforeEach(async () => {
-    [said, answers, attended] = [[], [], []];
+    [messages, answers, attended] = [[], [], []];
     refusal = undefined;
     cluster = await createTestCluster();
     project = new TestProject();
@@ -68,53 +68,51 @@ describe("the hook runner", () => {
     await cluster.remove();
   });
 
-  describe("C7: tells the cluster", () => {
-    it("that it attends on this host, and when it has ended", async () => {
+  describe("reports to the cluster", () => {
+    it("its host when it begins, and its end", async () => {
       await attend({});
       expect(attended).to.deep.equal([{ host: hostname(), ended: false }]);
       await runner.close();
       expect(attended.slice(1)).to.deep.equal([{ host: hostname(), ended: true }]);
     });
 
-    it("nothing more where no controller can note it, and attends all the same", async () => {
+    it("nothing more if a controller cannot record it, and runs hooks all the same", async () => {
       refusal = new KcoreError({ code: "API_REFUSED", message: "an older controller is registered" });
       await attend({});
       await runner.close();
-      expect(said).to.deep.equal(["the cluster does not show who attends: an older controller is registered"]);
+      expect(messages).to.deep.equal(["the cluster does not show who attends: an older controller is registered"]);
       expect(attended).to.have.length(1);
     });
   });
 
-  describe("what a controller in wrong hands can ask of the bastion", () => {
-    it("is no more drains at once than may be down as the bastion signed it", async () => {
-      const see = await attend({ drain: { enabled: true, command: "exec sleep 60" } });
-      const view = see(...["n1", "n2", "n3"].map((hostname, at) => ({ id: `${at}`, hostname, hook: "drain", seq: 1 })));
-      runner.startHooks(view);
-      expect(said).to.deep.equal(["n1: drain is begun"]);
-      expect(runner.isNeeded(view)).to.equal(true);
-    });
+  it("drains no more nodes at once than the signed maxUnavailable, whatever a controller requests", async () => {
+    const viewOf = await attend({ drain: { enabled: true, command: "exec sleep 60" } });
+    const nodes = ["n1", "n2", "n3"].map((hostname, at) => ({ id: `${at}`, hostname, hook: "drain", seq: 1 }));
+    runner.startHooks(viewOf(...nodes));
+    expect(messages).to.deep.equal(["n1: drain is begun"]);
+    expect(runner.isNeeded(viewOf(...nodes))).to.equal(true);
   });
 
   describe("the hooks of one node", () => {
     const file = (name: string): string => join(project.path, name);
-    const done = async (): Promise<readonly string[]> =>
+    const log = async (): Promise<readonly string[]> =>
       (await readFile(file("done"), "utf8").catch(() => "")).trim().split("\n");
     const untilGo = (): string => `while [ ! -e ${file("go")} ]; do sleep 0.02; done`;
-    const noting = (text: string): string => `echo ${text} >> ${file("done")}`;
-    const says = (text: string): Promise<true> => eventually(() => said.includes(text));
-    // More than one node may be down, so that only the node itself delays the next one.
+    const logging = (text: string): string => `echo ${text} >> ${file("done")}`;
+    const reported = (text: string): Promise<true> => eventually(() => messages.includes(text));
+    // Only hooks of the same node delay each other.
     const strategy = { type: "batch", maxUnavailable: 2 };
 
-    it("are run one at a time: what is not asked for any more is ended before the next one begins", async () => {
-      const drain = `trap '${noting("ended")}; exit 0' TERM; ${noting("draining")}; ${untilGo()}`;
-      const after = { command: noting("undrained") };
-      const see = await attend({ strategy, drain: { enabled: true, command: drain, after } });
-      runner.startHooks(see({ hook: "drain", seq: 3 }));
-      await eventually(async () => (await done()).includes("draining"));
-      runner.startHooks(see({ hook: "undrain", seq: 4 }));
-      await says("n1: undrain is done");
-      expect(await done()).to.deep.equal(["draining", "ended", "undrained"]);
-      expect(said).to.deep.equal([
+    it("run one at a time: a hook that is no longer requested is ended before the next one begins", async () => {
+      const drain = `trap '${logging("ended")}; exit 0' TERM; ${logging("draining")}; ${untilGo()}`;
+      const after = { command: logging("undrained") };
+      const viewOf = await attend({ strategy, drain: { enabled: true, command: drain, after } });
+      runner.startHooks(viewOf({ hook: "drain", seq: 3 }));
+      await eventually(async () => (await log()).includes("draining"));
+      runner.startHooks(viewOf({ hook: "undrain", seq: 4 }));
+      await reported("n1: undrain is done");
+      expect(await log()).to.deep.equal(["draining", "ended", "undrained"]);
+      expect(messages).to.deep.equal([
         "n1: drain is begun",
         "n1: drain is ended: it is not asked for any more",
         "n1: undrain is begun",
@@ -124,58 +122,56 @@ describe("the hook runner", () => {
       expect(answers).to.deep.equal([{ node: "1", generation: 1, seq: 4, owner, hook: "undrain", ok: true }]);
     });
 
-    it("go on while the node is not well for a moment, and whatever an old view says", async () => {
-      const see = await attend({ strategy, drain: { enabled: true, command: untilGo() } });
-      runner.startHooks(see({ hook: "drain", seq: 3 }));
-      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) runner.startHooks(see(node));
-      runner.startHooks(see());
+    it("continue while views are old or without the node", async () => {
+      const viewOf = await attend({ strategy, drain: { enabled: true, command: untilGo() } });
+      runner.startHooks(viewOf({ hook: "drain", seq: 3 }));
+      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) runner.startHooks(viewOf(node));
+      runner.startHooks(viewOf());
       await writeFile(file("go"), "");
-      await says("n1: drain is done");
-      expect(said).to.deep.equal(["n1: drain is begun", "n1: drain is done"]);
+      await reported("n1: drain is done");
+      expect(messages).to.deep.equal(["n1: drain is begun", "n1: drain is done"]);
     });
 
-    it("that somebody else has answered make way for the next one", async () => {
+    it("are ended for the next hook when another process has answered them", async () => {
       const healthGates = [
         { name: "a", command: untilGo() },
         { name: "b", command: "true" },
       ];
-      const see = await attend({ strategy, healthGates });
-      runner.startHooks(see({ hook: "gate a", seq: 5 }));
-      runner.startHooks(see({ hook: "gate b", seq: 5 }));
-      await says("n1: gate b is done");
-      expect(said[1]).to.equal("n1: gate a is ended: it is not asked for any more");
+      const viewOf = await attend({ strategy, healthGates });
+      runner.startHooks(viewOf({ hook: "gate a", seq: 5 }));
+      runner.startHooks(viewOf({ hook: "gate b", seq: 5 }));
+      await reported("n1: gate b is done");
+      expect(messages[1]).to.equal("n1: gate a is ended: it is not asked for any more");
     });
 
-    it("wait for one that does not end when it is told to, though it has been answered for", async () => {
-      const drain = `trap '' TERM; ${noting("draining")}; ${untilGo()}; ${noting("drained")}`;
-      const after = { command: noting("undrained") };
-      const see = await attend({ strategy, drain: { enabled: true, timeoutSeconds: 1, command: drain, after } });
-      runner.startHooks(see({ hook: "drain", seq: 3 }));
+    it("wait for a former hook that ignores SIGTERM, also after its time limit", async () => {
+      const drain = `trap '' TERM; ${logging("draining")}; ${untilGo()}; ${logging("drained")}`;
+      const after = { command: logging("undrained") };
+      const viewOf = await attend({ strategy, drain: { enabled: true, timeoutSeconds: 1, command: drain, after } });
+      runner.startHooks(viewOf({ hook: "drain", seq: 3 }));
       await eventually(() => answers.length === 1);
-      runner.startHooks(see({ hook: "undrain", seq: 4 }));
-      expect(said).to.deep.equal(["n1: drain is begun", "n1: drain failed: it ran out of its 1 s"]);
+      runner.startHooks(viewOf({ hook: "undrain", seq: 4 }));
+      expect(messages).to.deep.equal(["n1: drain is begun", "n1: drain failed: it ran out of its 1 s"]);
       await writeFile(file("go"), "");
-      await says("n1: undrain is done");
-      expect(await done()).to.deep.equal(["draining", "drained", "undrained"]);
+      await reported("n1: undrain is done");
+      expect(await log()).to.deep.equal(["draining", "drained", "undrained"]);
     });
   });
 });
 
-/** A process that takes the lock, reports it, and keeps it. */
-const taker = `
+/** A process that takes the lock, reports the result, and holds the lock. */
+const lockHolder = `
 const { lockUpdate } = await import(process.argv[1]);
 process.stdout.write(JSON.stringify(await lockUpdate(process.argv[2])));
 setInterval(() => {}, 1000);`;
 
-describe("the place of the hook runner", () => {
-  let dir: TempDir;
-  before(async () => (dir = await makeTempDir("place")));
-  after(() => dir.remove());
+describe("the lock of the hook runner", () => {
+  const lockFolder = folderOfEachTest("place");
 
-  it("is one process's, and free again when that is gone, however it ended", async () => {
-    const folder = dir.path;
+  it("is held by one process, and free when that process has ended, also by SIGKILL", async () => {
+    const folder = lockFolder();
     const place = import.meta.resolve("#cli/update/open-hook-runner.ts");
-    const holder = spawn(process.execPath, ["--input-type=module", "-e", taker, place, folder], {
+    const holder = spawn(process.execPath, ["--input-type=module", "-e", lockHolder, place, folder], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     await once(holder.stdout, "data");
@@ -183,7 +179,7 @@ describe("the place of the hook runner", () => {
     holder.kill("SIGKILL");
     await once(holder, "exit");
     const mine = await lockUpdate(folder);
-    if ("taken" in mine) throw new Error(`${mine.taken} has it`);
+    if ("taken" in mine) throw new Error(`${mine.taken} holds the lock`);
     expect(await lockUpdate(folder)).to.deep.equal({ taken: process.pid });
     mine.leave();
     expect(await lockUpdate(folder)).to.have.property("leave");

@@ -5,7 +5,7 @@ import { inProject } from "#support/in-project.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
 describe("kcore update cluster run-hooks", () => {
-  it("wants one update, and reads its name from the manifest", async () => {
+  it("requires exactly one update, named as argument or by a manifest", async () => {
     const problem = async (given?: string, filename: readonly string[] = []): Promise<string | undefined> =>
       (await problemsOfRejection(runUpdateHooks(given, { filename, output: "table" })))[0];
     expect(await problem()).to.match(/^no update is named \[USAGE\]/);

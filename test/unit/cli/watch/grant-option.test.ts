@@ -14,18 +14,18 @@ const read = (...words: readonly string[]): unknown =>
     .opts()["grant"];
 
 describe("--grant", () => {
-  it("takes a disk with its contents, of a node or of all, as often as wanted", () => {
+  it("accepts disks with their contents' fingerprints, optionally of one node, repeatedly", () => {
     const given = [`S3Z8NB0K:${contents}`, `QM 00 1:${contents}@n1`, `vg0/data:${contents}`, "S3Z8NB0K:restore"];
     expect(read(...given)).to.deep.equal(given);
   });
 
-  it("says of a name without contents that it grants nothing, and how it is written", () => {
+  it("refuses a disk without a fingerprint, and shows the form", () => {
     const [problem] = problemsIn(() => read("S3Z8NB0K"));
     expect(problem).to.contain("--grant S3Z8NB0K names no contents that may go, and so grants nothing");
     expect(problem).to.contain("--grant S3Z8NB0K:9f2c…, as the refusal of a dry run prints it");
   });
 
-  it("refuses what is no fingerprint, and no name before it", () => {
+  it("refuses a malformed fingerprint or a missing name", () => {
     for (const wrong of [
       "S3Z8NB0K:x",
       `S3Z8NB0K:${contents}0`,

@@ -1,17 +1,14 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import { isFree } from "#cli/watch/watch-run.ts";
 import { markProcess } from "#engine/run/process-mark.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a view that resumes a run", () => {
-  let folder: TempDir;
-  before(async () => (folder = await makeTempDir("resume")));
-  after(() => folder.remove());
+  const folder = folderOfEachTest("resume");
 
-  it("V3: resumes what it saw end, and never queues behind a run that somebody else resumed", async () => {
-    const header = join(folder.path, "run.json");
+  it("resumes a run whose process has ended, and no run that another process resumed", async () => {
+    const header = folder("run.json");
     const gone = { pid: 4_000_000, start: "1", boot: "0" };
     const write = async (process: unknown) => writeFile(header, JSON.stringify({ process }));
     const place = { id: "20261121-061500-a1b2", header };

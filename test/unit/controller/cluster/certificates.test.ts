@@ -45,16 +45,25 @@ describe("the registered keys", () => {
     records.replica.stop();
   });
 
-  it("S-10: the first recorded operator ends the CA's word for all others", async () => {
+  it("S-10: a certificate of the CA suffices only until the first operator is recorded", async () => {
     expect(reasonOf("listNodes", "operator", "eve", key2)).to.equal("allowed");
     await record("01", "operator", "ann", key1);
     expect(reasonOf("listNodes", "operator", "eve", key2)).to.equal("KEY_UNREGISTERED");
     expect(reasonOf("listNodes", "operator", "ann", key1)).to.equal("allowed");
   });
 
-  it("S-10: a node reads nothing of itself with a key that is neither its registered nor a recorded one", async () => {
-    const told = { hostname: "a", address: "", dc: "DC1", roles: [], labels: {}, cpu: 1, memory: 0, version: "1" };
-    const reg = { ...told, key: key1, serial: "01", certificateExpires: "", registeredAt: "" };
+  it("S-10: a node is refused with a key that is neither registered nor recorded for it", async () => {
+    const registration = {
+      hostname: "a",
+      address: "",
+      dc: "DC1",
+      roles: [],
+      labels: {},
+      cpu: 1,
+      memory: 0,
+      version: "1",
+    };
+    const reg = { ...registration, key: key1, serial: "01", certificateExpires: "", registeredAt: "" };
     await records.put([{ key: keys.node("a").reg, value: reg }]);
     expect(reasonOf("getNode", "node", "a", key1)).to.equal("allowed");
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("KEY_UNREGISTERED");
@@ -68,14 +77,14 @@ describe("the registered keys", () => {
     expect(reasonOf("getNode", "node", "a", key2)).to.equal("NODE_REMOVED");
   });
 
-  it("S-10: a node that has not registered needs a record as soon as there is an operator", async () => {
+  it("S-10: a new node's key needs a record once an operator is recorded", async () => {
     expect(certificates.isOfNode("a", key2, undefined)).to.equal(true);
     await record("01", "operator", "ann", key1);
     expect(certificates.isOfNode("a", key2, undefined)).to.equal(false);
     expect(certificates.isOfNode("ann", key1, undefined), "an operator's key").to.equal(false);
   });
 
-  it("are told as active, expired or revoked", async () => {
+  it("are listed as active, expired or revoked", async () => {
     await record("01", "node", "a", key1);
     const ended = { spki: key2, role: "node", id: "a", issuer: "1", issued: "", by: "operator ann" } as const;
     await records.put([certificates.changeToRecord("02", { ...ended, notAfter: new Date(now).toISOString() })]);
@@ -86,13 +95,13 @@ describe("the registered keys", () => {
     ]);
   });
 
-  it("V1: are told as revoked when this version cannot read the revocation", async () => {
+  it("are listed as revoked if this version cannot read the revocation", async () => {
     await record("01", "operator", "ann", key1);
     await records.replica.write([{ key: keys.revoked(key1), value: "of a newer version" }]);
     expect([...certificates.list()].map(({ status }) => status)).to.deep.equal(["revoked"]);
   });
 
-  it("S-11: tells an agent the revoked keys that are not nodes', once, and the same from every controller", async () => {
+  it("S-11: are sent to agents once if revoked and not a node's, with the same version from every controller", async () => {
     const revocations = watchRevocations(records, certificates);
     const revoke = (spki: string) => certificates.revoke({ spki, reason: "", by: "operator ann" });
     expect(revocations.newsFor("")).to.deep.equal({});
@@ -115,18 +124,18 @@ describe("the registered keys", () => {
     for (const each of [revocations, again]) each.stop();
   });
 
-  it("keep the record of who issued a certificate when a deployment tells of it in other words", async () => {
+  it("keep the first record of a certificate when a deployment records it again", async () => {
     await record("04", "node", "a", key1);
     const first = records.value("certificate", keys.certificate("04"));
-    const told = { ...first, issuer: "kcore-cluster-sub-ca", issued: "later", by: "operator bob" } as typeof first;
-    if (!told) throw new Error("nothing was recorded");
-    const { result } = await records.put([certificates.changeToRecord("04", told)]);
+    const second = { ...first, issuer: "kcore-cluster-sub-ca", issued: "later", by: "operator bob" } as typeof first;
+    if (!second) throw new Error("nothing was recorded");
+    const { result } = await records.put([certificates.changeToRecord("04", second)]);
     expect(result).to.equal("unchanged");
     expect(records.value("certificate", keys.certificate("04"))).to.deep.equal(first);
-    expect(certificates.changeToRecord("04", { ...told, spki: key2 }).value).to.have.property("spki", key2);
+    expect(certificates.changeToRecord("04", { ...second, spki: key2 }).value).to.have.property("spki", key2);
   });
 
-  it("C6: leave the list when they can be renewed no more, with the revocation of a node's key; an operator's last one stays", async () => {
+  it("are deleted when they cannot be renewed any more, with a replaced key's revocation, but not an operator's revocation", async () => {
     const dayMs = 86_400_000;
     let clock = now;
     const live = watchCertificates(records, () => clock);
@@ -150,16 +159,18 @@ describe("the registered keys", () => {
     expect(forgettable(31)).to.deep.equal([]);
     const due = [keys.certificate("01"), keys.certificate("04"), keys.revoked(key1)];
     expect(forgettable(33)).to.have.members(due);
-    // A controller in wrong hands could write a revocation that ends soon, and then delete it.
+    // A compromised controller could write a revocation that ends soon, and then delete it.
     const soon = { at: "", by: "", reason: "", notAfter: new Date(now).toISOString() };
     await records.write([{ key: keys.revoked(key4), value: soon }]);
     expect(live.changesToRevoke("node", "a", [], soon).map(({ key }) => key)).to.include(keys.revoked(key4));
     expect((await live.revoke({ spki: key1, reason: "stolen", by: "operator ann" })).result).to.equal("created");
-    expect(forgettable(33), "what an operator revoked stays").to.deep.equal(due.slice(1, 2).concat(keys.revoked(key4)));
+    expect(forgettable(33), "an operator's revocation is permanent").to.deep.equal(
+      due.slice(1, 2).concat(keys.revoked(key4)),
+    );
     live.stop();
   });
 
-  it("C6: a replaced key stays revoked while another of its certificates, issued meanwhile beyond a cut, can be used", async () => {
+  it("stay revoked while another certificate of the same key, issued during a partition, is valid", async () => {
     const dayMs = 86_400_000;
     let clock = now;
     const kept = openRecords(memoryReplica(() => clock));
@@ -179,7 +190,7 @@ describe("the registered keys", () => {
     expect(await forget(33)).to.deep.equal([true, true]);
     expect(Array.from(live.list(), ({ serial }) => serial)).to.deep.equal(["02"]);
     expect(await forget(122)).to.deep.equal([false, false]);
-    // No deletion wins over this register, so that none may be tried: renewals, which try, would fail.
+    // Deleting a register of this form is refused, and a refused write would fail renewals.
     await add("03", 0, "2020-01-01T00:00Z");
     expect(live.changesToForget()).to.deep.equal([]);
     live.stop();
@@ -189,7 +200,7 @@ describe("the registered keys", () => {
   it("revokes a controller's sub-CA together with its keys", async () => {
     await record("03", "sub-ca", "c2", key2);
     const gone = { at: "", by: "operator ann", reason: "" };
-    const writes = certificates.changesToRevoke("controller", "c2", [key1], gone);
-    expect(writes.map(({ key }) => key)).to.have.members([keys.revoked(key1), keys.revoked(key2)]);
+    const changes = certificates.changesToRevoke("controller", "c2", [key1], gone);
+    expect(changes.map(({ key }) => key)).to.have.members([keys.revoked(key1), keys.revoked(key2)]);
   });
 });

@@ -8,16 +8,16 @@ import { registrationOf } from "#support/controllers.ts";
 const by = "operator ann";
 const label = keys.node("n").label("tier");
 
-/** Each controller's list of conflicts, in short: key, winner, losers. */
+/** Each controller's list of conflicts as “key winner losers”. */
 function listed({ parts }: Controllers): string[][] {
   return parts.map(({ records, rejects }) =>
     listConflicts({ records, rejects }, watchNodeNames(records)).conflicts.map(
-      ({ key, winner, loser, others = [] }) => `${key} ${[winner, loser, ...others].map(said).join(" ")}`,
+      ({ key, winner, loser, others = [] }) => `${key} ${[winner, loser, ...others].map(textOf).join(" ")}`,
     ),
   );
 }
 
-function said({ value }: { readonly value?: unknown }): string {
+function textOf({ value }: { readonly value?: unknown }): string {
   return String((value as { value?: unknown } | null)?.value ?? value);
 }
 
@@ -26,8 +26,8 @@ async function idOf(all: Controllers, at = 0): Promise<string> {
   return conflict?.id ?? "none";
 }
 
-/** Each controller, cut off from all others, sets the label to three values of its own, one after the other. */
-async function disagree(all: Controllers): Promise<void> {
+/** Each controller, cut off from the others, sets the label to three values in turn. */
+async function writeConcurrently(all: Controllers): Promise<void> {
   all.cut();
   for (const value of ["first", "second", "last"])
     for (const [place, nodes] of all.nodes.entries()) {
@@ -38,9 +38,9 @@ async function disagree(all: Controllers): Promise<void> {
 }
 
 describe("conflicts of the cluster", () => {
-  it("V2, F-28: are one for a key, with all that was last said on any side; taken off the list everywhere", async () => {
+  it("F-28: are one per key with the last value of each side, and are acknowledged at every controller", async () => {
     const all = await Controllers.start(3);
-    await disagree(all);
+    await writeConcurrently(all);
     const due = [`${label} last 2 last 1 last 0`];
     expect(listed(all)).to.deep.equal([due, due, due]);
     const [one] = all.parts;
@@ -50,7 +50,7 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 2", "last 2", "last 2"]);
   });
 
-  it("V2: let no value be taken that this version could not write", async () => {
+  it("cannot be resolved to a value that this version could not write", async () => {
     const all = await Controllers.start(2);
     all.cut();
     await all.replicas[0]?.replica.write([{ key: label, value: { of: "a newer version" } }]);
@@ -66,9 +66,9 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["known", "known"]);
   });
 
-  it("V2: let the value that lost be taken", async () => {
+  it("can be resolved to the losing value", async () => {
     const all = await Controllers.start(2);
-    await disagree(all);
+    await writeConcurrently(all);
     const [one] = all.parts;
     if (one) await takeLoser(one, await idOf(all), by);
     await all.settle();
@@ -76,10 +76,10 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["last 0", "last 0"]);
   });
 
-  it("V2, S-7: let nothing be taken of a secret, whose values are not told, or of what is written once, and find no conflict by three letters", async () => {
+  it("S-7: of secrets show no values; secrets and write-once registers cannot be resolved to the losing value", async () => {
     const all = await Controllers.start(2);
     const [one] = all.parts;
-    if (!one) throw new Error("there is no controller");
+    if (!one) throw new Error("unreachable");
     const kept = keys.update("u").owner;
     const secret = keys.object("Secret", "db");
     all.cut();
@@ -102,7 +102,7 @@ describe("conflicts of the cluster", () => {
     }
   });
 
-  it("V2: of an approval that is taken begin the next epoch", async () => {
+  it("of approvals begin the next epoch when resolved", async () => {
     const all = await Controllers.start(2);
     all.cut();
     await all.nodes[0]?.setApproval("n", { state: "rejected", by });
@@ -114,7 +114,7 @@ describe("conflicts of the cluster", () => {
     expect(all.nodes[0]?.get("n")).to.include({ approval: "rejected", approvalEpoch: 2 });
   });
 
-  it("V2: are told of two memberships that were written at once", async () => {
+  it("include concurrent writes of a controller's membership", async () => {
     const all = await Controllers.start(2);
     all.cut();
     for (const [place, { replica }] of all.replicas.entries())
@@ -126,7 +126,7 @@ describe("conflicts of the cluster", () => {
     ]);
   });
 
-  it("V2: keep a deletion until an operator has acknowledged the conflict", async () => {
+  it("keep the tombstone of a deletion until they are acknowledged", async () => {
     const all = await Controllers.start(2);
     all.cut();
     await all.nodes[0]?.setLabels("n", { set: { tier: "ssd" }, remove: [] });
@@ -145,7 +145,7 @@ describe("conflicts of the cluster", () => {
     expect(all.replicas.map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
   });
 
-  it("M2: come from no node, however often it registers at two controllers at once", async () => {
+  it("do not include registrations of a node at two controllers at the same time", async () => {
     const all = await Controllers.start(2);
     for (let turn = 0; turn < 5; turn++) {
       all.cut();

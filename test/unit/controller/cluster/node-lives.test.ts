@@ -8,7 +8,7 @@ describe("the liveness of nodes", () => {
   let liveness: Liveness;
   /** The keys that were shared, with the milliseconds for which each may wait. */
   const sent: [string, number][] = [];
-  const told = (value: object, key = "live/a", sender = "c2"): void =>
+  const peerReports = (value: object, key = "live/a", sender = "c2"): void =>
     void shared.push({ key, sender, value: value as Json, receivedMono: now });
   const open = (): Liveness =>
     watchNodeLives({
@@ -29,7 +29,7 @@ describe("the liveness of nodes", () => {
     liveness = open();
   });
 
-  it("is unknown until something is heard", () =>
+  it("is unknown before the first heartbeat", () =>
     expect(liveness.of("a")).to.deep.equal({
       lastSeenAt: 0,
       isReady: false,
@@ -45,22 +45,22 @@ describe("the liveness of nodes", () => {
     expect(sent.map(([, withinMs]) => withinMs)).to.deep.equal([0, 5_000, 0, 5_000, 0]);
   });
 
-  it("counts the latest sign, whoever heard it", () => {
+  it("follows the latest sign of life that any controller received", () => {
     liveness.hear("a");
     now += 1000;
-    told({ at: now, alive: false });
+    peerReports({ at: now, alive: false });
     expect(liveness.of("a")).to.include({ isReady: false, reason: "its agent was stopped" });
     now += 1000;
     liveness.hear("a");
     expect(liveness.of("a").isReady).to.equal(true);
   });
 
-  it("takes a sign that came late for as old as it is", () => {
-    told({ at: now - 100_000, alive: true });
+  it("counts a sign of life from its own time, not from its arrival", () => {
+    peerReports({ at: now - 100_000, alive: true });
     expect(liveness.of("a").isReady).to.equal(false);
   });
 
-  it("C14: has 90 s after a restart for what was alive, and keeps what was silent or stopped as it was", () => {
+  it("gives live nodes 90 s after the controller's restart, and keeps silent and stopped nodes as they were", () => {
     liveness.hear("gone");
     now += 91_000;
     liveness.hear("a");
@@ -72,8 +72,8 @@ describe("the liveness of nodes", () => {
     now += 3_600_000;
     const restarted = open();
     restarted.recall(kept);
-    const look = () => ["gone", "a", "sick", "stopped"].map((id) => restarted.of(id).reason ?? "ready");
-    expect(look()).to.deep.equal([
+    const reasons = () => ["gone", "a", "sick", "stopped"].map((id) => restarted.of(id).reason ?? "ready");
+    expect(reasons()).to.deep.equal([
       "no heartbeat since 1970-01-01T00:16:40.000Z",
       "ready",
       "no disk",
@@ -87,7 +87,7 @@ describe("the liveness of nodes", () => {
     expect(restarted.of("a")).to.deep.equal({ lastSeenAt: now, isReady: true });
   });
 
-  it("C14: what was heard since the restart is not taken back by what was heard before", () => {
+  it("prefers a heartbeat since the restart to the state before it", () => {
     liveness.stopped("a");
     const kept = liveness.heard();
     now += 1_000;
@@ -97,20 +97,20 @@ describe("the liveness of nodes", () => {
     expect(restarted.of("a").isReady).to.equal(true);
   });
 
-  it("ignores what is no sign", () => {
-    told({ at: "now" });
-    told({ at: now, alive: true }, "other/a");
+  it("ignores malformed soft values", () => {
+    peerReports({ at: "now" });
+    peerReports({ at: now, alive: true }, "other/a");
     expect(liveness.of("a").lastSeenAt).to.equal(0);
   });
 
-  it("M3: takes no sign from the future, and none that is no time", () => {
-    told({ at: now + 1e9, alive: false }, "live/a", "c3");
+  it("ignores signs of life in the future or at an invalid time", () => {
+    peerReports({ at: now + 1e9, alive: false }, "live/a", "c3");
     now += 1_000;
-    told({ at: now, alive: true });
-    for (const at of [1e300, -1e300, 8.64e15 + 1]) told({ at, alive: true }, "live/b", "c3");
+    peerReports({ at: now, alive: true });
+    for (const at of [1e300, -1e300, 8.64e15 + 1]) peerReports({ at, alive: true }, "live/b", "c3");
     expect(liveness.of("a")).to.deep.equal({ lastSeenAt: now, isReady: true });
     expect(liveness.of("b").lastSeenAt).to.equal(0);
-    // A peer that repeats it is believed as long as it does, like any controller that hears a node.
+    // A peer's sign of life counts as long as the peer repeats it.
     now += 100_000;
     expect(liveness.of("a").isReady).to.equal(false);
   });

@@ -20,7 +20,7 @@ describe("the names of nodes", () => {
     records.write([{ key: keys.node(id).expected, value: { name, roles: [], dc: "DC1", source: "roster" } }]);
   const refusalOf = (word: string): Refused => {
     try {
-      throw new Error(`it found ${names.find(word)}`);
+      throw new Error(`found ${names.find(word)}`);
     } catch (error) {
       if (error instanceof Refused) return error;
       throw error;
@@ -38,35 +38,32 @@ describe("the names of nodes", () => {
   });
   afterEach(() => records.replica.stop());
 
-  it("takes an id, a host name, or the beginning of an id", () => {
+  it("finds a node by id, host name, or the beginning of an id", () => {
     expect(names.find("n1")).to.equal(n1);
     expect(names.find("n2")).to.equal(n2);
     expect(names.find(other)).to.equal(other);
     expect(names.find("7a00")).to.equal(other);
   });
 
-  it("refuses what fits several, and names the candidates", () => {
+  it("refuses an ambiguous word with the candidates", () => {
     expect(refusalOf("twin")).to.include({ code: "NODE_AMBIGUOUS", message: "“twin” fits 2 nodes" });
     expect(refusalOf("twin").detail?.split("\n")).to.have.members([`${twin}  twin`, `${other}  twin`]);
     expect(refusalOf("6f1c2a52").code).to.equal("NODE_AMBIGUOUS");
   });
 
-  it("refuses what names nothing, with the nearest", () => {
+  it("refuses an unknown word with the nearest name", () => {
     expect(refusalOf("7a0")).to.include({ code: "NODE_UNKNOWN", hint: "kcore get nodes" });
     expect(refusalOf("twni").hint).to.equal("did you mean “twin”?");
   });
 
-  it("S-4: is not led astray by a node that calls itself like the beginning of another's id", async () => {
+  it("S-4: prefers a whole id to another node's equal name, and refuses a name equal to the beginning of an id", async () => {
     await expectNode("ffffffff-0000-4f0e-9a50-0d8a3b0f4e15", "7a000000");
     expect(refusalOf("7a000000").code).to.equal("NODE_AMBIGUOUS");
-  });
-
-  it("S-4: finds a node by its whole id, whatever another one calls itself", async () => {
     await expectNode("ffffffff-0000-4f0e-9a50-0d8a3b0f4e15", other);
     expect(names.find(other)).to.equal(other);
   });
 
-  it("tells who shares a name, in whatever case, the one that had it first before the others", async () => {
+  it("lists the nodes that share a name, regardless of case, the first owner of the name first", async () => {
     await expectNode(n2, "TWIN");
     expect(names.sharing("Twin")).to.deep.equal([twin, other, n2]);
     expect([...names.shared()]).to.deep.equal([["twin", [twin, other, n2]]]);
@@ -74,7 +71,7 @@ describe("the names of nodes", () => {
     expect(names.find("TWIN")).to.equal(n2);
   });
 
-  it("follows what changes: another name, a removal", async () => {
+  it("follows renames and removals", async () => {
     await expectNode(twin, "single");
     expect(names.find("single")).to.equal(twin);
     expect(names.find("twin")).to.equal(other);

@@ -57,7 +57,7 @@ describe("the nodes of a cluster", () => {
   });
   afterEach(() => records.replica.stop());
 
-  it("names few of the many nodes that share a name", async () => {
+  it("list at most 8 of the other nodes that share a name", async () => {
     const ids = Array.from({ length: 40 }, (_, index) => `node-${String(index).padStart(2, "0")}`);
     for (const [index, id] of ids.entries()) await register(id, { hostname: "localhost" }, `k${index}`);
     const conflicts = Array.from(nodes.list(), ({ nameConflict }) => nameConflict);
@@ -65,7 +65,7 @@ describe("the nodes of a cluster", () => {
     expect(conflicts.filter((conflict) => conflict?.keepsName === true)).to.have.length(1);
   });
 
-  it("are ready as soon as they register, and for 90 s after each heartbeat", async () => {
+  it("are ready when they register, and for 90 s after each heartbeat", async () => {
     expect((await register("a")).status).to.equal("ready");
     now += 90_000;
     expect(nodes.get("a").status).to.equal("ready");
@@ -75,7 +75,7 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a").reason).to.match(/^no heartbeat since/);
   });
 
-  it("cost nothing on the disk for heartbeats, nor for a registration that says nothing new", async () => {
+  it("write nothing to the disk for heartbeats and unchanged registrations", async () => {
     await register("a");
     const before = writes();
     for (let beat = 0; beat < 100; beat++) nodes.heartbeat(caller("a"), { nodeId: "a" });
@@ -85,7 +85,7 @@ describe("the nodes of a cluster", () => {
     expect(writes()).to.equal(before + 1);
   });
 
-  it("wait for approval where that is asked for, and keep what was decided", async () => {
+  it("wait for manual approval if the cluster requires it, and keep the approval", async () => {
     requiresManualApproval = true;
     expect(await register("a")).to.include({ approval: "pending", status: "pending" });
     await nodes.setApproval("a", { state: "approved", by });
@@ -94,7 +94,7 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a").approval).to.equal("approved");
   });
 
-  it("are approved after a reject only in the next epoch, and keep who approved them, and since when they are here, when they register again", async () => {
+  it("begin the next approval epoch after a reject, and keep approver and first registration when they register again", async () => {
     await register("a");
     const { registered } = nodes.get("a");
     await nodes.setApproval("a", { state: "rejected", by });
@@ -105,7 +105,7 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a")).to.include({ approval: "approved", approvalBy: by, approvalEpoch: 2, registered });
   });
 
-  it("lose the keys that they had when they register with another one, and when they are removed", async () => {
+  it("have their former key revoked when they register with another, and every key when removed", async () => {
     const [first, second] = ["a".repeat(64), "b".repeat(64)];
     await register("a", {}, first);
     const record = { spki: second, role: "node", id: "a", issuer: "x", notAfter: "", issued: "", by };
@@ -116,7 +116,7 @@ describe("the nodes of a cluster", () => {
     expect(records.replica.stands(keys.revoked(second))).to.equal(true);
   });
 
-  it("S-10: speak only with the key that they registered with, or one that was recorded for them", async () => {
+  it("S-10: are answered only with the registered key or a recorded one", async () => {
     await register("a");
     expect(await reasonOf(() => nodes.heartbeat(caller("a", "k2"), { nodeId: "a" }))).to.equal("NODE_UNKNOWN");
     expect(await reasonOf(() => register("a", {}, "k2"))).to.equal("KEY_UNREGISTERED");
@@ -126,7 +126,7 @@ describe("the nodes of a cluster", () => {
     expect(await reasonOf(() => nodes.heartbeat(caller("a", "k1"), { nodeId: "a" }))).to.equal("NODE_UNKNOWN");
   });
 
-  it("C17: have no label dc beside their datacenter", async () => {
+  it("refuse changes of the label dc, which is their datacenter", async () => {
     await register("a", { labels: { dc: "DC1" } });
     for (const change of [
       { set: { dc: "DC9" }, remove: [] },
@@ -136,7 +136,7 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a").labels).to.deep.equal({ dc: "DC1" });
   });
 
-  it("carry the operator's labels over their own, and a removed one stays hidden", async () => {
+  it("have the operator's labels over their own, and a removed label stays hidden", async () => {
     await register("a", { labels: { tier: "ssd", rack: "1" } });
     await nodes.setLabels("a", { set: { tier: "hdd", zone: "z" }, remove: ["rack"] });
     expect(nodes.get("a").labels).to.deep.equal({ tier: "hdd", zone: "z" });
@@ -146,7 +146,7 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a").labels).to.deep.equal({ tier: "hdd" });
   });
 
-  it("are gone for ever once removed", async () => {
+  it("cannot return once removed", async () => {
     await register("a");
     expect([(await nodes.remove("a", by, "broken")).result, [...nodes.list()]]).to.deep.equal(["deleted", []]);
     expect(await reasonOf(() => nodes.get("a"))).to.equal("NODE_REMOVED");
@@ -156,7 +156,7 @@ describe("the nodes of a cluster", () => {
     expect(records.replica.get("revoked/k1")).to.equal(undefined); // k1 is no SHA-256, so it is kept but not shown
   });
 
-  it("tell on goodbye that their agent was stopped, and on bad health why", async () => {
+  it("are not ready after goodbye or with bad health, with the reason", async () => {
     await register("a");
     expect(nodes.goodbye(caller("a")).status).to.equal("not-ready");
     expect(nodes.get("a").reason).to.equal("its agent was stopped");
@@ -166,7 +166,7 @@ describe("the nodes of a cluster", () => {
     expect(nodes.get("a").status).to.equal("ready");
   });
 
-  it("write only what differs from the present values", async () => {
+  it("write only values that differ from the present ones", async () => {
     await register("a");
     const objects = manageObjects(records);
     const created = await objects.put("Cluster/a", { size: 1 });

@@ -52,7 +52,7 @@ describe("a controller's own certificate", () => {
     return certificate;
   };
 
-  it("is the rotated one at once and at the next start, and leaves nothing else on the disk", async () => {
+  it("is the rotated one at once and after a restart, without other files on the disk", async () => {
     const own = await open();
     const certificate = await rotate(own);
     expect([own.credentials().cert, changes]).to.deep.equal([certificate, 1]);
@@ -60,7 +60,7 @@ describe("a controller's own certificate", () => {
     expect((await open()).credentials().cert).to.equal(certificate);
   });
 
-  it("stays when the new key is not registered, or another's certificate comes", async () => {
+  it("is kept if the new key is not registered, or the certificate is another controller's", async () => {
     const own = await open();
     const { cert } = own.credentials();
     const certificate = certify(own);
@@ -70,7 +70,7 @@ describe("a controller's own certificate", () => {
     expect([own.credentials().cert, changes]).to.deep.equal([cert, 0]);
   });
 
-  describe("C1: with 30 days or less left", () => {
+  describe("with 30 days or less left", () => {
     let root: Root;
     const key = generateKey();
     /** The controller's sub-CA, with the names under which the root lets it renew. */
@@ -89,7 +89,7 @@ describe("a controller's own certificate", () => {
 
     before(async () => (root = await openRoot(join(cluster.home, "lab"), passphrase)));
 
-    it("is certified anew by this controller's own sub-CA, for the same key and names, and kept over a restart", async () => {
+    it("is renewed by the controller's own sub-CA for the same key and names, also after a restart", async () => {
       const own = await open();
       const { key: present } = own.credentials();
       now += 59 * 86_400_000;
@@ -105,7 +105,7 @@ describe("a controller's own certificate", () => {
       expect(refusalOfIssuer(leaf as X509Certificate, { issuer, rootPem: root.rootPem })).to.equal(undefined);
     });
 
-    it("is certified anew after it has expired, as often as it ends, while the sub-CA lives", async () => {
+    it("is renewed after it has expired, as long as the sub-CA is valid", async () => {
       const own = await open();
       const subCa = subCaFor(["127.0.0.1"]);
       for (let renewals = 1; renewals <= 3; renewals++) {
@@ -115,7 +115,7 @@ describe("a controller's own certificate", () => {
       }
     });
 
-    it("stays, and says why, where the sub-CA may not renew it or is not there", async () => {
+    it("is kept, with the reason, if the sub-CA may not renew it or is missing", async () => {
       const own = await open();
       const { cert } = own.credentials();
       now += 85 * 86_400_000;
@@ -129,7 +129,7 @@ describe("a controller's own certificate", () => {
       expect([own.problem(), own.credentials().cert, changes]).to.deep.equal(["no sub-CA", cert, 0]);
     });
 
-    it("is certified anew, its key kept, when a clock that was ahead certified it from a later time", async () => {
+    it("is renewed with the same key if a clock that was ahead made it begin in the future", async () => {
       const own = await open();
       const { key: present } = own.credentials();
       const start = now;
@@ -147,7 +147,7 @@ describe("a controller's own certificate", () => {
       expect((await open()).credentials().key).to.equal(present);
     });
 
-    it("is the deployed one when a clock that was ahead certified its key and no sub-CA can now; a rotated key stays", async () => {
+    it("is the deployed one if the renewed one begins in the future; a rotated key is kept", async () => {
       const ahead = async (own: OwnCertificate): Promise<void> => {
         now += 400 * 86_400_000;
         await own.renewIfDue(() => subCaFor(["127.0.0.1"]));
@@ -168,7 +168,7 @@ describe("a controller's own certificate", () => {
       expect(startOf(again)).to.be.at.most(now);
     });
 
-    it("raises alarms at each threshold, and counts as failed at two days", async () => {
+    it("raises an alarm at each threshold, and counts as a failure at two days", async () => {
       const own = await open();
       const alarms = new Set<string>();
       const ends = watchCertificateEnds({
@@ -193,7 +193,7 @@ describe("a controller's own certificate", () => {
     });
   });
 
-  it("is the deployed one again as soon as a later deployment leaves another", async () => {
+  it("is the deployed one again after a later deployment", async () => {
     const own = await open();
     await rotate(own);
     const { certFile } = await deploy(now + 60_000);
@@ -202,7 +202,7 @@ describe("a controller's own certificate", () => {
     expect((await open()).credentials().cert).to.equal(own.credentials().cert);
   });
 
-  it("is the deployed one where the rotated files are another controller's", async () => {
+  it("is the deployed one if the rotated files are another controller's", async () => {
     const { cert } = (await open()).credentials();
     const other = issueTo(cluster.authority, "controller", randomUUID(), { now: now + 60_000 });
     const files = await writeCredentials(join(cluster.dir, randomUUID()), "controller", other);
@@ -212,7 +212,7 @@ describe("a controller's own certificate", () => {
     expect((await open()).credentials().cert).to.equal(cert);
   });
 
-  it("is not rotated with a key that was asked for more than ten minutes ago, or with one twice", async () => {
+  it("is not rotated with a key that was requested more than ten minutes ago or used before", async () => {
     const own = await open();
     const late = certify(own);
     now += 600_001;
@@ -221,7 +221,7 @@ describe("a controller's own certificate", () => {
     expect(await own.install(certificate, () => true).catch(String)).to.contain("no key was asked for");
   });
 
-  it("is the rotated one at the next look when its files could not all be put in place", async () => {
+  it("is the rotated one after the next reload if installing its files failed halfway", async () => {
     const own = await open();
     await mkdir(join(folder, "controller.crt", "in the way"), { recursive: true, mode: 0o700 });
     const certificate = certify(own);
@@ -231,7 +231,7 @@ describe("a controller's own certificate", () => {
     expect([own.credentials().cert, changes]).to.deep.equal([certificate, 1]);
   });
 
-  it("is a whole pair after a crash between its two files: the new one, or the one before", async () => {
+  it("is the new or the former pair after a crash between its two files", async () => {
     const own = await open();
     const first = await rotate(own);
     await copyFile(join(folder, "controller.crt"), join(folder, "old.crt"));

@@ -7,7 +7,7 @@ import { folderOfEachTest } from "../../../support/temp-dir.ts";
 describe("a controller's own sub-CA", () => {
   const dir = folderOfEachTest("sub-ca");
 
-  it("logs each problem of its two pairs once, however often they are read", async () => {
+  it("logs each problem of its two pairs of files once", async () => {
     const deployed = { certFile: dir("deployed.crt"), keyFile: dir("deployed.key") };
     const files = [deployed.certFile, deployed.keyFile, dir("sub-ca.crt"), dir("sub-ca.key")];
     for (const file of files) await writeFile(file, "no PEM");

@@ -9,7 +9,7 @@ import { Controllers } from "#support/cut-controllers.ts";
 
 const by = "operator ann";
 
-/** Two controllers after a cut in which one rejected the node again, and the other approved it. */
+/** Two controllers after a partition in which one rejected the node again and the other approved it. */
 async function rejectedAgain(): Promise<Controllers> {
   const all = await Controllers.start(2);
   const [here, there] = all.nodes as [Nodes, Nodes];
@@ -24,7 +24,7 @@ async function rejectedAgain(): Promise<Controllers> {
 }
 
 describe("rejects of nodes", () => {
-  it("V1: stand against an approve that has read another reject, wherever that was made", async () => {
+  it("stand against an approve that has read only another reject", async () => {
     const all = await Controllers.start(2);
     const [here, there] = all.nodes as [Nodes, Nodes];
     all.cut();
@@ -41,13 +41,13 @@ describe("rejects of nodes", () => {
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);
   });
 
-  it("V1: stand when they are said again, with the conflict listed", async () => {
+  it("stand if repeated during a concurrent approve, with the conflict listed", async () => {
     const all = await rejectedAgain();
     expect(all.nodes.map((nodes) => nodes.get("n").approvalReason)).to.deep.equal(["again", "again"]);
     expect(Math.min(...all.conflicts())).to.be.greaterThan(0);
   });
 
-  it("C4: are what the conflict lists as the winner, against an approve of a later epoch; ack keeps them, take-loser lets the node in", async () => {
+  it("are the conflict's winner against an approve of a later epoch; ack keeps them, take-loser approves the node", async () => {
     for (const [settle, due] of [
       [ackConflict, "rejected"],
       [(records: Records, id: string) => takeLoser({ records, rejects: watchRejects(records) }, id, by), "approved"],
@@ -74,7 +74,7 @@ describe("rejects of nodes", () => {
     }
   });
 
-  it("V1: go when the approve that lost to them is taken", async () => {
+  it("end when the conflict is resolved to the approve", async () => {
     const all = await Controllers.start(2, true);
     const [here, there] = all.nodes as [Nodes, Nodes];
     all.cut();
@@ -89,7 +89,7 @@ describe("rejects of nodes", () => {
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);
   });
 
-  it("V1: count when this version cannot read what they say, as do removals and revocations", async () => {
+  it("count, as do removals and revocations, if this version cannot read their values", async () => {
     const all = await Controllers.start(2);
     const [here] = all.replicas;
     const of = keys.node("n");

@@ -3,18 +3,12 @@ import { ClockGuard } from "#controller/replica/clock-guard.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { restamp } from "#controller/replica/restamp.ts";
-import { WriteRefused } from "#controller/replica/replica.ts";
 import { defaultTuning } from "#controller/replica/tuning.ts";
 import { encodePage } from "#crdt/page.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
-import { connect, pair, TestReplica } from "#support/replica.ts";
+import { connect, pair, refusalOf, TestReplica } from "#support/replica.ts";
 
 const hour = 3_600_000;
-const refusalOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => "written",
-    (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
-  );
 
 const stateOf = (records: Iterable<JournalRecord>): ClusterState =>
   new ClusterState({ mergeKindOf: () => "lww" }, records);
@@ -22,7 +16,7 @@ const stateOf = (records: Iterable<JournalRecord>): ClusterState =>
 describe("a controller whose own clock jumps", () => {
   const put = ({ replica }: TestReplica, key: string): Promise<string> => refusalOf(replica.write([{ key, value: 1 }]));
 
-  it("V4: stamps nothing while it is cut off, and says so; it goes on when the clock is right again", async () => {
+  it("refuses writes with an alarm while it is cut off, until the clock is right again", async () => {
     const { scheduler, a, b, wire } = await pair();
     expect(await put(b, "before")).to.equal("written");
     wire.cut();
@@ -30,7 +24,7 @@ describe("a controller whose own clock jumps", () => {
     b.offset = hour;
     for (let turn = 0; turn < 3; turn++) {
       await scheduler.runUntil(scheduler.now + 1_000);
-      expect(await put(b, `wrong/${turn}`)).to.equal("CLOCK_JUMP");
+      expect(await put(b, `wrong/${turn}`)).to.equal("CLOCK_JUMP 503");
     }
     expect(b.replica.status().readOnly).to.equal("CLOCK_JUMP");
     expect(b.alarms()).to.include("CLOCK_JUMP b");
@@ -44,17 +38,17 @@ describe("a controller whose own clock jumps", () => {
     expect(a.replica.get("after")?.text).to.equal("1");
   });
 
-  it("V4: believes the jump when a peer's clock agrees, and a write waits for a while when there is none", async () => {
+  it("accepts a jump that a peer's clock confirms; without peers a write waits 3 s", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
     a.offset = b.offset = -hour;
-    expect(await put(b, "k")).to.equal("CLOCK_JUMP");
+    expect(await put(b, "k")).to.equal("CLOCK_JUMP 503");
     connect(a, b);
     await scheduler.runUntil(scheduler.now + 1_000);
-    // Earlier stamps are ahead of the clock, which is right.
+    // The clock is right now, but earlier stamps are ahead of it.
     expect(b.replica.status().readOnly).to.equal("CLOCK_SKEW");
     const alone = new TestReplica(new Scheduler(), "a");
-    await alone.register("a", "b, which never ran");
+    await alone.register("a", "b");
     alone.offset = hour;
     let written = "not yet";
     void put(alone, "k").then((outcome) => (written = outcome));
@@ -66,7 +60,7 @@ describe("a controller whose own clock jumps", () => {
     expect(alone.alarms()).not.to.include("CLOCK_JUMP a");
   });
 
-  it("V4: a clock that is slewed, or steps by less than may differ, is believed on", async () => {
+  it("accepts a slewed clock, and a step below the permitted skew", async () => {
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a");
     for (let second = 0; second < 60; second++) {
@@ -78,7 +72,7 @@ describe("a controller whose own clock jumps", () => {
     expect(await put(alone, "stepped")).to.equal("written");
   });
 
-  it("believes the median of its peers, and what each said within the last minute by a quick answer", () => {
+  it("follows the median offset of its peers, of samples at most a minute old with a short round trip", () => {
     let mono = 0;
     const guard = new ClockGuard({ wall: () => mono, mono: () => mono }, defaultTuning);
     for (const [peer, offset] of [
@@ -94,7 +88,7 @@ describe("a controller whose own clock jumps", () => {
     expect(guard.offsetOf("b")).to.equal(undefined);
   });
 
-  it("V4: a jump is one after half a day of being cut off as well", () => {
+  it("detects a jump also after half a day without peers", () => {
     let [mono, wall] = [0, 0];
     const guard = new ClockGuard({ wall: () => wall, mono: () => mono }, defaultTuning);
     for (; mono < 12 * hour; mono += 1_000) {
@@ -105,22 +99,22 @@ describe("a controller whose own clock jumps", () => {
     expect(guard.jump({ isAlone: false })).to.be.within(19_000, 21_000);
   });
 
-  it("holds a peer's clock to be off only as far as its answer's way does not explain it", () => {
+  it("subtracts the round trip from a peer's clock offset", () => {
     let mono = 0;
     const guard = new ClockGuard({ wall: () => 1e12 + mono, mono: () => mono }, defaultTuning);
-    const driftAfter = (forth: number, back: number, off: number): number => {
+    const driftAfter = (outMs: number, backMs: number, offset: number): number => {
       const sent = mono;
-      const there = 1e12 + sent + forth + off;
-      mono += forth + back;
-      guard.sample("b", sent, [there, there]);
+      const peerWall = 1e12 + sent + outMs + offset;
+      mono += outMs + backMs;
+      guard.sample("b", sent, [peerWall, peerWall]);
       return guard.driftOf("b");
     };
     expect([driftAfter(1_800, 0, 0), driftAfter(0, 1_800, 0), driftAfter(10, 10, -700)]).to.deep.equal([0, 0, 690]);
     expect(driftAfter(900, 900, 1_500)).to.equal(600);
-    expect(guard.driftOf("nobody")).to.equal(0);
+    expect(guard.driftOf("unknown")).to.equal(0);
   });
 
-  it("V4: says that it takes no writes, for how long, and what waits, when it stamped ahead of its clock", async () => {
+  it("shows that and for how long it is read-only, and which writes wait, after stamps ahead of its clock", async () => {
     const { b, scheduler } = await ahead();
     const { readOnly, readOnlyFor } = b.replica.status();
     expect(readOnly).to.equal("CLOCK_SKEW");
@@ -135,7 +129,7 @@ describe("a controller whose own clock jumps", () => {
     expect(b.alarms()).not.to.include("CLOCK_AHEAD b");
   });
 
-  it("V4: restamped, what waited is taken by the others at once, and the controller writes again", async () => {
+  it("writes again after a restamp, and its peers accept the restamped writes", async () => {
     const { a, b, scheduler } = await ahead();
     const now = 1_700_000_000_000 + scheduler.now;
     const options = { id: "b", now, word: () => "0badcafe" };
@@ -153,10 +147,9 @@ describe("a controller whose own clock jumps", () => {
     }
     // A second restamp changes nothing.
     expect(restamp(stateOf(records), options).writes).to.deep.equal([]);
-    b.replica.stop();
-    const again = new TestReplica(scheduler, "b", { recovered: records });
+    const again = b.restart(records);
     expect(again.replica.status().readOnly).to.equal(undefined);
-    expect(await late(scheduler, put(again, "next"))).to.equal("written");
+    expect(await afterConfirmation(scheduler, put(again, "next"))).to.equal("written");
     connect(a, again);
     await scheduler.runUntil(scheduler.now + 5_000);
     expect([a.replica.get("ahead/1")?.text, a.replica.get("kept")]).to.deep.equal(["1", undefined]);
@@ -166,7 +159,7 @@ describe("a controller whose own clock jumps", () => {
     expect(a.replica.conflicts()).to.deep.equal([]);
   });
 
-  it("V4: restamped, a transaction stays one", () => {
+  it("keeps transactions together in a restamp", () => {
     const ahead = ["k", "l", "m"].map((key, place) => ({
       key,
       text: "1",
@@ -181,35 +174,32 @@ describe("a controller whose own clock jumps", () => {
     expect(writes.map(({ is }) => is.split(":")[1])).to.deep.equal(["1", "1", "2"]);
   });
 
-  it("V4: leaves alone what is ahead by less than others wait for", async () => {
+  it("restamps no write that is ahead by less than the permitted skew", async () => {
     const { b, scheduler } = await ahead();
     const now = 1_700_000_000_000 + scheduler.now + hour - 14_000;
     expect(restamp(stateOf(b.records), { id: "b", now, word: () => "0badcafe" }).writes).to.deep.equal([]);
   });
 
-  it("V4: two whose clocks were ahead together write again when both are restamped, and agree", async () => {
+  it("writes again and agrees with its peer when both were ahead and both are restamped", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
-    const restarted = ({ replica, id, records }: TestReplica, offset = 0, recovered = records): TestReplica => {
-      replica.stop();
-      return new TestReplica(scheduler, id, { recovered }, offset);
-    };
-    const wrong = [restarted(a, hour), restarted(b, hour)] as const;
+    const wrong = [a, b].map((each) => each.restart(each.records, {}, hour)) as [TestReplica, TestReplica];
     const together = connect(...wrong);
     await scheduler.runUntil(scheduler.now + 2_000);
-    for (const each of wrong) expect(await late(scheduler, put(each, `ahead/${each.id}`))).to.equal("written");
+    for (const each of wrong)
+      expect(await afterConfirmation(scheduler, put(each, `ahead/${each.id}`))).to.equal("written");
     await scheduler.runUntil(scheduler.now + 2_000);
     together.cut();
     const now = 1_700_000_000_000 + scheduler.now;
     const [first, second] = wrong.map((each) => {
       const { records } = restamp(stateOf(each.records), { id: each.id, now, word: () => `0badcaf${each.id}` });
-      return restarted(each, 0, [...records]);
+      return each.restart(records);
     }) as [TestReplica, TestReplica];
     connect(first, second);
     await scheduler.runUntil(scheduler.now + 5_000);
     for (const each of [first, second]) {
       expect([each.replica.status().readOnly, each.alarms()]).to.deep.equal([undefined, []]);
-      expect(await late(scheduler, put(each, `next/${each.id}`))).to.equal("written");
+      expect(await afterConfirmation(scheduler, put(each, `next/${each.id}`))).to.equal("written");
     }
     await scheduler.runUntil(scheduler.now + 2_000);
     expect(first.replica.status().digest).to.equal(second.replica.status().digest);
@@ -218,16 +208,18 @@ describe("a controller whose own clock jumps", () => {
     expect(first.replica.conflicts()).to.deep.equal([]);
   });
 
-  /** `b` was started while its clock was an hour ahead, and wrote. Now the clock is right, and `b` is connected again. */
+  /** `b` started with a clock that was an hour ahead, and wrote. Its clock is right again, and `b` is connected to `a`. */
   async function ahead(): Promise<{ readonly scheduler: Scheduler; readonly a: TestReplica; readonly b: TestReplica }> {
     const { scheduler, a, b: before, wire } = await pair();
     await before.replica.write([{ key: "kept", value: 0 }]);
     await scheduler.runUntil(scheduler.now + 1_000);
     wire.cut();
-    before.replica.stop();
-    const b = new TestReplica(scheduler, "b", { recovered: before.records }, hour);
-    for (const key of ["ahead/1", "ahead/2"]) expect(await late(scheduler, put(b, key))).to.equal("written");
-    expect(await late(scheduler, refusalOf(b.replica.write([{ key: "kept", value: null }])))).to.equal("written");
+    const b = before.restart(before.records, {}, hour);
+    for (const key of ["ahead/1", "ahead/2"])
+      expect(await afterConfirmation(scheduler, put(b, key))).to.equal("written");
+    expect(await afterConfirmation(scheduler, refusalOf(b.replica.write([{ key: "kept", value: null }])))).to.equal(
+      "written",
+    );
     b.offset = 0;
     connect(a, b);
     await scheduler.runUntil(scheduler.now + 3_000);
@@ -236,8 +228,8 @@ describe("a controller whose own clock jumps", () => {
   }
 });
 
-/** A first write waits a second for the members to confirm its origin. */
-async function late<Value>(scheduler: Scheduler, work: Promise<Value>): Promise<Value> {
+/** Awaits a first write, which waits a second until the members have confirmed its origin. */
+async function afterConfirmation<Value>(scheduler: Scheduler, work: Promise<Value>): Promise<Value> {
   await scheduler.runUntil(scheduler.now + 1_500);
   return work;
 }

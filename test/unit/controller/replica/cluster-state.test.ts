@@ -3,7 +3,7 @@ import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { encodePage } from "#crdt/page.ts";
 
 describe("the state of a replica", () => {
-  it("takes no push without what it stands on, for its vector would claim what is not here", () => {
+  it("ignores a push with a gap before it, because the version vector has no gaps", () => {
     const state = new ClusterState({ mergeKindOf: () => "lww" });
     const register = { key: "k", text: "1", ms: 1, c: 0, o: "a#1", s: 2, x: { origins: [], seqs: [] } };
     const push = { t: "apply", page: encodePage([register]), from: [["a#1", 1]], upto: [["a#1", 2]] } as const;
@@ -14,7 +14,7 @@ describe("the state of a replica", () => {
     expect(state.apply(push)).to.deep.equal(["k"]);
   });
 
-  it("forgets no deletion while a write that lost to it lives", () => {
+  it("keeps a tombstone while a concurrent write that lost to it is in conflict", () => {
     const state = new ClusterState({ mergeKindOf: () => "lww" });
     const write = { key: "k", text: "1", ms: 1, c: 0, o: "a#1", s: 1, x: { origins: [], seqs: [] } };
     const deletion = { ...write, text: null, ms: 2, o: "b#1" };

@@ -10,8 +10,8 @@ import { allPromises } from "../../../sim/scheduler.ts";
 type Apply = ReturnType<typeof oneRegister>;
 const registersOf = ({ page }: Apply): readonly Register[] => new PageReader().read(page);
 
-/** A queue that merges one register in a turn; the test ends each turn, and each append. */
-function queued() {
+/** A queue that merges one register a turn of the event loop; the test ends each turn and each append. */
+function openQueue() {
   const data = new ClusterState({ mergeKindOf: () => "lww" });
   const turns: (() => void)[] = [];
   const appends: PromiseWithResolvers<void>[] = [];
@@ -31,14 +31,14 @@ function queued() {
 }
 
 describe("the queue of commits", () => {
-  it("does work between records, in the order of the calls, and never within a merge", async () => {
-    const { data, turns, appends, commits, write } = queued();
+  it("does work in the order of the calls, between records, never within a merge", async () => {
+    const { data, turns, appends, commits, write } = openQueue();
     const done: string[] = [];
     const last = oneRegister(2);
     const registers = [...registersOf(oneRegister(1)), ...registersOf(last)];
     const ends = [
       commits.commit([last], registers).then(() => done.push("merge")),
-      write(oneRegister(3)).then(() => done.push("behind")),
+      write(oneRegister(3)).then(() => done.push("write")),
     ];
     for (const { resolve } of appends) resolve();
     await allPromises();
@@ -48,12 +48,12 @@ describe("the queue of commits", () => {
     turns.shift()?.();
     await Promise.all([...ends, work]);
     // `work` was called last, so it has seen all three registers.
-    expect(done).to.have.members(["merge", "behind", "work with 3"]);
+    expect(done).to.have.members(["merge", "write", "work with 3"]);
     expect([data.isMerging, commits.inFlight]).to.deep.equal([false, 0]);
   });
 
-  it("lets records that the journal refuses count nowhere, says so, and takes the next", async () => {
-    const { data, appends, alarms, commits, write } = queued();
+  it("does not count records that the journal refuses, raises an alarm, and accepts the next records", async () => {
+    const { data, appends, alarms, commits, write } = openQueue();
     const refused = write(oneRegister(1));
     expect(commits.accepted.get("c1#old")).to.equal(1);
     appends[0]?.reject(new Error("ENOSPC"));

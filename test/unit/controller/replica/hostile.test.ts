@@ -2,8 +2,7 @@ import { expect } from "chai";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { encodeStamp, zero as zeroStamp } from "#crdt/hlc.ts";
-import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
-import { Scheduler } from "../../../sim/scheduler.ts";
+import { connect, greet, pair, TestReplica, three } from "#support/replica.ts";
 import { Random } from "#support/random.ts";
 
 const junk: readonly unknown[] = [
@@ -23,18 +22,18 @@ const junk: readonly unknown[] = [
 ];
 
 /** The value with one random leaf or branch replaced. */
-function spoil(value: unknown, random: Random): unknown {
+function corrupt(value: unknown, random: Random): unknown {
   if (random.chance(0.15) || typeof value !== "object" || value === null) return random.pick(junk);
   if (Array.isArray(value)) {
     if (value.length === 0) return random.pick(junk);
-    return value.with(random.below(value.length), spoil(random.pick(value), random)) as unknown;
+    return value.with(random.below(value.length), corrupt(random.pick(value), random)) as unknown;
   }
   const [name, inner] = random.pick(Object.entries(value as Record<string, unknown>));
-  return { ...value, [name]: spoil(inner, random) };
+  return { ...value, [name]: corrupt(inner, random) };
 }
 
-/** Registers `own`, three of `grow/` and both memberships at `a`; then a test speaks by hand with the certificate of `b`. */
-async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestReplica) => unknown) {
+/** `a` holds `own`, three registers of `grow/` and both memberships; a hostile `b` answers its first pull. */
+async function answerPull(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestReplica) => unknown) {
   const { scheduler, a, wire } = await pair();
   await a.replica.write([
     { key: "own", value: 1 },
@@ -75,35 +74,9 @@ const emptying =
     end: { upto: [...Object.entries(replica.status().vv), ...more], hlc: zero, full: { floor, hlc: zero } },
   });
 
-describe("a hostile peer", () => {
-  it("H1: drops no revocation, no other grow-only register and no member by a full exchange, whatever floor it invents", async () => {
-    const floor = [[`b#${"f".repeat(8)}`, 7] as const];
-    const { scheduler, a } = await lied(emptying(floor));
-    const lasting = ["grow/only", "grow/until", authKeyOf("a"), authKeyOf("b")];
-    expect(lasting.filter((key) => !a.replica.get(key))).to.deep.equal([]);
-    expect(a.replica.get("grow/ended"), "C6: its time is over").to.equal(undefined);
-    // After a restart too: the same records are judged again.
-    const again = new TestReplica(scheduler, "a", { recovered: a.records });
-    expect(lasting.filter((key) => !again.replica.get(key))).to.deep.equal([]);
-  });
-
-  it("H2: takes nothing by a pull that an unregistered origin wrote", async () => {
-    const { a, closed } = await lied(({ sync }, { replica }) => {
-      const page = { origins: ["ghost#1"], contexts: [[]], registers: [["forged", "1", 1.7e12, 0, 0, 1, 0]] };
-      const upto = [...Object.entries(replica.status().vv), ["ghost#1", 1]];
-      return { t: "page", sync, index: 0, full: false, page, end: { upto, hlc: zero } };
-    });
-    expect(a.replica.get("forged")).to.equal(undefined);
-    expect(Object.keys(a.replica.status().vv)).not.to.include("ghost#1");
-    expect(closed).to.deep.equal(["MALFORMED"]);
-    expect(a.alarms()).to.include("PEER_MALFORMED b");
-  });
-
-  it("H2: takes by a pull what a former member wrote, and one whose registration comes along", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+describe("an honest peer", () => {
+  it("may send writes of a former member, and of a member whose registration comes with them", async () => {
+    const { scheduler, a, b, c } = await three();
     connect(a, c);
     await scheduler.runUntil(500);
     await c.replica.write([{ key: "c's", value: 1 }]);
@@ -121,10 +94,35 @@ describe("a hostile peer", () => {
     expect([a, b, d].map(({ replica }) => replica.get("d's")?.text)).to.deep.equal(["1", "1", "1"]);
     expect([a, b, d].flatMap((each) => each.alarms()).filter((alarm) => alarm.startsWith("PEER"))).to.deep.equal([]);
   });
+});
+
+describe("a hostile peer", () => {
+  it("cannot delete grow-only registers or members by a full exchange with an invented floor", async () => {
+    const floor = [[`b#${"f".repeat(8)}`, 7] as const];
+    const { a } = await answerPull(emptying(floor));
+    const lasting = ["grow/only", "grow/until", authKeyOf("a"), authKeyOf("b")];
+    expect(lasting.filter((key) => !a.replica.get(key))).to.deep.equal([]);
+    expect(a.replica.get("grow/ended"), "its notAfter is over").to.equal(undefined);
+    // A restart judges the same records again.
+    const again = a.restart();
+    expect(lasting.filter((key) => !again.replica.get(key))).to.deep.equal([]);
+  });
+
+  it("cannot send writes of an unregistered origin by a pull", async () => {
+    const { a, closed } = await answerPull(({ sync }, { replica }) => {
+      const page = { origins: ["ghost#1"], contexts: [[]], registers: [["forged", "1", 1.7e12, 0, 0, 1, 0]] };
+      const upto = [...Object.entries(replica.status().vv), ["ghost#1", 1]];
+      return { t: "page", sync, index: 0, full: false, page, end: { upto, hlc: zero } };
+    });
+    expect(a.replica.get("forged")).to.equal(undefined);
+    expect(Object.keys(a.replica.status().vv)).not.to.include("ghost#1");
+    expect(closed).to.deep.equal(["MALFORMED"]);
+    expect(a.alarms()).to.include("PEER_MALFORMED b");
+  });
 
   type Vector = readonly (readonly [string, number])[];
   const refusesVector = (claim: (vv: Vector) => Vector) => async (): Promise<void> => {
-    const { a, closed } = await lied(({ sync }, { replica }) => {
+    const { a, closed } = await answerPull(({ sync }, { replica }) => {
       const upto = claim(Object.entries(replica.status().vv));
       return { t: "page", sync, index: 0, full: false, page: nothing, end: { upto, hlc: zero } };
     });
@@ -136,22 +134,22 @@ describe("a hostile peer", () => {
     ...vv,
     ...Array.from({ length: 90_000 }, (_, index) => [name(index), 1] as const),
   ];
-  it("H3: fills no version vector with origins of its own", refusesVector(invented((index) => `b#${index}`)));
+  it("cannot fill a version vector with origins of its own", refusesVector(invented((index) => `b#${index}`)));
   it(
-    "H3: fills no version vector with origins of no registered controller",
+    "cannot fill a version vector with origins of unregistered controllers",
     refusesVector(invented((index) => `ghost${index}#1`)),
   );
-  it("H3: fills no floor of forgotten deletions with origins that it does not claim to have", async () => {
-    const { a, closed } = await lied(emptying(invented((index) => `ghost${index}#1`)([]), []));
+  it("cannot fill the floor of collected tombstones with origins that its vector lacks", async () => {
+    const { a, closed } = await answerPull(emptying(invented((index) => `ghost${index}#1`)([]), []));
     expect(a.state.floor.vector.size).to.equal(0);
     expect(closed).to.deep.equal(["MALFORMED"]);
   });
   it(
-    "H2: raises no vector by claiming more of this controller's transactions than it wrote",
+    "cannot raise a version vector by claiming more of the controller's own transactions than exist",
     refusesVector((vv) => vv.map(([origin, seq]) => [origin, seq + 10 ** 9])),
   );
 
-  it("H2: stops no writes by claims to have more of this controller's origin, and makes it take three new origins at most", async () => {
+  it("cannot stop writes by claiming more of the controller's own transactions; the controller takes at most three origins", async () => {
     const { scheduler, a, wire } = await pair();
     await a.replica.write([{ key: "own", value: 1 }]);
     wire.cut();
@@ -169,7 +167,7 @@ describe("a hostile peer", () => {
     events.closed();
   });
 
-  it("keeps no controller from writing by a full exchange that never ends", async () => {
+  it("cannot stop writes by a full exchange without end", async () => {
     const { scheduler, a, wire } = await pair();
     wire.cut();
     let sync = 0;
@@ -184,7 +182,7 @@ describe("a hostile peer", () => {
     events.closed();
   });
 
-  it("HF4: keeps no controller from writing by stamps just below the limit", async () => {
+  it("cannot stop writes by stamps just below the permitted skew", async () => {
     const { scheduler, a, wire } = await pair();
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true, origin: "b#2" });
@@ -200,7 +198,7 @@ describe("a hostile peer", () => {
     events.closed();
   });
 
-  it("cannot make a replica throw, lose what it has or stop working, whatever it spoils (S-24)", async () => {
+  it("S-24: cannot make a replica throw, lose registers or stop by corrupted messages", async () => {
     const { scheduler, a, b, wire } = await pair();
     await b.replica.write([{ key: "k", value: 1 }]);
     await a.replica.write([{ key: "own", value: 1 }]);
@@ -212,7 +210,7 @@ describe("a hostile peer", () => {
     for (let round = 0; round < 400; round++) {
       let sync = 0;
       const events = greet(a, hello, { send: (message) => void (message.t === "pull" && (sync = message.sync)) });
-      const message = spoil(random.pick(good), random);
+      const message = corrupt(random.pick(good), random);
       events.received(typeof message === "object" ? { ...message, ...(sync > 0 ? { sync } : {}) } : message);
       events.closed();
     }
@@ -220,7 +218,7 @@ describe("a hostile peer", () => {
     await scheduler.runUntil(scheduler.now + 40_000);
     await a.replica.write([{ key: "own", value: 2 }]);
     expect(new TestReplica(scheduler, "a", { recovered: a.records }).replica.get("own")?.text).to.equal("2");
-    connect(a, new TestReplica(scheduler, "b", { recovered: b.records }));
+    connect(a, b.restart());
     await scheduler.runUntil(scheduler.now + 5_000);
     expect(a.replica.get("k")).not.to.equal(undefined);
   });

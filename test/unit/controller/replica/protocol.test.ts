@@ -31,18 +31,18 @@ const [a, b]: readonly [Register, Register] = [
 const other: Register = { ...a, text: '{"value":"nvme"}', o: "c2#00000002", s: 6 };
 
 /**
- * Controllers of two versions hold the same state only if all of this is the same in both. A change here makes the next protocol
- * (src/controller/replica/messages.ts); peers that speak the old one keep the old way.
+ * Controllers of two versions hold the same state only if these encodings are equal in both. A change here needs the next protocol
+ * version (src/controller/replica/messages.ts); with peers of the old version, controllers keep the old encodings.
  */
-describe("replication protocol 1 (F-29)", () => {
-  it("is among those that are spoken, with a peer that has one in common, however new its newest is", () => {
+describe("F-29: replication protocol 1", () => {
+  it("is supported, with every peer that supports a common version", () => {
     const [oldest, newest] = protocols;
     expect(oldest).to.be.at.most(1);
     expect([speaks([newest, newest + 9]), speaks([newest + 1, newest + 9])]).to.deep.equal([true, false]);
     expect([speaks([0, oldest]), speaks([0, oldest - 1])]).to.deep.equal([true, false]);
   });
 
-  it("has these pages and stamps", () => {
+  it("encodes pages and stamps in this form", () => {
     expect(JSON.stringify(encodePage([a, b]))).to.equal(
       '{"origins":["c1#00000001","c2#00000002"],"contexts":[[1,4],[]],"registers":[' +
         '["node/6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11/label/tier","{\\"value\\":\\"ssd\\"}",1770000000000,3,0,7,0],' +
@@ -51,7 +51,7 @@ describe("replication protocol 1 (F-29)", () => {
     expect(encodeStamp(a)).to.equal("019c1c38a4000003");
   });
 
-  it("has this digest, and these names of conflicts", () => {
+  it("has this digest and these ids of conflicts", () => {
     const digest = new Digest();
     for (const register of [a, b, { ...b, text: '{"a":"é"}' }]) digest.add(register);
     expect(digest.total()).to.equal("db8fee042c86b1a2");
@@ -59,7 +59,7 @@ describe("replication protocol 1 (F-29)", () => {
     expect(conflictId(a.key, [other, a])).to.equal(conflictId(a.key, [a, other]));
   });
 
-  it("merges each key in this way, and knows no other kind of key", () => {
+  it("merges each kind of key in this way", () => {
     const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
     const hash = "0".repeat(64);
     const ofNode = "reg expected net storage label/tier taint/k".split(" ");
@@ -71,7 +71,7 @@ describe("replication protocol 1 (F-29)", () => {
         "object/Cluster/main",
         "cluster/config/dns",
         ...["approved", "wish/cancel", "attendance", `hook/${id}/drain`].map((name) => `update/u/${name}`),
-        // A message of an unknown kind.
+        // A key of a newer version.
         "quota/team-a",
       ],
       approval: [`node/${id}/approval`],

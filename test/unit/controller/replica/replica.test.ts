@@ -2,19 +2,18 @@ import { expect } from "chai";
 import { encodePage } from "#crdt/page.ts";
 import { newOriginGeneration } from "#controller/replica/origin-generation.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
-import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Register } from "#crdt/register.ts";
-import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
+import { connect, greet, pair, refusalOf, TestReplica, three } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
-/** The end of a pull's answer from a peer that holds everything up to this vector. */
+/** The last part of a pull's answer from a peer that holds everything up to this vector. */
 function endOf(upto: unknown): unknown {
   return { upto, hlc: "0".repeat(16) };
 }
 
-/** The records without the contents of those that wrote the key. */
+/** The records; those that wrote the key have no registers any more. */
 function without(lost: string, records: readonly JournalRecord[]): readonly JournalRecord[] {
   return records.map((record) =>
     record.t === "apply" && record.page.registers.some(([key]) => key === lost)
@@ -29,28 +28,18 @@ function softOf({ replica }: TestReplica): readonly string[] {
   );
 }
 
-async function refusalOf(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise;
-    return "written";
-  } catch (error) {
-    return error instanceof WriteRefused ? `${error.code} ${error.status}` : String(error);
-  }
-}
-
 describe("a replica", () => {
-  it("acknowledges a write when it is durable, and finds it again", async () => {
-    const scheduler = new Scheduler();
-    const first = new TestReplica(scheduler, "a");
+  it("acknowledges a write when it is durable, and has it after a restart from journal or snapshot", async () => {
+    const first = new TestReplica(new Scheduler(), "a");
     const { o, s } = await first.replica.write([{ key: "k", value: { a: 1 } }]);
     expect(first.replica.get("k")).to.include({ o, s, text: '{"a":1}' });
-    expect(new TestReplica(scheduler, "a", { recovered: first.records }).replica.get("k")?.text).to.equal('{"a":1}');
-    const fromSnapshot = new TestReplica(scheduler, "a", { recovered: first.state.snapshot() });
+    expect(first.restart().replica.get("k")?.text).to.equal('{"a":1}');
+    const fromSnapshot = first.restart(first.state.snapshot());
     expect(fromSnapshot.replica.get("k")?.text).to.equal('{"a":1}');
     expect(fromSnapshot.replica.status().vv).to.deep.equal(first.replica.status().vv);
   });
 
-  it("refuses a write that was made from another state (409)", async () => {
+  it("refuses a write whose ifMatch is not the present version (409)", async () => {
     const { replica } = new TestReplica(new Scheduler(), "a");
     const dot = await replica.write([{ key: "k", value: 1, ifMatch: null }]);
     expect(await refusalOf(replica.write([{ key: "k", value: 2, ifMatch: null }]))).to.equal("CONFLICT 409");
@@ -58,7 +47,7 @@ describe("a replica", () => {
     expect([await one, await two]).to.deep.equal(["written", "CONFLICT 409"]);
   });
 
-  it("refuses what grow-only keys would not show, and what is too large", async () => {
+  it("refuses changes of grow-only keys, and values, keys and transactions that are too large", async () => {
     const { replica } = new TestReplica(new Scheduler(), "a");
     await replica.write([{ key: "grow/x", value: 1 }]);
     expect(await refusalOf(replica.write([{ key: "grow/x", value: 2 }]))).to.equal("CONFLICT 409");
@@ -71,7 +60,7 @@ describe("a replica", () => {
     expect(await refusalOf(replica.write(twice))).to.equal("CONFLICT 409");
   });
 
-  it("answers 507 while the disk is full, and heals by itself (F-6)", async () => {
+  it("F-6: answers 507 while the disk is full, and recovers when it is not", async () => {
     const node = new TestReplica(new Scheduler(), "a");
     node.isFull = true;
     expect(await refusalOf(node.replica.write([{ key: "k", value: 1 }]))).to.equal("FULL 507");
@@ -81,7 +70,7 @@ describe("a replica", () => {
     expect(node.alarms()).to.deep.equal([]);
   });
 
-  it("tells its listeners of changed keys after the change", async () => {
+  it("notifies watchers of changed keys after the change", async () => {
     const { replica } = new TestReplica(new Scheduler(), "a");
     const seen: unknown[] = [];
     const stop = replica.watch((keys) => seen.push([keys, replica.get("k")?.text]));
@@ -91,7 +80,7 @@ describe("a replica", () => {
     expect(seen).to.deep.equal([[["k"], "1"]]);
   });
 
-  it("walks live keys by prefix, in order", async () => {
+  it("lists live keys by prefix, in order", async () => {
     const { replica } = new TestReplica(new Scheduler(), "a");
     await replica.write(["b/2", "a/1", "b/1", "b/3", "c"].map((key) => ({ key, value: key })));
     await replica.write([{ key: "b/3", value: null }]);
@@ -100,17 +89,16 @@ describe("a replica", () => {
   });
 });
 
-describe("C2: a replica that is started again", () => {
+describe("a restarted replica", () => {
   /** A pair whose `b` was restarted without a connection while `a` continued. */
-  async function again(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
+  async function restartAlone(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
     const { scheduler, a, b: former, wire } = await pair();
     wire.cut();
-    former.replica.stop();
-    return { scheduler, a, b: new TestReplica(scheduler, "b", { recovered: former.records }) };
+    return { scheduler, a, b: former.restart() };
   }
 
-  it("C2: takes no writes until a member has let it in", async () => {
-    const { scheduler, a, b } = await again();
+  it("refuses writes until a member has accepted it", async () => {
+    const { scheduler, a, b } = await restartAlone();
     await scheduler.runUntil(scheduler.now + 3_000);
     expect(b.replica.status()).to.include({ ready: true, catchingUp: false });
     expect(b.replica.isUnheard()).to.equal(true);
@@ -121,25 +109,24 @@ describe("C2: a replica that is started again", () => {
     expect(b.replica.isUnheard()).to.equal(false);
   });
 
-  it("C2: writes when it is the only one by record, or an operator said that no other one is left", async () => {
+  it("writes if it is the only member, or an operator declared that no other is left", async () => {
     const sole = new TestReplica(new Scheduler(), "a");
     await sole.register("a");
-    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard()).to.equal(false);
-    await sole.register("b");
-    expect(new TestReplica(sole.scheduler, "a", { recovered: sole.records }).replica.isUnheard(), "b never ran").to.be
-      .false;
-    const { scheduler, b, a } = await again();
-    const said = [...b.records, newOriginGeneration("b", () => "00000001", true)];
-    const put = new TestReplica(scheduler, "b", { recovered: said });
-    const kept = [...put.state.snapshot()];
-    for (const recovered of [said, kept])
+    const again = sole.restart();
+    expect(again.replica.isUnheard()).to.equal(false);
+    await again.register("b");
+    expect(again.restart().replica.isUnheard(), "b never ran").to.equal(false);
+    const { scheduler, b, a } = await restartAlone();
+    const declared = [...b.records, newOriginGeneration("b", () => "00000001", true)];
+    const restored = b.restart(declared);
+    for (const recovered of [declared, [...restored.state.snapshot()]])
       expect(new TestReplica(scheduler, "b", { recovered }).replica.isUnheard()).to.equal(false);
-    connect(put, a);
+    connect(restored, a);
     await scheduler.runUntil(scheduler.now + 500);
-    expect(new TestReplica(scheduler, "b", { recovered: put.records }).replica.isUnheard()).to.equal(true);
+    expect(restored.restart().replica.isUnheard()).to.equal(true);
   });
 
-  it("C2: a controller that a member turns out says the way out, until any member lets it in", async () => {
+  it("raises TURNED_OUT with the remedy if members revoked its key, until a member accepts it", async () => {
     const { scheduler, a, b } = await pair();
     const c = new TestReplica(scheduler, "c", { start: "join" });
     await a.register("a", "b", "c");
@@ -147,10 +134,10 @@ describe("C2: a replica that is started again", () => {
     await scheduler.runUntil(scheduler.now + 500);
     const refusal = { by: "peer", code: "KEY_REVOKED", message: "the key of controller c was revoked" } as const;
     c.replica.dialFailed({ id: "b" }, refusal);
-    expect(c.replica.turnedOut(), "one of two may lie").to.equal(undefined);
+    expect(c.replica.turnedOut(), "another member accepts it").to.equal(undefined);
     wire.cut();
     c.replica.dialFailed({ id: "d" }, refusal);
-    expect(c.replica.turnedOut(), "b alone is a member").not.to.contain("d answers");
+    expect(c.replica.turnedOut(), "d is no member").not.to.contain("d answers");
     c.replica.dialFailed({ id: "b" }, refusal);
     const alarm = c.replica.status().alarms.find(({ code: kind }) => kind === "TURNED_OUT");
     expect(alarm?.message).to.contain("kcore controller join --fresh");
@@ -164,7 +151,7 @@ describe("C2: a replica that is started again", () => {
   });
 
   for (const code of ["CONTROLLER_UNKNOWN", "KEY_UNREGISTERED", "NOT_REGISTERED"])
-    it(`C2: one that a member does not know (${code}) serves on: an older backup does not know it either`, async () => {
+    it(`continues to serve if a member does not know it (${code}), as after the restore of an older backup`, async () => {
       const { a, wire } = await pair();
       wire.cut();
       a.replica.dialFailed({ id: "b" }, { by: "peer", code, message: "controller a is not registered" });
@@ -177,14 +164,14 @@ describe("C2: a replica that is started again", () => {
 });
 
 describe("two replicas", () => {
-  it("pass a write on in half a round trip", async () => {
+  it("push a write in half a round trip", async () => {
     const { scheduler, a, b } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 2);
     expect(b.replica.get("k")?.text).to.equal("1");
   });
 
-  it("take no write before they have caught up with their sponsor (3.10)", async () => {
+  it("refuse writes before they have caught up with their sponsor", async () => {
     const scheduler = new Scheduler();
     const b = new TestReplica(scheduler, "b", { start: "join" });
     expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("NOT_READY 503");
@@ -196,7 +183,7 @@ describe("two replicas", () => {
     expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("written");
   });
 
-  it("refuse a peer that is not registered, is of another cluster, or is themselves", async () => {
+  it("refuse a peer that is not registered, of another cluster, or the same controller", async () => {
     for (const [id, cluster, code] of [
       ["x", "test", "NOT_REGISTERED"],
       ["b", "other", "CLUSTER_DIFFERS"],
@@ -212,7 +199,7 @@ describe("two replicas", () => {
     }
   });
 
-  it("go read-only when their clock is off by more than 5 s, and come back (F-8)", async () => {
+  it("F-8: are read-only while their clock is off by more than 5 s", async () => {
     const { scheduler, a, b } = await pair();
     const c = new TestReplica(scheduler, "c", { start: "join" });
     await a.register("a", "b", "c");
@@ -226,11 +213,8 @@ describe("two replicas", () => {
     expect(await refusalOf(c.replica.write([{ key: "k", value: 2 }]))).to.equal("written");
   });
 
-  it("raise an alarm when one dot comes with two contents, and refuse its origin", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+  it("raise an alarm at two contents of one transaction, and refuse its sender", async () => {
+    const { scheduler, a, b, c } = await three();
     connect(a, b);
     connect(a, c);
     const wire = connect(b, c);
@@ -251,7 +235,7 @@ describe("two replicas", () => {
     expect(closings).to.deep.equal(["EQUIVOCATION", "EQUIVOCATION"]);
   });
 
-  it("refuse transactions under another controller's name, or beyond what their sender claims (S-24)", async () => {
+  it("S-24: refuse transactions of another controller's origin, or beyond the sender's vector", async () => {
     const { scheduler, a, wire } = await pair();
     const forge = (message: unknown): string => {
       let closed = "";
@@ -277,14 +261,14 @@ describe("two replicas", () => {
     for (const origin of ["c#1", own]) expect(forge(push(origin))).to.equal("MALFORMED");
     expect(forge({ t: "push", page: page("b#2", "forged", 2), origin: "b#2", from: 0, upto: 1 })).to.equal("MALFORMED");
     expect(forge({ t: "page", index: 0, full: false, page: page("b#1"), end: endOf([]) })).to.equal("MALFORMED");
-    // In its own name it may.
-    expect(forge(push("b#2", "its own"))).to.equal("");
+    // The sender's own origin is accepted.
+    expect(forge(push("b#2", "own"))).to.equal("");
     await scheduler.runUntil(scheduler.now + 1_000);
     expect(a.replica.get("forged")).to.equal(undefined);
-    expect(a.replica.get("its own")).to.include({ text: "1" });
+    expect(a.replica.get("own")).to.include({ text: "1" });
   });
 
-  it("ask for the state of one that pushes what it wrote before it learned of a forgotten deletion (3.5)", async () => {
+  it("pull from a peer that pushes a write older than a collected tombstone", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 100);
@@ -293,7 +277,7 @@ describe("two replicas", () => {
     expect(a.replica.status().tombstones).to.equal(0);
     wire.cut();
     b.replica.stop();
-    // A restored b wrote k under a new origin; by now a third controller has sent it the deletion, and all else.
+    // A restored b wrote k under a new origin; since then a third controller has sent b the deletion and all other writes.
     const sent: PeerMessage[] = [];
     const send = (message: PeerMessage): void => void sent.push(message);
     const hello = wire.sent[1].find((message) => message.t === "hello");
@@ -311,9 +295,9 @@ describe("two replicas", () => {
     events.closed();
   });
 
-  it("compare a write with what will stand, be it there already or still being journaled", async () => {
+  it("compare ifMatch with the version that will win, also if that is still being journaled", async () => {
     const { scheduler, a, b } = await pair();
-    // The write of a is in b's journal when b writes, but not yet on its disk; b stamps its write above.
+    // When b writes, a's write is queued for b's journal but not durable; b stamps its own write later.
     a.offset = 400;
     b.hold();
     await a.replica.write([{ key: "k", value: "a" }]);
@@ -330,15 +314,14 @@ describe("two replicas", () => {
     expect(await refusalOf(b.replica.write([{ key: "k", value: "other", ifMatch: own }]))).to.equal("CONFLICT 409");
   });
 
-  it("let no write overtake what became durable behind a merge", async () => {
+  it("stamp no write below one that became durable during a merge", async () => {
     const { scheduler, a, b, wire } = await pair();
     const backup = [...b.records];
     for (const key of ["x", "y", "z"]) await b.replica.write([{ key, value: key }]);
     await scheduler.runUntil(scheduler.now + 10);
     wire.cut();
-    b.replica.stop();
     // A restored replica waits for the writes that it lost, and holds its first write back until then.
-    const old = new TestReplica(scheduler, "b", { recovered: backup, tuning: { slice: 1 } });
+    const old = b.restart(backup, { tuning: { slice: 1 } });
     const own = old.replica.write([{ key: "own", value: 1 }]);
     old.hold();
     a.offset = 400;
@@ -354,7 +337,7 @@ describe("two replicas", () => {
     expect(late).to.be.greaterThan(0);
   });
 
-  it("take a new origin when an unknown controller holds more of their writes (F-26)", async () => {
+  it("F-26: take a new origin if a controller that joined later holds more of their writes", async () => {
     const { scheduler, a, b, wire } = await pair();
     const backup = [...a.records];
     await a.register("c");
@@ -363,20 +346,18 @@ describe("two replicas", () => {
     wire.cut();
     await scheduler.runUntil(scheduler.now + 500);
     const { origin } = a.replica.status();
-    a.replica.stop();
     b.replica.stop();
-    const old = new TestReplica(scheduler, "a", { recovered: backup });
+    const old = a.restart(backup);
     expect(old.replica.status().origin).to.equal(origin);
     connect(c, old);
     await scheduler.runUntil(scheduler.now + 50);
     expect(old.replica.status().origin).not.to.equal(origin);
   });
 
-  it("take a new origin when a pull brings more of their transactions than the greeting told (F-26)", async () => {
+  it("F-26: take a new origin if a pull brings more of their transactions than the greeting named", async () => {
     const { scheduler, a, wire } = await pair();
     wire.cut();
-    a.replica.stop();
-    const old = new TestReplica(scheduler, "a", { recovered: a.records });
+    const old = a.restart();
     const { origin, vv } = old.replica.status();
     const end = endOf(Object.entries({ ...vv, [origin]: (vv[origin] ?? 0) + 2 }));
     const page = { origins: [], contexts: [], registers: [] };
@@ -391,11 +372,10 @@ describe("two replicas", () => {
     expect([o === origin, old.replica.get("k")?.text]).to.deep.equal([false, "1"]);
   });
 
-  it("take a new origin when a peer is still journaling more of their transactions than they know (F-26)", async () => {
+  it("F-26: take a new origin if a peer is still journaling more of their transactions than they know", async () => {
     const { scheduler, a, wire } = await pair();
     wire.cut();
-    a.replica.stop();
-    const old = new TestReplica(scheduler, "a", { recovered: a.records });
+    const old = a.restart();
     const { origin, vv } = old.replica.status();
     const writing = old.replica.write([{ key: "k", value: 1 }]);
     const soon = [[origin, (vv[origin] ?? 0) + 1]];
@@ -405,13 +385,11 @@ describe("two replicas", () => {
     events.closed();
   });
 
-  it("write under the origin that a restore began, whoever joined after the backup (F-26)", async () => {
+  it("F-26: write under the new origin after a restore", async () => {
     const { scheduler, a } = await pair();
     const backup = [...a.records];
     const { origin } = await a.replica.write([{ key: "k", value: 1 }]).then(() => a.replica.status());
-    a.replica.stop();
-    const recovered = [...backup, newOriginGeneration("a", () => "0123abcd", true)];
-    const old = new TestReplica(scheduler, "a", { recovered });
+    const old = a.restart([...backup, newOriginGeneration("a", () => "0123abcd", true)]);
     const writing = old.replica.write([{ key: "k", value: 2 }]);
     await scheduler.runUntil(scheduler.now + 1_500);
     const { o, s } = await writing;
@@ -419,7 +397,7 @@ describe("two replicas", () => {
     expect([o.startsWith("a#"), s]).to.deep.equal([true, 1]);
   });
 
-  it("stamp whole milliseconds, whatever their clock gives", async () => {
+  it("stamp whole milliseconds if the clock gives fractions", async () => {
     const scheduler = new Scheduler();
     const a = new TestReplica(scheduler, "a", {
       clock: { wall: () => 1_700_000_000_000.75, mono: () => scheduler.now },
@@ -428,7 +406,7 @@ describe("two replicas", () => {
     expect(a.replica.get("k")?.ms).to.equal(1_700_000_000_000);
   });
 
-  it("part in order when one leaves: all is handed over, then its registration goes", async () => {
+  it("hand over all writes before a leaving controller's registration is removed", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.isHeld = true;
     await b.replica.write([{ key: "last", value: 1 }]);
@@ -443,7 +421,7 @@ describe("two replicas", () => {
     expect(await refusalOf(b.replica.write([{ key: "k", value: 1 }]))).to.equal("NOT_READY 503");
   });
 
-  it("spread soft state and keep the newest of it", async () => {
+  it("share soft state, keep its newest value, and do not journal it", async () => {
     const { scheduler, a, b } = await pair();
     a.replica.shareSoft("node/n/seen", { boot: 1, seq: 5 }, "late", 0);
     a.replica.shareSoft("node/n/seen", { boot: 1, seq: 4 }, "early", 0);
@@ -452,7 +430,7 @@ describe("two replicas", () => {
     expect(b.records.some((record) => JSON.stringify(record).includes("late"))).to.equal(false);
   });
 
-  it("M3: take the soft state of a controller from that controller alone, and drop it with its registration", async () => {
+  it("accept soft state only from its own controller, and drop it with the controller's registration", async () => {
     const { scheduler, a, b, wire } = await pair();
     a.replica.shareSoft("live/n", { boot: 1, seq: 1 }, "from a", 0);
     wire.cut();
@@ -466,7 +444,7 @@ describe("two replicas", () => {
     say("live/n/b", "no JSON", 1);
     expect(softOf(a)).to.deep.equal(['live/n a "from a"']);
     say("live/n/b", '"from b"', highest);
-    // Restarted, possibly with a clock that was set back.
+    // After a restart, `boot` may be lower: the clock may have been set back.
     say("live/n/b", '"from b again"', 5);
     expect([softOf(a), softOf(b)]).to.deep.equal([['live/n a "from a"', 'live/n b "from b again"'], []]);
     await a.replica.write([{ key: authKeyOf("b"), value: null }]);
@@ -474,23 +452,22 @@ describe("two replicas", () => {
     expect(softOf(a)).to.deep.equal(['live/n a "from a"']);
   });
 
-  it("notice that they hold other values for the same transactions, say so, and lose nothing written while they exchange them", async () => {
+  it("detect different registers for the same transactions, raise an alarm, and lose no writes during the repair", async () => {
     const { scheduler, a, b, wire } = await pair({ collectEvery: 10 });
     for (const key of ["k", "other"]) {
       await a.replica.write([{ key, value: 1 }]);
       await scheduler.runUntil(scheduler.now + 100);
     }
     wire.cut();
-    b.replica.stop();
-    // A broken disk, or a bug: the transaction is covered, but its register is missing.
-    const bad = new TestReplica(scheduler, "b", { recovered: without("k", b.records) });
+    // The vector covers the transaction, but its register is missing, as after damage on the disk.
+    const bad = b.restart(without("k", b.records));
     const slow = connect(a, bad, 10);
     const isAsked = (): boolean => slow.sent[1].some((message) => message.t === "pull" && message.buckets);
     for (const end = scheduler.now + 5_000; !isAsked() && scheduler.now < end;)
       await scheduler.runUntil(scheduler.now + 0.5);
     const asked = scheduler.now;
     await scheduler.runUntil(asked + 5);
-    // The write is done before the question arrives, and its push is lost.
+    // The write is done before the pull arrives, and its push is lost.
     await a.replica.write([{ key: "other", value: null }]);
     await scheduler.runUntil(asked + 14);
     slow.isHeld = true;
@@ -504,7 +481,7 @@ describe("two replicas", () => {
     expect([...a.alarms(), ...bad.alarms()].join()).not.to.contain("STATE_DIVERGENCE");
   });
 
-  it("EQUIVOCATION: find a clone that wrote under the same number, come to one content, and go on under a new origin (F-26)", async () => {
+  it("F-26: raise EQUIVOCATION for a clone that wrote under the same number, agree on one content, and continue under a new origin", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
     const clone = new TestReplica(scheduler, "b", { recovered: [...b.records] });
@@ -525,7 +502,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 500);
     expect(a.replica.get("k")?.text).to.equal("3");
     expect(clone.replica.status().origin).not.to.equal(origin);
-    // The origin's new owner refuses the original, which takes another origin and is admitted.
+    // a refuses the original, which takes another origin and is accepted.
     third.cut();
     clone.replica.stop();
     for (let attempt = 0; attempt < 2; attempt++) {
@@ -537,7 +514,7 @@ describe("two replicas", () => {
     expect([a, b].map(({ replica }) => replica.get("k")?.text)).to.deep.equal(["4", "4"]);
   });
 
-  it("take no write of a controller after its removal, and do not let it in", async () => {
+  it("accept neither writes nor connections of a removed controller", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.isHeld = true;
     await a.replica.write([{ key: authKeyOf("b"), value: null }]);
@@ -550,7 +527,7 @@ describe("two replicas", () => {
     expect(a.replica.get("late")).to.equal(undefined);
   });
 
-  it("tell which keys a controller wrote last, also one that was removed", async () => {
+  it("list the keys that a controller wrote last, also after its removal", async () => {
     const { scheduler, a, b } = await pair();
     for (const [key, value] of [
       ["k", 1],
@@ -571,7 +548,7 @@ describe("two replicas", () => {
     ]);
   });
 
-  it("delete once more what a peer still shows that lost the deletion, when all others have forgotten it", async () => {
+  it("delete again at a peer that lost a deletion after its tombstone was collected everywhere else", async () => {
     const { scheduler, a, b, wire } = await pair();
     for (const value of [1, null]) {
       await a.replica.write([{ key: "k", value }]);
@@ -580,15 +557,12 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 80_000);
     expect(a.replica.status().tombstones).to.equal(0);
     wire.cut();
-    b.replica.stop();
     const isDeletion = (record: JournalRecord): boolean =>
       record.t === "apply" && record.page.registers.some(([key, text]) => key === "k" && text === null);
     const deletion = b.records.filter(isDeletion);
-    const bad = new TestReplica(scheduler, "b", {
-      recovered: b.records.map((record) =>
-        deletion.includes(record) ? (without("k", [record])[0] ?? record) : record,
-      ),
-    });
+    const bad = b.restart(
+      b.records.map((record) => (deletion.includes(record) ? (without("k", [record])[0] ?? record) : record)),
+    );
     expect(bad.replica.get("k")?.text).to.equal("1");
     connect(a, bad);
     await scheduler.runUntil(scheduler.now + 10_000);
@@ -596,7 +570,7 @@ describe("two replicas", () => {
     expect(a.replica.status().digest).to.equal(bad.replica.status().digest);
   });
 
-  it("notice a half-open link within three pings (F-2)", async () => {
+  it("F-2: detect a half-open connection within three pings", async () => {
     const { scheduler, a, wire } = await pair();
     wire.isHeld = true;
     await scheduler.runUntil(scheduler.now + 6_000);
@@ -605,10 +579,10 @@ describe("two replicas", () => {
   });
 });
 
-describe("a controller that was put back, or mended", () => {
+describe("a restored or repaired controller", () => {
   const word = (): string => "0123abcd";
-  /** `b` had all of `a`. Now its journal has lost the writes of these keys, and has set the later ones aside. */
-  const mended = (records: readonly JournalRecord[], lost: string): readonly JournalRecord[] => {
+  /** The records of `b` after a repair: the write of this key is lost, later writes are salvaged. */
+  const repaired = (records: readonly JournalRecord[], lost: string): readonly JournalRecord[] => {
     const at = records.findIndex(
       (record) => record.t === "apply" && record.page.registers.some(([key]) => key === lost),
     );
@@ -618,41 +592,35 @@ describe("a controller that was put back, or mended", () => {
     return [...records.slice(0, at), ...behind, newOriginGeneration("b", word)];
   };
 
-  it("serves no request, and takes no writes, before it has caught up with another controller", async () => {
+  it("answers no requests and refuses writes before it has caught up with another controller", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 10);
     const backup = [...b.records, newOriginGeneration("b", word)];
     await a.replica.write([{ key: "k", value: null }]);
     wire.cut();
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: backup });
+    const old = b.restart(backup);
     await scheduler.runUntil(scheduler.now + 100_000);
     expect(old.replica.status()).to.deep.include({ ready: false, catchingUp: true, readOnly: "NOT_READY" });
     connect(a, old);
     await scheduler.runUntil(scheduler.now + 50);
     expect(old.replica.status()).to.deep.include({ ready: true, catchingUp: false, readOnly: undefined });
     expect(old.replica.get("k")).to.equal(undefined);
-    const again = new TestReplica(scheduler, "b", { recovered: [...old.records] });
-    expect(again.replica.status().ready).to.equal(true);
+    expect(old.restart().replica.status().ready).to.equal(true);
   });
 
-  it("serves at once when no other controller is registered, or the operator says that none is left", async () => {
+  it("serves at once if no other controller is registered, or the operator declared that none is left", async () => {
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a");
-    const put = new TestReplica(new Scheduler(), "a", {
-      recovered: [...alone.records, newOriginGeneration("a", word)],
-    });
-    await put.scheduler.runUntil(1);
-    expect(put.replica.status().ready).to.equal(true);
+    const restored = alone.restart([...alone.records, newOriginGeneration("a", word)]);
+    await restored.scheduler.runUntil(1);
+    expect(restored.replica.status().ready).to.equal(true);
     const { b } = await pair();
-    const said = new TestReplica(new Scheduler(), "b", {
-      recovered: [...b.records, newOriginGeneration("b", word, true)],
-    });
-    expect(said.replica.status().ready).to.equal(true);
+    const declared = b.restart([...b.records, newOriginGeneration("b", word, true)]);
+    expect(declared.replica.status().ready).to.equal(true);
   });
 
-  it("V5: gets back what it lost, keeps what stood behind that, and lets go of what was deleted", async () => {
+  it("pulls its lost writes, keeps salvaged ones, and drops those deleted meanwhile", async () => {
     const { scheduler, a, b, wire } = await pair();
     await b.replica.write([{ key: "gone", value: 1 }]);
     await b.replica.write([{ key: "lost", value: 1 }]);
@@ -662,12 +630,10 @@ describe("a controller that was put back, or mended", () => {
     await b.replica.write([{ key: "only here", value: 1 }]);
     await a.replica.write([{ key: "behind", value: 2 }]);
     await a.replica.write([{ key: "gone", value: null }]);
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") });
+    const old = b.restart(repaired(b.records, "lost"));
     expect(old.replica.get("behind")).to.equal(undefined);
     connect(a, old);
-    await scheduler.runUntil(scheduler.now + 100);
-    await scheduler.runUntil(scheduler.now + 100);
+    await scheduler.runUntil(scheduler.now + 200);
     for (const { replica } of [a, old])
       expect(["gone", "lost", "behind", "only here"].map((key) => replica.get(key)?.text)).to.deep.equal([
         undefined,
@@ -680,7 +646,7 @@ describe("a controller that was put back, or mended", () => {
     expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
   });
 
-  it("are in step when one dialled while the other was still joining, and was told so late", async () => {
+  it("stays connected when a refusal of the time of its peer's join arrives late", async () => {
     const { scheduler, a, b } = await pair();
     a.replica.dialFailed(
       { id: "b" },
@@ -693,11 +659,8 @@ describe("a controller that was put back, or mended", () => {
       ]);
   });
 
-  it("V5: two that were put back do not take each other's word for what was deleted", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+  it("does not catch up with another restored controller, which may lack deletions", async () => {
+    const { scheduler, a, b, c } = await three();
     const wires = [connect(a, b), connect(a, c), connect(b, c)];
     await scheduler.runUntil(2_000);
     await c.replica.write([{ key: "k", value: 1 }]);
@@ -707,21 +670,19 @@ describe("a controller that was put back, or mended", () => {
     await scheduler.runUntil(scheduler.now + 2_000);
     const lost = a.records.length;
     await c.replica.write([{ key: "later", value: 1 }]);
-    // Until the deletion is forgotten everywhere.
+    // The tombstone is collected everywhere.
     await scheduler.runUntil(scheduler.now + 100_000);
     expect(c.replica.status().tombstones).to.equal(0);
     for (const wire of wires) wire.cut();
-    const behind = ({ replica, id }: TestReplica, records: readonly JournalRecord[]): TestReplica => {
-      replica.stop();
-      return new TestReplica(scheduler, id, { recovered: [...records, newOriginGeneration(id, () => `0000000${id}`)] });
-    };
+    const restore = (stopped: TestReplica, records: readonly JournalRecord[]): TestReplica =>
+      stopped.restart([...records, newOriginGeneration(stopped.id, () => `0000000${stopped.id}`)]);
     const kept = a.records
       .slice(0, lost)
       .filter(
         (record) =>
           !(record.t === "apply" && record.page.registers.some(([key, text]) => key === "k" && text === null)),
       );
-    const [a2, b2] = [behind(a, kept), behind(b, backup)];
+    const [a2, b2] = [restore(a, kept), restore(b, backup)];
     connect(a2, b2);
     await scheduler.runUntil(scheduler.now + 5_000);
     for (const { replica } of [a2, b2]) expect(replica.status().catchingUp).to.equal(true);
@@ -734,11 +695,8 @@ describe("a controller that was put back, or mended", () => {
     }
   });
 
-  it("TWO_COPIES: one that stands at its address and is let in by another goes on, whoever refuses it", async () => {
-    const scheduler = new Scheduler();
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const [b, c] = joining(scheduler, "b", "c");
+  it("continues despite TWO_COPIES if it answers at its own address and a member accepts it", async () => {
+    const { scheduler, a, b, c } = await three();
     const wire = connect(a, b);
     connect(a, c);
     await scheduler.runUntil(3_000);
@@ -750,13 +708,10 @@ describe("a controller that was put back, or mended", () => {
       events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage);
       events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" });
       await scheduler.runUntil(scheduler.now + 1_000);
-      return a.replica.write([{ key: "k", value: scheduler.now }]).then(
-        () => "written",
-        (error: unknown) => (error instanceof WriteRefused ? error.code : String(error)),
-      );
+      return refusalOf(a.replica.write([{ key: "k", value: scheduler.now }]));
     };
-    // No process has answered at its address.
-    expect(await refuse()).to.equal("TWO_COPIES");
+    // Nothing has answered at its own address yet.
+    expect(await refuse()).to.equal("TWO_COPIES 503");
     await scheduler.runUntil(scheduler.now + 30_000);
     connect(a, a);
     await scheduler.runUntil(scheduler.now + 1_000);
@@ -768,7 +723,7 @@ describe("a controller that was put back, or mended", () => {
     ]);
   });
 
-  it("TWO_COPIES: a welcome that waits for the other process tells when the greeting came and when the answer left", async () => {
+  it("sends in a welcome delayed by TWO_COPIES the times of the greeting's arrival and its own departure", async () => {
     const { scheduler, a, wire } = await pair();
     await scheduler.runUntil(3_000);
     const hello = wire.sent[1][0] as object;
@@ -780,29 +735,26 @@ describe("a controller that was put back, or mended", () => {
     events.received({ ...hello, boot: "another" });
     await scheduler.runUntil(before + 2_500);
     const welcome = sent.find((message) => message.t === "welcome");
-    const [arrived = 0, left = 0] = welcome?.walls ?? [];
+    const [arrived = 0, departed = 0] = welcome?.walls ?? [];
     expect(arrived).to.equal(1_700_000_000_000 + Math.floor(before));
-    expect(left - arrived).to.be.within(300, 2_000);
+    expect(departed - arrived).to.be.within(300, 2_000);
   });
 
-  it("V5: tells of the writes behind a damage as of writes under way, so that no deletion they missed is forgotten before", async () => {
-    const { scheduler, a, b, wire } = await pair();
+  it("announces salvaged writes as under way, so that no peer collects a tombstone that they have not seen", async () => {
+    const { a, b, wire } = await pair();
     wire.cut();
     for (const key of ["lost", "behind"]) await b.replica.write([{ key, value: 1 }]);
-    b.replica.stop();
     const { origin, vv } = b.replica.status();
-    const { sent } = connect(new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") }), a);
+    const { sent } = connect(b.restart(repaired(b.records, "lost")), a);
     expect(sent[0][0]).to.deep.include({ t: "hello", soon: [[origin, vv[origin]]] });
   });
 
-  it("V5: keeps what stood behind a loss that nobody else has, through restarts and snapshots, serves it, and goes on from there", async () => {
+  it("keeps salvaged writes that no peer has through restarts and snapshots, and sends them to its peers", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
     for (const key of ["first", "lost", "behind"]) await b.replica.write([{ key, value: key }]);
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: mended(b.records, "lost") });
-    const again = new TestReplica(scheduler, "b", { recovered: [...old.state.snapshot()] });
-    old.replica.stop();
+    const old = b.restart(repaired(b.records, "lost"));
+    const again = old.restart([...old.state.snapshot()]);
     expect(again.replica.status().ready).to.equal(false);
     connect(a, again);
     await scheduler.runUntil(scheduler.now + 100);
@@ -816,7 +768,7 @@ describe("a controller that was put back, or mended", () => {
         "new",
       ]);
     expect([...a.alarms(), ...again.alarms()]).to.deep.equal([]);
-    const last = new TestReplica(scheduler, "b", { recovered: [...again.records] });
+    const last = again.restart();
     expect([last.replica.get("behind")?.text, last.replica.status().ready]).to.deep.equal(['"behind"', true]);
   });
 });

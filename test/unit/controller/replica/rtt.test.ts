@@ -2,8 +2,8 @@ import { expect } from "chai";
 import { RttEstimator } from "#controller/replica/rtt.ts";
 import { healthAt, PhiDetector } from "#controller/replica/phi.ts";
 
-describe("timeouts that a peer teaches", () => {
-  it("survive a step of the round trip from 2 to 200 and back to 2 ms after five samples", () => {
+describe("timeouts by the measured round trip", () => {
+  it("follow a step of the round trip from 2 to 200 and back to 2 ms within five samples", () => {
     const estimator = new RttEstimator(1000);
     const late: number[] = [];
     const phase = (rtt: number, count: number): void => {
@@ -32,7 +32,7 @@ describe("timeouts that a peer teaches", () => {
 });
 
 describe("the φ detector", () => {
-  it("finds a peer up, then suspect, then down as its silence grows", () => {
+  it("reports a peer up, then down as its silence grows", () => {
     const detector = new PhiDetector();
     for (let now = 0; now <= 20_000; now += 1000) detector.heard(now);
     expect(healthAt(detector.phi(20_500))).to.equal("up");
@@ -40,7 +40,7 @@ describe("the φ detector", () => {
     expect(healthAt(detector.phi(30_000))).to.equal("down");
   });
 
-  it("does not take the usual pause after a burst of messages for a silence", () => {
+  it("reports a peer up in a usual pause after a burst of messages", () => {
     const detector = new PhiDetector();
     for (let now = 0; now <= 100; now += 2) detector.heard(now);
     expect(healthAt(detector.phi(1_100))).to.equal("up");

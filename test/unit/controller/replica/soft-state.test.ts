@@ -27,7 +27,7 @@ describe("soft state", () => {
     expect([sent, timers.length]).to.deep.equal([[["b/c1 4", "a/c1 5"]], 0]);
   });
 
-  it("M3: is bounded for each sender, and expires", () => {
+  it("is bounded per sender, and expires", () => {
     let now = 0;
     const limits = { entries: 10, size: 1_000, value: 100, lifetime: 60_000 };
     const soft = new SoftState(
@@ -37,23 +37,23 @@ describe("soft state", () => {
     );
     const held = (): string[] =>
       [...new Set(soft.keys())].flatMap((key) => Array.from(soft.of(key), ({ sender }) => `${key} ${sender}`));
-    const say = (sender: string, key: string, length: number): void =>
+    const receive = (sender: string, key: string, length: number): void =>
       soft.received(sender, [{ key: `${key}/${sender}`, boot: 1, seq: now + 1, text: "1".repeat(length) }]);
-    for (let index = 0; index < 100; index++) say("c2", `live/${index}`, 10);
+    for (let index = 0; index < 100; index++) receive("c2", `live/${index}`, 10);
     expect(held()).to.have.length(10);
-    for (let index = 0; index < 100; index++) say("c3", `live/${index}`, 95);
+    for (let index = 0; index < 100; index++) receive("c3", `live/${index}`, 95);
     expect(held()).to.have.length(19);
-    say("c4", "live/large", 101);
+    receive("c4", "live/large", 101);
     expect(held()).to.have.length(19);
     // Known values are renewed, as far as there is room.
     now = 58_000;
-    say("c2", "live/0", 10);
-    say("c3", "live/0", 100);
-    say("c3", "live/1", 100);
+    receive("c2", "live/0", 10);
+    receive("c3", "live/0", 100);
+    receive("c3", "live/1", 100);
     now = 61_000;
-    say("c2", "live/new", 10);
+    receive("c2", "live/new", 10);
     expect(held()).to.deep.equal(["live/0 c2", "live/0 c3", "live/new c2", "live/1 c3"]);
-    // No peer speaks for another one.
+    // A sender cannot write another sender's keys.
     soft.received("c2", [{ key: "live/0/c3", boot: 1, seq: now + 2, text: "1" }]);
     expect([...soft.keys()]).to.have.length(4);
     soft.keepOnly(["c1", "c2"]);

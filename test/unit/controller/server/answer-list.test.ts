@@ -6,7 +6,7 @@ import { Busy } from "#controller/cluster/refused.ts";
 import { limitLists } from "#controller/server/answer-list.ts";
 import { queueYields } from "#controller/server/yield-to-loop.ts";
 
-/** A response whose client reads only after `read` is called, unless it is `quick`. */
+/** A response whose client reads at once if it is quick, else when `read` is called. */
 class Response extends EventEmitter {
   readonly isQuick: boolean;
   text = "";
@@ -50,7 +50,7 @@ class Response extends EventEmitter {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe("a long answer", () => {
+describe("an answer with lists", () => {
   function* items(count: number, onItem: () => void = () => undefined): Generator<object> {
     for (let index = 0; index < count; index++) {
       onItem();
@@ -58,7 +58,7 @@ describe("a long answer", () => {
     }
   }
 
-  it("is one JSON document, of lists and of what is none", async () => {
+  it("is one JSON document of lists and other values", async () => {
     const response = new Response();
     const answer = { empty: [], left: undefined, list: [{ a: 1 }, new EncodedJson('{"b":2}')], plain: "word" };
     await limitLists(queueYields())("k", response.as(), () => answer);
@@ -66,7 +66,7 @@ describe("a long answer", () => {
     expect(response.isEnded).to.equal(true);
   });
 
-  it("gives everybody else a turn between its pieces, however long it is, and however many are sent", async () => {
+  it("is written one piece per turn of the event loop for all clients together", async () => {
     const lists = limitLists(queueYields());
     let turn = 0;
     let isDone = false;
@@ -77,12 +77,12 @@ describe("a long answer", () => {
     void sent.then(() => (isDone = true));
     for (; !isDone; turn++) await nextTurn();
     expect(turnsOfPieces.length).to.be.at.least(4 * 7);
-    // One piece a turn, for all clients together.
+
     expect(new Set(turnsOfPieces).size).to.equal(turnsOfPieces.length);
     for (const { text } of responses) expect((JSON.parse(text) as { all: object[] }).all).to.have.length(500);
   });
 
-  it("is made no faster than its client reads, and no further for one that has gone", async () => {
+  it("is computed at the client's pace, and stops when the client has gone", async () => {
     const response = new Response(false);
     let made = 0;
     const sent = limitLists(queueYields())("k", response.as(), () => ({ all: items(10_000, () => made++) }));
@@ -97,7 +97,7 @@ describe("a long answer", () => {
     expect(response.isEnded).to.equal(false);
   });
 
-  it("S-17: is refused with 503, and when to ask again, to a key that has 16 of them under way", async () => {
+  it("S-17: is refused with 503 and Retry-After to a key with 16 answers under way", async () => {
     const lists = limitLists(queueYields());
     const open = Array.from({ length: 16 }, () => new Response(false));
     const sent = open.map((each) => lists("k", each.as(), () => ({ all: items(1000) })));

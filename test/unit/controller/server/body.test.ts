@@ -10,7 +10,7 @@ describe("the bodies of requests", () => {
   const read = (body: PassThrough, room: BodyRoom): Promise<unknown> =>
     readJson(body as unknown as IncomingMessage, room).catch((error: unknown) => error);
 
-  it("S-17: of all that are not answered yet share one room, and who finds none is told when to ask again", async () => {
+  it("S-17: share a bounded memory until they are answered, and are refused with 503 without room", async () => {
     const room = openBodyRoom(1_000);
     const [first, second, third] = [request(), request(), request()];
     const answers = [first, second].map((each) => read(each, room));
@@ -26,7 +26,7 @@ describe("the bodies of requests", () => {
     expect(await read(third, room)).to.equal("c".repeat(900));
   });
 
-  it("S-17: are refused when they are too large, no JSON, or nested deeper than any of ours", async () => {
+  it("S-17: are refused if too large, no JSON, or nested too deeply", async () => {
     const answerTo = (text: string): Promise<unknown> => {
       const body = request();
       body.end(text);

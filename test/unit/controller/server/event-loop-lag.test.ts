@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { watchLag } from "#controller/server/event-loop-lag.ts";
 
-describe("pauses of the process", () => {
+describe("a pause of the process", () => {
   let now = 1_000;
   const pauses = watchLag(() => now);
   after(() => pauses.stop());
 
-  it("F-31: make stale what was read right after one that nobody waits through, and nothing else", () => {
+  it("F-31: of more than 5 s makes reads of its time and right after it stale, and no others", () => {
     expect(pauses.mayBeStale(now)).to.equal(false);
     now += 4_900;
     expect(pauses.mayBeStale(now)).to.equal(false);

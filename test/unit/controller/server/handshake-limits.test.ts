@@ -3,10 +3,10 @@ import type { Server } from "node:https";
 import { expect } from "chai";
 import { limitHandshakes } from "#controller/server/handshake-limits.ts";
 
-class Knock extends EventEmitter {
+class FakeSocket extends EventEmitter {
   static ports = 1;
   readonly remoteAddress: string;
-  readonly remotePort = Knock.ports++;
+  readonly remotePort = FakeSocket.ports++;
   destroyed = false;
 
   constructor(remoteAddress: string) {
@@ -21,30 +21,30 @@ class Knock extends EventEmitter {
   }
 }
 
-describe("the door of a server", () => {
+describe("the limits of handshakes", () => {
   const limits = { pendingPerAddress: 2, pending: 3, waitingPerAddress: 2, waiting: 3 };
   let now: number;
   let server: EventEmitter;
-  let begun: Knock[];
+  let begun: FakeSocket[];
   let close: () => void;
 
   beforeEach(() => {
     now = 0;
     begun = [];
     server = new EventEmitter();
-    server.on("connection", (socket: Knock) => begun.push(socket));
+    server.on("connection", (socket: FakeSocket) => begun.push(socket));
     ({ close } = limitHandshakes(server as Server, limits, () => now));
   });
   afterEach(() => close());
 
-  const knock = (address: string): Knock => {
-    const socket = new Knock(address);
+  const connect = (address: string): FakeSocket => {
+    const socket = new FakeSocket(address);
     server.emit("connection", socket);
     return socket;
   };
 
-  it("S-17: lets the first of an address begin, has the next ones wait, and resets who is more than that", () => {
-    const [a, b, c, d, e] = Array.from({ length: 5 }, () => knock("x"));
+  it("S-17: begin an address's first connections, queue the next, and reset further ones", () => {
+    const [a, b, c, d, e] = Array.from({ length: 5 }, () => connect("x"));
     expect(begun).to.deep.equal([a, b]);
     expect([c, d, e].map((one) => one?.destroyed)).to.deep.equal([false, false, true]);
     server.emit("secureConnection", b);
@@ -53,26 +53,26 @@ describe("the door of a server", () => {
     expect(begun).to.deep.equal([a, b, c, d]);
   });
 
-  it("S-17: takes room from the busiest address at once for another one, and from the same when it has stood still", () => {
-    const [a, b] = [knock("x"), knock("x")];
-    const other = knock("y");
-    const third = knock("z");
+  it("S-17: close a connection of the busiest address for another address, and stalled ones of any address", () => {
+    const [a, b] = [connect("x"), connect("x")];
+    const other = connect("y");
+    const third = connect("z");
     expect(begun).to.deep.equal([a, b, other, third]);
     expect(a.destroyed).to.equal(true);
-    const late = knock("x");
+    const late = connect("x");
     expect(begun).not.to.include(late);
     now += 4_000;
-    const [, again] = [knock("x"), knock("y")];
+    const [, again] = [connect("x"), connect("y")];
     expect(b.destroyed || other.destroyed).to.equal(true);
     expect(again.destroyed).to.equal(false);
   });
 
-  it("forgets who left while waiting", () => {
-    const [a, , c, d] = Array.from({ length: 4 }, () => knock("x"));
+  it("drop a queued connection that was closed", () => {
+    const [a, , c, d] = Array.from({ length: 4 }, () => connect("x"));
     c?.destroy();
     server.emit("secureConnection", a);
     expect(begun.at(-1)).to.equal(d);
-    expect(knock("x").destroyed).to.equal(false);
+    expect(connect("x").destroyed).to.equal(false);
     close();
   });
 });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { createLog } from "#api/log.ts";
 import { limitWarnings } from "#controller/server/log-limit.ts";
 
-describe("a log that strangers can write to", () => {
+describe("warnings about callers in the log", () => {
   let now: number;
   let lines: Record<string, unknown>[];
   let warn: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
@@ -14,8 +14,8 @@ describe("a log that strangers can write to", () => {
     ({ warn } = limitWarnings(createLog({ write, clock: () => 0 }), () => now));
   });
 
-  it("S-17: is not filled by one of them, and tells later how much is missing", () => {
-    for (let knock = 0; knock < 10_000; knock++) warn("refused", { from: "192.0.2.1" });
+  it("S-17: are limited per address, and the next one has the number of those left out", () => {
+    for (let attempt = 0; attempt < 10_000; attempt++) warn("refused", { from: "192.0.2.1" });
     expect(lines).to.have.length(100);
     now = 1_000;
     warn("refused", { from: "192.0.2.1" });
@@ -23,8 +23,8 @@ describe("a log that strangers can write to", () => {
     expect(lines.at(-1)).to.include({ unwritten: 9_900 });
   });
 
-  it("S-17: still tells of the others, and of other things, until all together are too many", () => {
-    for (let knock = 0; knock < 10_000; knock++) warn("refused", { from: "192.0.2.1" });
+  it("S-17: are limited for each message and address apart, and for all together", () => {
+    for (let attempt = 0; attempt < 10_000; attempt++) warn("refused", { from: "192.0.2.1" });
     warn("refused", { from: "192.0.2.2" });
     warn("denied", { from: "192.0.2.1" });
     warn("refused", { reason: "a peer's" });

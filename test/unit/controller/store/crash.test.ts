@@ -10,11 +10,11 @@ import { seededRandom } from "../../../support/random.ts";
 const folder = "/db";
 const limits = { segmentBytes: 4000, snapshotRecords: 12, snapshotBytes: 1_000_000 };
 
-/** Several sectors long, so that a torn write may have lost any of them. */
+/** A record of up to three sectors, of which a torn write can lose any. */
 const recordOf = (number: number) => oneRegister(number, undefined, JSON.stringify("x".repeat((number * 373) % 1400)));
 
-/** A program that keeps numbers: each record adds one. `acknowledged` has the numbers that the store reported as durable. */
-class Program {
+/** A store in which each record adds a number. `acknowledged` has the numbers that the store reported as durable. */
+class NumberStore {
   readonly acknowledged: number[] = [];
   readonly db: ControllerDatabase;
 
@@ -22,10 +22,10 @@ class Program {
     this.db = db;
   }
 
-  static async start(disk: MemoryDisk, onBroken: () => void = () => undefined): Promise<Program> {
+  static async start(disk: MemoryDisk, onBroken: () => void = () => undefined): Promise<NumberStore> {
     const db = new ControllerDatabase({ folder, rules: keyRules, disk, onBroken, limits, monotonic: () => 0 });
     await db.read();
-    return new Program(db);
+    return new NumberStore(db);
   }
 
   get numbers(): readonly number[] {
@@ -40,8 +40,8 @@ class Program {
   }
 }
 
-/** Runs until all work is done, or hangs since the machine died. */
-async function untilDead(work: Promise<unknown>): Promise<void> {
+/** Waits until the work has ended, or hangs because the machine died. */
+async function untilEndOrDeath(work: Promise<unknown>): Promise<void> {
   const settled = work.catch(() => undefined);
   for (let turn = 0; turn < 60; turn++) {
     const still = await Promise.race([settled.then(() => "done"), new Promise((resolve) => setImmediate(resolve))]);
@@ -49,13 +49,13 @@ async function untilDead(work: Promise<unknown>): Promise<void> {
   }
 }
 
-/** A controller's life: three groups of writers, twice, then a stop in good order. */
-async function live(program: Program, from: number): Promise<void> {
+/** Eight groups of three concurrent writes, then an orderly stop. */
+async function writeAndStop(store: NumberStore, from: number): Promise<void> {
   for (let group = 0; group < 8; group++) {
-    await Promise.all([0, 1, 2].map((writer) => program.add(from + group * 3 + writer)));
+    await Promise.all([0, 1, 2].map((writer) => store.add(from + group * 3 + writer)));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  await program.db.close();
+  await store.db.close();
 }
 
 async function crashAt(
@@ -73,30 +73,32 @@ async function crashAt(
     hit = name;
     return mishap;
   };
-  const program = await Promise.race([
-    Program.start(disk),
+  const store = await Promise.race([
+    NumberStore.start(disk),
     new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined))),
   ]);
-  if (program) await untilDead(live(program, 1));
+  if (store) await untilEndOrDeath(writeAndStop(store, 1));
   const left = disk.afterCrash(random);
-  const again = await Program.start(left);
-  const acknowledged = program?.acknowledged ?? [];
+  const again = await NumberStore.start(left);
+  const acknowledged = store?.acknowledged ?? [];
   expect(again.numbers.slice(0, acknowledged.length), `${hit}, seed ${seed}`).to.deep.equal(acknowledged);
-  const asIfNever = again.numbers.map((_, place) => place + 1);
-  expect(again.numbers, `${hit}, seed ${seed}: the start of what was asked for, in order`).to.deep.equal(asIfNever);
+  const prefix = again.numbers.map((_, place) => place + 1);
+  expect(again.numbers, `${hit}, seed ${seed}: a prefix of the writes`).to.deep.equal(prefix);
   await again.add(again.numbers.length + 1);
-  expect((await Program.start(left.afterCrash(random))).numbers, `${hit}, seed ${seed}`).to.deep.equal(again.numbers);
+  expect((await NumberStore.start(left.afterCrash(random))).numbers, `${hit}, seed ${seed}`).to.deep.equal(
+    again.numbers,
+  );
   return hit;
 }
 
 const operationsOf = async (): Promise<readonly string[]> => {
   const disk = new MemoryDisk();
-  await live(await Program.start(disk), 1);
+  await writeAndStop(await NumberStore.start(disk), 1);
   return disk.operations;
 };
 
 describe("the store when the machine dies", () => {
-  it("loses nothing acknowledged between an append and its acknowledgement", async () => {
+  it("loses nothing acknowledged if the last journal write is durable but not acknowledged", async () => {
     const operations = await operationsOf();
     const hits: (string | undefined)[] = [];
     for (const [index, name] of operations.entries())
@@ -117,65 +119,65 @@ describe("the store when the machine dies", () => {
   });
 });
 
-describe("the store on a full disk (F-6)", () => {
-  it("refuses, keeps what it has, and goes on by itself when there is room", async () => {
+describe("F-6: the store on a full disk", () => {
+  it("refuses writes, keeps acknowledged ones, and accepts writes again when there is room", async () => {
     const disk = new MemoryDisk();
-    const program = await Program.start(disk);
-    await program.add(1);
+    const store = await NumberStore.start(disk);
+    await store.add(1);
     disk.onOperation = (name) => (name.startsWith("write") ? "ENOSPC" : undefined);
-    const codes = await Promise.all([2, 2, 2].map((number) => program.add(number).catch(codeIn)));
+    const codes = await Promise.all([2, 2, 2].map((number) => store.add(number).catch(codeIn)));
     expect(codes).to.deep.equal(["STORE_UNWRITABLE", "STORE_UNWRITABLE", "STORE_UNWRITABLE"]);
-    expect(codeIn(program.db.problem)).to.equal("STORE_UNWRITABLE");
+    expect(codeIn(store.db.problem)).to.equal("STORE_UNWRITABLE");
     disk.onOperation = undefined;
-    await program.add(2);
-    expect(program.db.problem).to.equal(undefined);
-    expect((await Program.start(disk.afterCrash(() => 0.9))).numbers).to.deep.equal([1, 2]);
+    await store.add(2);
+    expect(store.db.problem).to.equal(undefined);
+    expect((await NumberStore.start(disk.afterCrash(() => 0.9))).numbers).to.deep.equal([1, 2]);
   });
 
-  it("keeps nothing of what it refused", async () => {
+  it("keeps no part of a refused write", async () => {
     const disk = new MemoryDisk();
-    const program = await Program.start(disk);
-    // The write succeeded, but the disk was full at the sync.
+    const store = await NumberStore.start(disk);
+    // The write reaches the disk before ENOSPC is reported.
     disk.tornShare = 1;
     let writes = 0;
     disk.onOperation = (name) => (/^write .*journal/.test(name) && writes++ === 0 ? "ENOSPC" : undefined);
-    expect(await codeOf(program.add(1))).to.equal("STORE_UNWRITABLE");
-    expect((await Program.start(disk)).numbers).to.deep.equal([]);
+    expect(await codeOf(store.add(1))).to.equal("STORE_UNWRITABLE");
+    expect((await NumberStore.start(disk)).numbers).to.deep.equal([]);
   });
 
-  it("refuses also what was waiting behind a refused write", async () => {
+  it("refuses also the writes queued behind a refused one", async () => {
     const disk = new MemoryDisk();
-    const program = await Program.start(disk);
+    const store = await NumberStore.start(disk);
     let later: Promise<unknown> | undefined;
     disk.onOperation = (name) => {
       if (later || !name.startsWith("write")) return undefined;
-      later = program.add(2).catch(codeIn);
+      later = store.add(2).catch(codeIn);
       return "ENOSPC";
     };
-    await program.add(1).catch(() => undefined);
+    await store.add(1).catch(() => undefined);
     expect(await later).to.equal("STORE_UNWRITABLE");
   });
 
-  it("keeps its journal when a snapshot finds no room, and leaves no file behind", async () => {
+  it("keeps its journal if a snapshot finds no room, without a leftover file", async () => {
     const disk = new MemoryDisk();
-    const program = await Program.start(disk);
-    await program.add(1);
+    const store = await NumberStore.start(disk);
+    await store.add(1);
     disk.onOperation = (name) => (/write .*tmp/.test(name) ? "ENOSPC" : undefined);
-    expect(await codeOf(program.db.write())).to.equal("STORE_UNWRITABLE");
+    expect(await codeOf(store.db.write())).to.equal("STORE_UNWRITABLE");
     expect(disk.paths().filter((path) => path.includes("snapshot"))).to.deep.equal([]);
-    await program.add(2);
-    expect((await Program.start(disk)).numbers).to.deep.equal([1, 2]);
+    await store.add(2);
+    expect((await NumberStore.start(disk)).numbers).to.deep.equal([1, 2]);
   });
 
-  it("says that the process must end when the disk fails, and writes no more", async () => {
+  it("reports a failed disk once, and refuses every later write", async () => {
     for (const operation of ["sync", "write"]) {
       const disk = new MemoryDisk();
       let broken = 0;
-      const program = await Program.start(disk, () => broken++);
+      const store = await NumberStore.start(disk, () => broken++);
       disk.onOperation = (name) => (name.startsWith(operation) ? "EIO" : undefined);
-      expect(await codeOf(program.add(1)), operation).to.equal("STORE_BROKEN");
+      expect(await codeOf(store.add(1)), operation).to.equal("STORE_BROKEN");
       disk.onOperation = undefined;
-      expect(await codeOf(program.add(2)), operation).to.equal("STORE_BROKEN");
+      expect(await codeOf(store.add(2)), operation).to.equal("STORE_BROKEN");
       expect(broken, operation).to.equal(1);
     }
   });

@@ -13,7 +13,7 @@ const folder = "/db";
 const path = `${folder}/journal-0000000000000001.ndjson`;
 const sector = 512;
 
-/** A journal with one frame for each of these groups of records; gives its bytes, and the start of the last frame. */
+/** The bytes of a journal with a frame for each group of records, and the offset of the last frame. */
 async function journalOf(...groups: readonly (readonly string[])[]): Promise<{ bytes: Buffer; last: number }> {
   const disk = new MemoryDisk();
   const options = { folder, disk, segments: [], end: 0, next: 1, segmentBytes: 1e9, onBroken: () => undefined };
@@ -34,14 +34,14 @@ async function recoverFrom(bytes: Buffer): Promise<Recovered> {
 
 const padded = (size: number): string => JSON.stringify({ t: "meta", storeId: "x".repeat(Math.max(0, size - 24)) });
 
-describe("a journal that is not whole", () => {
-  it("F-29: has frames that a neighbouring version reads", () => {
+describe("a journal", () => {
+  it("F-29: has frames in this format", () => {
     expect(encodeFrame(7, ['{"a":1}', '{"b":2}'], 0).toString("latin1")).to.equal(
       '#00000010 60c39c9b 00000000000007 000002\n{"a":1}\n{"b":2}\n',
     );
   });
 
-  it("is refused with an unfinished write before its last segment", async () => {
+  it("is refused with an incomplete write before its last segment", async () => {
     const { bytes } = await journalOf(["1"], ["2"]);
     const disk = new MemoryDisk();
     disk.place(path, Buffer.concat([bytes, Buffer.from("#000000")]));
@@ -52,7 +52,7 @@ describe("a journal that is not whole", () => {
     expect((await recover(disk, folder)).records).to.deep.equal(["1", "2", "3"]);
   });
 
-  it("is refused when it ends before what a damaged snapshot says was acknowledged", async () => {
+  it("is refused if it ends before the number of a damaged snapshot", async () => {
     const { bytes } = await journalOf(["1"], ["2"]);
     const disk = new MemoryDisk();
     disk.place(path, bytes);
@@ -63,8 +63,8 @@ describe("a journal that is not whole", () => {
   });
 });
 
-describe("records of another version", () => {
-  it("stop the start", async () => {
+describe("a store with records of a newer version", () => {
+  it("does not open", async () => {
     for (const record of [{ t: "meta", format: 2 }, { t: "meta", format: "new" }, { t: "unheard-of" }]) {
       const { bytes } = await journalOf([JSON.stringify(record)]);
       const disk = new MemoryDisk();
@@ -76,7 +76,7 @@ describe("records of another version", () => {
 });
 
 describe("a frame of the journal", () => {
-  it("has as many records as its head says", () => {
+  it("is damaged if its head has another number of records", () => {
     expect(decodeFrame(encodeFrame(1, ["1", "2"], 0), 0)).to.deep.include({ records: ["1", "2"] });
     expect(decodeFrame(encodeFrame(1, ["1\n2"], 0), 0))
       .to.have.property("damage")
@@ -85,8 +85,8 @@ describe("a frame of the journal", () => {
 });
 
 describe("a journal's end", () => {
-  it("V6: a changed byte anywhere in the last complete record is damage, not a write that never finished", async () => {
-    // The frame meets the edges of sectors in every possible way.
+  it("is damaged, not incomplete, if any byte of the last complete record changed", async () => {
+    // The frame's end lies at every offset around the edge of a sector.
     for (const size of [30, 387, 388, 389, 390, 391, 392, 393, 700]) {
       const { bytes, last } = await journalOf([padded(60)], [padded(size), padded(40)]);
       for (let at = last; at < bytes.length; at++)
@@ -101,7 +101,7 @@ describe("a journal's end", () => {
     }
   });
 
-  it("V6: so is a changed byte when there is but one record", async () => {
+  it("is damaged if any byte of the only record changed", async () => {
     const { bytes } = await journalOf([padded(60)]);
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes);
@@ -110,7 +110,7 @@ describe("a journal's end", () => {
     }
   });
 
-  it("takes every beginning of the last write for one that never finished", async () => {
+  it("is an incomplete write if the last write is truncated at any byte", async () => {
     const { bytes, last } = await journalOf([padded(60)], [padded(900), padded(40)]);
     for (let end = last; end < bytes.length; end++) {
       const { records, notes } = await recoverFrom(bytes.subarray(0, end));
@@ -121,7 +121,7 @@ describe("a journal's end", () => {
       expect((await recoverFrom(bytes.subarray(0, end))).records).to.have.length(0);
   });
 
-  it("takes a last write of which any sectors are missing for one that never finished", async () => {
+  it("is an incomplete write if any sectors of the last write are missing", async () => {
     for (const size of [1, 600, 1100, 1970]) {
       const { bytes, last } = await journalOf([padded(490)], [padded(size), padded(40)]);
       const first = Math.floor(last / sector);
@@ -140,7 +140,7 @@ describe("a journal's end", () => {
     }
   });
 
-  it("leaves no part of a frame alone in a sector with one byte: its loss would look like a changed byte", async () => {
+  it("is an incomplete write if the last sector is missing, for every length of the frame", async () => {
     for (let size = 30; size < 30 + sector; size++) {
       const { bytes, last } = await journalOf([padded(60)], [padded(700), padded(size)]);
       const torn = Buffer.from(bytes);

@@ -33,8 +33,8 @@ describe("a controller's database", () => {
     await db?.append(records);
     for (const record of records) db?.data.apply(record);
   };
-  /** Leaves the folder as after a power cut: without the snapshot of a stop in good order. */
-  const abandon = async (): Promise<void> => {
+  /** Replaces the folder by a copy as after a power failure, without the snapshot of an orderly stop. */
+  const cutPower = async (): Promise<void> => {
     const copy = join(dir.path, `left-${randomBytes(4).toString("hex")}`);
     await mkdir(copy, { mode: 0o700 });
     for (const name of await readdir(folder)) await writeFile(join(copy, name), await readFile(join(folder, name)));
@@ -56,33 +56,33 @@ describe("a controller's database", () => {
     await dir.remove();
   });
 
-  it("keeps what it acknowledged, in order", async () => {
+  it("has acknowledged records after a power failure, in order", async () => {
     await open();
     await add("a");
     await add("b", "ü\u2028\n");
-    await abandon();
+    await cutPower();
     await open();
     expect(names()).to.deep.equal(["a", "b", "ü\u2028\n"]);
   });
 
-  it("takes no snapshot within a large merge: a record that is acknowledged after it would be in neither snapshot nor journal", async () => {
+  it("takes no snapshot during a large merge, which would lack records acknowledged after it", async () => {
     const { data } = await open();
     const merge = oneRegister(++seq, "merged");
     await db?.append([merge]);
     data.beginMerge(merge, new PageReader().read(merge.page));
-    const behind = oneRegister(++seq, "behind");
-    await db?.append([behind]);
+    const later = oneRegister(++seq, "later");
+    await db?.append([later]);
     const snapshot = db?.write();
     for (let turn = 0; turn < 3; turn++) await nextTurn();
     data.mergeNext(Infinity);
-    data.apply(behind);
+    data.apply(later);
     await snapshot;
-    await abandon();
+    await cutPower();
     await open();
-    expect(names()).to.deep.equal(["behind", "merged"]);
+    expect(names()).to.deep.equal(["later", "merged"]);
   });
 
-  it("ends a snapshot that waits for a merge when it is closed, and finds all in the journal", async () => {
+  it("ends a snapshot that waits for a merge when closed, and has the merged records in the journal", async () => {
     const { data } = await open();
     const merge = oneRegister(++seq, "merged");
     await db?.append([merge]);
@@ -93,7 +93,7 @@ describe("a controller's database", () => {
     expect(names()).to.deep.equal(["merged"]);
   });
 
-  it("keeps files 0600 and the folder 0700 whatever the umask, after each rewrite (S-23)", async () => {
+  it("S-23: has files 0600 in a folder 0700 with any umask, also after each rewrite", async () => {
     const before = process.umask(0);
     try {
       await mkdir(folder, { mode: 0o777 });
@@ -111,7 +111,7 @@ describe("a controller's database", () => {
     }
   });
 
-  it("follows no link that was planted in the place of its files (S-23)", async () => {
+  it("S-23: follows no symbolic link in place of its files", async () => {
     const victim = join(dir.path, "victim");
     await writeFile(victim, "precious");
     await mkdir(folder, { mode: 0o700 });
@@ -120,16 +120,16 @@ describe("a controller's database", () => {
     expect(await readFile(victim, "utf8")).to.equal("precious");
   });
 
-  it("holds its folder alone", async () => {
+  it("locks its folder", async () => {
     await open();
     expect(await codeOf(openDatabase({ folder, rules: keyRules, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
   });
 
   for (const [what, hasSnapshots, spoil] of [
     ["a journal with a missing segment", false, async () => rm(join(folder, (await files("journal"))[1] ?? ""))],
-    ["a snapshot whose journal, with acknowledged records, is gone", true, async () => rm(await last("journal"))],
+    ["a snapshot without the journal of later acknowledged records", true, async () => rm(await last("journal"))],
     [
-      "a journal that begins later than any whole snapshot",
+      "a journal that begins later than any undamaged snapshot",
       true,
       async () => {
         for (const name of await files("snapshot")) await writeFile(join(folder, name), "");
@@ -142,12 +142,12 @@ describe("a controller's database", () => {
         await add(name);
         if (hasSnapshots) await db?.write();
       }
-      await abandon();
+      await cutPower();
       await spoil();
       expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     });
 
-  it("passes over a damaged snapshot when an older one and the journal give the same", async () => {
+  it("skips a damaged snapshot if an older one and the journal have the same state", async () => {
     await open({ segmentBytes: 10 });
     for (const name of ["a", "b", "c"]) {
       await add(name);
@@ -155,7 +155,7 @@ describe("a controller's database", () => {
       await db?.write();
     }
     await add("d");
-    await abandon();
+    await cutPower();
     expect(await files("snapshot")).to.have.length(2);
     await appendFile(await last("snapshot"), "x");
     await open();
@@ -163,11 +163,11 @@ describe("a controller's database", () => {
     expect(db?.notes[0]).to.match(/an older one is used/);
   });
 
-  it("says so when a newer kcore wrote the files", async () => {
+  it("refuses files of a newer kcore as such", async () => {
     await open();
     await add("a");
     await db?.write();
-    await abandon();
+    await cutPower();
     const [snapshot, journal] = [await last("snapshot"), await last("journal")];
     const text = await readFile(snapshot, "latin1");
     await writeFile(snapshot, text.replace("kcore-store/2", "kcore-store/3"), "latin1");
@@ -181,7 +181,7 @@ describe("a controller's database", () => {
     expect(await codeOf(open())).to.equal("STORE_TOO_NEW");
   });
 
-  it("removes what a snapshot has made superfluous, and snapshots that were never finished", async () => {
+  it("removes files that a snapshot replaces, and incomplete snapshots", async () => {
     await open({ segmentBytes: 10 });
     await writeFile(join(folder, "snapshot-0000000000000009.json.0123456789abcdef.tmp"), "half");
     for (const name of ["a", "b", "c", "d", "e"]) {
@@ -194,11 +194,11 @@ describe("a controller's database", () => {
     expect((await readdir(folder)).filter((name) => name.endsWith(".tmp"))).to.deep.equal([]);
   });
 
-  it("writes a snapshot by itself after so many records", async () => {
+  it("writes a snapshot after the given number of records", async () => {
     await open({ snapshotRecords: 3 });
     for (const name of ["a", "b", "c"]) await add(name);
-    const isThere = async (): Promise<boolean> => (await files("snapshot")).some((name) => name.endsWith(".json"));
-    await eventually(isThere);
+    const isWritten = async (): Promise<boolean> => (await files("snapshot")).some((name) => name.endsWith(".json"));
+    await eventually(isWritten);
     expect(await files("snapshot")).to.deep.equal(["snapshot-0000000000000003.json"]);
   });
 });

@@ -21,7 +21,7 @@ describe("a controller's backup, restore and repair", () => {
   let folder: string;
   const open = (at = folder): Promise<ControllerDatabase> =>
     openDatabase({ folder: at, rules: keyRules, onBroken: () => undefined });
-  /** Appends records to a journal, a segment each, as after the death of a controller without a snapshot. */
+  /** Appends records to a journal, a segment each, without a snapshot, as after a crash. */
   const write = async (...records: readonly JournalRecord[]): Promise<void> => {
     await ensurePrivateFolder(folder);
     const found = await recover(realDisk, folder);
@@ -57,11 +57,9 @@ describe("a controller's backup, restore and repair", () => {
   const filesOf = async (at: string): Promise<readonly string[]> =>
     (await readdir(at)).filter((name) => /^(?:journal|snapshot)-/.test(name)).toSorted();
 
-  beforeEach(async () => {
-    folder = dir("db");
-  });
+  beforeEach(() => (folder = dir("db")));
 
-  it("restores a backup under a new origin, and keeps what was there (F-26)", async () => {
+  it("F-26: restores a backup under a new origin, and keeps the former state aside", async () => {
     const file = await backUp(oneRegister(1), oneRegister(2));
     const { aside } = await restoreStore({ file, ...where() });
     const found = await readAll();
@@ -71,7 +69,7 @@ describe("a controller's backup, restore and repair", () => {
       .that.matches(/^c1#[0-9a-f]{8}$/);
     expect((await readdir(aside)).some((name) => name.startsWith("journal-"))).to.equal(true);
     expect((await stat(aside)).mode & 0o777).to.equal(0o700);
-    // The restored store goes on like any other; a backup may also go into an empty folder.
+    // The restored store accepts writes; a backup can also be restored into an empty folder.
     await write(oneRegister(3));
     expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2", "k/3"]);
     folder = dir("other");
@@ -83,7 +81,7 @@ describe("a controller's backup, restore and repair", () => {
     ]);
   });
 
-  it("C5: tells what a backup holds in things, not in parts of its file", async () => {
+  it("counts a backup's contents as objects, nodes and controllers", async () => {
     const row = (key: string, text: string | null): WireRegister => [key, text, 1, 0, 0, 1, 0];
     const registers = [
       ...Array.from({ length: 50 }, (_, place) => row(`object/Order/${place}`, "{}")),
@@ -98,7 +96,7 @@ describe("a controller's backup, restore and repair", () => {
     expect([count, contents]).to.deep.equal([53, { objects: 50, nodes: 1, controllers: 1 }]);
   });
 
-  it("C5: names a damaged backup as such, by the operator's name for it, and leaves the state alone", async () => {
+  it("refuses a damaged backup by the operator's name for it, and keeps the state", async () => {
     const file = await backUp(oneRegister(1));
     const whole = await readFile(file);
     const before = await readAll();
@@ -138,7 +136,7 @@ describe("a controller's backup, restore and repair", () => {
     expect(keysIn(await readAll())).to.deep.equal(["k/1"]);
   });
 
-  it("repairs: keeps what is whole, and all of the rest aside", async () => {
+  it("repairs a damaged journal: keeps whole records, and moves the damaged files aside", async () => {
     await write(...["a", "b", "c", "d"].map((storeId) => ({ t: "meta", storeId, origin: "c1#old" }) as const));
     const second = join(
       folder,
@@ -149,7 +147,7 @@ describe("a controller's backup, restore and repair", () => {
     await writeFile(second, bytes);
     expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     const { notes, records, aside } = await repairStore(where());
-    // Bytes behind the damage that are no write do not count.
+    // Later records without a write do not count.
     expect(records).to.equal(1);
     expect(notes.join()).to.match(/at byte 16: a frame's checksum is wrong/);
     expect(await readFile(join(aside, second.slice(folder.length + 1)))).to.deep.equal(bytes);
@@ -158,7 +156,7 @@ describe("a controller's backup, restore and repair", () => {
     expect(last).to.have.property("origin").that.does.not.equal("c1#old");
   });
 
-  it("V4: stamps anew what its clock had stamped ahead, and lists that beside the former state", async () => {
+  it("restamps writes that were stamped ahead, and lists them in a file beside the former state", async () => {
     await write(oneRegister(1), oneRegister(2));
     const { writes, file = "" } = await restampStore({ ...where(), rules: keyRules });
     expect(writes.map(({ key, was, from }) => [key, was, from])).to.deep.equal([
@@ -177,8 +175,8 @@ describe("a controller's backup, restore and repair", () => {
     expect(await restampStore({ ...where(), rules: keyRules })).to.deep.equal({ writes: [] });
   });
 
-  describe("V5: a journal with one changed byte", () => {
-    /** Five writes, a frame each; a byte of the third value is changed. */
+  describe("a journal with one changed byte", () => {
+    /** Five writes, a frame each; a byte of the third one is changed. */
     const damage = async (third = oneRegister(3)): Promise<void> => {
       await write(oneRegister(1), oneRegister(2), third, oneRegister(4), oneRegister(5));
       const file = join(folder, "journal-0000000000000003.ndjson");
@@ -189,7 +187,7 @@ describe("a controller's backup, restore and repair", () => {
       expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     };
 
-    it("loses that record alone: what stands behind it is kept apart until the controller has caught up", async () => {
+    it("loses only that record; later records are salvaged until the controller has caught up", async () => {
       await damage();
       const { records, behind, lostRecords } = await repairStore(where());
       expect({ records, behind, lostRecords }).to.deep.equal({ records: 4, behind: 2, lostRecords: 1 });
@@ -202,7 +200,7 @@ describe("a controller's backup, restore and repair", () => {
       expect(found.at(-1)).to.deep.include({ behind: true });
     });
 
-    it("is mended once, wherever the repair was cut off: what was whole is kept, what is lost is told", async () => {
+    it("has the same result when a repair that a crash interrupted at any rename is repeated", async () => {
       await damage();
       const before = await filesOf(folder);
       const copy = dir("copy");
@@ -210,8 +208,8 @@ describe("a controller's backup, restore and repair", () => {
       const { aside } = await repairStore({ ...where(), folder: copy });
       const made = await filesOf(copy);
       const due = await readAll(copy);
-      const told = await readFile(join(aside, "lost.json"));
-      // Cut off before the n-th rename: of the former files, of the folder itself, of the new files.
+      const lostList = await readFile(join(aside, "lost.json"));
+      // Interrupted before the n-th rename: of the former files, the folder itself, the new files.
       for (let renames = 0; renames <= before.length + made.length; renames++) {
         const cut = dir(`cut-${renames}`);
         const hasPlace = renames >= before.length;
@@ -220,16 +218,16 @@ describe("a controller's backup, restore and repair", () => {
         for (const [at, name] of before.entries()) await cp(join(folder, name), join(at < renames ? old : cut, name));
         for (const [at, name] of made.entries())
           await cp(join(copy, name), join(before.length + at < renames ? cut : fresh, name));
-        await writeFile(join(old, "lost.json"), told, { mode: 0o600 });
+        await writeFile(join(old, "lost.json"), lostList, { mode: 0o600 });
         expect(await codeOf(open(cut))).to.equal("STORE_CORRUPT");
         const { lostRecords } = await repairStore({ ...where(), folder: cut });
         expect(lostRecords).to.equal(0);
         expect((await readAll(cut)).slice(0, due.length), `after ${renames} renames`).to.deep.equal(due);
-        expect(await readFile(join(old, "lost.json"))).to.deep.equal(told);
+        expect(await readFile(join(old, "lost.json"))).to.deep.equal(lostList);
       }
     });
 
-    it("names what is lost, on the screen and in a file", async () => {
+    it("names the lost writes in its result and in a file", async () => {
       await damage();
       const { lost, lostFile = "", aside, notes } = await repairStore(where());
       const expected = [{ key: "k/2", at: "2023-11-14T22:13:20.003Z", writer: "c1", deleted: false }];
@@ -240,7 +238,7 @@ describe("a controller's backup, restore and repair", () => {
       expect(notes.join("\n")).to.match(/bytes are damaged \(at byte 16: .*\nrecord 3 is lost here/);
     });
 
-    it("reads what it can of one that is no JSON any more", async () => {
+    it("reads key, time and writer of a lost record that is no valid JSON", async () => {
       await damage(oneRegister(3, 'k/3"q"', null));
       const third = join(folder, "journal-0000000000000003.ndjson");
       const text = await readFile(third, "latin1");
@@ -249,7 +247,7 @@ describe("a controller's backup, restore and repair", () => {
       expect(lost).to.deep.equal([{ key: 'k/2"q"', at: "2023-11-14T22:13:20.003Z", writer: "c1", deleted: true }]);
     });
 
-    it("merges at once what stands behind it when no other controller is left", async () => {
+    it("merges later records at once if no other controller is left", async () => {
       await damage();
       await repairStore({ ...where(), alone: true });
       const found = await readAll();
@@ -257,7 +255,7 @@ describe("a controller's backup, restore and repair", () => {
       expect(found.at(-1)).to.deep.include({ ready: true, behind: false });
     });
 
-    it("loses nothing when a snapshot holds what is damaged", async () => {
+    it("loses nothing if a snapshot has the damaged record", async () => {
       await write(oneRegister(1), oneRegister(2), oneRegister(3));
       await writeSnapshot(realDisk, join(folder, snapshotName(3)), {
         index: 3,
@@ -272,7 +270,7 @@ describe("a controller's backup, restore and repair", () => {
       expect({ records, lostRecords, lostFile }).to.deep.equal({ records: 3, lostRecords: 0, lostFile: undefined });
     });
 
-    it("takes no end that was never finished for lost", async () => {
+    it("does not count an incomplete last write as lost", async () => {
       await write(oneRegister(1), oneRegister(2), oneRegister(3));
       const last = join(folder, "journal-0000000000000003.ndjson");
       await truncate(last, (await stat(last)).size - 7);
@@ -282,7 +280,7 @@ describe("a controller's backup, restore and repair", () => {
     });
   });
 
-  it("repairs to an empty state when nothing is whole: then the controller joins anew", async () => {
+  it("repairs to an empty state, with which the controller joins again, if no record is whole", async () => {
     await (await open()).close();
     await writeFile(join(folder, "snapshot-0000000000000009.json"), "rubbish");
     const { records } = await repairStore(where());

@@ -17,28 +17,18 @@ describe("a snapshot's file", () => {
     return (await problemsOfRejection(readSnapshot(disk, name))).join();
   };
 
-  it("gives what was written", async () => {
+  it("has the written entries", async () => {
     const { disk } = await written();
     const { index, entries } = await readSnapshot(disk, path);
     expect([index, ...entries]).to.deep.equal([3, { n: 1 }, { n: 2 }]);
   });
 
-  it("is refused with one changed byte, also where it still reads as entries", async () => {
+  it("is refused with a changed byte, another length, or another snapshot's name", async () => {
     const { bytes } = await written();
-    const at = bytes.indexOf('{"n":2}') + 5;
-    const changed = Buffer.from(bytes);
-    changed[at] = 0x33;
+    const changed = Buffer.from(bytes.toString("latin1").replace('{"n":2}', '{"n":3}'), "latin1");
     expect(await refused(changed)).to.match(/its checksum does not match.*STORE_CORRUPT/);
-  });
-
-  it("is refused when it is cut off, or goes on, by its length", async () => {
-    const { bytes } = await written();
     for (const wrong of [bytes.subarray(0, -1), Buffer.concat([bytes, Buffer.from("[]\n")])])
       expect(await refused(wrong)).to.match(/it has \d+ bytes where 18 belong.*STORE_CORRUPT/);
-  });
-
-  it("is refused under another's name", async () => {
-    const { bytes } = await written();
     expect(await refused(bytes, `/db/${snapshotName(4)}`)).to.match(/the snapshot 3 under another's name/);
   });
 });

@@ -5,12 +5,12 @@ import { openNetwork } from "#controller/transport/network.ts";
 import { knowBastionCas } from "#pki/chain.ts";
 import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";
 
-describe("the replication streams of a controller", () => {
+describe("the log of replication streams", () => {
   let cluster: TestCluster;
   before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
 
-  it("C9: tell of peers, and not of the look at its own address each minute", () => {
+  it("has streams of peers, but not the controller's connection to its own address each minute", () => {
     let text = "";
     const credentials = issueTo(cluster.authority, "controller", "a");
     const network = openNetwork({

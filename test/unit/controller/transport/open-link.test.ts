@@ -5,7 +5,7 @@ import { openLink } from "#controller/transport/open-link.ts";
 
 describe("a link to a peer", () => {
   it("counts bytes, not characters, in both directions", () => {
-    const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const counted = { in: 0, out: 0 };
     let link: PeerLink | undefined;
     const message = { t: "refuse", code: "NOT_READY", message: "für Ännchen" } as const;
@@ -15,7 +15,7 @@ describe("a link to a peer", () => {
       peer: "b",
       initiator: true,
       head: line,
-      log: quiet,
+      log,
       connected: (opened) => ((link = opened), { received: () => undefined, closed: () => undefined }),
       onBytes: (direction, bytes) => (counted[direction] += bytes),
       onContact: () => undefined,

@@ -7,13 +7,13 @@ import { KnownUpdates } from "#support/known-update.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
 import { signOwner, signUpdate } from "#support/signed-update.ts";
 
-describe("an update that is applied", () => {
+describe("an applied update", () => {
   let cluster: TestCluster;
   before(async () => (cluster = await createTestCluster()));
   after(() => cluster.remove());
   const verify: Verify = (signed, now) => verifyStatement(signed, { ...cluster.authority, now });
 
-  /** The answer of a controller whose clock is so far behind to an update that was just signed. */
+  /** The answer to an update signed just now of a controller whose clock is `behindMs` behind. */
   const apply = (behindMs: number): Promise<unknown> => {
     const signed = signUpdate(cluster, "spring", {
       spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
@@ -24,18 +24,18 @@ describe("an update that is applied", () => {
       bundles: { list: () => Promise.resolve([]) },
       index: {
         read() {
-          throw new Error("it was taken for the bastion's word");
+          throw new Error("the signature was accepted");
         },
       },
     };
-    const asked = { signed, ownership: signOwner(cluster, "spring") };
-    return applyUpdate(parts as unknown as ApplyParts, "spring", asked, { by: "ann", at: "" }).catch(
+    const request = { signed, ownership: signOwner(cluster, "spring") };
+    return applyUpdate(parts as unknown as ApplyParts, "spring", request, { by: "ann", at: "" }).catch(
       (error: unknown) => error,
     );
   };
 
-  it("is refused when it was signed more than five minutes ahead: nodes would take no other one until then", async () => {
-    expect(await apply(290_000)).to.have.property("message", "it was taken for the bastion's word");
+  it("is refused if signed more than five minutes in the future, because nodes would accept no other until then", async () => {
+    expect(await apply(290_000)).to.have.property("message", "the signature was accepted");
     expect(await apply(310_000)).to.deep.include({
       status: 400,
       code: "UPDATE_UNSIGNED",
@@ -67,11 +67,11 @@ describe("an update that is applied", () => {
         ...parts,
       };
       const statement = signUpdate(cluster, "spring", signed ?? { spec: systemOf(rev) });
-      const asked = { signed: statement, ownership: signOwner(cluster, "spring", owner) };
-      return applyUpdate(own, name, asked, { by: "ann", at: "" }).catch((error: unknown) => error);
+      const request = { signed: statement, ownership: signOwner(cluster, "spring", owner) };
+      return applyUpdate(own, name, request, { by: "ann", at: "" }).catch((error: unknown) => error);
     };
 
-    it("is one manifest for each generation, also when two come at once", async () => {
+    it("has one manifest per generation, also when two are applied at the same time", async () => {
       const first = await Promise.all([applyAs("a"), applyAs("b")]);
       expect(first[0]).to.deep.include({ result: "created", generation: 1 });
       expect(first[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
@@ -80,7 +80,7 @@ describe("an update that is applied", () => {
       expect(next[1]).to.deep.include({ status: 409, code: "MATCH_FAILED" });
     });
 
-    it("has the owner that was signed, whichever controller takes it, and that owner's signature is renewed", async () => {
+    it("has the signed owner at whichever controller it is applied, and renews only that owner's signature", async () => {
       const present = () => known.parts.index.read("spring")?.owner;
       await applyAs("a", { owner: { owner: "c2", epoch: 3 } });
       expect(present()).to.include({ owner: "c2", epoch: 3 });
@@ -95,13 +95,13 @@ describe("an update that is applied", () => {
 
     const runtime = { target: { version: "2.0" }, selector: { allNodes: true } };
     const refused: Readonly<Record<string, Applied & { readonly code: string }>> = {
-      "under another name than it was signed for": { name: "winter", code: "API_INVALID" },
+      "under another name than the signed one": { name: "winter", code: "API_INVALID" },
       "at another controller than its owner": { parts: { controllerId: "c2" }, code: "UPDATE_OWNED" },
-      "when its plan names what keeps it from going": {
+      "if its plan has blockers": {
         signed: { spec: { ...systemOf("b"), selector: { nodeIds: ["n9"] } } },
         code: "UPDATE_BLOCKED",
       },
-      "without the bundle that it brings": {
+      "if the controller lacks its bundle": {
         signed: { spec: runtime, bundle: bundleOf("2.0") },
         code: "UPDATE_BUNDLE_UNKNOWN",
       },

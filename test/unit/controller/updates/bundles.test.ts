@@ -22,9 +22,7 @@ describe("the bundles on a controller's disk", () => {
   const bytes = randomBytes(300_000);
   const sha256 = sha256Of(bytes);
 
-  beforeEach(async () => {
-    folder = dir("bundles");
-  });
+  beforeEach(() => (folder = dir("bundles")));
 
   const open = (more: Partial<BundleStoreOptions> = {}): BundleStore =>
     openBundleStore({ folder, isNeeded: () => false, ...more });
@@ -44,7 +42,7 @@ describe("the bundles on a controller's disk", () => {
       () => "taken",
       (error: unknown) => (error instanceof Refused ? `${error.status} ${error.code}` : String(error)),
     );
-  /** The real disk, with other behaviour of its files for a moment. */
+  /** The real disk, with these changes to its files. */
   const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): StoreDisk => {
     const wrapped =
       (open: StoreDisk["edit"]): StoreDisk["edit"] =>
@@ -55,7 +53,7 @@ describe("the bundles on a controller's disk", () => {
     return { ...realDisk, create: wrapped(realDisk.create), edit: wrapped(realDisk.edit) };
   };
 
-  it("takes one piece by piece, says where the next begins, and gives it when it is whole", async () => {
+  it("are stored piece by piece, each answered with the next offset, and can be opened when complete", async () => {
     const store = open();
     expect(await store.list()).to.deep.equal([]);
     expect(await put(store, 0)).to.deep.equal({ held: 100_000, whole: false });
@@ -70,7 +68,7 @@ describe("the bundles on a controller's disk", () => {
     expect(((await stat(join(folder, sha256))).mode & 0o777).toString(8)).to.equal("600");
   });
 
-  it("takes no piece that is not the next one, and none of what is whole", async () => {
+  it("accept only the next piece, and none once complete", async () => {
     const store = open();
     expect(await put(store, 100_000)).to.deep.equal({ held: 0, whole: false });
     expect(await store.list()).to.deep.equal([]);
@@ -84,16 +82,16 @@ describe("the bundles on a controller's disk", () => {
     });
   });
 
-  it("two who bring the same at once write it once", async () => {
+  it("are stored once by concurrent uploads", async () => {
     const store = open();
-    const bring = async (): Promise<void> => {
+    const upload = async (): Promise<void> => {
       for (let held: BundleState = { held: 0, whole: false }; !held.whole;) held = await put(store, held.held, 7_000);
     };
-    await Promise.all([bring(), bring(), bring()]);
+    await Promise.all([upload(), upload(), upload()]);
     expect((await read(store)).equals(bytes)).to.equal(true);
   });
 
-  it("begins anew with what is not what it is called", async () => {
+  it("are dropped if their SHA-256 is not their name, and can be uploaded again", async () => {
     const store = open();
     await put(store, 0);
     const other = randomBytes(200_000);
@@ -105,7 +103,7 @@ describe("the bundles on a controller's disk", () => {
     await putAll(store, bytes);
   });
 
-  it("goes on after a restart in the middle of a piece, whatever of it had reached the disk", async () => {
+  it("are resumed after a restart at the bytes that had reached the disk", async () => {
     for (const reached of [100_000, 100_001, 163_840, 299_999]) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await writeFile(join(folder, `${sha256}.part`), bytes.subarray(0, reached));
@@ -118,13 +116,13 @@ describe("the bundles on a controller's disk", () => {
     }
   });
 
-  it("after a restart looks through what was all there before it was looked through", async () => {
+  it("are verified after a restart if complete but not yet verified", async () => {
     await mkdir(folder, { mode: 0o700 });
     await writeFile(join(folder, `${sha256}.part`), bytes);
     expect(await put(open(), 300_000)).to.deep.equal({ held: 300_000, whole: true });
   });
 
-  it("gives nothing that the disk has changed since: it is removed, and can be brought again", async () => {
+  it("are removed if damaged on the disk, and can be uploaded again", async () => {
     await putAll(open(), bytes);
     const damaged = Buffer.from(bytes);
     damaged[150_000] = (damaged[150_000] ?? 0) ^ 1;
@@ -135,7 +133,7 @@ describe("the bundles on a controller's disk", () => {
     expect((await read(store)).equals(bytes)).to.equal(true);
   });
 
-  it("says 507 when the disk is full, and goes on when there is room", async () => {
+  it("are refused with 507 while the disk is full, and resumed when there is room", async () => {
     let isFull = false;
     const disk = diskWith((file) => ({
       async write(data, position) {
@@ -154,7 +152,7 @@ describe("the bundles on a controller's disk", () => {
     expect(await put(store, 100_000, 200_000)).to.deep.equal({ held: 300_000, whole: true });
   });
 
-  it("leaves room on the disk to the controller's own state", async () => {
+  it("are refused with 507 if less than 128 MiB would be left for the controller's state", async () => {
     let free = 128 * 2 ** 20 + 299_999;
     const store = open({ freeBytes: () => Promise.resolve(free) });
     expect(await refusal(put(store, 0))).to.equal("507 UPDATE_BUNDLE_NO_ROOM");
@@ -163,7 +161,7 @@ describe("the bundles on a controller's disk", () => {
     await putAll(store, bytes);
   });
 
-  it("tells nobody of a piece that did not reach the disk", async () => {
+  it("do not count a piece whose sync failed", async () => {
     let fails = true;
     const disk = diskWith((file) => ({
       sync: () => (fails ? Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" })) : file.sync()),
@@ -174,7 +172,7 @@ describe("the bundles on a controller's disk", () => {
     expect(await put(store, 0)).to.deep.equal({ held: 100_000, whole: false });
   });
 
-  it("takes no name that leads elsewhere, and nothing beyond what it should be", async () => {
+  it("are refused with a name that is no SHA-256, beyond their size, or above 1 GiB", async () => {
     const store = open();
     const names = ["../x", "", ".", `${sha256}.part`, sha256.toUpperCase(), `${sha256}/..`, `a/${sha256.slice(2)}`];
     for (const name of names) {
@@ -188,7 +186,7 @@ describe("the bundles on a controller's disk", () => {
     expect(await refusal(store.put(sha256, huge))).to.equal("413 API_INVALID");
   });
 
-  it("follows no link, and lists nothing that is not its own", async () => {
+  it("are neither read nor written through symbolic links, and other files are not listed", async () => {
     await mkdir(folder, { mode: 0o700 });
     await writeFile(dir("secret"), "secret");
     await symlink(dir("secret"), join(folder, `${sha256}.part`));
@@ -202,7 +200,7 @@ describe("the bundles on a controller's disk", () => {
     expect((await store.list()).map(({ sha256 }) => sha256)).to.not.include("0".repeat(64));
   });
 
-  it("keeps the newest four of which no update speaks, and all that one does", async () => {
+  it("are kept if an update needs them, and otherwise the newest four", async () => {
     const all = Array.from({ length: 7 }, (_, index) => randomBytes(100 + index));
     const names = all.map(sha256Of);
     const needed = new Set([names[0]]);
@@ -214,13 +212,13 @@ describe("the bundles on a controller's disk", () => {
     expect((await store.list()).map((one) => one.sha256)).to.have.members([names[0], ...names.slice(3)]);
   });
 
-  it("counts parts that nobody completes as it does whole ones", async () => {
+  it("include incomplete ones in the limit of four", async () => {
     const store = open();
     for (let index = 0; index < 9; index++) await put(store, 0, 10, randomBytes(100));
     expect(await store.list()).to.have.length(4);
   });
 
-  it("keeps no more than 2 GiB of what nobody needs", () => {
+  it("are limited to 2 GiB that no update needs", () => {
     const one = (name: string, changed: number) => ({ sha256: name, whole: true, bytes: gibibyte * 0.75, changed });
     const all = [one("old", 1), one("middle", 2), one("new", 3), one("coming", 0), one("needed", 0)];
     const found = bundlesToRemove(all, { coming: "coming", isNeeded: (name) => name === "needed" });

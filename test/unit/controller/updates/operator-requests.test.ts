@@ -17,10 +17,10 @@ import { SteppedRollout } from "#support/stepped-rollout.ts";
 
 const nodes = ["n1", "n2"];
 let known: KnownUpdates;
-const read = () => known.parts.index.read("u") ?? expect.fail("it is not known");
+const read = () => known.parts.index.read("u") ?? expect.fail("the update is unknown");
 const shown = () => viewUpdate(known.parts, read());
 
-/** The result of a request, or its refusal. */
+/** The result of a request, or the message and code of its refusal. */
 async function outcome(request: Promise<{ readonly result: string }>): Promise<string> {
   return request.then(
     ({ result }) => result,
@@ -36,32 +36,32 @@ afterEach(() => known.stop());
 
 describe("an operator's request about a rollout", () => {
   const by = { by: "operator ann", at: "2026-01-01T00:00:00Z" };
-  const ask = async (rollout: SteppedRollout, action: RequestAction = "rollback"): Promise<string> =>
+  const request = async (rollout: SteppedRollout, action: RequestAction = "rollback"): Promise<string> =>
     outcome(noteRequest(known.parts, await known.update(rollout), action, by));
-  const begun = (name = "u"): SteppedRollout => new SteppedRollout({ nodes }).set({ name }).confirm();
+  const startedRollout = (name = "u"): SteppedRollout => new SteppedRollout({ nodes }).set({ name }).confirm();
   const noneBegun = /and no node was begun: there is nothing to roll back \[UPDATE_ENDED\]$/;
 
-  it("is refused when the rollout has ended, or has no canary to promote", async () => {
-    const ended = begun().finish("n1").request("cancel");
-    expect(await ask(ended, "cancel")).to.equal("“u” is cancelled: there is nothing to cancel [UPDATE_ENDED]");
-    expect(await ask(begun("v"), "promote")).to.equal("“v” has no canary to promote [UPDATE_ENDED]");
+  it("is refused if the rollout has ended, or has no canary to promote", async () => {
+    const ended = startedRollout().finish("n1").request("cancel");
+    expect(await request(ended, "cancel")).to.equal("“u” is cancelled: there is nothing to cancel [UPDATE_ENDED]");
+    expect(await request(startedRollout("v"), "promote")).to.equal("“v” has no canary to promote [UPDATE_ENDED]");
   });
 
-  it("to take it back is refused when no node was begun", async () => {
+  it("to roll back is refused if no node was begun", async () => {
     const waiting = new SteppedRollout({ nodes, spec: { approvalPolicy: "manual" } }).settle();
-    expect(await ask(waiting.request("cancel"))).to.match(noneBegun);
-    const there = new SteppedRollout({ nodes }).set({ name: "v" });
-    for (const id of nodes) there.report(id, "fenced", { present: there.view.target });
-    expect(await ask(there)).to.match(noneBegun);
+    expect(await request(waiting.request("cancel"))).to.match(noneBegun);
+    const upToDate = new SteppedRollout({ nodes }).set({ name: "v" });
+    for (const id of nodes) upToDate.report(id, "fenced", { present: upToDate.view.target });
+    expect(await request(upToDate)).to.match(noneBegun);
   });
 
-  it("to take it back is noted for a rollout that was begun, ended or not", async () => {
-    expect(await ask(begun().finish("n1").request("cancel"))).to.equal("created");
-    expect(await ask(begun("v"))).to.equal("created");
+  it("to roll back is recorded for a rollout with begun nodes, ended or not", async () => {
+    expect(await request(startedRollout().finish("n1").request("cancel"))).to.equal("created");
+    expect(await request(startedRollout("v"))).to.equal("created");
   });
 });
 
-describe("an answer of the bastion", () => {
+describe("the bastion's answer to a hook", () => {
   const spec = {
     drain: { enabled: true, command: "drain", after: { command: "undrain" } },
     healthGates: [
@@ -77,21 +77,21 @@ describe("an answer of the bastion", () => {
     seq = rollout.row("n1").seq;
   });
 
-  /** The response to the hook's answer, and the hook that is due then. */
+  /** The response to the answer, and the hook that the node waits for then. */
   const answer = async (hook: string, more: Partial<AcceptedBodyOf<"answerHook">> = {}): Promise<unknown> => [
     await outcome(answerHook(known.parts, read(), { node: "n1", generation: 1, seq, hook, ok: true, ...more })),
     shown().nodeStatus[0]?.hook,
   ];
   const refused = (hook: string): string => `“${hook}” is not asked of the bastion for n1 now [UPDATE_NOT_ASKED]`;
 
-  it("counts for the hook that it names alone, however often it comes", async () => {
+  it("counts only for the hook that it names, also if repeated", async () => {
     expect(await answer("gate a")).to.deep.equal(["created", "gate b"]);
     expect(await answer("gate a")).to.deep.equal(["unchanged", "gate b"]);
     expect(await answer("gate b")).to.deep.equal(["created", "undrain"]);
     expect(await answer("gate a")).to.deep.equal(["unchanged", "undrain"]);
   });
 
-  it("does not count for another owner's order of the same number", async () => {
+  it("does not count for another owner's order with the same number", async () => {
     for (const owner of [
       { id: "c2", epoch: 1 },
       { id: "c1", epoch: 2 },
@@ -100,7 +100,7 @@ describe("an answer of the bastion", () => {
     expect(await answer("gate a", { owner: { id: "c1", epoch: 1 } })).to.deep.equal(["created", "gate b"]);
   });
 
-  it("is refused when its hook is not asked for, or has another answer", async () => {
+  it("is refused if the node does not wait for the hook, or the hook has another answer", async () => {
     for (const hook of ["gate b", "undrain", "drain", "gate none", ""])
       expect(await answer(hook), hook).to.deep.equal([refused(hook), "gate a"]);
     for (const more of [{ seq: seq - 1 }, { seq: seq + 1 }, { generation: 2 }, { node: "n9" }])
@@ -111,7 +111,7 @@ describe("an answer of the bastion", () => {
   });
 });
 
-describe("C7: the process that attends to an update", () => {
+describe("the process that runs an update's hooks", () => {
   const ann = { by: "operator ann", host: "bastion-1", at: "1970-01-01T00:16:40.000Z" };
   beforeEach(async () => {
     const spec = { drain: { enabled: true, command: "drain" } };
@@ -121,7 +121,7 @@ describe("C7: the process that attends to an update", () => {
     outcome(attendUpdate(known.parts, read(), { host, ended }, by));
   const planned = () => makePlan(known.parts, { name: "u", spec: read().statement.spec }).attendance;
 
-  it("is one register, written once for each process that begins, and shown with the wait for the bastion", async () => {
+  it("is recorded once when it begins, and shown where the update waits for the bastion", async () => {
     const waits = "the bastion: drain of n1 (unattended: kcore update cluster run-hooks u)";
     expect([shown().attendance, planned(), shown().waits]).to.deep.equal([undefined, undefined, waits]);
     expect([await attend("bastion-1"), await attend("bastion-1")]).to.deep.equal(["created", "unchanged"]);
@@ -134,7 +134,7 @@ describe("C7: the process that attends to an update", () => {
     expect(shown().attendance).to.deep.include({ by: "operator bob", host: "bastion-2" });
   });
 
-  it("ends, but not when another process took over from it", async () => {
+  it("ends its own record only, not that of a process that took over", async () => {
     await attend("bastion-1");
     await attend("bastion-2");
     expect(await attend("bastion-1", true)).to.equal("unchanged");
@@ -165,18 +165,18 @@ describe("a takeover", () => {
       "operator ann",
     ).catch((error: unknown) => error);
 
-  it("makes the owner that the bastion signed, whichever controller is asked, and may be repeated", async () => {
+  it("sets the signed owner at whichever controller receives it, and can be repeated", async () => {
     expect(await take("c2", 2)).to.deep.equal({ owner: "c2", epoch: 2 });
     const { owner } = read();
     expect(owner).to.include({ owner: "c2", epoch: 2, by: "operator ann" });
     expect(await take("c2", 2)).to.deep.equal({ owner: "c2", epoch: 2 });
     expect(read().owner.signed).to.equal(owner.signed);
-    // Another owner of the present epoch, or of an earlier one.
+    // Another owner of the present or an earlier epoch is refused.
     for (const epoch of [2, 1]) expect(await take("c3", epoch)).to.deep.include({ status: 409, code: "UPDATE_OWNED" });
     expect(read().owner).to.include({ owner: "c2", epoch: 2 });
   });
 
-  it("is refused where the bastion of another cluster signed it, or for another update", async () => {
+  it("is refused if another cluster's bastion signed it, or for another update", async () => {
     const stranger = await createTestCluster();
     try {
       expect(await take("c2", 2, stranger)).to.have.nested.property("problems[0].code", "UPDATE_UNSIGNED");
@@ -187,7 +187,7 @@ describe("a takeover", () => {
     expect(read().owner).to.include({ owner: "c1", epoch: 1 });
   });
 
-  it("is signed for an epoch above that of a node which obeys another owner, as after a run over SSH", async () => {
+  it("has an epoch above that of every owner that a node of the update obeys", async () => {
     expect(nextEpoch(read())).to.equal(2);
     const rollout = new SteppedRollout({ nodes: ["n1"] }).settle();
     const fence = { name: "u", epoch: 7, owner: "bastion-1", generation: 1, seq: 1 };

@@ -8,9 +8,9 @@ import { KnownUpdates } from "#support/known-update.ts";
 import { SteppedRollout } from "#support/stepped-rollout.ts";
 
 describe("the loop of an update's owner", () => {
-  it("looks while something changes all the time", async () => {
-    let looked = 0;
-    const index = { all: () => (looked++, []), names: () => [], read: () => undefined, stop: () => undefined };
+  it("runs also while changes never pause", async () => {
+    let runs = 0;
+    const index = { all: () => (runs++, []), names: () => [], read: () => undefined, stop: () => undefined };
     const timers = new FakeTimers();
     const parts = { index, controllerId: "c1", timers, monotonic: timers.now };
     const loop = startOwnerLoop(parts as unknown as OwnerLoopParts);
@@ -19,11 +19,11 @@ describe("the loop of an update's owner", () => {
       timers.pass(10);
       await turn();
     }
-    expect(looked).to.be.greaterThan(0);
+    expect(runs).to.be.greaterThan(0);
     await loop.stop();
   });
 
-  it("looks again at one that has ended while it waits for another update to go back", async () => {
+  it("continues with an ended update that waits for another update before its rollback", async () => {
     const known = await new KnownUpdates().nodes("n1");
     try {
       const rollout = new SteppedRollout({ nodes: ["n1"] }).settle().confirm().finish("n1");
@@ -35,7 +35,7 @@ describe("the loop of an update's owner", () => {
     }
   });
 
-  it("knows another update by the nodes that this one began with, whomever its selector means now", async () => {
+  it("finds other updates by the nodes that this update began with, not by its selector's present match", async () => {
     const known = await new KnownUpdates().nodes("n1", "n2");
     try {
       const spec = { selector: { nodeIds: ["n1"] } };

@@ -10,8 +10,8 @@ import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
 
 const aFlake = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
 
-/** The longest progress record of a rollout of so many nodes. */
-function largest(count: number): { readonly waves: readonly (readonly string[])[]; readonly bytes: number } {
+/** The waves and bytes of the longest progress record of a rollout with so many nodes. */
+function largestProgress(count: number): { readonly waves: readonly (readonly string[])[]; readonly bytes: number } {
   const nodes = Array.from({ length: count }, () => aNode(randomUUID()));
   const rollout = new SteppedRollout({ nodes, spec: {} }).settle();
   const { waves } = rollout.progress;
@@ -25,7 +25,7 @@ describe("the plan of an update", () => {
   afterEach(() => known.stop());
   const plan = (more: object) => makePlan(known.parts, { name: "u", spec: aSpec(more) });
 
-  it("is blocked by a canary that is a node, and none that the selector means", () => {
+  it("is blocked by a canary that is no node, or that the selector leaves out", () => {
     const canary = (...nodeIds: readonly string[]) => ({ strategy: { type: "canary", canary: { nodeIds } } });
     const some = { selector: { nodeIds: ["n1", "n2"] }, target: aFlake };
     expect(plan({ ...some, ...canary("n2") })).to.deep.include({ viable: true, blockers: [] });
@@ -36,14 +36,14 @@ describe("the plan of an update", () => {
         "strategy.canary.nodeIds names “n3”, which the selector leaves out: select it, too, or name another canary",
       ],
     });
-    // Then the empty selection is the fault.
+    // An empty selection is the only blocker.
     expect(plan({ target: aFlake, selector: { labels: ["tier=web"] }, ...canary("n3") }).blockers).to.deep.equal([
       "no node of this cluster has the label “tier=web”, which selector.labels wants",
       "the selector means no node",
     ]);
   });
 
-  it("is blocked by what a node runs, and by what it has no room for", () => {
+  it("is blocked by a downgrade, too little room on a node, and an updater that takes no orders", () => {
     const bundle = bundleOf("0.2.0");
     const planned = (target: object, storeFree = 1e9, more = {}) => {
       const usage = { cpu: 0, memory: 0, storeFree, ...more };
@@ -61,13 +61,13 @@ describe("the plan of an update", () => {
       false,
       "the bundle needs 4000 bytes there, and 3999 are free",
     ]);
-    expect(planned({ allowDowngrade: true }, 1e9, { orderUntaken: 20 }), "G2").to.deep.equal([
+    expect(planned({ allowDowngrade: true }, 1e9, { orderUntaken: 20 })).to.deep.equal([
       false,
       "its updater has not taken an order for 20 s: systemctl status kcore-updater.path kcore-updater",
     ]);
   });
 
-  it("G7: is blocked by a node that is no NixOS system, where a flake brings one", async () => {
+  it("is blocked by a node without NixOS if the target is a flake", async () => {
     await known.debian("n1");
     const blockers = (nodeIds: readonly string[], more: object) =>
       plan({ selector: { nodeIds }, ...more }).nodes.flatMap((node) => node.blockers);
@@ -77,7 +77,7 @@ describe("the plan of an update", () => {
     expect(blockers(["n1"], {})).to.deep.equal([]);
   });
 
-  it("is blocked by another update that is not over and has nodes of it", async () => {
+  it("is blocked by an unfinished update that has a node in common", async () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     await known.update(other);
     const blockers = (...nodeIds: readonly string[]) => plan({ target: aFlake, selector: { nodeIds } }).blockers;
@@ -87,18 +87,18 @@ describe("the plan of an update", () => {
     expect(blockers("n2", "n3")).to.deep.equal([]);
   });
 
-  it("is the next generation when one that has ended is asked for again, and the same before that", async () => {
+  it("has the next generation with `again` for an ended update, and the same one before its end", async () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     const { spec } = await known
       .update(other)
       .then(({ head }) => UpdateStatement.parse(JSON.parse(head.value.signed.statement)));
-    const again = (is: boolean) => makePlan(known.parts, { name: "other", spec, again: is }).generation;
-    expect([again(false), again(true)]).to.deep.equal([1, 1]);
+    const generation = (again: boolean) => makePlan(known.parts, { name: "other", spec, again }).generation;
+    expect([generation(false), generation(true)]).to.deep.equal([1, 1]);
     await known.update(other.finish("n1").finish("n2"));
-    expect([again(false), again(true)]).to.deep.equal([1, 2]);
+    expect([generation(false), generation(true)]).to.deep.equal([1, 2]);
   });
 
-  it("counts past a generation of a former owner that a node has, also with the same manifest", async () => {
+  it("has a generation above every generation that a node reports, also with the same manifest", async () => {
     const other = new SteppedRollout({ nodes: ["n1", "n2"] }).set({ name: "other" }).confirm();
     const { head } = await known.update(other);
     const { spec } = UpdateStatement.parse(JSON.parse(head.value.signed.statement));
@@ -110,7 +110,7 @@ describe("the plan of an update", () => {
     expect(planned()).to.include({ result: "updated", generation: 4 });
   });
 
-  it("says whether nodes reboot, and nothing while that is not known", () => {
+  it("has likelyRequiresReboot only if reboots are known", () => {
     const reboots = (rebootPolicy: string) => plan({ target: aFlake, activation: { rebootPolicy } });
     expect(reboots("if-required").nodes.map((node) => node.reboots)).to.deep.equal(["unknown", "unknown", "unknown"]);
     expect(reboots("if-required")).not.to.have.property("likelyRequiresReboot");
@@ -118,12 +118,12 @@ describe("the plan of an update", () => {
     expect(reboots("always").likelyRequiresReboot).to.equal(true);
   });
 
-  it("refuses more nodes than its progress holds, before any of them is started", () => {
+  it("is refused with more nodes than its progress record can hold", () => {
     for (const count of [1, 200, 600]) {
-      const { waves, bytes } = largest(count);
+      const { waves, bytes } = largestProgress(count);
       expect([isTooLarge(waves), bytes < maxValueBytes], String(count)).to.deep.equal([false, true]);
     }
-    const { waves, bytes } = largest(1_000);
+    const { waves, bytes } = largestProgress(1_000);
     expect([isTooLarge(waves), bytes > maxValueBytes]).to.deep.equal([true, true]);
   });
 });

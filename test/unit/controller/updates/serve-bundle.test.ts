@@ -11,7 +11,7 @@ import { openBundleSender } from "#controller/updates/serve-bundle.ts";
 import { eventually } from "../../../support/cluster.ts";
 import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
 
-describe("bundles on their way from a controller", () => {
+describe("bundles that a controller sends", () => {
   const bytes = randomBytes(16 * 2 ** 20);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   let dir: TempDir;
@@ -49,7 +49,7 @@ describe("bundles on their way from a controller", () => {
     return response;
   };
 
-  it("come from the place that was asked for, and say how much it is", async () => {
+  it("begin at the requested offset, with their length", async () => {
     await start(30_000);
     for (const from of [0, 1, 5_000_000, bytes.length]) {
       const response = await ask("a", `${sha256}@${from}`);
@@ -62,7 +62,7 @@ describe("bundles on their way from a controller", () => {
     expect((await ask("a", `${"0".repeat(64)}@0`)).statusCode).to.equal(404);
   });
 
-  it("S-17: two to one key and thirty-two in all at a time", async () => {
+  it("S-17: are at most two per key and thirty-two in all at a time", async () => {
     await start(30_000);
     const open = [await ask("key-0"), await ask("key-0")];
     const third = await ask("key-0");
@@ -74,7 +74,7 @@ describe("bundles on their way from a controller", () => {
     await eventually(async () => (await ask("another")).statusCode === 200);
   });
 
-  it("S-17: to who takes nothing, not for ever", async () => {
+  it("S-17: are cut off for a client that reads nothing", async () => {
     await start(200);
     const [idle] = [await ask("a"), await ask("a")];
     await eventually(async () => (await ask("a")).statusCode === 200);

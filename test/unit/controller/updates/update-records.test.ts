@@ -7,7 +7,7 @@ import { statementOf } from "#support/update-world.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { SteppedRollout } from "#support/stepped-rollout.ts";
 
-describe("the updates that are there", () => {
+describe("the updates that a controller knows", () => {
   let known: KnownUpdates;
   beforeEach(async () => {
     known = await new KnownUpdates().nodes("n1");
@@ -18,8 +18,8 @@ describe("the updates that are there", () => {
   const names = (): readonly string[] => Array.from(known.parts.index.all(), ({ name }) => name);
   const write = (key: string, value: unknown): Promise<string> => known.parts.records.write([{ key, value }]);
 
-  it("leave out one that nobody could have signed, whichever controller wrote it, and go on with the others", async () => {
-    const { value } = known.parts.index.read("u")?.head ?? expect.fail("it is not known");
+  it("leave out an update with a malformed statement, and keep the others", async () => {
+    const { value } = known.parts.index.read("u")?.head ?? expect.fail("the update is unknown");
     for (const [index, statement] of ["", "{", "null", "[]"].entries()) {
       const of = keys.update(`bad-${index}`);
       await write(of.head, { ...value, signed: { ...value.signed, statement } });
@@ -28,14 +28,14 @@ describe("the updates that are there", () => {
     expect(names()).to.deep.equal(["u"]);
   });
 
-  it("leave out answers of hooks that nothing is called by", async () => {
+  it("leave out answers under a malformed name of a hook", async () => {
     const answer = { epoch: 1, owner: "c1", generation: 1, seq: 1, ok: true };
     await write("update/u/hook/n1/%", answer);
     await write(keys.update("u").hook("n1", "gate web"), answer);
     expect([...(known.parts.index.read("u")?.answers.keys() ?? [])]).to.deep.equal(["n1/gate web"]);
   });
 
-  it("need a bundle as long as they have not ended", () => {
+  it("need their bundle until they have ended", () => {
     const statement = statementOf("0.2.0");
     const needed = (phase: UpdatePhase | undefined, generation = 1): boolean => {
       const progress = phase && { value: { phase, generation: 1 } };

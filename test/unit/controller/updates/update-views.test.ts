@@ -6,7 +6,7 @@ import { SteppedRollout } from "#support/stepped-rollout.ts";
 
 const manual = { approvalPolicy: "manual" };
 
-describe("an update as a controller tells of it", () => {
+describe("a controller's view of an update", () => {
   let known: KnownUpdates;
   beforeEach(async () => (known = await new KnownUpdates().nodes("n1", "n2")));
   afterEach(() => known.stop());
@@ -15,14 +15,14 @@ describe("an update as a controller tells of it", () => {
       .nodeStatus.map(({ hostname, phase, since }) => `${hostname}=${phase}${since === "" ? "" : " since"}`)
       .join(", ");
 
-  it("waits with its nodes until somebody approves it; once cancelled, no node waits any more", async () => {
+  it("shows nodes as pending until approval, and as cancelled once the update is", async () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n2"], spec: manual }).settle();
     expect(await phasesOf(rollout)).to.equal("n1=pending, n2=pending");
     expect(await phasesOf(rollout.request("cancel"))).to.equal("n1=cancelled since, n2=cancelled since");
   });
 
-  it("is approved for its manifest and its nodes as they were shown, and for no others", async () => {
-    const waiting = new SteppedRollout({ nodes: ["n1"], spec: { approvalPolicy: "manual" } }).settle();
+  it("shows an approval only for the manifest and the nodes that were approved", async () => {
+    const waiting = new SteppedRollout({ nodes: ["n1"], spec: manual }).settle();
     const update = await known.update(waiting);
     const view = () => viewUpdate(known.parts, known.parts.index.read("u") ?? update);
     const { generation, hash } = view();
@@ -33,7 +33,7 @@ describe("an update as a controller tells of it", () => {
     expect(view()).to.include({ approvalStatus: "awaiting_approval" }).and.not.have.property("approvedBy");
   });
 
-  it("C15: waits for approval, by a policy that approves by itself as well, of what its preparation has shown", async () => {
+  it("awaits approval of a reboot that a preparation found, with the policy auto-non-disruptive", async () => {
     const spec = { approvalPolicy: "auto-non-disruptive" };
     const rollout = new SteppedRollout({ nodes: ["n1"], spec }).settle().confirm();
     const status = async () => viewUpdate(known.parts, await known.update(rollout)).approvalStatus;
@@ -42,7 +42,7 @@ describe("an update as a controller tells of it", () => {
     expect(await status()).to.equal("awaiting_approval");
   });
 
-  it("does not show a node as under way that was removed from the cluster before it was touched", async () => {
+  it("shows a node as cancelled that was removed from the cluster before it began", async () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n3"] }).settle().confirm().finish("n1");
     expect(rollout.phases).to.equal("n1=succeeded n3=preparing");
     const { n3: _, ...left } = Object.fromEntries(rollout.view.nodes);

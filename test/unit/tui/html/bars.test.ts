@@ -23,22 +23,22 @@ const piece = (outcome: WorkItem["outcome"], from: number, to: number): Piece =>
 });
 
 describe("The bars of the timeline", () => {
-  it("stand where their time is in the run's", () =>
+  it("are at their time's position on the axis", () =>
     expect([1000, 1500, 2000].map((at) => positionOn(at, span))).to.deep.equal([0, drawingWidth / 2, drawingWidth]));
 
-  it("stay inside when a time is outside", () =>
+  it("are at the edge for a time outside the run", () =>
     expect([0, 9999].map((at) => positionOn(at, span))).to.deep.equal([0, drawingWidth]));
 
-  it("have a path for each outcome, taller where it matters more", () => {
+  it("have a path for each outcome, taller for failures", () => {
     const { source } = drawBars([piece("ok", 1000, 1100), piece("failed", 1100, 1200), piece("ok", 1200, 1300)], span);
     expect(source.match(/<path class="ok" d="M15 6h970v8h-970zM2015 6h970v8h-970z"\/>/)).not.to.equal(null);
     expect(source.match(/<path class="failed" d="M1015 0h970v20h-970z"\/>/)).not.to.equal(null);
   });
 
-  it("show also what took no time", () =>
+  it("are visible also without a duration", () =>
     expect(drawBars([piece("ok", 1500, 1500)], span).source).to.include("M5000 6h1v8h-1z"));
 
-  it("are in milliseconds on an axis that may still grow, so that it alone changes", () => {
+  it("are in milliseconds on a growing axis, so that only the axis changes", () => {
     const pieces = [piece("ok", 1000, 1100), piece(undefined, 31_000, Infinity)];
     const { source } = new GrowingBars().draw(pieces, 1000);
     expect(source).to.include('viewBox="0 0 10000 20"').and.to.include('class="ok" d="M6 6h88v8h-88z"');
@@ -46,21 +46,21 @@ describe("The bars of the timeline", () => {
     expect(fitBars(source, 60_000)).to.equal(source.replace("0 0 10000 20", "0 0 60000 20"));
   });
 
-  it("are the same drawn piece by piece and all at once, whatever came between", () => {
+  it("are the same drawn piece by piece and all at once", () => {
     const [first, second] = [piece("ok", 1000, 1100), piece("ok", 1100, 1200)];
     const bars = new GrowingBars();
     for (const pieces of [
       [piece(undefined, 1000, Infinity)],
       [first, piece(undefined, 1100, Infinity)],
       [first, second],
-      // An action that began in between is known only later.
+      // An action that began in between, but is known only now.
       [first, piece("failed", 1050, 1060), second],
       [second],
     ])
       expect(bars.draw(pieces, 1000).source).to.equal(new GrowingBars().draw(pieces, 1000).source);
   });
 
-  it("V11: have an axis whose ticks are told as they are, also between whole seconds", () => {
+  it("have an axis with ticks in tenths of a second where needed", () => {
     expect([1500, 3000, 4500].map(tickText)).to.deep.equal(["1.5 s", "3.0 s", "4.5 s"]);
     expect([12_500, 25_000, 37_500, 90_000].map(tickText)).to.deep.equal(["12.5 s", "25 s", "37.5 s", "1 min 30 s"]);
   });

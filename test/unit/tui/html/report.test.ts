@@ -10,23 +10,23 @@ import { wideRun } from "#support/wide-run.ts";
 const draw = (events: readonly RunEvent[], options?: ReportPageOptions) => drawReport(reduceEvents(events), options);
 
 describe("The HTML report", () => {
-  it("tells what, who, when, of which revision, and how it ended", () => {
+  it("has orchestration, operator, time, revision and outcome", () => {
     const page = draw(recordedRun("failed"));
-    for (const said of [
+    for (const text of [
       "deploy_node",
       "ops@bastion",
       "3f2a91c0ffee",
       "kcore orchestrate deploy_node n1,n2",
       "2026-11-21",
     ])
-      expect(page).to.include(said);
+      expect(page).to.include(text);
     expect(page).to.match(/class="verdict failed"/);
   });
 
-  it("shows the first cause of each failure with its place, source line, hint and output", () => {
+  it("has the first cause of each failure with place, source line, hint and output", () => {
     const page = draw(recordedRun("failed"), { sourceLine: ({ line }) => `  line ${line} of the file` });
     const section = page.slice(page.indexOf("What went wrong"), page.indexOf(`id="timeline"`));
-    for (const said of [
+    for (const text of [
       "install tool",
       "STEP_FAILED",
       "states/disks.yaml:2:5",
@@ -34,11 +34,11 @@ describe("The HTML report", () => {
       "Unable to locate package nope",
       "HOST_UNREACHABLE",
     ])
-      expect(section.replace("<mark>", "")).to.include(said);
+      expect(section.replace("<mark>", "")).to.include(text);
     expect(section).not.to.include("after it");
   });
 
-  it("never shows the line of a problem that conceals it", () => {
+  it("has no source line of a problem with `conceal`", () => {
     const events = recordedRun("failed").map((event) =>
       event.type === "step.finished" && event.problem
         ? { ...event, problem: { ...event.problem, conceal: true as const } }
@@ -47,13 +47,13 @@ describe("The HTML report", () => {
     expect(draw(events, { sourceLine: () => "password: hunter2" })).not.to.include("hunter2");
   });
 
-  it("puts nodes that failed alike together", () => {
+  it("groups nodes that failed the same way", () => {
     const page = draw(wideRun({ nodes: 6, steps: 6, failEvery: 2 }));
     expect(page.split("<article").length - 1).to.equal(1);
     expect(page).to.include("3 nodes failed the same way");
   });
 
-  it("allows its own style and script alone, by their hashes, and no network at all", () => {
+  it("allows only its own style and script by hash, and no network", () => {
     const page = draw(recordedRun("done"));
     const policy = (/Content-Security-Policy" content="([^"]*)"/.exec(page)?.[1] ?? "").replaceAll("&#39;", "'");
     const hash = (text = "") => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
@@ -63,7 +63,7 @@ describe("The HTML report", () => {
     expect(page).not.to.match(/\b(?:src|srcset|action|data|background)="|url\(|@import|https?:/);
   });
 
-  it("stays whole when a node says what would end the page (S-4)", () => {
+  it("S-4: escapes markup of nodes", () => {
     const hostile = `</script></style></textarea>--><img src=x onerror=alert(1)>`;
     const events = recordedRun("failed").map(
       (event) =>
@@ -81,7 +81,7 @@ describe("The HTML report", () => {
     expect(page).to.match(/<\/script>\n<\/body>/);
   });
 
-  it("packs the steps of nodes beyond the first ones", () => {
+  it("compresses the steps of nodes after the first twenty", () => {
     const page = draw(wideRun({ nodes: 80, steps: 24 }));
     const packed = /id="packed">\s*([\w+/=]+)\s*</.exec(page)?.[1] ?? "";
     const bodies = JSON.parse(gunzipSync(Buffer.from(packed, "base64")).toString()) as string[];
@@ -90,7 +90,7 @@ describe("The HTML report", () => {
     expect(page.match(/data-packed="/g)).to.have.length(60);
   });
 
-  it("stays below six megabytes whatever nodes print", () => {
+  it("stays below six megabytes with any output", () => {
     const events = wideRun({ nodes: 120, steps: 24 }).map((event, index) =>
       event.type === "step.output"
         ? { ...event, text: createHash("shake256", { outputLength: 3000 }).update(String(index)).digest("hex") }

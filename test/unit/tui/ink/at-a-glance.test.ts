@@ -9,26 +9,26 @@ const events = all.slice(
   all.findLastIndex((event) => event.type === "node.finished" && event.outcome === "failed") + 1,
 );
 
-describe("a fleet at a glance", () => {
-  it("tells which part of the list is in sight, and not where all of it is", () => {
+describe("the live view of a large fleet", () => {
+  it("shows the visible range of the list, unless all of it is visible", () => {
     const [, , , rule] = linesOf(sceneOf(events));
     expect(rule).to.match(/ 1–\d+ of 200 ─$/);
     expect(linesOf(sceneOf(wideRun({ nodes: 3, steps: 8 }))).join("\n")).not.to.match(/\d+–\d+ of/);
   });
 
-  it("counts by marks alone where there is no room for words", () => {
+  it("shows counts by marks without words in a narrow terminal", () => {
     const { wide, narrow } = { wide: { columns: 120, rows: 24 }, narrow: { columns: 60, rows: 15 } };
     const counts = (size: typeof wide) =>
       linesOf(sceneOf(events, size), size).find((line) => line.includes(" nodes  ")) ?? "";
-    const told = (line: string) => [...line.matchAll(/[^ ] (\d+)(?= |$)/g)].map(([text]) => text);
+    const countsIn = (line: string) => [...line.matchAll(/[^ ] (\d+)(?= |$)/g)].map(([text]) => text);
     expect(counts(wide)).to.contain("failed").and.to.contain("active");
     expect(counts(narrow)).to.not.contain("failed").and.to.not.contain("…");
     const marks = [...counts(wide).matchAll(/([✗◐·✓]) (\d+) [a-z]/g)].map(([, mark, count]) => `${mark} ${count}`);
     expect(marks).to.have.length.above(2);
-    expect(told(counts(narrow))).to.include.members(marks);
+    expect(countsIn(counts(narrow))).to.include.members(marks);
   });
 
-  it("has a mark for each node, and for a share of them the one to look at", () => {
+  it("has a mark for each group of nodes, a failure's first", () => {
     const marksAt = (columns: number) =>
       linesOf(sceneOf(events, { columns, rows: 40 }), { columns })[columns < 140 ? 4 : 3]?.trim() ?? "";
     for (const columns of [60, 80, 120]) {
@@ -37,7 +37,7 @@ describe("a fleet at a glance", () => {
     }
   });
 
-  it("counts what most of them do, failures first", () => {
+  it("counts nodes by their present step, failures first", () => {
     const lines = linesOf(sceneOf(events, { columns: 120 }), { columns: 120 });
     const line = lines[5] ?? "";
     expect(line).to.match(/^ 4 failed: nix step 6 {2}· {2}\d+ [a-z]+/);

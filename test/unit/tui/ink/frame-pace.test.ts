@@ -9,7 +9,7 @@ function pace(): { readonly timers: FakeTimers; readonly pace: FramePace; readon
 }
 
 describe("the pace of frames", () => {
-  it("is ten a second at most, however many events come", () => {
+  it("is at most ten a second with any number of events", () => {
     const { timers, pace: one, frames } = pace();
     for (let millisecond = 0; millisecond < 10_000; millisecond++) {
       one.news();
@@ -21,7 +21,7 @@ describe("the pace of frames", () => {
     expect(frames.slice(1).every((at, index) => at - (frames[index] as number) >= 100)).to.equal(true);
   });
 
-  it("draws the first news at once, and the last ones too", () => {
+  it("draws the first event at once, and the last one in the end", () => {
     const { timers, pace: one, frames } = pace();
     timers.pass(5000);
     one.news();
@@ -31,7 +31,7 @@ describe("the pace of frames", () => {
     expect(frames).to.deep.equal([5000, 5100]);
   });
 
-  it("answers a key within 33 ms, also amid a flood of events", () => {
+  it("draws after a key within 33 ms, also during many events", () => {
     const { timers, pace: one, frames } = pace();
     one.news();
     timers.pass(10);
@@ -43,7 +43,7 @@ describe("the pace of frames", () => {
     expect(frames).to.deep.equal([0, 33]);
   });
 
-  it("takes a tenth of the time at most where frames are dear, and a second between two", () => {
+  it("spends at most a tenth of the time on slow frames, and waits at most a second between two", () => {
     const timers = new FakeTimers();
     let frames = 0;
     let cost = 50;
@@ -64,7 +64,7 @@ describe("the pace of frames", () => {
     expect(run()).to.be.within(5, 14);
   });
 
-  it("draws nothing when nothing happens, and nothing after its end", () => {
+  it("draws nothing without events, and nothing after its end", () => {
     const { timers, pace: one, frames } = pace();
     timers.pass(10_000);
     one.news();

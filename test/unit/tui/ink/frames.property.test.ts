@@ -7,7 +7,7 @@ import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys } from "#support/scenes.ts";
 import { runStarted } from "#support/run-started.ts";
 
-const nasty = fc.oneof(
+const anyText = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 60 }),
   fc.constantFrom(
     "\u001b[2J\u001b[H",
@@ -23,39 +23,44 @@ const nasty = fc.oneof(
 const node = fc.constantFrom("n1", "n2", "węzeł-3", "長い名前のノード".repeat(3));
 const step = fc.constantFrom("a/1", "a/2", "b/3");
 const outcome = fc.constantFrom(...outcomes.values());
-const problem = fc.record({ code: fc.constant("STEP_FAILED" as const), message: nasty, hint: nasty, detail: nasty });
+const problem = fc.record({
+  code: fc.constant("STEP_FAILED" as const),
+  message: anyText,
+  hint: anyText,
+  detail: anyText,
+});
 
 const of = <Type extends RunEventBody["type"], Fields extends object>(
   type: Type,
   fields: { readonly [Name in keyof Fields]: fc.Arbitrary<Fields[Name]> },
 ) => fc.record({ type: fc.constant(type), ...fields }) as fc.Arbitrary<{ type: Type } & Fields>;
-const ofStep = { node, stage: nasty, step, title: nasty, module: nasty };
+const ofStep = { node, stage: anyText, step, title: anyText, module: anyText };
 const end = fc.constantFrom("done", "failed", "unreachable", "interrupted", "not-started");
-const change = fc.record({ name: nasty, have: nasty, want: nasty });
+const change = fc.record({ name: anyText, have: anyText, want: anyText });
 const changes = fc.array(change, { maxLength: 3 });
 const kind = fc.constantFrom("confirm", "password");
 const body = fc.oneof(
   of("node.connecting", { node, attempt: fc.nat(9) }),
-  of("node.waiting", { node, reason: nasty }),
-  of("node.disconnected", { node, reason: nasty }),
-  of("node.milestone", { node, milestone: nasty }),
+  of("node.waiting", { node, reason: anyText }),
+  of("node.disconnected", { node, reason: anyText }),
+  of("node.milestone", { node, milestone: anyText }),
   of("node.finished", { node, outcome: end, problem }),
   of("step.started", ofStep),
-  of("step.note", { node, step, text: nasty }),
-  of("step.output", { node, step, stream: fc.constant("out"), text: nasty }),
+  of("step.note", { node, step, text: anyText }),
+  of("step.output", { node, step, stream: fc.constant("out"), text: anyText }),
   of("step.finished", {
     ...ofStep,
     outcome,
     problem,
-    diff: nasty,
-    reason: nasty,
+    diff: anyText,
+    reason: anyText,
     changes,
     duration: fc.nat(1_000_000),
   }),
-  of("action.started", { stage: fc.constant("a"), action: nasty, item: node }),
-  of("warning", { text: nasty }),
-  of("question.asked", { question: fc.record({ id: fc.constant("q"), kind, text: nasty, secret: fc.boolean() }) }),
-  of("run.stopping", { how: fc.constantFrom("stop", "abort"), by: nasty }),
+  of("action.started", { stage: fc.constant("a"), action: anyText, item: node }),
+  of("warning", { text: anyText }),
+  of("question.asked", { question: fc.record({ id: fc.constant("q"), kind, text: anyText, secret: fc.boolean() }) }),
+  of("run.stopping", { how: fc.constantFrom("stop", "abort"), by: anyText }),
 ) as fc.Arbitrary<RunEventBody>;
 
 const started: RunEventBody = runStarted({
@@ -88,8 +93,8 @@ const keys = fc.constantFrom(
 const size = fc.record({ columns: fc.integer({ min: 1, max: 220 }), rows: fc.integer({ min: 1, max: 70 }) });
 const themes = fc.constantFrom(plainTheme, asciiTheme, colourTheme);
 
-describe("any frame", () => {
-  it("is exactly as high as the terminal, and no line is wider; nothing but the theme colours it (S-4)", () => {
+describe("a frame of the live view", () => {
+  it("S-4: has the terminal's height, no wider line, and no control characters but the theme's colours", () => {
     fc.assert(
       fc.property(
         fc.array(body, { maxLength: 25 }),
@@ -124,7 +129,7 @@ describe("any frame", () => {
   });
 
   for (const name of recordedRunNames)
-    it(`of the recorded run ${name} fits at each of its moments`, () => {
+    it(`of the recorded run ${name} has the terminal's height at any event`, () => {
       const events = recordedRun(name);
       for (let count = 0; count <= events.length; count += Math.ceil(events.length / 12)) {
         const [columns, rows] = [40 + ((count * 7) % 120), 8 + ((count * 3) % 50)];

@@ -5,7 +5,7 @@ import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
 
 interface Variant extends SceneOptions {
-  /** The share of the run's events that have come. */
+  /** The share of the run's events that the frame shows. */
   readonly share: number;
   readonly keys?: readonly string[];
 }
@@ -22,7 +22,7 @@ const variants: Readonly<Record<string, Variant>> = {
   "150x20, three quarters": { share: 0.75, columns: 150, rows: 20 },
 };
 
-/** The frames of each run that no other run shows; frames.property.test.ts draws every moment of every run. */
+/** For each run the frames that no other run has; frames.property.test.ts draws all runs at many events. */
 const framesOf: Readonly<Record<string, readonly string[]>> = {
   "deploy-three": ["80x24, three quarters", "80x24, a node", "60x15, a node", "150x20, three quarters"],
   done: ["80x24, at the end"],
@@ -40,8 +40,8 @@ for (const name of recordedRunNames)
       const { share, keys = [], ...options } = variants[title] as Variant;
       const { columns = 80, theme = plainTheme } = options;
       const events = recordedRun(name);
-      const come = events.slice(0, Math.ceil(events.length * share));
-      const { lines } = sceneOf(come, { ...options, theme, ui: typeKeys(come, keys, options) });
+      const drawn = events.slice(0, Math.ceil(events.length * share));
+      const { lines } = sceneOf(drawn, { ...options, theme, ui: typeKeys(drawn, keys, options) });
       const element = h(Lines, { lines, width: columns, theme });
       return { element, columns, isColoured: theme.depth > 0 };
     });

@@ -10,7 +10,7 @@ const node = reduceEvents(recordedRun("failed")).nodes.get("n1");
 const failed = node && node.steps.map(itemOf).find(({ outcome }) => outcome === "failed");
 const detail = Array.from({ length: 20 }, (_, index) => `line ${index + 1}`).join("\n");
 
-function told(tail: string): string {
+function bodyOf(tail: string): string {
   if (!failed) throw new Error("no step of n1 failed in this record");
   const item: WorkItem = { ...failed, tail, problem: { code: "STEP_FAILED", message: "it failed", detail } };
   return arrangeBody({ ui: { ...freshUi, follow: false }, theme: plainTheme, now: 0 }, item, 80, 100)
@@ -18,9 +18,9 @@ function told(tail: string): string {
     .join("\n");
 }
 
-describe("what a failed step says in the live view", () => {
-  it("begins with the end of the cause, for what was printed stands whole below it", () => {
-    const [cause = "", output = ""] = told(detail).split("   output\n");
+describe("a failed step in the live view", () => {
+  it("has the end of the cause above the whole output", () => {
+    const [cause = "", output = ""] = bodyOf(detail).split("   output\n");
     expect(cause).to.contain("… 14 lines before").and.to.contain("line 20");
     expect(cause).to.not.match(/line 14\n/);
     expect(output)
@@ -28,8 +28,8 @@ describe("what a failed step says in the live view", () => {
       .and.to.contain("line 20");
   });
 
-  it("tells the whole cause where nothing was printed", () =>
-    expect(told(""))
+  it("has the whole cause without output", () =>
+    expect(bodyOf(""))
       .to.match(/line 1\n/)
       .and.to.contain("line 20")
       .and.to.not.contain("lines before"));

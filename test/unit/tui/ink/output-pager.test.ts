@@ -13,8 +13,8 @@ const printed = (text: string, more: object = {}): RunEventBody => ({
   ...more,
 });
 
-/** A growing record, with the sizes of its reads. */
-class Grown {
+/** A growing record; `most` is the size of its largest read. */
+class GrowingRecord {
   #bytes = Buffer.alloc(0);
   #seq = 0;
   most = 0;
@@ -35,14 +35,14 @@ class Grown {
 }
 
 describe("the pages of a step's output", () => {
-  const open = (record: Grown, width = 40, more: Partial<OutputPlace> = {}) => {
-    let told = Promise.withResolvers<undefined>();
+  const open = (record: GrowingRecord, width = 40, more: Partial<OutputPlace> = {}) => {
+    let changed = Promise.withResolvers<undefined>();
     const pager = new OutputPager({ node: "n1", step: "s/a", width, wrap: true, find: "", ...more }, record.read, () =>
-      told.resolve(undefined),
+      changed.resolve(undefined),
     );
     const news = async (): Promise<void> => {
-      await told.promise;
-      told = Promise.withResolvers();
+      await changed.promise;
+      changed = Promise.withResolvers();
     };
     const follow = async (seq = record.seq): Promise<void> => {
       pager.follow(seq);
@@ -55,12 +55,12 @@ describe("the pages of a step's output", () => {
     return { pager, follow, rows };
   };
 
-  it("have every line, of this step alone, with its stream, wherever somebody looks", async () => {
-    const record = new Grown();
+  it("have every line of this step only, with its stream, at any position", async () => {
+    const record = new GrowingRecord();
     const lines = Array.from({ length: 20_000 }, (_, line) =>
       printed(`line ${line}\n`, line % 100 === 7 ? { stream: "err" } : {}),
     );
-    // The step's own output must not be read as an event.
+    // Output of another step that looks like an event of this one.
     const foreign = printed(`"type":"step.output","node":"n1","step":"s/a",\n`, { node: "n2" });
     record.add({ type: "step.started", ...step }, ...lines.slice(0, 9000), foreign, ...lines.slice(9000));
     const { pager, follow, rows } = open(record);
@@ -73,8 +73,8 @@ describe("the pages of a step's output", () => {
     expect(record.most).to.be.at.most(1 << 20);
   });
 
-  it("grow with the record, as far as the view has got", async () => {
-    const record = new Grown();
+  it("grow with the record up to the view's event", async () => {
+    const record = new GrowingRecord();
     record.add({ type: "step.started", ...step }, printed("one\n"), printed("two\n"));
     const { pager, follow, rows } = open(record);
     await follow(2);
@@ -86,8 +86,8 @@ describe("the pages of a step's output", () => {
     expect([pager.rows, await rows(0, 1)]).to.deep.equal([1, ["out one"]]);
   });
 
-  it("begin anew when the step does", async () => {
-    const record = new Grown();
+  it("begin again when the step is started again", async () => {
+    const record = new GrowingRecord();
     record.add({ type: "step.started", ...step }, printed("first try\n"));
     record.add({ type: "step.started", ...step, step: "s/other" });
     record.add({ type: "step.started", ...step }, printed("second try\n"));
@@ -96,8 +96,8 @@ describe("the pages of a step's output", () => {
     expect([pager.rows, await rows(0, 1)]).to.deep.equal([1, ["out second try"]]);
   });
 
-  it("have the places of what is searched, also of what comes later", async () => {
-    const record = new Grown();
+  it("have the matches of a search, also in later output", async () => {
+    const record = new GrowingRecord();
     const line = (index: number) => printed(`${index % 1000 === 7 ? "Needle" : "hay"} ${index}\n`);
     record.add({ type: "step.started", ...step }, ...Array.from({ length: 3000 }, (_, index) => line(index)));
     const { pager, follow, rows } = open(record, 40, { find: "needle" });
@@ -113,8 +113,8 @@ describe("the pages of a step's output", () => {
     expect(pager.matches).to.deep.equal([]);
   });
 
-  it("break long lines, tell gaps, and make every character harmless (S-4)", async () => {
-    const record = new Grown();
+  it("S-4: wrap long lines, show gaps, and escape control characters", async () => {
+    const record = new GrowingRecord();
     record.add({ type: "step.started", ...step }, printed(`${"x".repeat(25)}\n\u001b[31mred\u0007`, { skipped: 5 }));
     const { follow, rows } = open(record, 10);
     await follow();

@@ -9,7 +9,7 @@ const rowsOf = (text: string, width: number, find = "", wrap = true) =>
 const found = ({ text, marks = [] }: OutputRow) => marks.map(([from, to]) => text.slice(from, to));
 
 describe("rows of output", () => {
-  it("wrap lines that are longer than the pane, or leave them whole", () => {
+  it("wrap lines that are wider than the pane, or keep them whole", () => {
     expect(rowsOf("one two three\nfour\n", 8).map(({ text }) => text)).to.deep.equal(["one two ", "three", "four"]);
     expect(rowsOf("one two three\nfour\n", 8, "", false).map(({ text }) => text)).to.deep.equal([
       "one two three",
@@ -17,7 +17,7 @@ describe("rows of output", () => {
     ]);
   });
 
-  it("find a text as it is typed, with capitals only where it has some", () => {
+  it("match a literal text, with case only if it has capitals", () => {
     expect(rowsOf("a.b A.B axb", 40, "a.b").map(found)).to.deep.equal([["a.b", "A.B"]]);
     expect(rowsOf("a.b A.B axb", 40, "A.b").map(found)).to.deep.equal([[]]);
     for (const text of ["(", "[a", "*", "\\", "a|b", "$"])
@@ -25,13 +25,13 @@ describe("rows of output", () => {
     expect(finder("")).to.equal(undefined);
   });
 
-  it("find what goes on in the next row: it counts where it begins, and is marked in both", () => {
+  it("match across two rows, marked in both and counted in the first", () => {
     const rows = rowsOf("0123456789", 6, "4567");
     expect(rows.map(found)).to.deep.equal([["45"], ["67"]]);
     expect(rows.map(({ isMatch = false }) => isMatch)).to.deep.equal([true, false]);
   });
 
-  it("lose nothing and find all there is, however they are cut", () => {
+  it("have the whole text and every match at any width", () => {
     const texts = fc
       .array(fc.constantFrom("a", "b", "é", "漢", " ", "👍🏽"), { maxLength: 40 })
       .map((parts) => parts.join(""));

@@ -28,7 +28,7 @@ const shown = (events: readonly RunEvent[], keys: readonly string[]) =>
   linesOf(sceneOf(events, { ui: typeKeys(events, keys) })).join("\n");
 
 describe("the keys of the live view", () => {
-  it("select the first failure until somebody moves", () => {
+  it("select the first failure until a key moves the selection", () => {
     const scene = sceneOf(failed);
     expect([scene.row?.name, scene.item?.title]).to.deep.equal(["n1", "install tool"]);
     expect(sceneOf(failed, { ui: typeKeys(failed, ["j"]) }).row?.name).to.equal("n2");
@@ -36,7 +36,7 @@ describe("the keys of the live view", () => {
     expect(sceneOf(failed, { ui: typeKeys(failed, ["G", "g"]) }).row?.name).to.equal("n1");
   });
 
-  it("open a node, go through its steps, and come back", () => {
+  it("open a node, move through its steps, and return", () => {
     expect(shown(failed, ["enter"])).to.contain("── ✗ n1 failed");
     expect(sceneOf(failed, { ui: typeKeys(failed, ["enter", "k"]) }).item?.title).to.equal("operating system");
     expect(sceneOf(failed, { ui: typeKeys(failed, ["enter", "G"]) }).item?.title).to.equal("after it");
@@ -44,7 +44,7 @@ describe("the keys of the live view", () => {
     expect(shown(failed, ["enter", "j", "escape"])).to.contain("── 2 nodes");
   });
 
-  it("filter what failed, changed or runs, and what a text occurs in", () => {
+  it("filter failed, changed or running nodes, and those with a text", () => {
     const names = (keys: readonly string[], events = done) =>
       sceneOf(events, { ui: typeKeys(events, keys) }).rows.map(({ name }) => name);
     expect([names(["m"]), names(["m", "m"]), names(["f"])]).to.deep.equal([["n1"], ["n1", "n2"], []]);
@@ -55,7 +55,7 @@ describe("the keys of the live view", () => {
     expect(shown(done, ["/", "z"])).to.contain("no node matches");
   });
 
-  it("type letters that are keys elsewhere into the search field", () => {
+  it("type into the search field", () => {
     expect(typeKeys(done, ["/", "q", "f", "c", "backspace"])).to.include({ searching: true, search: "qf" });
     expect(shown(done, ["/", "q", "f"])).to.contain(" /qf█");
   });
@@ -63,7 +63,7 @@ describe("the keys of the live view", () => {
   it("copy the command that repeats the step on the node", () =>
     expect(effect(failed, ["c"])).to.deep.equal({ type: "copy", text: "kcore orchestrate deploy_node --on n1" }));
 
-  it("leave by q; the run goes on", () => {
+  it("leave by q without a stop of the run", () => {
     expect(effect(failed, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
     expect(effect(failed, ["enter", "q"])).to.deep.equal({ type: "leave", why: "detached" });
   });
@@ -81,13 +81,13 @@ describe("the keys of the live view", () => {
     expect(typeKeys(running, ["escape"], { ui }).stopping).to.equal(false);
   });
 
-  it("say to all who watch whose stop it is", () => {
+  it("show to all viewers who stopped the run", () => {
     const running = done.slice(0, 15);
     const stop = { seq: 100, at: 9_000, type: "run.stopping", how: "stop", by: "alice@bastion" } as const;
     expect(linesOf(sceneOf([...running, stop]))[0]).to.contain("stopping by alice@bastion");
   });
 
-  it("answer a confirm by one key, and by no other", () => {
+  it("answer a confirmation by y or n only", () => {
     const events = asking("confirm");
     expect(shown(events, [])).to.match(/waiting for you: confirm ─[^]*n2: Go on\?[^]*y yes {3}n no/);
     for (const key of ["j", "enter", "x"]) expect(effect(events, [key])).to.include({ type: "say" });
@@ -96,7 +96,7 @@ describe("the keys of the live view", () => {
     expect(shown(events, ["n"])).to.not.contain("y yes");
   });
 
-  it("take a secret without showing it, not even its length", () => {
+  it("type a secret without showing its text or length", () => {
     const events = asking("password", true);
     const text = shown(events, ["s", "3", "c", "r", "3", "t"]);
     expect(text).to.not.contain("s3cr3t");
@@ -104,7 +104,7 @@ describe("the keys of the live view", () => {
     expect(effect(events, ["s", "3", "enter"])).to.deep.equal({ type: "answer", id: "q1", value: "s3" });
   });
 
-  it("put a question aside, and come back to it", () => {
+  it("put a question aside and return to it by Tab", () => {
     const events = asking("confirm");
     expect(shown(events, ["tab"])).to.contain("? 1 open, Tab answers");
     expect(sceneOf(events, { ui: typeKeys(events, ["tab", "G"]) }).row?.name).to.equal("n2");
@@ -120,14 +120,14 @@ describe("the keys of the live view", () => {
     expect(effect(events, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
   });
 
-  it("show the help, the stages and the warnings over the nodes", () => {
+  it("show help, stages and warnings over the nodes", () => {
     expect(shown(done, ["?"])).to.match(/── keys[^]*to another node[^]*leave; the run goes on/);
     expect(shown(done, ["s"])).to.match(/── stages ─[^]*✓ preflight/);
     expect(shown(done, ["w"])).to.contain("no warnings");
     expect(shown(done, ["?", "escape"])).to.contain("── 2 nodes");
   });
 
-  it("drive the player in a replay, and send nothing", () => {
+  it("control the player in a replay, and send nothing", () => {
     const player = {
       playing: true,
       speed: 1,
@@ -150,24 +150,24 @@ describe("the keys of the live view", () => {
       .and.not.contain("1000000");
   });
 
-  it("follow the output of what runs until it is scrolled", () => {
+  it("follow a running step's output until it is scrolled", () => {
     expect(typeKeys(failed, ["enter", "pageup"]).follow).to.equal(false);
     expect(typeKeys(failed, ["enter", "pageup", "o"]).follow).to.equal(true);
     expect(typeKeys(failed, ["o"])).to.include({ pane: "node", follow: true });
   });
 
-  it("show the stages once: not over the view where all of them stand beside the nodes", () => {
+  it("show no overlay of stages if all stages are visible beside the nodes", () => {
     const wide = { columns: 200, rows: 60 };
     expect([typeKeys(done, ["s"]).overlay, typeKeys(done, ["s"], wide).overlay]).to.deep.equal(["stages", undefined]);
     expect(effect(done, ["s"], wide)).to.include({ type: "say" });
-    // Not all nodes are done.
+
     const begun = done[0];
     if (begun?.type !== "run.started") expect.fail();
     const stages = Array.from({ length: 70 }, (_, index) => ({ id: `s${index}`, title: "s", nodes: ["n1"] }));
     expect(typeKeys([{ ...begun, stages }, ...done.slice(1)], ["s"], wide).overlay).to.equal("stages");
   });
 
-  it("sort the nodes by what the record knows of them, tell by what, and keep what is selected", () => {
+  it("sort the nodes by the columns that the record has, show the column, and keep the selection", () => {
     const begun = done[0];
     if (begun?.type !== "run.started") expect.fail();
     const known = [{ ...begun, roles: { worker: [0], controller: [1] }, dcs: { fra1: [0, 1] } }, ...done.slice(1)];
@@ -186,13 +186,13 @@ describe("the keys of the live view", () => {
     expect(after(known, "S", "S", "S", "S").ui.sort).to.equal("time");
     expect(after(known, "S", "S", "S", "S", "S").ui.sort).to.equal("state");
     expect(after(known, "S", "a").ui.sort).to.equal("state");
-    // An earlier version recorded neither time.
+    // A record of an earlier version has neither roles nor datacenters.
     expect(after(done, "S", "S").ui.sort).to.equal("time");
     expect(effect(known, ["S"])).to.deep.equal({ type: "say", text: "sorted by name" });
     expect(names("/", "r", "o", "l", "e", ":", "w", "enter")).to.deep.equal(["n1"]);
   });
 
-  describe("in what a step says", () => {
+  describe("in a step's output", () => {
     const at = failed.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
     const printed = Array.from({ length: 36 }, (_, index) => ({
       type: "step.output",
@@ -211,7 +211,7 @@ describe("the keys of the live view", () => {
     const pointed = (lines: readonly string[]) =>
       lines.filter((line) => line.startsWith(" ▸ ")).map((line) => /line \d+/.exec(line)?.[0]);
 
-    it("Enter gives it the whole terminal, and takes it back", () => {
+    it("show it on the whole terminal by Enter, and beside the steps again", () => {
       const lines = after("enter", "enter");
       expect(lines[0]).to.match(/^── n1 ▸ install tool ─+ 1–\d+ of \d+ ─$/);
       expect(lines).to.have.length(24);
@@ -221,7 +221,7 @@ describe("the keys of the live view", () => {
       expect(after("enter", "enter", "escape", "escape").join("\n")).to.contain("── 2 nodes");
     });
 
-    it("a search goes to the first match, n and N to the others and around, Esc ends it", () => {
+    it("search to the first match, by n and N to the others cyclically, until Esc", () => {
       const first = after("enter", "enter", "/needle");
       expect(first[0]).to.contain("“needle” 1/3");
       expect(pointed(first)).to.deep.equal(["line 6"]);
@@ -232,36 +232,36 @@ describe("the keys of the live view", () => {
       expect(after("enter", "enter", "/needle", "N")[0]).to.contain("3/3");
       expect(effect(events, ["enter", "/", "h", "enter", "N"])).to.include({ type: "say" });
       expect(after("enter", "enter", "/needle", "escape")[0]).to.not.contain("needle");
-      // Beside the steps too; without a search, n is the next node there.
+      // Also beside the steps, where n without a search is the next node.
       expect(after("enter", "/needle", "n").join("\n")).to.contain("“needle” 2/3");
     });
 
-    it("says so when nothing is found, and stays where it was", () => {
+    it("show that a search found nothing, and keep the position", () => {
       const lines = after("enter", "enter", "pagedown", "/nowhere");
       expect(lines[0]).to.contain("“nowhere” not found");
       expect(lines.slice(1, -1)).to.deep.equal(after("enter", "enter", "pagedown").slice(1, -1));
       expect(effect(events, ["enter", "/", "?", "?", "enter", "n"])).to.include({ type: "say" });
     });
 
-    it("typing a search can be thought better of; what was searched before stays", () => {
+    it("cancel a typed search by Esc, and keep the former search", () => {
       expect(after("enter", "/needle", "/", "h", "escape").join("\n")).to.contain("“needle” 1/3");
       expect(after("enter", "/", "h", "escape").join("\n")).to.not.contain("“");
     });
 
-    it("w cuts long lines and wraps them again", () => {
+    it("truncate and wrap long lines by w", () => {
       const rows = (lines: readonly string[]) => Number(/ of (\d+) ─$/.exec(lines[0] ?? "")?.[1]);
       const [wrapped, cut] = [after("enter", "enter"), after("enter", "enter", "w")];
       expect(rows(wrapped) - rows(cut)).to.equal(36);
       expect(cut.join("\n")).to.match(/line 2 hay x+…/);
       expect(after("enter", "enter", "w", "w")).to.deep.equal(wrapped);
       expect(after("enter", "enter", "/needle", "w", "n")[0]).to.match(/needle” [123]\/3/);
-      // The same place, as far as it is known.
+      // The first visible line stays about the same.
       const first = (lines: readonly string[]) => Number(/│ line (\d+)/.exec(lines.join("\n"))?.[1]);
       const before = first(after("enter", "enter", "/line 20", "escape"));
       expect(first(after("enter", "enter", "/line 20", "escape", "w"))).to.be.within(before - 4, before + 4);
     });
 
-    it("scrolls by a line and to both ends, and marks stderr", () => {
+    it("scroll by lines and to both ends, with stderr marked", () => {
       const end = after("enter", "enter", "G");
       expect(end[0]).to.match(/(\d+) of \1 ─$/);
       expect(end.join("\n")).to.contain("line 36");

@@ -11,7 +11,7 @@ const reading = new PaceReading();
 for (const event of events) reading.add(event);
 const paces = [reading.pace ?? expect.fail("no pace")];
 
-describe("how far a run is", () => {
+describe("the progress of a run", () => {
   const textOf = (count: number, more: Partial<RunProgressProps> = {}) => {
     const model = reduceEvents(events.slice(0, count));
     const line = runProgress({ model, theme: plainTheme, width: 80, now: model.lastAt, ...more });
@@ -19,12 +19,12 @@ describe("how far a run is", () => {
   };
   const half = Math.floor(events.length / 2);
 
-  it("is a bar, and none before and after the run", () => {
+  it("is a bar during the run", () => {
     expect([textOf(0), textOf(events.length)]).to.deep.equal(["", ""]);
     expect(textOf(half)).to.match(/^━+─+ \d+ %$/);
   });
 
-  it("is followed by the time that is left, where an earlier run went on like this", () => {
+  it("has the time left if an earlier run had the same shape", () => {
     for (let count = 2; count < events.length; count++) {
       const model = reduceEvents(events.slice(0, count));
       if (model.state !== "running") continue;
@@ -33,12 +33,12 @@ describe("how far a run is", () => {
     }
   });
 
-  it("is followed by nothing while somebody is asked, or where no earlier run fits", () => {
+  it("has no time left during a question, or without a matching earlier run", () => {
     expect(textOf(half, { paces, isAsking: true })).to.match(/ %$/);
     expect(textOf(half, { paces: paces.map((pace) => ({ ...pace, nodes: 7 })) })).to.match(/ %$/);
   });
 
-  it("stands in the head of the view, in a low one too", () => {
+  it("is in the head of the view, also in a low terminal", () => {
     const now = sceneOf(events.slice(0, half), { paces });
     expect(linesOf(now)[1]).to.match(/ {2}━+─+ \d+ % {2}about \d+ s left$/);
     const low = linesOf(sceneOf(events.slice(0, half), { paces, rows: 15 }));

@@ -40,7 +40,7 @@ describe("the live view", () => {
     await pass(200);
     return view;
   };
-  /** Also lets ink write its frame: it waits a millisecond of the real clock between two frames. */
+  /** Passes simulated time, and lets ink write its frame: ink waits a millisecond of the real clock between two frames. */
   const pass = async (milliseconds: number) => {
     timers.pass(milliseconds);
     await new Promise((resolve) => setTimeout(resolve, 3));
@@ -53,13 +53,13 @@ describe("the live view", () => {
   };
   const shown = () => stripVTControlCharacters(terminal.written);
 
-  it("shows what is known of the run before its first event", async () => {
+  it("shows the run's title, id and mode before its first event", async () => {
     await open([], { before: { ...emptyRun, runId: "20261121-120000-beef", title: "deploy_node", dryRun: true } });
     for (const text of ["DRY RUN", "deploy_node", "starting", "run 20261121-120000-beef"])
       expect(shown()).to.contain(text);
   });
 
-  it("scrolls through all that a step printed, which it reads from the record", async () => {
+  it("scrolls through a step's whole output, read from the record", async () => {
     const line = (index: number) => `line ${index} ${"x".repeat(20)}\n`;
     const begun = recordedRun("failed");
     const at = begun.findIndex((event) => event.type === "step.started" && event.step === "disks/install");
@@ -92,7 +92,7 @@ describe("the live view", () => {
     const [first = 0, ...more] = await seen();
     expect(first).to.be.within(50, 800);
     expect(more).to.deep.equal(more.map((_, index) => first + index + 1));
-    // A search finds lines that the model no longer has; the visible rows stay until the match is found.
+    // A search also finds lines that the model has dropped; the visible rows stay until the match is found.
     await type("g/line 123 \r");
     expect(await seen()).to.include(123);
     await type("n");
@@ -103,14 +103,14 @@ describe("the live view", () => {
     await type("/line 99\r");
     await seen();
     expect(shown()).to.match(/“line 99” \d+\/11 /);
-    // Cut lines are one row each: the view continues at its place.
+    // Truncated lines are one row each: the first visible line stays.
     await type("\u001b[6~\u001b[6~");
     const [here = 0] = await seen();
     await type("w");
     expect((await seen())[0]).to.equal(here);
   });
 
-  it("takes the alternate screen and the keys, and gives both back", async () => {
+  it("uses the alternate screen and raw mode, and restores both when closed", async () => {
     const one = await open(done);
     expect(terminal.written.startsWith("\u001b[?1049h")).to.equal(true);
     expect(shown()).to.contain("deploy_node");
@@ -125,7 +125,7 @@ describe("the live view", () => {
     expect(terminal.written.length).to.equal(length);
   });
 
-  it("listens to nobody after its end", async () => {
+  it("removes all its listeners when closed", async () => {
     const count = () =>
       ["SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGCONT", "exit", "uncaughtExceptionMonitor"].map((name) =>
         process.listenerCount(name),
@@ -136,7 +136,7 @@ describe("the live view", () => {
     expect(terminal.listenerCount("resize")).to.equal(0);
   });
 
-  it("shows nothing that a node could use to drive the terminal (S-4)", async () => {
+  it("S-4: writes no terminal sequences of a node", async () => {
     const evil = "\u001b]0;owned\u0007\u001b[2Jharmless\u009b6n";
     await open(
       [
@@ -152,7 +152,7 @@ describe("the live view", () => {
     expect(terminal.written).to.not.contain("owned").and.not.contain("\u009b").and.not.contain("\u001b[2J");
   });
 
-  it("selects as it was seen, whatever happened since the last frame", async () => {
+  it("applies a key to the last drawn frame, not to later events", async () => {
     const one = await open(done.slice(0, 15));
     expect(shown()).to.match(/▸ . n1 /);
     // n2 fails, so that the next frame would select it by itself.
@@ -173,7 +173,7 @@ describe("the live view", () => {
     expect(left).to.deep.equal(["left"]);
   });
 
-  it("leaves once, by q or when its terminal is gone, and harms no run", async () => {
+  it("leaves once by q or a lost terminal, and sends nothing to the run", async () => {
     await open(done.slice(0, 15));
     await type("q");
     terminal.emit("error", new Error("EIO"));
@@ -191,7 +191,7 @@ describe("the live view", () => {
     expect(shown()).to.contain("copied: kcore orchestrate deploy_node --on n1");
   });
 
-  it("draws anew when the terminal changes its size", async () => {
+  it("redraws when the terminal's size changes", async () => {
     await open(done);
     const before = terminal.written.length;
     terminal.resize(60, 15);
@@ -204,26 +204,26 @@ describe("the live view", () => {
 
   describe("after the end", () => {
     const failed = recordedRun("failed");
-    /** The view's request, if any. */
+    /** The view's request after these keys: `leave`, `resume`, or none yet. */
     const wanted = async (one: RunView, keys = "") => {
-      let said: string | undefined;
-      void one.rest().then((what) => (said = what));
+      let request: string | undefined;
+      void one.rest().then((what) => (request = what));
       await pass(50);
       if (keys !== "") await type(keys);
-      return said;
+      return request;
     };
 
-    it("goes at once where all went well and nobody touched a key", async () =>
+    it("closes at once after success without keys", async () =>
       expect(await wanted(await open(done))).to.equal("leave"));
 
-    it("stays where something failed, and leaves with q", async () => {
+    it("stays after a failure until q", async () => {
       const one = await open(failed);
       expect(await wanted(one)).to.equal(undefined);
       expect(shown()).to.match(/failed +· +q leaves +c copies the resume command +R resumes/);
       expect(await wanted(one, "q")).to.equal("leave");
     });
 
-    it("V3: lets the run go on with R and a yes, never with the key of a filter; copies the command with c", async () => {
+    it("resumes the run with R and y only, and copies the command with c", async () => {
       const one = await open(failed);
       expect(await wanted(one, "c")).to.equal(undefined);
       const id = failed[0]?.type === "run.started" && failed[0].runId;
@@ -234,7 +234,7 @@ describe("the live view", () => {
       expect(await wanted(one, "y")).to.equal("resume");
     });
 
-    it("stays where keys were used, with nothing to resume", async () => {
+    it("stays after keys were used, without a resume after success", async () => {
       const one = await open(done.slice(0, -1));
       await type("j");
       one.draw(done.at(-1) as RunEvent);
@@ -243,7 +243,7 @@ describe("the live view", () => {
       expect(await wanted(one, "\u0003")).to.equal("leave");
     });
 
-    it("stays after a dry run, and goes where somebody here had stopped it, or left it", async () => {
+    it("stays after a dry run, and closes if this view stopped the run or left", async () => {
       expect(await wanted(await open(recordedRun("dry-run")))).to.equal(undefined);
       await pass(200);
       expect(shown()).to.match(/changes that it would make/);

@@ -24,7 +24,7 @@ function runOn(names: readonly string[]): readonly RunEvent[] {
 }
 
 describe("names in a narrow column", () => {
-  it("have what all begin with told once, in the rule above them, where they are cut", () => {
+  it("have their common beginning in the rule above them if they are truncated", () => {
     expect(commonStart(["k3s-worker-fra1-0001", "k3s-worker-fra1-0002"])).to.equal("k3s-worker-fra1-");
     expect(commonStart(["k3s-worker-fra1-0001", "k3s-worker-ams2-0002"])).to.equal("k3s-worker-");
     expect(commonStart(["web10.example.org", "web11.example.org"])).to.equal("");
@@ -39,21 +39,21 @@ describe("names in a narrow column", () => {
   });
 
   const { glyphs } = plainTheme;
-  const told = (names: readonly string[], width: number) => [...tellApart(names, width, glyphs).values()];
+  const labelsOf = (names: readonly string[], width: number) => [...tellApart(names, width, glyphs).values()];
 
-  it("stay whole where they fit, and keep what differs where they do not", () => {
-    expect(told(["k3s-worker-0001", "k3s-worker-0002"], 15)).to.deep.equal(["k3s-worker-0001", "k3s-worker-0002"]);
-    expect(told(["k3s-worker-0001", "k3s-worker-0002"], 10)).to.deep.equal(["k3s-w…0001", "k3s-w…0002"]);
-    expect(told(["n1.example.com", "n2.example.com", "n3"], 8)).to.deep.equal(["n3", "n1…", "n2…"]);
-    expect(told(["rack1.dc1.example.com", "rack12.dc1.example.com"], 8)).to.deep.equal(["rack1…", "rack12…"]);
-    expect(told(["storage1.rack1.dc1.local", "storage2.rack1.dc2.local"], 14)).to.deep.equal([
+  it("are whole if they fit, else truncated where they do not differ", () => {
+    expect(labelsOf(["k3s-worker-0001", "k3s-worker-0002"], 15)).to.deep.equal(["k3s-worker-0001", "k3s-worker-0002"]);
+    expect(labelsOf(["k3s-worker-0001", "k3s-worker-0002"], 10)).to.deep.equal(["k3s-w…0001", "k3s-w…0002"]);
+    expect(labelsOf(["n1.example.com", "n2.example.com", "n3"], 8)).to.deep.equal(["n3", "n1…", "n2…"]);
+    expect(labelsOf(["rack1.dc1.example.com", "rack12.dc1.example.com"], 8)).to.deep.equal(["rack1…", "rack12…"]);
+    expect(labelsOf(["storage1.rack1.dc1.local", "storage2.rack1.dc2.local"], 14)).to.deep.equal([
       "s…1.rack1.dc1…",
       "s…2.rack1.dc2…",
     ]);
-    expect(told(["k3s-worker-fra1-1", "k3s-server-ams2-2"], 8)).to.deep.equal(["w-fra1-1", "s-ams2-2"]);
+    expect(labelsOf(["k3s-worker-fra1-1", "k3s-server-ams2-2"], 8)).to.deep.equal(["w-fra1-1", "s-ams2-2"]);
   });
 
-  it("are never alike in the view itself, on the narrowest terminal", () => {
+  it("differ in the view on the narrowest terminal", () => {
     const names = Array.from({ length: 200 }, (_, index) => `storage${index}.rack${index % 7}.internal.example.com`);
     for (const theme of [plainTheme, asciiTheme]) {
       const lines = linesOf(sceneOf(runOn(names), { columns: 60, rows: 240, theme }), { columns: 60, theme });
@@ -63,14 +63,14 @@ describe("names in a narrow column", () => {
     }
   });
 
-  it("are never alike, whatever they are", () => {
+  it("differ for any names", () => {
     const name = fc.stringMatching(/^[a-c]{1,3}([-.][a-c0-2]{1,9}){0,5}$/);
     fc.assert(
       fc.property(
         fc.uniqueArray(name, { minLength: 1, maxLength: 60 }),
         fc.integer({ min: 8, max: 20 }),
         (names, width) => {
-          const labels = told(names, width);
+          const labels = labelsOf(names, width);
           expect(new Set(labels).size).to.equal(names.length);
           for (const label of labels) expect(widthOf(label)).to.be.at.most(width);
         },

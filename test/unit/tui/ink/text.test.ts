@@ -7,29 +7,29 @@ import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
 const { glyphs } = plainTheme;
 
 describe("texts on a terminal", () => {
-  it("are cut with a mark, never in the middle of a character", () => {
+  it("are truncated with a mark, between characters", () => {
     expect([fit("a long name", 6, glyphs), fit("漢字漢字", 6, glyphs)]).to.deep.equal(["a lon…", "漢字…"]);
     expect([fit("e\u0301e\u0301e\u0301", 2, glyphs), fit("fits", 4, glyphs)]).to.deep.equal(["e\u0301…", "fits"]);
     expect(fit("x", 0, glyphs)).to.equal("");
   });
 
-  it("are broken between words, and within them where there is no blank", () => {
+  it("wrap between words, and within a word longer than a line", () => {
     expect(wrapWords("the command ended badly", 12)).to.deep.equal(["the command", "ended badly"]);
     expect(wrapWords("0123456789", 4)).to.deep.equal(["0123", "4567", "89"]);
     expect(wrapText("ab\tc\nd", 4)).to.deep.equal(["ab  ", "  c", "d"]);
   });
 
-  it("never bring a sequence of a node to the terminal (S-4)", () => {
+  it("S-4: have no terminal sequences of a node", () => {
     const evil = "\u001b[2J\u001b]52;c;aGk=\u0007\u009b31mred\r\nnext\u0008\u202e";
     expect(paintLine([span(evil)], 80, plainTheme)).to.equal("red next\\x08\\u202e");
     const painted = paintLine([span(evil, "failed")], 80, colourTheme);
     expect(painted).to.equal(colourTheme.paint("failed", "red next\\x08\\u202e"));
   });
 
-  it("are as wide in ASCII as they were", () =>
+  it("have the same width in ASCII", () =>
     expect(paintLine([span("“漢” → é…")], 80, asciiTheme)).to.equal('"??" > ?~'));
 
-  it("never grow beyond the width they are given, whatever they hold", () => {
+  it("are no wider than the given width for any text", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" })), fc.integer({ min: 0, max: 40 }), (texts, width) => {
         const line = texts.map((text) => span(text));

@@ -3,37 +3,43 @@ import { createTheme, detectTheme } from "#tui/ink/theme.ts";
 import { widthOf } from "#base/text.ts";
 
 const terminal = (bits: number) => ({ getColorDepth: () => bits });
-const known = (env: Record<string, string>, bits = 8) => {
+const detected = (env: Record<string, string>, bits = 8) => {
   const { depth, background, unicode } = detectTheme(env, terminal(bits));
   return { depth, background, unicode };
 };
 
 describe("the theme", () => {
-  it("takes as many colours as the terminal has", () => {
-    expect([24, 8, 4, 1].map((bits) => known({}, bits).depth)).to.deep.equal([256, 256, 16, 0]);
+  it("has as many colours as the terminal", () => {
+    expect([24, 8, 4, 1].map((bits) => detected({}, bits).depth)).to.deep.equal([256, 256, 16, 0]);
   });
 
   it("has no colours under NO_COLOR, in a dumb terminal, and with FORCE_COLOR=0", () => {
-    expect([known({ NO_COLOR: "1" }).depth, known({ NO_COLOR: "" }).depth]).to.deep.equal([0, 256]);
-    expect([known({ TERM: "dumb" }).depth, known({ FORCE_COLOR: "0" }).depth]).to.deep.equal([0, 0]);
+    expect([detected({ NO_COLOR: "1" }).depth, detected({ NO_COLOR: "" }).depth]).to.deep.equal([0, 256]);
+    expect([detected({ TERM: "dumb" }).depth, detected({ FORCE_COLOR: "0" }).depth]).to.deep.equal([0, 0]);
   });
 
-  it("uses Unicode shapes only where the locale says UTF-8 and the terminal can draw them", () => {
-    expect([known({ LANG: "de_DE.UTF-8" }).unicode, known({ LANG: "C.utf8" }).unicode]).to.deep.equal([true, true]);
-    expect(known({ LANG: "de_DE.UTF-8", LC_ALL: "C" }).unicode).to.equal(false);
-    expect(known({ LANG: "C", LC_CTYPE: "en_US.UTF-8" }).unicode).to.equal(true);
-    expect([known({ LANG: "de_DE.UTF-8", TERM: "linux" }).unicode, known({}).unicode]).to.deep.equal([false, false]);
+  it("has Unicode shapes only with a UTF-8 locale on a terminal that can draw them", () => {
+    expect([detected({ LANG: "de_DE.UTF-8" }).unicode, detected({ LANG: "C.utf8" }).unicode]).to.deep.equal([
+      true,
+      true,
+    ]);
+    expect(detected({ LANG: "de_DE.UTF-8", LC_ALL: "C" }).unicode).to.equal(false);
+    expect(detected({ LANG: "C", LC_CTYPE: "en_US.UTF-8" }).unicode).to.equal(true);
+    expect([detected({ LANG: "de_DE.UTF-8", TERM: "linux" }).unicode, detected({}).unicode]).to.deep.equal([
+      false,
+      false,
+    ]);
   });
 
-  it("knows light and dark from COLORFGBG, and is told by KCORE_BACKGROUND", () => {
-    expect(known({ COLORFGBG: "15;0" }).background).to.equal("dark");
-    expect(known({ COLORFGBG: "0;15" }).background).to.equal("light");
-    expect(known({ COLORFGBG: "0;default;7" }).background).to.equal("light");
-    expect(known({ COLORFGBG: "0;15", KCORE_BACKGROUND: "dark" }).background).to.equal("dark");
-    expect(known({}).background).to.equal("unknown");
+  it("has the background of COLORFGBG or KCORE_BACKGROUND", () => {
+    expect(detected({ COLORFGBG: "15;0" }).background).to.equal("dark");
+    expect(detected({ COLORFGBG: "0;15" }).background).to.equal("light");
+    expect(detected({ COLORFGBG: "0;default;7" }).background).to.equal("light");
+    expect(detected({ COLORFGBG: "0;15", KCORE_BACKGROUND: "dark" }).background).to.equal("dark");
+    expect(detected({}).background).to.equal("unknown");
   });
 
-  it("paints no colour without colours, and ends each that it begins with", () => {
+  it("paints no colours at depth 0, and resets each colour", () => {
     const plain = createTheme({ depth: 0, background: "unknown", unicode: true });
     for (const role of ["ok", "changed", "failed", "warning", "muted", "banner"] as const)
       expect(plain.paint(role, "x").replaceAll("\u001b", "")).to.match(/^(\[[1247]m)?x(\[0m)?$/);
@@ -42,7 +48,7 @@ describe("the theme", () => {
     expect(coloured.paint("failed", "")).to.equal("");
   });
 
-  it("says by shape what it says by colour: no two outcomes share one", () => {
+  it("has a different shape for each outcome", () => {
     for (const unicode of [true, false]) {
       const { glyphs } = createTheme({ depth: 16, background: "unknown", unicode });
       const { ok, changed, wouldChange, failed, skipped, unknown, interrupted, pending } = glyphs;
@@ -50,7 +56,7 @@ describe("the theme", () => {
     }
   });
 
-  it("has shapes one column wide, in ASCII where it must", () => {
+  it("has shapes of one column, and ASCII ones without Unicode", () => {
     const {
       running,
       levels,
@@ -64,7 +70,7 @@ describe("the theme", () => {
     expect(Object.values(ascii.glyphs).join("")).to.match(/^[\x20-\x7e]*$/);
   });
 
-  it("has colours for middle tones that can be read on white and on black", () => {
+  it("has colours with enough contrast on white and black if the background is unknown", () => {
     const { paint } = createTheme({ depth: 256, background: "unknown", unicode: true });
     for (const role of ["muted", "accent", "ok", "changed", "failed", "running", "warning"] as const) {
       const colour = Number(/38;5;(\d+)/.exec(paint(role, "x"))?.[1]);

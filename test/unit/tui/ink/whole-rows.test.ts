@@ -24,26 +24,26 @@ const { styledCharsToString } = (await import(join(packages, "@alcalzone/ansi-to
 const same = { transformers: [(line: string) => line] };
 
 /** A line as Ink writes it. */
-const inked = (output: Output) => (line: string) => styledCharsToString(output.caches.getStyledChars(line));
+const asInkWrites = (output: Output) => (line: string) => styledCharsToString(output.caches.getStyledChars(line));
 
 function rowsOf(output: Output, height: number): readonly string[] | undefined {
-  return wholeRows(output.operations, height, inked(output));
+  return wholeRows(output.operations, height, asInkWrites(output));
 }
 
-describe("rows that are whole", () => {
+describe("the rows of an Ink frame", () => {
   const expectSame = (output: Output, height: number) => {
     const rows = rowsOf(output, height);
     // The same colours have several encodings.
     expect(
       rows
-        ?.map(inked(output))
+        ?.map(asInkWrites(output))
         .map((row) => row.trimEnd())
         ?.join("\n"),
     ).to.equal(output.get().output);
     expect(rows?.length).to.equal(height);
   };
 
-  it("are what Ink draws of any text, whatever was on the screen before", () => {
+  it("equal Ink's own output for any text", () => {
     const piece = fc.oneof(
       fc.string({ unit: "grapheme", maxLength: 20 }),
       fc.constantFrom("漢字", "👩‍👩‍👧‍👦", "e\u0301", "\u00ad", "\u200b", "  ", "\u001b[1m", "\u001b[38;5;75mx\u001b[39m", ""),
@@ -65,21 +65,21 @@ describe("rows that are whole", () => {
     );
   });
 
-  it("are none where texts share a row, have several lines, stand elsewhere or are clipped", () => {
-    const made = (draw: (output: Output) => void) => {
+  it("are undefined if texts share a row, have several lines, are outside or are clipped", () => {
+    const rowsAfter = (draw: (output: Output) => void) => {
       const output = new InkOutput({ width: 20, height: 2 });
       draw(output);
       return rowsOf(output, 2);
     };
-    expect(made((output) => output.write(0, 1, "a", same))).to.deep.equal(["", "a"]);
-    expect(made((output) => [output.write(0, 1, "a", same), output.write(0, 1, "b", same)])).to.equal(undefined);
-    expect(made((output) => output.write(0, 0, "a\nb", same))).to.equal(undefined);
-    expect(made((output) => output.write(1, 0, "a", same))).to.equal(undefined);
-    expect(made((output) => output.write(0, 2, "a", same))).to.equal(undefined);
-    expect(made((output) => output.clip({ x1: 0, x2: 3 }))).to.equal(undefined);
+    expect(rowsAfter((output) => output.write(0, 1, "a", same))).to.deep.equal(["", "a"]);
+    expect(rowsAfter((output) => [output.write(0, 1, "a", same), output.write(0, 1, "b", same)])).to.equal(undefined);
+    expect(rowsAfter((output) => output.write(0, 0, "a\nb", same))).to.equal(undefined);
+    expect(rowsAfter((output) => output.write(1, 0, "a", same))).to.equal(undefined);
+    expect(rowsAfter((output) => output.write(0, 2, "a", same))).to.equal(undefined);
+    expect(rowsAfter((output) => output.clip({ x1: 0, x2: 3 }))).to.equal(undefined);
   });
 
-  it("go through what else Ink does to a text", () => {
+  it("are passed through Ink's transformers", () => {
     const output = new InkOutput({ width: 20, height: 1 });
     const loud = (line: string) => `\u001b[1m${line}\u001b[22m`;
     output.write(0, 0, "a b", { transformers: [loud, (line) => line.replace("a", "b")] });

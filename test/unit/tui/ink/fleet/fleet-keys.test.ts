@@ -17,7 +17,7 @@ const shown = (keys: readonly string[], rows = 24) =>
   fleetLines({ rows, ui: typeFleetKeys(keys, { rows }) }).join("\n");
 
 describe("the dashboard", () => {
-  it("C15: gives the command that a rollout waits for, and the rollout comes first", () => {
+  it("has the command that a rollout waits for, and such rollouts first", () => {
     for (const [waits, verb] of [
       ["approval", "approve u"],
       ["approval: n1 has to reboot", "approve u"],
@@ -33,33 +33,33 @@ describe("the dashboard", () => {
     }
   });
 
-  it("goes through the sections by Tab, back by Shift-Tab, and to one by its number", () => {
+  it("changes sections by Tab, Shift-Tab and number", () => {
     expect(typeFleetKeys(["tab"]).section).to.equal("dcs");
     expect(typeFleetKeys(["tab", "tab", "tab", "tab", "tab", "tab"]).section).to.equal("nodes");
     expect(typeFleetKeys(["shift+tab"]).section).to.equal("updates");
     expect([typeFleetKeys(["4"]).section, typeFleetKeys(["9"]).section]).to.deep.equal(["certificates", "nodes"]);
   });
 
-  it("searches all words in all that a row says, while they are typed", () => {
+  it("finds rows with all typed words in any column", () => {
     expect(names(["/", ...typed("tier=ssd")])).to.deep.equal(["n7", "n5", "n9", "n1", "n3"]);
     expect(names(["/", ...typed("DC2"), "space", ...typed("ready")])).to.deep.equal(["n6", "n3"]);
     expect(names(["/", ...typed("dc2"), "escape"])).to.have.length(10);
     expect(shown(["/", ...typed("nobody"), "enter"])).to.contain("nothing matches; a shows all");
   });
 
-  it("shows only trouble by f, and all again by a", () => {
+  it("shows only rows that need attention by f, and all by a", () => {
     expect(names(["f"])).to.deep.equal(["n4", "n7", "n5", "n6", "n9"]);
     expect(names(["f", "f"])).to.have.length(10);
     expect(names(["f", "/", "n", "enter", "a"])).to.have.length(10);
   });
 
-  it("orders by the next column with s, turns round with S", () => {
+  it("sorts by the next column with s, and reverses the order with S", () => {
     expect(names(["s"]).slice(0, 3)).to.deep.equal(["n1", "n2", "n3"]);
     expect(names(["s", "S"]).slice(0, 3)).to.deep.equal(["n10", "n9", "n8"]);
     expect(shown(["s", "s", "s"])).to.contain("by dc");
   });
 
-  it("opens a row with Enter and comes back with Esc, the row still selected", () => {
+  it("opens a row with Enter, and returns to the selected row with Esc", () => {
     const open = ["down", "down", "down", "enter"];
     expect(shown(open)).to.match(/── n6.*\n status +Ready/);
     expect(shown(open)).to.contain(`won            "ssd"`);
@@ -73,14 +73,14 @@ describe("the dashboard", () => {
     expect(shown(["2", "down", "enter"])).to.contain("only DC2: 3");
   });
 
-  it("shows the controllers' lag, alarms and silence", () => {
+  it("shows lag and alarms of controllers, and those that do not answer", () => {
     const text = fleetLines({ columns: 160, ui: typeFleetKeys(["3"]) }).join("\n");
     expect(text).to.match(/192\.0\.2\.3:9090 +DC2 +connected .*no +12 +0 +81ms/);
     expect(text).to.contain("192.0.2.3:9090 gave no answer within 3 s");
     expect(shown(["3", "enter"])).to.contain("340 registers, 3 tombstones, 0 quarantined");
   });
 
-  it("keeps the last data when its controller is lost, marked as stale, and names the one it tries", () => {
+  it("keeps the last data, marked as stale, when its controller is lost, and names the next controller", () => {
     const link = { state: "lost", endpoint: "192.0.2.1:9090", why: "gone", trying: "192.0.2.2:9090" } as const;
     const text = fleetLines({ columns: 110, link }).join("\n");
     expect(text)
@@ -89,10 +89,10 @@ describe("the dashboard", () => {
     expect(text).to.contain("n4");
   });
 
-  it("says so when a controller hangs: live, but silent", () =>
+  it("reports a connected controller that sends no data", () =>
     expect(fleetLines({ now: fleetNow + 60_000 })[0]).to.contain("192.0.2.1:9090 is silent, data 60s old"));
 
-  it("leaves by q and Ctrl-C, and copies a command", () => {
+  it("leaves by q and Ctrl-C, and copies the row's command by c", () => {
     expect([press("q").effect, press("ctrl+c", ["/"]).effect]).to.deep.equal([{ type: "leave" }, { type: "leave" }]);
     expect(press("c").effect).to.deep.equal({
       type: "copy",
@@ -106,7 +106,7 @@ describe("the dashboard", () => {
     });
   });
 
-  it("shows nothing that a node could drive the terminal with (S-4)", () => {
+  it("S-4: shows no control characters of a node", () => {
     const evil = fleetNode(1, { hostname: "x\u001b[2Jy\nz", reason: "\u009b31m" });
     const lines = fleetLines({ snapshot: { ...smallFleet(), nodes: [evil] } });
     expect(lines).to.have.length(24);
@@ -114,7 +114,7 @@ describe("the dashboard", () => {
     expect(lines.join("")).to.not.match(/[\u0000-\u001f\u007f-\u009f]/);
   });
 
-  it("says when a row that is open is gone", () => {
+  it("reports that the open row no longer exists", () => {
     const ui = typeFleetKeys(["enter"]);
     const text = fleetLines({ ui, snapshot: { ...smallFleet(), nodes: [] } }).join("\n");
     expect(text).to.contain("it is no longer there");
@@ -127,7 +127,7 @@ describe("the dashboard", () => {
     [200, 60],
     [20, 4],
   ] as const)
-    it(`fills ${columns}x${rows} exactly, whatever is shown`, () => {
+    it(`fills ${columns}x${rows} exactly in every section`, () => {
       for (const keys of [[], ["2"], ["3"], ["4"], ["5"], ["enter"], ["3", "enter"], ["?"], ["/", "n"]]) {
         const { lines } = fleetScene({ columns, rows, ui: typeFleetKeys(keys, { columns, rows }) });
         expect(lines, keys.join(" ")).to.have.length(rows);
@@ -137,7 +137,7 @@ describe("the dashboard", () => {
       }
     });
 
-  it("draws a frame of 10,000 nodes through a window, without ordering them again", () => {
+  it("draws only the visible of 10,000 nodes, and sorts them once", () => {
     const snapshot = { ...smallFleet(), nodes: Array.from({ length: 10_000 }, (_, index) => fleetNode(index + 1)) };
     const draw = (ui = freshFleetUi) =>
       arrangeFleet({

@@ -34,7 +34,7 @@ describe("the dashboard on a terminal", () => {
     await pass(200);
     return view;
   };
-  /** Also lets ink write its frame. */
+  /** Passes simulated time, and lets ink write its frame. */
   const pass = async (milliseconds: number) => {
     timers.pass(milliseconds);
     await new Promise((resolve) => setTimeout(resolve, 3));
@@ -45,7 +45,7 @@ describe("the dashboard on a terminal", () => {
     await pass(50);
   };
   const shown = () => stripVTControlCharacters(terminal.written);
-  /** The text that this work writes. */
+  /** The text that the view writes during this work. */
   const writes = async (work: () => void, milliseconds = 200): Promise<string> => {
     const { length } = terminal.written;
     work();
@@ -53,7 +53,7 @@ describe("the dashboard on a terminal", () => {
     return terminal.written.slice(length);
   };
 
-  it("gives the terminal back, and writes nothing after that", async () => {
+  it("restores the terminal when closed, and writes nothing afterwards", async () => {
     const one = await open();
     expect(shown()).to.contain("kcore top  context prod");
     await one.close();
@@ -64,14 +64,14 @@ describe("the dashboard on a terminal", () => {
     expect([terminal.isRaw, terminal.written.length]).to.deep.equal([false, length]);
   });
 
-  it("writes nothing when nothing changed", async () => {
+  it("writes nothing without changes", async () => {
     const one = await open();
     for (let count = 0; count < 5; count++)
       expect(await writes(() => one.show({ ...smallFleet(), at: fleetNow - count * 100 }))).to.equal("");
     expect(await writes(() => one.showLink({ state: "live", endpoint: "192.0.2.1:9090" }))).to.equal("");
   });
 
-  it("shows what is lost, and that it is back", async () => {
+  it("shows a lost and a restored connection", async () => {
     const one = await open();
     const link = { state: "lost", endpoint: "192.0.2.1:9090", why: "gone", trying: "192.0.2.2:9090" } as const;
     expect(await writes(() => one.showLink(link))).to.contain("trying 192.0.2.2:9090");
@@ -82,7 +82,7 @@ describe("the dashboard on a terminal", () => {
     expect(back).to.match(/live/);
   });
 
-  it("asks for more about the node whose page is open", async () => {
+  it("requests details of the node whose page is open", async () => {
     const one = await open();
     await type("\r");
     expect(opened).to.deep.equal([fleetNode(4).id]);
@@ -97,7 +97,7 @@ describe("the dashboard on a terminal", () => {
     expect(opened).to.deep.equal([fleetNode(4).id, fleetNode(7).id, undefined]);
   });
 
-  it("copies a command to the terminal's clipboard and says so, and leaves once", async () => {
+  it("copies a command to the terminal's clipboard with a message, and leaves once", async () => {
     await open();
     await type("cq");
     terminal.emit("error", new Error("EIO"));

@@ -30,7 +30,7 @@ import {
 } from "./stopped-controller.ts";
 
 /** Options of `restore` and `repair`. */
-export interface PutBackOptions extends MaintainOptions {
+export interface RestoreOptions extends MaintainOptions {
   /** No other controller is left to catch up with: this one serves at once. */
   readonly alone: boolean;
   /** The cluster's name as the operator typed it to confirm `alone`. */
@@ -46,7 +46,7 @@ export interface PutBackOptions extends MaintainOptions {
  */
 export async function restoreHere(
   file: string,
-  { alone, cluster, output, tasks, ...options }: PutBackOptions,
+  { alone, cluster, output, tasks, ...options }: RestoreOptions,
 ): Promise<readonly string[]> {
   const home = await readHome(options);
   const check = await stateCheckOf(home, { from: file, alone, ...omitUndefined({ cluster }) });
@@ -99,7 +99,7 @@ export async function repairHere({
   output,
   tasks,
   ...options
-}: PutBackOptions): Promise<readonly string[]> {
+}: RestoreOptions): Promise<readonly string[]> {
   const home = await readHome(options);
   const check = await stateCheckOf(home, { from: home.folder, alone, ...omitUndefined({ cluster }) });
   const done = await runTask(tasks, `recovering what is intact in ${home.folder}`, () => {
@@ -127,7 +127,7 @@ export async function repairHere({
  */
 async function stateCheckOf(
   { tls }: ControllerHome,
-  { from, alone, cluster }: { readonly from: string } & Pick<PutBackOptions, "alone" | "cluster">,
+  { from, alone, cluster }: { readonly from: string } & Pick<RestoreOptions, "alone" | "cluster">,
 ): Promise<NonNullable<Replacement["check"]>> {
   const name = alone ? (await loadCredentials(tls, "controller")).identity.cluster : "";
   return (entries) => {
@@ -171,12 +171,12 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
 }
 
 /** The most lost writes that are printed; the file has all of them. */
-const shownLost = 20;
+const mostShownLost = 20;
 
 /** The lines about lost writes; damaged bytes prove nothing, so the lines name only the readable records. */
 function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   if (lostFile === undefined) return ["nothing is lost"];
-  const shown = lost.slice(0, shownLost).map(({ key, at, writer, deleted }) => {
+  const shown = lost.slice(0, mostShownLost).map(({ key, at, writer, deleted }) => {
     const who = `${writer ?? "a controller that cannot be read"}, ${at ?? "at a time that cannot be read"}`;
     return `  ${visible(key)}${deleted ? " (deleted)" : ""}: ${visible(who)}`;
   });
