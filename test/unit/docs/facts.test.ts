@@ -43,6 +43,6 @@ describe("docs/facts.md", () => {
   it("says how many processes there are, as the test of facts.sh holds it", () => {
     const test = readFileSync(join(root, "test/unit/engine/facts/facts-sh.test.ts"), "utf8");
     expect(page).to.include("at most eight processes");
-    expect(test).to.include("expect(told.processes).to.be.within(5, 8)");
+    expect(test).to.include("expect(gathered.processes).to.be.within(5, 8)");
   });
 });
