@@ -21,6 +21,7 @@ export class RunNode {
   readonly #open: (emit: Emit) => NodeSession;
   readonly #emit: Emit;
   #session: NodeSession | undefined;
+  #wasStarted = false;
   #wasTouched = false;
   #end: NodeEnd | undefined;
   /** By step id, the outcomes in the earlier parts of a resumed run. */
@@ -64,10 +65,11 @@ export class RunNode {
 
   /** Whether the node's session was opened. */
   get wasStarted(): boolean {
-    return this.#session !== undefined;
+    return this.#wasStarted;
   }
 
   session(): NodeSession {
+    this.#wasStarted = true;
     return (this.#session ??= this.#open((event) => {
       if (event.type === "step.finished") this.touch(event.outcome);
       this.watch.before(event);
@@ -103,11 +105,19 @@ export class RunNode {
     if (this.isAlive) this.#session?.abort();
   }
 
-  /** Ends the node's part in the run: releases lock and connection. Only the first call counts. */
+  /**
+   * Ends the node's part in the run: releases lock, connection and session, since the results of a thousand nodes would fill the memory.
+   * Only the first call counts.
+   */
   async end({ outcome, problem, stage }: NodeEnd): Promise<void> {
     if (this.#end !== undefined) return;
     this.#end = { outcome, ...omitUndefined({ problem, stage }) };
-    if (this.#session) await this.#session.finish(outcome, problem);
-    else this.#emit({ type: "node.finished", node: this.name, outcome, ...(problem && { problem }) });
+    try {
+      if (this.#session) await this.#session.finish(outcome, problem);
+      else this.#emit({ type: "node.finished", node: this.name, outcome, ...(problem && { problem }) });
+    } finally {
+      this.#session = undefined;
+      this.watch = ignoreEvents;
+    }
   }
 }

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Action, ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
@@ -5,6 +7,7 @@ import { Conductor } from "#engine/orchestrate/conductor.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/run-types.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { Unknown } from "#engine/expressions/unknown.ts";
+import type { NodeSession, OpenSession } from "#engine/session/session.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -81,6 +84,10 @@ function actionOf(name: string, run: (context: ActionContext) => unknown): Actio
 const refusing = (code: ErrorCode, message: string) => () => {
   throw new KcoreError({ code, message });
 };
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+}
 const forever = new Promise<never>(() => undefined);
 
 describe("Conductor", () => {
@@ -110,6 +117,26 @@ describe("Conductor", () => {
       expect([exitCode, log.filter((line) => line.endsWith(" rest")).length]).to.deep.equal([0, rests]);
       expect(eventsOf("warning").map((event) => "text" in event && event.text)).to.deep.equal(warnings);
     }
+  });
+
+  it("keeps nothing of the session of a node that has ended, so that the memory does not grow with their number", async () => {
+    const names = Array.from({ length: 5 }, (_, index) => `n${index + 1}`);
+    const sessions: WeakRef<NodeSession>[] = [];
+    const prepared = fakeNodes({ "s/a": {}, "n2 s/a": failed });
+    const openSession: OpenSession = (options) => {
+      const session = prepared.open(options);
+      sessions.push(new WeakRef(session));
+      return session;
+    };
+    const kept: number[] = [];
+    const count = acts("count", async () => {
+      // A WeakRef holds its session until the turn in which it was made is over.
+      await new Promise((resolve) => setImmediate(resolve));
+      collectGarbage();
+      kept.push(sessions.filter((session) => session.deref() !== undefined).length);
+    });
+    const { ended } = await conduct(names, [a(names), count], { deps: { openSession } });
+    expect([sessions.length, ended.length, kept]).to.deep.equal([5, 5, [0]]);
   });
 
   it("gives OpenSSH's client a minute to log in, since an operator may have to touch a security key", async () => {
