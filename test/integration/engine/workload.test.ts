@@ -40,7 +40,7 @@ const limits = {
   /** The same for one more of a whole workload, on average. */
   average: 2,
   /** Bytes to a converged node, as TCP carries them. */
-  bytes: { W: 12_000, V: 17_500 },
+  bytes: { W: 12_000, V: 16_400 },
   /** Bytes to a new node, without the contents of its files. */
   scratchBytes: 90_000,
   /** Exchanges with a converged node. */
@@ -48,7 +48,7 @@ const limits = {
   /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */
   beats: 2,
   /** Processes that `exec`, `ping` and `facts` start; plain ssh starts three. */
-  adhoc: { exec: 3, ping: 3, facts: 12 },
+  adhoc: { exec: 3, ping: 3, facts: 11 },
   /** Bytes to a node for them, as TCP carries them. */
   adhocBytes: { exec: 2_900, ping: 2_200, facts: 20_000 },
   /** Bursts of bytes to a node, the login's included. */
