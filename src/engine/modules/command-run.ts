@@ -47,5 +47,6 @@ export const commandRun = defineModule({
       text: cmd ?? argv.join(" "),
       cwd: given.cwd,
       program: argv[0],
+      isProgram: cmd !== undefined || argv[0]?.includes("/") === true,
     }),
 });

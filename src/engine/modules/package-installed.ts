@@ -2,13 +2,13 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { Duration } from "../step/fields.ts";
 import {
-  askVersions,
-  findVersion,
   isCutOff,
+  isFile,
   isVersion,
-  withPackageManager,
-  type PackageManager,
+  listVersions,
   type Packages,
+  versionOf,
+  withPackageManager,
 } from "../step/fragments/packages.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
@@ -82,7 +82,7 @@ export const packageInstalled = defineModule({
         ],
       },
       want: Object.fromEntries(names.map((one) => [one.name, good(one)])),
-      probe: withPackageManager((manager) => factVersions(manager, packages, names)),
+      probe: factVersions(packages, names),
       guard: withPackageManager((manager) => manager.guard(packages)),
       foresee: withPackageManager((manager) => manager.foresee(packages)),
       apply: withPackageManager((manager) => manager.apply(packages)),
@@ -115,13 +115,13 @@ function splitVersion(text: string): PackageSpec {
 }
 
 /** Reports a fact for each package: `absent`, `latest`, `installed`, or its version; `cut off` if dpkg was interrupted in a step of kcore's. */
-function factVersions(manager: PackageManager, { state }: Packages, names: readonly PackageSpec[]): Sh {
+function factVersions({ state }: Packages, names: readonly PackageSpec[]): Sh {
   const each = shLines(
     names.map(({ name, version }) => {
       const good = state === "latest" ? "latest" : "installed";
-      return sh`${findVersion(manager, name)}
+      return sh`${findPackage(name)}
 if [ -z "$version" ]; then fact ${name} absent
-${state === "latest" ? sh`elif newer=$(${manager.newer(name)}) && [ -n "$newer" ]; then fact ${name} "$version, $newer is there"` : sh``}
+${state === "latest" ? sh`elif newer=$(newer_of ${name}) && [ -n "$newer" ]; then fact ${name} "$version, $newer is there"` : sh``}
 ${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`elif ${isVersion(version)}; then fact ${name} ${version}; else fact ${name} "$version"; fi`}`;
     }),
   );
@@ -129,10 +129,31 @@ ${version === undefined ? sh`else fact ${name} ${good}; fi` : sh`elif ${isVersio
   return sh`if ${isCutOff}; then
 ${cutOff}
 else
-${askVersions(
-  manager,
+${askPackages(
   names.map(({ name }) => name),
+  state,
 )}
 ${each}
 fi`;
+}
+
+/**
+ * Asks the node's package manager once for all these packages, before {@link findPackage}. The text has only the differing parts of the three
+ * package managers, since each look sends it.
+ */
+function askPackages(names: readonly string[], state: Packages["state"]): Sh {
+  const plain = names.filter((name) => !isFile(name));
+  return sh`${withPackageManager((manager) =>
+    shLines([
+      ...(plain.length === 0 ? [] : [listVersions(manager, plain)]),
+      ...(plain.length === names.length ? [] : [sh`file_version() { ${manager.installedFile(sh`"$1"`)}; }`]),
+      ...(state === "latest" ? [sh`newer_of() { ${manager.newer(sh`"$1"`)}; }`] : []),
+    ]),
+  )}
+${versionOf}`;
+}
+
+/** Sets `version` to the installed version of the package, or to nothing. Follows {@link askPackages}. */
+function findPackage(name: string): Sh {
+  return isFile(name) ? sh`version=$(file_version ${name})` : sh`version_of ${name}`;
 }

@@ -69,7 +69,7 @@ case $k_value in
   *) k_fact clock.timeZone /etc/timezone || : ;;
 esac
 
-# The lines that awk makes facts of: the names of devices, and the output of programs.
+# The lines that awk makes facts of: the names of devices, and the output of programs. The last program takes the shell's place.
 k_devices() {
   for k_net in /sys/class/net/*; do
     [ ! -d "$k_net" ] || if [ -e "$k_net/device" ]; then echo "net ${k_net##*/} true"; else echo "net ${k_net##*/} false"; fi
@@ -79,7 +79,7 @@ k_devices() {
   df -kP /
   ! k_has ip || {
     echo ip
-    ip -o addr show
+    exec ip -o addr show
   }
 } 2>/dev/null
 

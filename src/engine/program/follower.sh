@@ -72,10 +72,8 @@ k_runs() {
   return 1
 }
 
-# k_clear_out RUN_FOLDER: removes kept output. A dead runner's reader may wait for the other end of its FIFO: opening
-# that end lets the reader end. One half of a killed follower may wait, too: it checks whether its other half lives.
+# k_clear_out RUN_FOLDER: removes kept output. One half of a killed follower may wait: it checks whether its other half lives.
 k_clear_out() {
-  for k_pipe in "$1"/out/*.fifo; do [ ! -p "$k_pipe" ] || : 1<>"$k_pipe"; done
   for k_pipe in "$1"/followers/*/poke; do [ ! -p "$k_pipe" ] || echo . 1<>"$k_pipe"; done
   rm -rf "$1/out"
 }
@@ -141,8 +139,8 @@ if [ -z "$k_alive$k_first" ]; then
   mkdir "$K_RUN/out"
 fi
 set -- "$k_me/poke"
-# The runner has FIFOs for the output of its first steps from here: one mkfifo less.
-[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl" "$K_RUN"/out/1.o.fifo "$K_RUN"/out/1.e.fifo "$K_RUN"/out/2.o.fifo "$K_RUN"/out/2.e.fifo
+# The runner has FIFOs for the output of steps from here: one mkfifo less (runner.sh, k_start_readers).
+[ -p "$K_RUN/ctl" ] || set -- "$@" "$K_RUN/ctl" "$K_RUN"/out/o.fifo "$K_RUN"/out/o.steps "$K_RUN"/out/e.fifo "$K_RUN"/out/e.steps
 mkfifo "$@" && { true >>"$K_RUN/journal" && echo $$ >"$K_RUN/attached"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot write to $K_RUN"
 exec 6<>"$k_me/poke"
 k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
@@ -200,17 +198,20 @@ k_launch() {
 
 # ---- towards the bastion: the journal's lines, and the output of steps --------------------------------------------------
 
-# k_send KEY: sends the new output of this step. Complete pieces come first, in their order (runner.sh, k_reader); the
-# bastion has all or nothing of a piece. Then come the chunks of each stream.
+# k_send KEY: sends the new output of this step. Complete pieces come in their order (runner.sh, k_reader); of a small one
+# the bastion has all or nothing. Then come the chunks that grow. Names are never searched for: a run may keep the
+# output of many steps.
 k_send() {
-  k_base=$K_RUN/out/$1
+  k_base=$K_RUN/out/$1 k_next_o= k_next_e=
   {
     while read -r k_number; do
-      case $k_seen in *" $1.$k_number:"*) ;; *) k_piece "$k_base.$k_number" ;; esac
+      case $k_number in o.*) k_next_o=o.$((${k_number#o.} + 1)) ;; *) k_next_e=e.$((${k_number#e.} + 1)) ;; esac
+      case $k_number in *?0000[01]?) case $k_seen in *" $1.$k_number:"*) continue ;; esac ;; esac
+      k_piece "$k_base.$k_number"
     done <"$k_base.order"
   } 2>/dev/null
-  for k_file in "$k_base".o.[0-9]* "$k_base".e.[0-9]*; do
-    case $k_file in *?0000[01]?) ;; *) k_piece "$k_file" ;; esac
+  for k_number in o.0 e.0 $k_next_o $k_next_e; do
+    case $k_number in *?0000[01]?) ;; *) k_piece "$k_base.$k_number" ;; esac
   done
 }
 

@@ -90,13 +90,14 @@ k_probe() {
   k_equal
 }
 
-# k_guard TEXT: runs an operator's condition.
-k_guard() (
-  exec >/dev/null 2>&1 </dev/null
-  umask 022
-  eval "$k_env"
-  eval "$1"
-)
+# k_guard TEXT: runs an operator's condition; see k_text of step.sh.
+k_guard() {
+  eval "(exec >/dev/null 2>&1 </dev/null
+umask 022
+$k_env
+$1
+)"
+}
 
 # k_reached NAME...: true if earlier runs have recorded these milestones, each as JSON.
 k_reached() {

@@ -111,6 +111,6 @@ k_quote() {
 k_facts() {
   k_flush
   printf '%s\n' "$K_LIB" "k_nonce=$k_nonce k_key=facts K_STATE='$K_STATE' K_RUN='$K_RUN' k_as= k_found='$K_RUN/tmp/found'" "$1" |
-    setsid /bin/sh 8>&- >/dev/null 2>&1
+    setsid /bin/sh 3>&- 4>&- 8>&- >/dev/null 2>&1
   k_event "facts-end"
 }

@@ -20,7 +20,7 @@ trap '' HUP
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
-K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_pipes=0 k_fin= k_outcome= k_second= k_short= k_mute= k_given=$k_seg
+K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_readers= k_fin= k_outcome= k_second= k_short= k_mute= k_given=$k_seg
 # k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
 # arguments.
 if [ -n "${KSH_VERSION-}" ]; then
@@ -52,8 +52,9 @@ k_poke() {
   for k_pipe in "$K_RUN"/followers/*/poke; do [ ! -p "$k_pipe" ] || echo . 1<>"$k_pipe"; done
 }
 
+# k_wake LINE: wakes this runner.
 k_wake() {
-  [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"
+  [ ! -p "$K_RUN/ctl" ] || echo "$1" 1<>"$K_RUN/ctl"
 }
 
 # ---- the lock (docs/runner.md): the highest generation counts and is never deleted; lock.sh reads it -------------------------
@@ -120,7 +121,7 @@ k_unlock() {
 k_tick() {
   [ -z "$k_ticker" ] || return 0
   (
-    exec 5>&-
+    exec 3>&- 4>&- 5>&-
     k_silent=0 k_last= k_for= k_secs=0
     while sleep 1; do
       kill -0 $$ 2>/dev/null || exit 0
@@ -270,41 +271,54 @@ k_status() {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
-# k_reader STREAM FD: keeps a step's output. The first twenty pieces stay separate, in their order. Later output goes
-# into chunks of at most 1 MiB, of which the first and the last $live stay. out/KEY.order has the order of both streams.
-# Each attempt has its own numbers of seven digits, so that names sort in order.
+# k_reader STREAM: keeps that stream of all steps, one after the other. A line on fd 7 begins a step: KEY TURN LIVE. The first
+# twenty pieces stay separate, in their order. Later output goes into chunks of at most 1 MiB, of which the first and the
+# last LIVE stay. out/KEY.order has the order of both streams. Each attempt has its own numbers of seven digits, so that
+# names sort in order.
 k_reader() {
   (
-    exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
-    k_base=$K_RUN/out/$i.$1 k_piece=$((k_turn * 1000000)) k_count=0 k_size="bs=65536 count=1"
-    while k_file=$k_base.$k_piece && dd $k_size of="$k_file" 2>/dev/null && [ -s "$k_file" ]; do
-      echo "$1.$k_piece" >>"$K_RUN/out/$i.order"
-      [ $((k_count += 1)) -lt 20 ] || k_size="bs=4096 count=256"
-      if [ "$k_count" -gt $((22 + live)) ]; then
-        k_file=$k_base.$((k_piece - live - 1)) k_lost=0
-        { read -r k_lost <"$k_base.lost"; } 2>/dev/null
-        echo $((k_lost + $(stat -c %s "$k_file"))) >"$k_base.lost"
-        rm -f "$k_file"
-      fi
-      k_piece=$((k_piece + 1))
+    exec 3>&- 4>&- 5>&- 6<&- 8>&-
+    while read -r k_of k_attempt k_kept <&7; do
+      k_base=$K_RUN/out/$k_of.$1 k_piece=$((k_attempt * 1000000)) k_count=0 k_size="bs=65536 count=1"
+      # A reader that cannot write, as on a full disk, ends: the next step must not get the rest.
+      while k_file=$k_base.$k_piece && { dd $k_size of="$k_file" 2>/dev/null || exit; } && [ -s "$k_file" ]; do
+        echo "$1.$k_piece" >>"$K_RUN/out/$k_of.order"
+        [ $((k_count += 1)) -lt 20 ] || k_size="bs=4096 count=256"
+        if [ "$k_count" -gt $((22 + k_kept)) ]; then
+          k_file=$k_base.$((k_piece - k_kept - 1)) k_lost=0
+          { read -r k_lost <"$k_base.lost"; } 2>/dev/null
+          echo $((k_lost + $(stat -c %s "$k_file"))) >"$k_base.lost"
+          rm -f "$k_file"
+        fi
+        k_piece=$((k_piece + 1))
+      done
+      k_poke
+      k_wake "$1 $k_of $k_attempt"
     done
-    : >"$k_base.done"
-    k_poke
-    k_wake
-  ) <&"$2" >/dev/null 2>&1 &
+  ) <&6 >/dev/null 2>&1 &
 }
 
-# k_make_pipes: k_out = the beginning of the names of two new FIFOs. The follower made those of two steps, and one mkfifo makes
-# those of eight more; they stay until the run's end, and no step gets the FIFOs of another.
-k_make_pipes() {
-  k_out=$K_RUN/out/$((k_pipes += 1))
-  [ ! -p "$k_out.o.fifo" ] || return 0
-  set --
-  while [ $# -lt 16 ]; do
-    k_pipe=$K_RUN/out/$((k_pipes + $# / 2))
-    set -- "$@" "$k_pipe.o.fifo" "$k_pipe.e.fifo"
-  done
-  mkfifo "$@"
+# k_start_readers: starts the two readers. Fd 3 and 4 begin a step with them; at their ends the readers end, too. All ends of
+# a FIFO are opened here, first for reading and writing: no open waits for another process, which might have died.
+k_start_readers() {
+  set -- "$K_RUN/out/o.fifo" "$K_RUN/out/o.steps" "$K_RUN/out/e.fifo" "$K_RUN/out/e.steps"
+  # The follower made them: one mkfifo less.
+  [ -p "$1" ] || mkfifo "$@"
+  k_readers=1
+  exec 6<>"$1" 3<>"$2"
+  exec 6<"$1" 7<"$2"
+  k_reader o
+  exec 6<>"$3" 4<>"$4"
+  exec 6<"$3" 7<"$4"
+  k_reader e
+  exec 6<&- 7<&-
+}
+
+# k_end_readers: ends the readers once they have read all. The next readers get other FIFOs.
+k_end_readers() {
+  k_readers=
+  exec 3>&- 4>&-
+  rm -f "$K_RUN/out/o.fifo" "$K_RUN/out/o.steps" "$K_RUN/out/e.fifo" "$K_RUN/out/e.steps"
 }
 
 # k_write_program: writes the program of the step's shell to a file. The bytes of the last program are written over, since
@@ -320,18 +334,15 @@ k_write_program() {
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
   [ ! -e "$K_RUN/late" ] || rm -f "$K_RUN/late"
-  # If blobs had to be sent first, the step starts a second time: remains of the first readers are removed.
-  [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
+    # If blobs had to be sent first, the step starts a second time: its first output is removed.
+    [ "$k_turn" = 0 ] || rm -f "$K_RUN/out/$i".[oe].*
     k_turn=$((k_turn + 1))
-    k_make_pipes
-    # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
-    # died. The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its
-    # SIGPIPE.
-    exec 6<>"$k_out.o.fifo" 7<>"$k_out.e.fifo"
-    exec 3<"$k_out.o.fifo" 4<"$k_out.e.fifo"
-    k_reader o 3
-    k_reader e 4
+    [ -n "$k_readers" ] || k_start_readers
+    # The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its SIGPIPE.
+    exec 6<>"$K_RUN/out/o.fifo" 7<>"$K_RUN/out/e.fifo"
+    k_print "$i $k_turn $live" >&3
+    k_print "$i $k_turn $live" >&4
     k_out=/proc/self/fd/6 k_err=/proc/self/fd/7
   elif [ -n "$k_looks" ]; then
     k_out=/dev/null k_err=/dev/null
@@ -346,9 +357,8 @@ k_child() {
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
   [ -z "$as" ] || { k_quote "$K_LIB$K_NL$K_FILES" && k_lib="K_LIB=$k_escaped"; }
   k_write_program || { k_full && k_write_program; } || exit 1
-  setsid /bin/sh "$K_RUN/program" >"$k_out" 2>"$k_err" </dev/null 3<&- 4<&- 5>&5 6>&- 7>&- 8>&- &
+  setsid /bin/sh "$K_RUN/program" >"$k_out" 2>"$k_err" </dev/null 3>&- 4>&- 5>&5 6>&- 7>&- 8>&- &
   k_pid=$!
-  exec 3<&- 4<&-
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
   wait "$k_pid"
   k_rc=$?
@@ -356,13 +366,14 @@ k_child() {
   exec 6>&- 7>&-
   : >"$K_RUN/current"
   if [ -n "$live" ]; then
-    # The readers end within milliseconds, unless a daemon that the step left behind holds its output open. Three seconds by
-    # the clock: the ticks of a long step all wait in the FIFO.
-    k_until=
-    until [ -e "$K_RUN/out/$i.o.done" ] && [ -e "$K_RUN/out/$i.e.done" ]; do
+    # The readers have all within milliseconds, unless a daemon that the step left behind holds its output open. Then these
+    # readers are left to the daemon, after three seconds by the clock: the ticks of a long step all wait in the FIFO.
+    k_until= k_left=2
+    while [ "$k_left" != 0 ]; do
       read -r k_up _ </proc/uptime
-      [ "${k_up%%.*}" -lt "${k_until:=$((${k_up%%.*} + 4))}" ] || break
-      IFS= read -r _ <&8
+      [ "${k_up%%.*}" -lt "${k_until:=$((${k_up%%.*} + 4))}" ] || { k_end_readers && break; }
+      IFS= read -r k_line <&8
+      case $k_line in [oe]" $i $k_turn") k_left=$((k_left - 1)) ;; esac
     done
   fi
   # A step that failed on a full disk may have lost its own message about it.

@@ -7,10 +7,17 @@
 k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets= k_env=
 kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 
-# k_text NAME: runs the text kt_NAME in a subshell; its facts and refusal go to $k_found, its exit status is returned.
+# k_text NAME: runs the text kt_NAME in a subshell; its facts and refusal go to $k_found, its exit status is returned. An
+# operator's condition is parsed as a subshell, whose last program needs no process of its own; a syntax error ends the step.
 k_text() {
   eval "k_text=\$kt_$1"
-  if [ -z "$k_as" ]; then
+  [ "$1" != unless ] || k_text="exec >/dev/null 2>&1$K_NL$k_text"
+  if [ "$k_as$1" = onlyif ] || [ "$k_as$1" = unless ]; then
+    eval "(umask 022
+$k_env
+$k_text
+)" 3>"$k_found" </dev/null
+  elif [ -z "$k_as" ]; then
     (
       umask 022
       eval "$k_env"
@@ -41,7 +48,7 @@ k_read() {
 k_inspect() {
   # The step keys `creates` and `unless`: if one holds, the step is in order without its probe.
   if [ -n "$k_creates" ] && { [ -e "$k_creates" ] || [ -L "$k_creates" ]; }; then return 0; fi
-  if [ -n "$kt_unless" ]; then k_text unless >/dev/null 2>&1 && return 0; fi
+  if [ -n "$kt_unless" ]; then k_text unless && return 0; fi
   for k_tool in $k_tools; do
     have "${k_tool%%=*}" && continue
     [ -z "$k_unsure" ] || return 2

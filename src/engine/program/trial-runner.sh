@@ -46,7 +46,7 @@ k_trial() {
 k_await_revert() {
   until [ -e "$k_trial/over" ]; do
     # If the guard was killed, the runner reverts.
-    [ -d "$k_trial/going-back" ] || /bin/sh "$k_trial/guard" now
+    [ -d "$k_trial/going-back" ] || /bin/sh "$k_trial/guard" now 3>&- 4>&-
     [ -e "$k_trial/over" ] || k_wait
   done
   k_reverted=

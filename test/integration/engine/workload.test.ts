@@ -27,15 +27,20 @@ const root = join(import.meta.dirname, "../../..");
 /** Limits for one push on a node: processes, bytes and exchanges, which are the same in each run, but for beats. */
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. V has ten guards and asks the package manager. */
-  converged: { W: 11, V: 23 },
+  converged: { W: 10, V: 20 },
   /** Processes of a first push of workload W, flat or nested. */
   scratch: 60,
   /** Processes for each further directory, file or link that changes. */
   changed: { directories: 0.5, files: 0.5, links: 1.5 },
+  /**
+   * Processes of a command that runs: its own shell; the shell of its step; a `dd` for each stream; `grep` for the guard, before it and, for
+   * `unless`, after it. In `! grep` of onlyIf, `grep` takes the place of no shell.
+   */
+  commands: { creates: 4, onlyIf: 6, unless: 6 },
   /** The same for one more of a whole workload, on average. */
   average: 2,
   /** Bytes to a converged node, as TCP carries them. */
-  bytes: { W: 12_000, V: 17_500 },
+  bytes: { W: 12_000, V: 16_400 },
   /** Bytes to a new node, without the contents of its files. */
   scratchBytes: 90_000,
   /** Exchanges with a converged node. */
@@ -43,7 +48,7 @@ const limits = {
   /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */
   beats: 2,
   /** Processes that `exec`, `ping` and `facts` start; plain ssh starts three. */
-  adhoc: { exec: 3, ping: 3, facts: 12 },
+  adhoc: { exec: 3, ping: 3, facts: 11 },
   /** Bytes to a node for them, as TCP carries them. */
   adhocBytes: { exec: 2_900, ping: 2_200, facts: 20_000 },
   /** Bursts of bytes to a node, the login's included. */
@@ -218,6 +223,23 @@ describe("what a push costs a node", () => {
       expect([small.changed, large.changed]).to.deep.equal([stepsOf(work(10)), stepsOf(work(30))]);
       expect(large.exchanges, "exchanges").to.equal(small.exchanges);
       expect(each, "processes").to.be.at.most(limits.changed[kind]);
+    });
+
+  for (const guard of ["creates", "onlyIf", "unless"] as const)
+    it(`starts few processes for each command with ${guard} that runs`, async () => {
+      const work = (length: number): Workload => ({
+        ...workload({ directories: 0, files: 0, links: 0, commands: false }),
+        commands: Array.from({ length }, (_, at) => ({ path: `made${at}`, guard })),
+      });
+      const [few, many] = [await pushing(work(2)), await pushing(work(22))];
+      const [small, large] = [await few.push(), await many.push()];
+      const each = (large.processes - small.processes) / 20;
+      tell(`2 commands ran`, small);
+      tell(`22 commands ran, ${each} processes each`, large);
+      expect([small.changed, large.changed]).to.deep.equal([2, 22]);
+      expect(large.exchanges, "exchanges").to.equal(small.exchanges);
+      // Beside the processes that time itself starts.
+      expect(Math.floor(each), "processes").to.be.at.most(limits.commands[guard]);
     });
 });
 

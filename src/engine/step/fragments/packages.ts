@@ -20,7 +20,7 @@ export interface PackageManager {
    */
   readonly list: (names: Sh | readonly string[]) => Sh;
   /** Prints the version that a package file on the node has, if exactly that version is installed. */
-  readonly installedFile: (path: string) => Sh;
+  readonly installedFile: (path: string | Sh) => Sh;
   /** Prints the available version if it is newer than `$version`, the installed one; else nothing. */
   readonly newer: (name: string | Sh) => Sh;
   /** Refuses an interrupted dpkg, and a removal of packages that others need. */
@@ -60,20 +60,29 @@ if ${isDue}; then due="$due "${wordOf(name, version, release)}; ${isFile(name) ?
 export function askVersions({ list }: Pick<PackageManager, "list">, names: Sh | readonly string[]): Sh {
   const plain = names instanceof Sh ? names : names.filter((name) => !isFile(name));
   if (plain instanceof Array && plain.length === 0) return sh``;
-  return sh`versions=$K_NL$(${list(plain)})$K_NL
-version_of() {
+  return sh`${listVersions({ list }, plain)}
+${versionOf}`;
+}
+
+/** Sets `versions` to the lines of `list` for these packages. */
+export function listVersions({ list }: Pick<PackageManager, "list">, names: Sh | readonly string[]): Sh {
+  return sh`versions=$K_NL$(${list(names)})$K_NL`;
+}
+
+/** Defines `version_of NAME`, which sets `version`. */
+export const versionOf = sh`version_of() {
   version=\${versions#*"\${K_NL}installed $1 "}
   [ "$version" != "$versions" ] || version=
   version=\${version%%"$K_NL"*}
 }`;
-}
 
 /** Sets `version` to the installed version of the package, or to nothing. Follows {@link askVersions}. */
 export function findVersion({ installedFile }: Pick<PackageManager, "installedFile">, name: string | Sh): Sh {
   return typeof name === "string" && isFile(name) ? sh`version=$(${installedFile(name)})` : sh`version_of ${name}`;
 }
 
-function isFile(name: string): boolean {
+/** Whether the name is the path of a package file. */
+export function isFile(name: string): boolean {
   return name.startsWith("/");
 }
 

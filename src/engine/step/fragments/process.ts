@@ -80,6 +80,14 @@ interface Process {
   readonly changed: ChangedArgument;
 }
 
+interface ProcessText {
+  /** The command or script, for the step's effects. */
+  readonly text: string;
+  readonly before?: Sh;
+  /** The command is no builtin of a shell. */
+  readonly isProgram?: boolean;
+}
+
 /**
  * The parts of a step that runs a command: a check, or a command that always runs and may report whether it changed
  * anything.
@@ -87,7 +95,7 @@ interface Process {
 export function stepOfProcess(
   command: Sh,
   given: Process & { readonly check: boolean; readonly revert?: ShellText | undefined },
-  { text, before = sh``, ...needs }: ProcessNeeds & { readonly text: string; readonly before?: Sh },
+  { text, before = sh``, isProgram = false, ...needs }: ProcessNeeds & ProcessText,
 ): Pick<Step, "apply" | "brings" | "foresee" | "guard" | "keep" | "probe" | "effects" | "tells" | "always" | "want"> {
   const { check, revert, changed } = given;
   const commandResource = { is: "command", text } as const;
@@ -112,7 +120,7 @@ case ${wordsOf(given.successCodes)} in *" $status "*) fact check holds ;; *) fac
     ...(revert === undefined ? {} : { keep: sh`on_revert ${revert}` }),
     probe: sh`:`,
     apply: sh`${before}
-${runAndReport(command, given)}`,
+${runAndReport(command, given, isProgram)}`,
   };
 }
 
@@ -120,21 +128,31 @@ ${runAndReport(command, given)}`,
  * Runs a command in its folder, with its input, and sets `status`. Modules' texts run in the C locale (LC_ALL); an
  * operator's command gets the locale of LANG instead, which supports UTF-8.
  */
-function runCommand(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
-  return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
-unset LC_ALL
-${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}${command}${into}
+function runCommand(command: Sh, given: Omit<Process, "changed">, into = sh``): Sh {
+  return sh`${beginCommand(given)}${command}${into}
 status=$?
 export LC_ALL=C`;
+}
+
+function beginCommand({ cwd, stdin }: Omit<Process, "changed">): Sh {
+  return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
+unset LC_ALL
+${stdin === undefined ? sh`` : sh`printf %s ${stdin} | `}`;
 }
 
 function wordsOf(codes: readonly number[]): string {
   return ` ${codes.join(" ")} `;
 }
 
-/** Runs a command, reports its exit code and whether it changed anything, and exits with 0 if the code means success. */
-function runAndReport(command: Sh, given: Process): Sh {
+/**
+ * Runs a command, reports its exit code and whether it changed anything, and exits with 0 if the code means success. `isProgram`: the command
+ * is no builtin of a shell, so that it may take the place of this one.
+ */
+function runAndReport(command: Sh, given: Process, isProgram: boolean): Sh {
   const { changed } = given;
+  // The command's own exit code says all.
+  if (changed === "always" && given.successCodes.every((code) => code === 0))
+    return sh`${beginCommand(given)}${isProgram && given.stdin === undefined ? sh`exec ` : sh``}${command}`;
   const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
   const successCodes = [...given.successCodes, ...byCode];
   return sh`${typeof changed === "object" && "whenOutput" in changed ? runReadingOutput(command, given, changed.whenOutput) : runCommand(command, given)}

@@ -589,6 +589,26 @@ done; printf 'no end'`);
     expect(printedIn(await performOn(state, [draftOf("slow", slow)])).join("")).to.equal("early\nlate\n");
   });
 
+  it("waits for no daemon that holds a step's output, and takes no word of the daemon for a later step's", async () => {
+    const holds = commandStep(sh`{ sleep 5; echo daemon; exec sleep 60; } &
+echo $! >${join(folder, "daemon")}
+echo up`);
+    const says = (name: string) => draftOf(name, commandStep(sh`echo ${name}`));
+    const later = draftOf("later", commandStep(sh`sleep 3; echo later`));
+    try {
+      const run = await performOn(state, [says("first"), draftOf("holds", holds), later, says("last")]);
+      expect(printedIn(run)).to.deep.equal(["first\n", "up\n", "later\n", "last\n"]);
+    } finally {
+      process.kill(Number(readFileSync(join(folder, "daemon"), "utf8")));
+    }
+  });
+
+  it("has four FIFOs for the output of however many steps", async () => {
+    const fifos = commandStep(sh`find "$K_RUN/out" -type p | wc -l`);
+    const drafts = Array.from({ length: 12 }, (_, index) => draftOf(`step ${index}`, fifos));
+    expect(printedIn(await performOn(state, drafts))).to.deep.equal(drafts.map(() => "4\n"));
+  });
+
   it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async () => {
     const noisy = commandStep(sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`);
     const { events } = await performOn(state, [draftOf("noisy", noisy)]);

@@ -129,13 +129,13 @@ describe("Conductor", () => {
       return session;
     };
     const kept: number[] = [];
-    const count = acts("count", async () => {
+    const count = actionStageOf("count", async () => {
       // A WeakRef holds its session until the turn in which it was made is over.
       await new Promise((resolve) => setImmediate(resolve));
       collectGarbage();
       kept.push(sessions.filter((session) => session.deref() !== undefined).length);
     });
-    const { ended } = await conduct(names, [a(names), count], { deps: { openSession } });
+    const { ended } = await conduct(names, [stageA(names), count], { deps: { openSession } });
     expect([sessions.length, ended.length, kept]).to.deep.equal([5, 5, [0]]);
   });
 

@@ -154,6 +154,20 @@ an ext4 file system"`,
           expect((await runStepOn(shell, step, { plan })).outcome, JSON.stringify(plan)).to.equal(outcome);
       });
 
+      it("runs a condition in a subshell, and fails on one with a syntax error", async () => {
+        const step = { want: {}, probe: sh``, apply: sh`pwd; echo "${"$a"}$(umask)"`, always: true } as const;
+        const onlyIf = "cd /; a=b; umask 0; false ||\nexit 0 # a comment";
+        const run = await runStepOn(shell, step, { plan: { onlyIf } });
+        expect([run.outcome, run.stdout.split("\n")[1]]).to.deep.equal(["changed", "$a0022"]);
+        // bash takes the text for a condition that does not hold.
+        if (shell === "bash") return;
+        for (const plan of [{ unless: 'echo "' }, { onlyIf: "if true" }]) {
+          const { outcome, stderr, stdout } = await runStepOn(shell, step, { plan });
+          expect([outcome, stdout]).to.deep.equal(["failed", ""]);
+          expect(stderr).to.match(/syntax error|Syntax error|closing quote/);
+        }
+      });
+
       it("passes secrets to the step outside its text (S-7)", async () => {
         const password = secret("it's $ecret\nwith lines");
         const file = at("out");
