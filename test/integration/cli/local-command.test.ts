@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("what local.command and notices do", () => {
+describe("actions and notices of a run whose nodes all failed", () => {
   let project: TestProject;
   afterEach(() => project.remove());
 
-  it("O10: a notice comes when no node of a run is left, as notify.yaml and the run itself have it", async () => {
+  it("runs the remaining actions, the onFailure stage and the commands of notify.yaml, and reports a notice that fails", async () => {
     project = new TestProject({
       "states/web.yaml": "steps:\n  - { id: a, command.run: { cmd: 'false' } }\n",
       "orchestrate/web.yaml": `stages:
