@@ -10,7 +10,7 @@ import { startController } from "#support/controllers.ts";
 
 const nobody = 65_534;
 
-/** Acts as the owner of the folder: replaces each new file in it with a link to a file of root's, at once. */
+/** Runs as the folder's owner: replaces each new file in the folder by a link to a file of root's. */
 const attack = `
 const fs = require("node:fs");
 const [folder, victim] = process.argv.slice(1);
@@ -25,8 +25,8 @@ for (;;)
       } catch {}
 `;
 
-describe("a controller's state, whose owner is not root", () => {
-  it("H4: root restores nothing through a name that the owner can swap", async function () {
+describe("a controller's state folder of a hostile owner", () => {
+  it("is not used by a restore as root to write through a link", async function () {
     if (process.getuid?.() !== 0) this.skip();
     const cluster = await createTestCluster();
     const controller = await startController(cluster);

@@ -38,7 +38,7 @@ describe("controllers of two versions", () => {
     for (const peer of peers.splice(0)) peer.close();
   });
 
-  const meet = async (
+  const connectPeer = async (
     controller: TestController,
     says: Pick<Parameters<typeof openWirePeer>[1], "hello" | "welcome">,
   ) => {
@@ -47,13 +47,13 @@ describe("controllers of two versions", () => {
     return peer;
   };
 
-  it("F-29: speak the newest protocol that both know, and pass over what a greeting says besides", async () => {
+  it("F-29: speak the newest protocol that both know, and ignore unknown parts of a greeting", async () => {
     for (const [proto, common] of [
       [[1, 1], 1],
       [[0, 1], 1],
       [[0, newest + 5], newest],
     ] as const) {
-      const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
+      const peer = await connectPeer(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
       expect(await peer.next("welcome")).to.include({ proto: common });
       // Both sides have sent their welcome: now the controller pulls.
       await peer.next("pull");
@@ -61,7 +61,7 @@ describe("controllers of two versions", () => {
     }
   });
 
-  it("F-29: refuse each other in words when they have no protocol in common, and go on", async () => {
+  it("F-29: refuse each other with a reason when they share no protocol, and keep working", async () => {
     const [first] = controllers;
     const greetings = [
       { hello: { proto: [newest + 1, newest + 2] } },
@@ -71,7 +71,7 @@ describe("controllers of two versions", () => {
       { welcome: { proto: newest + 1 } },
     ];
     for (const says of greetings) {
-      const peer = await meet(first, says);
+      const peer = await connectPeer(first, says);
       const { code, message } = await peer.next("refuse");
       expect(code).to.equal("PROTOCOL_UNKNOWN");
       expect(message).to.match(new RegExp(`^this controller speaks replication protocol ${newest}`));
@@ -83,31 +83,33 @@ describe("controllers of two versions", () => {
     await timeToAgree(controllers);
   });
 
-  it("F-29: show an operator why a newer one refuses them, and forget it when it does not any more", async () => {
+  it("F-29: show the reason of a newer one's refusal until it accepts them", async () => {
     const [first] = controllers;
-    const newer = await meet(first, {});
+    const newer = await connectPeer(first, {});
     newer.send({
       t: "refuse",
       code: "PROTOCOL_RETIRED",
       message: "this controller speaks replication protocol 2 to 4",
     });
-    const viewed = async (): Promise<{ readonly state: string; readonly reason?: string | undefined } | undefined> => {
+    const viewOfPeer = async (): Promise<
+      { readonly state: string; readonly reason?: string | undefined } | undefined
+    > => {
       const status = await first.operator.call("replicationStatus", {});
       return status.peers.find(({ controllerId }) => controllerId === other.id);
     };
     const view = await eventually(async () => {
-      const found = await viewed();
+      const found = await viewOfPeer();
       return found?.state === "refused" ? found : undefined;
     });
     expect(view.reason).to.equal(
       "it refuses us: this controller speaks replication protocol 2 to 4 (PROTOCOL_RETIRED)",
     );
-    const upgraded = await meet(first, {});
+    const upgraded = await connectPeer(first, {});
     await upgraded.next("pull");
-    await eventually(async () => (await viewed())?.state === "connected");
+    await eventually(async () => (await viewOfPeer())?.state === "connected");
   });
 
-  it("F-29: keep and pass on, byte for byte, what only the newer one understands", async () => {
+  it("F-29: keep and replicate registers unchanged that only the newer one understands", async () => {
     const [first, second] = controllers;
     const node = randomUUID();
     const future = new Map([
@@ -116,21 +118,21 @@ describe("controllers of two versions", () => {
       [`node/${node}/label/tier`, '{"value":"ssd","since":"2027-01-01T00:00:00Z"}'],
       ["object/Cluster/main", '{"sv":3,"nested":{"more":[1,2,{"still":null}]}}'],
     ]);
-    const newer = await meet(first, { hello: { proto: [1, 2] } });
+    const newer = await connectPeer(first, { hello: { proto: [1, 2] } });
     await newer.next("pull");
     newer.push([...future].map(([key, text]) => ({ key, text })));
 
     const quarantined = async ({ operator }: TestController): Promise<number> =>
       (await operator.call("replicationStatus", {})).quarantined;
     const origin = `${other.id}#1`;
-    const arrived = async (controller: TestController): Promise<void> => {
+    const untilArrived = async (controller: TestController): Promise<void> => {
       await eventually(async () => (await controller.operator.call("replicationStatus", {})).vv[origin] === 1);
       // Unreadable registers are hidden; readable ones with unknown fields are shown.
       await eventually(async () => (await quarantined(controller)) === 2);
       const { value } = await controller.operator.call("getObject", {}, { id: "Cluster/main" });
       expect(value).to.deep.equal(JSON.parse(future.get("object/Cluster/main") ?? ""));
     };
-    await arrived(second);
+    await untilArrived(second);
     await timeToAgree(controllers);
 
     // A quarantined register survives a crash (journal) and a stop (snapshot) of the controller that cannot read it, and returns unchanged.
@@ -138,9 +140,9 @@ describe("controllers of two versions", () => {
     await second.start();
     await second.stop("SIGTERM");
     await second.start();
-    await arrived(second);
+    await untilArrived(second);
     await timeToAgree(controllers);
-    const again = await meet(second, { hello: { proto: [1, 2], origin: `${other.id}#2` } });
+    const again = await connectPeer(second, { hello: { proto: [1, 2], origin: `${other.id}#2` } });
     await again.next("pull");
     const found = new Map((await again.pullAll()).map(({ key, text }) => [key, text]));
     for (const [key, text] of future) expect(found.get(key)).to.equal(text);
