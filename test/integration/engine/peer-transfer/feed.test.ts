@@ -18,7 +18,7 @@ import { startSshd } from "#support/sshd.ts";
 
 const names = ["n1", "n2", "n3", "n4"] as const;
 
-describe("nodes that feed one another over SSH", () => {
+describe("transfers between nodes over SSH", () => {
   const servers: SshServer[] = [];
   let folder: string;
   let reads: number;
@@ -44,8 +44,8 @@ describe("nodes that feed one another over SSH", () => {
     return Promise.resolve(bytes);
   };
   const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
-  /** The content, which blocks the bastion until `open`. */
-  function gated(): { readonly slow: Blob; readonly open: () => void } {
+  /** The content, whose read on the bastion waits for `open`. */
+  function gatedContent(): { readonly slow: Blob; readonly open: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => promise.then(read) });
     return { slow, open: resolve };
@@ -63,15 +63,15 @@ describe("nodes that feed one another over SSH", () => {
 
   interface Setting {
     readonly content?: Blob;
-    /** The nodes' port in the roster, on which another server listens than the one that kcore reaches. */
-    readonly told?: number;
+    /** The nodes' port in the roster, if other than the port that kcore connects to. */
+    readonly rosterPort?: number;
     readonly reached?: readonly SshServer[];
     /** Called when the sessions have begun. */
     readonly meanwhile?: (sessions: readonly TestSession[]) => Promise<void>;
   }
 
-  /** All nodes at once. */
-  async function runAll({ content = blob(), told, reached = servers, meanwhile }: Setting = {}) {
+  /** Runs a step with the content on all nodes at once. */
+  async function runAll({ content = blob(), rosterPort: told, reached = servers, meanwhile }: Setting = {}) {
     const emit = (event: RunEventBody): void => {
       if (event.type === "warning") warnings.push(`${event.node}: ${event.text}`);
     };
@@ -103,16 +103,16 @@ describe("nodes that feed one another over SSH", () => {
     await feed.close();
     return { ends, events: runs.flatMap(({ events }) => events) };
   }
-  const isThere = (): boolean => names.every((name) => readFileSync(join(folder, `image-${name}`)).equals(bytes));
-  const remains = (): string[] =>
+  const haveAll = (): boolean => names.every((name) => readFileSync(join(folder, `image-${name}`)).equals(bytes));
+  const leftovers = (): string[] =>
     names.flatMap((name) => readdirSync(join(folder, name, "runs")).filter((run) => run.startsWith("feed-")));
 
-  it("is sent by the bastion once, and nothing is left on them", async () => {
+  it("send the content from the bastion once, and leave nothing on the nodes", async () => {
     const before = servers.map((server) => readFileSync(keysOf(server)));
     const { ends, events } = await runAll();
     expect(warnings).to.deep.equal([]);
     expect(ends).to.deep.equal(names.map(() => "done"));
-    expect([reads, isThere(), remains()]).to.deep.equal([1, true, []]);
+    expect([reads, haveAll(), leftovers()]).to.deep.equal([1, true, []]);
     const from = events.flatMap((event) => (event.type === "node.sent" ? [event.from] : []));
     expect(from.filter((one) => one === undefined).length).to.equal(1);
     expect(from.length).to.equal(names.length);
@@ -125,9 +125,9 @@ describe("nodes that feed one another over SSH", () => {
     }
   });
 
-  it("is sent by the bastion where nodes do not reach one another", async () => {
-    const { ends, events } = await runAll({ told: await freePort() });
-    expect([ends, reads, isThere(), remains()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
+  it("fall back to the bastion when nodes cannot reach each other", async () => {
+    const { ends, events } = await runAll({ rosterPort: await freePort() });
+    expect([ends, reads, haveAll(), leftovers()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
     expect(warnings.length).to.equal(names.length - 1);
     expect(warnings.join()).to.match(
       /^n\d: the bastion sends it image, which it could not get from n\d: after 0 bytes: .*Connection refused/,
@@ -135,26 +135,26 @@ describe("nodes that feed one another over SSH", () => {
     expect(events.filter(({ type }) => type === "node.sent").length).to.equal(names.length);
   });
 
-  it("is sent by the bastion where a node lets in one session at a time", async () => {
+  it("fall back to the bastion when a node allows one session at a time", async () => {
     const narrow = await startSshd({ config: ["MaxSessions 1"] });
     try {
       const { ends } = await runAll({ reached: names.map(() => narrow) });
-      expect([ends, reads, isThere(), remains()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
+      expect([ends, reads, haveAll(), leftovers()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
       expect(warnings.length).to.equal(names.length);
     } finally {
       await narrow.stop();
     }
   });
 
-  it("comes from the bastion to each when it is sensitive", async () => {
+  it("are not used for sensitive content, which the bastion sends to each node", async () => {
     const { ends, events } = await runAll({ content: blob(true) });
-    expect([ends, reads, isThere()]).to.deep.equal([names.map(() => "done"), names.length, true]);
+    expect([ends, reads, haveAll()]).to.deep.equal([names.map(() => "done"), names.length, true]);
     expect(warnings).to.deep.equal([]);
     expect(events.some(({ type }) => type === "node.waiting")).to.equal(false);
   });
 
-  it("waits for nobody who was stopped, and a stop does not wait", async () => {
-    const { slow, open } = gated();
+  it("go on without a stopped node, and a stopped node does not wait", async () => {
+    const { slow, open } = gatedContent();
     const { ends } = await runAll({
       content: slow,
       meanwhile: async (runs) => {
@@ -165,11 +165,11 @@ describe("nodes that feed one another over SSH", () => {
       },
     });
     expect(ends.toSorted()).to.deep.equal([...names.slice(1).map(() => "done"), "interrupted"]);
-    expect([reads, remains(), warnings]).to.deep.equal([1, [], []]);
+    expect([reads, leftovers(), warnings]).to.deep.equal([1, [], []]);
   });
 
-  it("comes from another node, or from the bastion, when the first that had it is gone", async () => {
-    const { slow, open } = gated();
+  it("take another source when the first node that had the content is gone", async () => {
+    const { slow, open } = gatedContent();
     const { ends } = await runAll({
       content: slow,
       meanwhile: async (runs) => {
@@ -180,6 +180,6 @@ describe("nodes that feed one another over SSH", () => {
       },
     });
     expect(ends).to.deep.equal(names.map(() => "done"));
-    expect([isThere(), remains()]).to.deep.equal([true, []]);
+    expect([haveAll(), leftovers()]).to.deep.equal([true, []]);
   });
 });

@@ -54,7 +54,7 @@ describe("a node's session, on this machine", () => {
     return { ...stepOfData(data), show: sh`cat ${path}`, shown: content };
   };
 
-  it("begins each segment with nothing of the last step before it", async () => {
+  it("starts each segment without state of the previous steps", async () => {
     const marker = (name: string, react?: string): Step => ({
       want: { there: "yes" },
       probe: sh`[ -e ${join(folder, name)} ] && fact there yes || fact there no`,
@@ -62,7 +62,7 @@ describe("a node's session, on this machine", () => {
       ...(react !== undefined && { react: sh`: >${join(folder, react)}` }),
     });
     const { session, outcomes } = sessionOn(state);
-    // Two steps of one module: their common text is sent once.
+    // Two steps share their module's text, which is sent once.
     const drafts = [
       draftOf("config", marker("config")),
       draftOf("first service", marker("one", "reaction")),
@@ -80,23 +80,23 @@ describe("a node's session, on this machine", () => {
     expect(outcomes().slice(3)).to.deep.equal(["alone changed", "watching skipped", "last changed"]);
   });
 
-  it("ends its runner with the last segment, without being asked", async () => {
+  it("ends its runner with the last segment, without a message from the bastion", async () => {
     const { session } = sessionOn(state, { runId: "r1" });
     const drafts = [draftOf("a", fileStep("a", "x"))];
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
-    // The runner ends without a farewell, and without waiting for the bastion.
+    // The runner does not wait for the bastion.
     while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
 
-    // A later segment is performed all the same.
+    // A later segment needs a new runner, and is performed all the same.
     const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
     await session.finish("done");
     expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
     expect(readFileSync(join(folder, "b"), "utf8")).to.equal("y");
   });
 
-  it("F-30: holds no connection and no lock while it rests, and goes on where it was", async () => {
+  it("F-30: holds no connection and no lock between stages, and continues afterwards", async () => {
     const resting = sessionOn(state, { runId: "r3" });
     const [a, b] = ["a", "b"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));
     await resting.session.perform([{ stage: "one", drafts: a ? [a] : [] }]);
@@ -112,7 +112,7 @@ describe("a node's session, on this machine", () => {
     expect(resting.events.some(({ type }) => type === "node.disconnected")).to.equal(false);
   });
 
-  it("F-30: waits for other files to be closed when this machine opens no more", async () => {
+  it("F-30: waits until this machine can open another file", async () => {
     let tries = 0;
     const { outcomes } = await performOn(state, [draftOf("a", fileStep("a", "x"))], {
       connect: (endpoint) => {
@@ -124,7 +124,7 @@ describe("a node's session, on this machine", () => {
     expect(tries).to.equal(3);
   });
 
-  it("O5: finds a program in the PATH of the step's environment", async () => {
+  it("finds a program in the PATH of the step's environment", async () => {
     const path = join(folder, "bin");
     mkdirSync(path);
     writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${join(folder, "ran")}\n`, { mode: 0o755 });
@@ -138,7 +138,7 @@ describe("a node's session, on this machine", () => {
     expect(outcomes()).to.deep.equal(["own changed"]);
   });
 
-  it("misses a program before anything is applied, or at its step's turn where an earlier step may bring it", async () => {
+  it("reports a missing program before anything is applied, or at its step's turn if an earlier step may install it", async () => {
     const needs: Step = {
       want: { a: "1" },
       probe: sh`fact a 0`,
@@ -158,7 +158,7 @@ describe("a node's session, on this machine", () => {
     expect((await run(brings)).outcomes()).to.deep.equal(["a changed", "b failed"]);
   });
 
-  it("changes nothing in a dry run and leaves only its journal", async () => {
+  it("changes nothing in a dry run, and leaves only its journal", async () => {
     const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
     const drafts = [draftOf("a", fileStep("a", "one\ntwo\n")), draftOf("later", later)];
     const { events, outcomes } = await performOn(state, drafts, { dryRun: true, runId: "r2" });
@@ -177,7 +177,7 @@ describe("a node's session, on this machine", () => {
     ]).to.deep.equal([["journal"], false, false]);
   });
 
-  it("O4: names drifts behind a missing package with their condition, and knows not only what stands on the package", async () => {
+  it("dry run: after a missing package, steps that need the package are unknown, and others name their condition", async () => {
     const { session, events } = sessionOn(state, { dryRun: true });
     const packages: Step = {
       ...stepOf(packageInstalled, { name: "webd" }),
@@ -189,12 +189,12 @@ describe("a node's session, on this machine", () => {
     writeFileSync(given, "x", { mode: 0o644 });
     const steps: readonly (readonly [string, Step, Partial<PlannedStep>?])[] = [
       ["packages", packages],
-      // A place that no package uses.
+      // Places that no package uses.
       ["file in order", stepOf(fileManaged, { path: given, content: "x" })],
       ["file", stepOf(fileManaged, { path: join(folder, "new"), content: "x" })],
       ["link", stepOf(symlinkManaged, { path: join(folder, "link"), target: "given" })],
       ["kcore's own folder", stepOf(directoryManaged, { path: "/usr/local/kcore-o4" })],
-      // A place that a package may use.
+      // Places that a package may use.
       ["setting", stepOf(fileManaged, { path: "/etc/kcore-o4.conf", content: "x" })],
       ["folder in order", stepOf(directoryManaged, { path: "/etc/ssl" })],
       ["account in order", stepOf(userManaged, { name: "daemon" })],
@@ -206,7 +206,7 @@ describe("a node's session, on this machine", () => {
       ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
       ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
-      // A package brings the program, but the program does not run.
+      // The missing package would bring the program, but the condition keeps the step from running it.
       ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
       // Files that only the package brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
@@ -222,10 +222,10 @@ describe("a node's session, on this machine", () => {
     await session.perform([{ stage: "t", drafts: drafts.slice(14) }]);
     await session.finish("done");
     const [brings, changes] = ["unless packages brings it", "unless packages changes it"];
-    const told = events.flatMap((event) =>
+    const reported = events.flatMap((event) =>
       event.type === "step.finished" ? [[event.title, event.outcome, event.reason ?? ""]] : [],
     );
-    expect(told).to.deep.equal([
+    expect(reported).to.deep.equal([
       ["packages", "would-change", ""],
       ["file in order", "ok", ""],
       ["file", "would-change", ""],
@@ -252,7 +252,7 @@ describe("a node's session, on this machine", () => {
     ]);
   });
 
-  it("tells a milestone only when it is reached: in a dry run not of what would change or is unknown", async () => {
+  it("reports only reached milestones, in a dry run none of steps that would change or are unknown", async () => {
     const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
     const drafts = [
       draftOf("here", { want: { a: "1" }, probe: sh`fact a 1` }, { milestone: "here" }),
@@ -266,7 +266,7 @@ describe("a node's session, on this machine", () => {
     expect(milestones).to.deep.equal(["here"]);
   });
 
-  it("G5: keeps the agent's part of status.json, and the milestones of former runs", async () => {
+  it("keeps the agent's part of status.json, and the milestones of former runs", async () => {
     const agent = { state: "running", labels: { note: 'it\'s "odd" \\ $(x)' } };
     const statusAfter = async (runId: string, milestones: readonly string[]): Promise<unknown> => {
       const drafts = [
@@ -289,7 +289,7 @@ describe("a node's session, on this machine", () => {
     });
   });
 
-  it("tells a failure in status.json before the steps that react to it", async () => {
+  it("writes a failure to status.json before the steps that react to the failure", async () => {
     const seen = join(folder, "seen");
     const drafts = [
       draftOf("before", commandStep(sh`:`)),
@@ -300,7 +300,7 @@ describe("a node's session, on this machine", () => {
     expect(JSON.parse(readFileSync(seen, "utf8"))).to.deep.include({ error: "failed at a" });
   });
 
-  it("S-3 leaves what was granted a word, whatever stands in it", async () => {
+  it("S-3 keeps any text of a grant one word", async () => {
     const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
     const drafts = [
       draftOf("disk", {
@@ -309,7 +309,7 @@ describe("a node's session, on this machine", () => {
 granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       }),
     ];
-    // If a wipe is possible, the run says that no disk of this name could be saved.
+    // Where a wipe is possible, the run reports that no disk of this name could be saved.
     for (const [dryRun, wanted] of [
       [true, "done"],
       [false, "DISK_NOT_SAVED"],
@@ -319,7 +319,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     }
   });
 
-  it("F-3 does what is left when a run that was stopped or had failed is resumed", async () => {
+  it("F-3 performs the remaining steps when a failed run is resumed", async () => {
     const shared = { runId: "again", nonce: "0".repeat(32) };
     const cure = join(folder, "cure");
     const sick: Step = {
@@ -341,7 +341,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(second.outcomes()).to.deep.equal(["sick ok", "b changed"]);
   });
 
-  it("F-3 ends a runner that was stopped before its bastion died, and does what is left", async () => {
+  it("F-3 ends a runner that was stopped before its bastion died, and performs the remaining steps", async () => {
     const shared = { runId: "idle", nonce: "1".repeat(32) };
     const drafts = [draftOf("slow", commandStep(sh`sleep 1`)), draftOf("b", fileStep("b", "y"))];
     // A bastion that died does not come back beside the next one.
@@ -359,8 +359,8 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(second.outcomes()).to.deep.equal(["b changed"]);
   });
 
-  describe("of a step that an earlier process of the run began", () => {
-    /** Begins, loses its bastion, and is taken over by another one, which is there when it prints something. */
+  describe("a step that an earlier process of the run started", () => {
+    /** Starts the step, loses the bastion, and takes over with another one before the step prints anything. */
     async function takenOver(draft: (apply: Sh) => UnresolvedStep, onSecond = () => undefined): Promise<TestSession> {
       const shared = { runId: "taken", nonce: "2".repeat(32) };
       const gate = join(folder, "gate");
@@ -385,18 +385,18 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       await second.session.finish(result.outcome, result.problem);
       return second;
     }
-    const saidBy = (run: TestSession) => printedIn(run).toSorted();
+    const outputOf = (run: TestSession) => printedIn(run).toSorted();
 
-    it("F-3 tells what it would have told itself", async () => {
+    it("F-3 reports the output to the bastion that took over", async () => {
       const taken = await takenOver((apply) => draftOf("taken", commandStep(apply)));
-      expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
+      expect(outputOf(taken)).to.deep.equal(["err\n", "out\n"]);
       expect(taken.events.find(({ type }) => type === "step.finished")).to.include({
         outcome: "changed",
         always: true,
       });
     });
 
-    it("F-3 knows what it rests on: facts and registered values", async () => {
+    it("F-3 is planned again with facts and registered values", async () => {
       const needs = { facts: true, steps: ["begun"] };
       const taken = await takenOver((apply) =>
         draftOf(
@@ -408,12 +408,12 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
           { needs },
         ),
       );
-      expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
+      expect(outputOf(taken)).to.deep.equal(["err\n", "out\n"]);
     });
 
-    it("S-7 tells nothing of what a sensitive one prints, nor of what cannot be planned any more and may be one", async () => {
+    it("S-7 keeps its output hidden when it is sensitive, or when planning fails after the takeover", async () => {
       const hush = await takenOver((apply) => draftOf("taken", commandStep(apply), { sensitive: true }));
-      expect([saidBy(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
+      expect([outputOf(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
       rmSync(join(folder, "gate"));
       rmSync(state, { recursive: true });
       let isSecond = false;
@@ -425,11 +425,11 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
           }),
         () => void (isSecond = true),
       );
-      expect([saidBy(other), other.outcomes()]).to.deep.equal([[], ["taken changed"]]);
+      expect([outputOf(other), other.outcomes()]).to.deep.equal([[], ["taken changed"]]);
     });
   });
 
-  it("F-17 ends a step whose first look was aborted, and applies nothing", async () => {
+  it("F-17 is interrupted in its first probe by an abort, and applies nothing", async () => {
     const [looks, made] = [join(folder, "looks"), join(folder, "made")];
     const hangs: Step = {
       want: { made: "yes" },
@@ -446,7 +446,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(readFileSync(looks, "utf8")).to.equal("x\n");
   });
 
-  it("fails alone when a file of the project is not what it was, and frees the node", async () => {
+  it("fails when a project file changed meanwhile, and frees the node", async () => {
     const { session } = sessionOn(state, { runId: "r9" });
     const gone = new Blob({
       sha256: blobOf("x").sha256,
@@ -464,9 +464,9 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(readdirSync(join(state, "runs", "r9"))).to.deep.equal(["journal"]);
   });
 
-  it("lets those that watch a command follow what it says of itself", async () => {
+  it("runs watchers of a command by its reported change, not by its run", async () => {
     const sync = (cmd: string) => stepOf(commandRun, { cmd, changed: { whenCode: [2] } });
-    const told = async (cmd: string, dryRun = false) => {
+    const applySync = async (cmd: string, dryRun = false) => {
       const drafts = [
         draftOf("look", stepOf(commandRun, { cmd: "echo seen", check: true }), { register: "look" }),
         draftOf("sync", sync(cmd), { register: "sync" }),
@@ -487,18 +487,24 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       expect(always).to.deep.equal([]);
       return [...outcomes(), written];
     };
-    expect(await told("true", true)).to.deep.equal([
+    expect(await applySync("true", true)).to.deep.equal([
       "look ok",
       "sync unknown",
       "after unknown",
       "told would-change",
       "",
     ]);
-    expect(await told("true")).to.deep.equal(["look ok", "sync ok", "after skipped", "told changed", "seen 0 false 0"]);
+    expect(await applySync("true")).to.deep.equal([
+      "look ok",
+      "sync ok",
+      "after skipped",
+      "told changed",
+      "seen 0 false 0",
+    ]);
     // A reaction that an earlier run owes stays owed.
     writeFileSync(join(state, "owed", stepKey("test/after")), "");
-    expect((await told("exit 0"))[2]).to.equal("after changed");
-    expect(await told("exit 2")).to.deep.equal([
+    expect((await applySync("exit 0"))[2]).to.equal("after changed");
+    expect(await applySync("exit 2")).to.deep.equal([
       "look ok",
       "sync changed",
       "after changed",
@@ -507,7 +513,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     ]);
   });
 
-  it("restarts what watches a change, also in a later run when this one died before it", async () => {
+  it("restarts the watcher of a change, in a later run if the first one failed before", async () => {
     const log = join(folder, "log");
     const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`echo restarted >>${log}` };
     const config = draftOf("config", fileStep("conf", "v1"));
@@ -534,7 +540,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(readFileSync(log, "utf8")).to.equal("restarted\n");
   });
 
-  it("owes nothing for what was refused before anything was changed, but for what was changed before", async () => {
+  it("owes no reaction for a refused step, but for a change before it", async () => {
     const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`:` };
     const nowhere = { path: join(folder, "d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
     const picky = draftOf("picky", stepOf(fileDownloaded, nowhere));
@@ -552,7 +558,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(await run(config)).to.deep.equal(["config ok", "service changed"]);
   });
 
-  it("does not call its own lock of before a reboot news, but another run's", async () => {
+  it("warns of a lock taken over from a dead run, not from its own run before a reboot", async () => {
     const takenFrom = async (run: string, current?: string) => {
       const folder = join(state, "runs", run);
       for (const made of [state, join(state, "lock"), join(state, "runs"), folder]) mkdirSync(made, { mode: 0o700 });
@@ -566,17 +572,17 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const dead = ["took the lock over from a dead run (other of root@vm)"];
     expect(await takenFrom("other")).to.deep.equal(dead);
     expect(await takenFrom("other", "12 345 60 1\n")).to.deep.equal(dead);
-    // M6: an empty `current` means that the other run had ended its last step, which rebooted the node.
+    // An empty `current` means that the other run had completed its last step, which rebooted the node.
     expect(await takenFrom("other", "")).to.deep.equal([]);
   });
 
-  it("tells both streams of a step in the order in which they came, whole lines at a time", async () => {
+  it("reports both streams of a step in order of arrival, in whole lines", async () => {
     const mixed = commandStep(sh`for word in one two three; do
   echo "$word out"; sleep 0.1; printf '%s ' "$word" >&2; sleep 0.1; echo err >&2; sleep 0.1
 done; printf 'no end'`);
     const { events } = await performOn(state, [draftOf("mixed", mixed)]);
-    const told = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
-    const lines = told.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
+    const output = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
+    const lines = output.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
     expect(lines).to.deep.equal([
       ...["one", "two", "three"].flatMap((word) => [`out ${word} out\n`, `err ${word} err\n`]),
       "out no end",
@@ -584,12 +590,12 @@ done; printf 'no end'`);
     expect(events.at(-1)?.type).to.not.equal("step.output");
   });
 
-  it("waits a moment for what a step's children still say, however long the step took", async () => {
+  it("waits briefly for output of a step's children after the step", async () => {
     const slow = commandStep(sh`sleep 5; { sleep 0.7; echo late; } & echo early`);
     expect(printedIn(await performOn(state, [draftOf("slow", slow)])).join("")).to.equal("early\nlate\n");
   });
 
-  it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async () => {
+  it("F-10 F-11 keeps the first and last part of endless output, with bytes escaped", async () => {
     const noisy = commandStep(sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`);
     const { events } = await performOn(state, [draftOf("noisy", noisy)]);
     const pieces = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
@@ -608,7 +614,7 @@ done; printf 'no end'`);
     expect(pieces.reduce((sum, { skipped = 0 }) => sum + skipped, 0)).to.be.greaterThan(0);
   });
 
-  it("lets a step go on that moves bytes, however slowly, and ends one that moves none, saying how many it had moved", async () => {
+  it("keeps a slow step that moves bytes, and ends one that moves none, naming the bytes moved", async () => {
     // Bytes of the process and of its children count alike.
     const moves = sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`;
     const stops = sh`head -c 3000000 /dev/zero >/dev/null; sleep 300`;
@@ -621,7 +627,7 @@ done; printf 'no end'`);
     expect(problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
   });
 
-  it("keeps the hard limit of a step that moves bytes for ever", async () => {
+  it("applies the time limit to a step that always moves bytes", async () => {
     const busy = commandStep(sh`while :; do head -c 5000 /dev/zero >/dev/null; done`, { stall: 6 });
     const result = await performOn(state, [draftOf("busy", busy, { timeout: 8 })]);
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");

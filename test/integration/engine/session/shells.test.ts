@@ -35,7 +35,7 @@ function withShell(shell: string): Connect {
 const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const long = "x".repeat(60_000);
 
-describe("a whole session, whatever /bin/sh is", () => {
+describe("a whole session with any /bin/sh", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-shells-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -47,14 +47,14 @@ describe("a whole session, whatever /bin/sh is", () => {
   const contents: Readonly<Record<string, string | Uint8Array>> = {
     "plain text": "all work and no play\n",
     nothing: "",
-    "blank ends": "\n\n a \\n 'quoted' \"$HOME\" `id`\n\n\n",
+    "blanks at both ends": "\n\n a \\n 'quoted' \"$HOME\" `id`\n\n\n",
     "every byte that a shell can hold": Buffer.concat([everyByte, everyByte.toReversed(), everyByte]),
-    "bytes that it cannot": Buffer.concat([Buffer.alloc(3), everyByte, Buffer.alloc(3)]),
+    "bytes that a shell cannot hold": Buffer.concat([Buffer.alloc(3), everyByte, Buffer.alloc(3)]),
     "more than one part": Buffer.alloc(1_500_000, "kcore\n"),
   };
 
   for (const shell of shells)
-    it(`converges, and finds all in order the second time, with ${shell}`, async function () {
+    it(`converges, and finds everything in order the second time, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const connect = withShell(shell);
       const state = join(folder, "state");
@@ -82,7 +82,7 @@ describe("a whole session, whatever /bin/sh is", () => {
     });
 
   for (const shell of shells)
-    it(`O1: runs a command and gathers facts without a runner, with ${shell}`, async function () {
+    it(`runs a command and gathers facts without a runner, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const connect = withShell(shell);
       async function* stdin() {
@@ -95,14 +95,14 @@ describe("a whole session, whatever /bin/sh is", () => {
       const printed = asked.events.flatMap((event) => (event.type === "step.output" ? [event] : []));
       const of = (stream: string) => printed.map((event) => (event.stream === stream ? event.text : "")).join("");
       expect([of("out"), of("err")]).to.deep.equal(["givena\\nb\nit's\n$HOME\n", "apart\n"]);
-      const told = await performOn(folder, [], { connect }, runnerlessSessions({ query: "facts", stdin }));
-      expect(told.outcome).to.equal("done");
-      const facts = told.events.find((event) => event.type === "node.facts")?.facts;
+      const gathered = await performOn(folder, [], { connect }, runnerlessSessions({ query: "facts", stdin }));
+      expect(gathered.outcome).to.equal("done");
+      const facts = gathered.events.find((event) => event.type === "node.facts")?.facts;
       expect(facts).to.have.nested.property("kernel.release", release());
     });
 
   for (const shell of shells)
-    it(`sends of very many contents those that a step asks for itself, with ${shell}`, async function () {
+    it(`sends of 2,500 contents only those that a step asks for, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const read: number[] = [];
       const offers = Array.from({ length: 2_500 }, (_, index) => {
@@ -115,7 +115,7 @@ describe("a whole session, whatever /bin/sh is", () => {
       });
       const list = blobOf(offers.map((blob) => `${blobName(blob)} ${blob.size}\n`).join(""));
       const got = join(folder, "got");
-      // All but every fifth are missing: two portions, the first of a thousand.
+      // All but every fifth are asked for: two portions, the first of a thousand.
       const step: Step = {
         want: { got: "1" },
         probe: sh`if [ -e ${got}.last ]; then fact got 1; else fact got 0; fi`,
@@ -137,15 +137,15 @@ describe("a whole session, whatever /bin/sh is", () => {
     });
 
   for (const shell of shells)
-    it(`tells much at once, in order and with little work, with ${shell}`, async function () {
+    it(`reports many notes in order and with little CPU, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const lines = many.flatMap((line) => (line === "line 100" ? [line, long] : [line]));
       writeFileSync(join(folder, "lines"), `${lines.join("\n")}\n`);
-      const tells = commandStep(sh`sed "s/^/$k_nonce note $k_key /" ${join(folder, "lines")} >&5`);
+      const notes = commandStep(sh`sed "s/^/$k_nonce note $k_key /" ${join(folder, "lines")} >&5`);
       const used = childCpuClock();
-      const run = await performOn(join(folder, "state"), [draftOf("tells", tells)], { connect: withShell(shell) });
+      const run = await performOn(join(folder, "state"), [draftOf("notes", notes)], { connect: withShell(shell) });
       expect(run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []))).to.deep.equal(lines);
-      // A shell that searches for the end of the last line takes ten times as long.
+      // A shell that scans for the end of the last line needs ten times as much.
       expect(used(), "ms of processor").to.be.lessThan(2_500);
     });
 });

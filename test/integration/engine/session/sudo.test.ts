@@ -23,7 +23,7 @@ done
 `;
 
 describe("the environment of steps", () => {
-  it("O5: is the same whatever a login brings along", async () => {
+  it("does not depend on the login's variables", async () => {
     const folder = mkdtempSync(join(tmpdir(), "kcore-env-"));
     const transport = createTransport({ home: folder });
     const file = join(folder, "env");
@@ -61,7 +61,7 @@ describe("becoming root by sudo", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  interface How {
+  interface RunOptions {
     readonly open?: OpenSession;
     readonly command?: Step;
     readonly looks?: LookMemory;
@@ -71,11 +71,11 @@ describe("becoming root by sudo", () => {
   async function runWith(
     password: string | undefined | readonly string[],
     nonce: string,
-    { open, command = step, looks }: How = {},
+    { open, command = step, looks }: RunOptions = {},
   ) {
     const typed = [password].flat();
     const transport = createTransport({ home: folder });
-    const how = {
+    const options = {
       nonce,
       endpoint: { name: "n1", transport: "ssh" as const, address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
       sudoPassword: () => Promise.resolve(typed.shift()),
@@ -87,11 +87,11 @@ describe("becoming root by sudo", () => {
         return { ...host, exec };
       },
     } satisfies Partial<SessionOptions>;
-    const run = await performOn(join(folder, "state"), [draftOf("is", command)], how, open);
+    const run = await performOn(join(folder, "state"), [draftOf("is", command)], options, open);
     return { ...run, code: run.problem?.code };
   }
 
-  it("looks as root, and goes on in the same shell where something differs", async () => {
+  it("probes as root without a runner, and continues in the same shell when something differs", async () => {
     const hashes = new Set<string>();
     const looks: LookMemory = {
       has: (hash) => hashes.has(hash),
@@ -114,45 +114,45 @@ describe("becoming root by sudo", () => {
     expect(await run("c")).to.deep.equal([undefined, 2, "is changed"]);
   });
 
-  it("S-8: tells the run's nonce in no argument, the password goes by stdin", async () => {
+  it("S-8: passes password and nonce to sudo on stdin, not as arguments", async () => {
     const nonce = "0123456789abcdef".repeat(2);
     expect(await runWith("secret", nonce)).to.deep.include({ outcome: "done", code: undefined });
     const log = readFileSync(join(folder, "log"), "utf8");
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
   });
 
-  it("V4: takes a sudo password at the third try, and gives up after it", async () => {
+  it("accepts a sudo password at the third try, and gives up after it", async () => {
     const done = { outcome: "done", code: undefined };
     expect(await runWith(["tpyo", "tpyo", "secret"], "e".repeat(32))).to.include(done);
     const { code } = await runWith(["a", "b", "c", "secret"], "d".repeat(32));
     expect(code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
-  it("O1: a command without a runner has its stdin, its streams apart and its exit code behind a password too", async () => {
+  it("a command without a runner keeps stdin, streams and exit code behind a password", async () => {
     async function* stdin() {
       yield await Promise.resolve(Buffer.from("given\n"));
     }
     const command = { want: {}, probe: sh`:`, apply: sh`exec sh -c 'cat; echo apart >&2; exit 7'` };
     const open = runnerlessSessions({ query: "ping", stdin });
-    const looked = await runWith("secret", "e".repeat(32), { open, command });
-    expect(looked).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
-    const told = looked.events.map((event) =>
+    const ended = await runWith("secret", "e".repeat(32), { open, command });
+    expect(ended).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
+    const reported = ended.events.map((event) =>
       event.type === "step.output"
         ? `${event.stream} ${event.text}`
         : event.type === "step.finished"
           ? String(event.exitStatus)
           : "",
     );
-    expect(told).to.include.members(["out given\n", "err apart\n", "7"]);
+    expect(reported).to.include.members(["out given\n", "err apart\n", "7"]);
     expect(existsSync(join(folder, "state"))).to.equal(false);
     expect((await runWith("guess", "d".repeat(32), { open, command })).code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
-  it("S-8: knows a wrong password after one try", async () => {
+  it("S-8: recognises a wrong password after one try", async () => {
     expect(await runWith("guess", "f".repeat(32))).to.deep.include({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
   });
 
-  it("O7: tells what sudo said where it wants a password and none is given", async () => {
+  it("reports sudo's message when a password is needed and none is given", async () => {
     const { problem } = await runWith(undefined, "a".repeat(32));
     expect(problem?.code).to.equal("SUDO_PASSWORD_NEEDED");
     expect(problem?.detail).to.equal("sudo: Account or password is expired, reset your password and try again");
