@@ -21,7 +21,7 @@ import { draftOf, sessionOn } from "#support/sessions.ts";
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 const pattern = readFileSync("/proc/sys/kernel/core_pattern", "utf8").trim();
 
-describe("Core dumps", () => {
+describe("core dumps", () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "kcore-core-"));
@@ -39,8 +39,8 @@ describe("Core dumps", () => {
     return children.flatMap((child) => [child, ...childrenOf(child)]);
   };
 
-  it("S-7: are written of no process of a run, on neither end", async function () {
-    // If the kernel pipes core dumps to a program or keeps them elsewhere, only the limits can be tested.
+  it("S-7: are disabled for every process of a run, on bastion and node", async function () {
+    // If the kernel pipes core dumps elsewhere, only the limits can be tested.
     const isPlain = /^[a-z]+$/.test(pattern);
     const free = ["-c", 'ulimit -c unlimited && exec "$@"', "sh"];
     if (isPlain) {
@@ -100,7 +100,7 @@ describe("Core dumps", () => {
     expect(cores()).to.deep.equal([]);
   });
 
-  it("S-7: are written of no shell on a node whose logins may write them", async () => {
+  it("S-7: are disabled in shells of a node whose logins enable them", async () => {
     const transport = createTransport({ home: folder });
     const run = sessionOn(folder, {
       connect: async (...target) => {

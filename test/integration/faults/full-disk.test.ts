@@ -59,7 +59,7 @@ describe("a full disk on a node", () => {
   };
 
   for (const shell of shellsOf(import.meta.filename))
-    it(`F-5 F-19 leaves the old file, no temporary one, and names the cause, in ${shell}`, async () => {
+    it(`F-5 F-19 keeps the old file, leaves no temporary one, and names the cause, in ${shell}`, async () => {
       writeFileSync(join(small, "conf"), "old");
       fill();
       const full = await runStepOn(shell, put());
@@ -71,7 +71,7 @@ describe("a full disk on a node", () => {
       expect((await runStepOn(shell, put())).outcome).to.equal("changed");
     });
 
-  it("F-5 is told as such when the state folder itself is full, and the next run works", async () => {
+  it("F-5 is named as the cause when it holds the state folder, and the next run works", async () => {
     const state = join(small, "state");
     const ok: Step = { want: {}, probe: sh``, apply: sh`:`, always: true };
     await performOn(state, [draftOf("ok", ok)]);
@@ -92,7 +92,7 @@ describe("a full disk on a node", () => {
     expect(result.outcome).to.equal("done");
   });
 
-  /** Runs with ever more KiB free, until its three files fit. */
+  /** Runs with ever more KiB free, until the three files of the run fit. */
   const inLittleRoom = async (by: number): Promise<void> => {
     for (let free = 16, isDone = false; !isDone; free += by) {
       const filled = join(small, "fill");
@@ -113,10 +113,10 @@ describe("a full disk on a node", () => {
     }
   };
 
-  it("O15: a run ends at once and says why, however little room is left, and its runner lets go", () =>
+  it("ends a run at once with the reason, at any number of free KiB, and its runner releases the lock", () =>
     inLittleRoom(4));
 
-  it("O15: so it does where the lock's name takes a block of its own, as in ext4", async () => {
+  it("does the same on ext4, where the lock's name takes a block", async () => {
     const image = join(folder, "image");
     execFileSync("umount", [small]);
     execFileSync("truncate", ["-s", "1M", image]);
@@ -126,7 +126,7 @@ describe("a full disk on a node", () => {
     await inLittleRoom(3);
   });
 
-  it("O15: a step that fills the disk is watched on, and ended by an abort", async () => {
+  it("caused by a step ends that step only at an abort", async () => {
     const state = join(small, "state");
     const run = sessionOn(state, { runId: "r1" });
     const apply = sh`cat /dev/zero >${small}/fill 2>/dev/null; note full; sleep 1000`;

@@ -6,13 +6,13 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 
-describe("many runs on one node at once", () => {
+describe("several runs on one node at once", () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-race-"))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   for (let round = 1; round <= 5; round++)
-    it(`F-15 never interleave, and those that lose are told at once, round ${round}`, async () => {
+    it(`F-15 never interleave, and the losers are refused at once, round ${round}`, async () => {
       const state = join(folder, "state");
       const log = join(folder, "log");
       const step = (name: string): Step => ({

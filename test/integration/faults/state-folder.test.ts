@@ -77,7 +77,7 @@ describe("the state folder of a node", () => {
         expect(existsSync(join(folder, "nowhere"))).to.equal(false);
       });
 
-  it("S-5 refuses to live below a folder that somebody else could swap", async () => {
+  it("S-5 refuses a parent folder that another user could replace", async () => {
     mkdirSync(join(folder, "open"));
     chmodSync(join(folder, "open"), 0o777);
     state = join(folder, "open", "state");
@@ -88,13 +88,13 @@ describe("the state folder of a node", () => {
     expect(await problemOfRun()).to.equal("STATE_UNSAFE");
   });
 
-  it("S-5 makes everything for root alone", async () => {
+  it("S-5 makes everything accessible for root alone", async () => {
     expect(await problemOfRun()).to.equal(undefined);
     const open = execFileSync("find", [state, "!", "-type", "l", "-perm", "/077"], { encoding: "utf8" });
     expect(open).to.equal("");
   });
 
-  it("S-5 S-7 has nothing left of a run that was killed, once the next one came", async () => {
+  it("S-5 S-7 keeps only the journal of a killed run, after the next run", async () => {
     const secret = "correct-horse-battery-staple";
     const blob = blobOf(secret, { sensitive: true });
     const step: Step = {
@@ -129,7 +129,7 @@ describe("the state folder of a node", () => {
     void killed.session.finish("interrupted");
   });
 
-  it("S-4 lets a step of another user forge no facts of the steps after it", async () => {
+  it("S-4 prevents a step of another user from forging facts of later steps", async () => {
     const forger: Step = {
       want: {},
       probe: sh``,
