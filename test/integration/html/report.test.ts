@@ -12,7 +12,7 @@ import { recordedRun } from "#support/recorded-runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-describe("The HTML report in a browser", () => {
+describe("the HTML report in a browser", () => {
   let dir: TempDir;
   let browser: Browser;
   const files: Record<string, string> = {};
@@ -44,7 +44,7 @@ describe("The HTML report in a browser", () => {
     openFile(browser, files[name] ?? "", options);
 
   for (const name of ["failed", "dry", "refused", "small", "packed"])
-    it(`asks for nothing and complains of nothing: ${name}`, async () => {
+    it(`makes no request and logs no error: ${name}`, async () => {
       const { page, requests, complaints } = await open(name);
       for (const summary of await page
         .locator(".lane > summary")
@@ -86,7 +86,7 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("goes by the keyboard: Tab to the filter and the rows, Enter opens, arrows move and tell bars", async () => {
+  it("is used by keyboard: Tab reaches filter and rows, Enter opens a row, arrows move through bars and read them", async () => {
     const { page } = await open("packed");
     await page.keyboard.press("Tab");
     expect(await ask(page, "document.activeElement.textContent")).to.equal("Skip to the timeline");
@@ -104,7 +104,7 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("filters by outcome, by node and by step, says how many, and comes back", async () => {
+  it("filters by outcome, node and step, shows the count, and shows all again", async () => {
     const { page } = await open("packed");
     const shown = () => page.locator(".lane:visible").count();
     await page.getByRole("radio", { name: "Failed" }).check({ force: true });
@@ -122,7 +122,7 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("zooms into the time and out again", async () => {
+  it("zooms into the time axis and back", async () => {
     const { page } = await open("small");
     const wide = () =>
       ask<number>(page, `Math.round(document.querySelector(".lane .bars").getBoundingClientRect().width)`);
@@ -146,7 +146,7 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("prints: what failed is open, the controls are not there", async () => {
+  it("prints failed rows opened, and no controls", async () => {
     const { page } = await open("small");
     const pdf = await page.pdf({ format: "A4" });
     expect(pdf.subarray(0, 5).toString()).to.equal("%PDF-");
@@ -157,7 +157,7 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("takes nothing that a node says for markup (S-4)", async () => {
+  it("renders no text of a node as markup (S-4)", async () => {
     const { page, requests, complaints } = await open("hostile");
     await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true");
     expect(await page.locator("img, svg[onload], script:not([id]) ~ script").count()).to.equal(0);
@@ -179,7 +179,7 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("opens with less than two seconds of work with 1,000 nodes of 30 steps", async () => {
+  it("opens 1,000 nodes of 30 steps with less than two seconds of CPU", async () => {
     expect(statSync(files["wide"] ?? "").size).to.be.below(6e6);
     const times: number[] = [];
     for (let round = 0; round < 3; round++) {
