@@ -28,7 +28,7 @@ describe("examples/web", function () {
   const site = (...more: readonly string[]): Promise<string> =>
     bastion.does("orchestrate", "site", "--on", "role:web", "--output", "plain", ...more);
 
-  it("makes two web servers of two bare machines, and changes nothing the second time", async () => {
+  it("makes two web servers of bare machines, and changes nothing the second time", async () => {
     await site("--dry-run");
     await site();
     for (const node of nodes)
@@ -36,7 +36,7 @@ describe("examples/web", function () {
     expect(stepsNotInOrder(await (await site(), bastion.events()))).to.deep.equal([]);
   });
 
-  it("names nine kinds of drift exactly, and mends them", async () => {
+  it("names nine kinds of drift exactly, and corrects them", async () => {
     const drifts: Readonly<Record<string, string>> = {
       hostname: "hostname other",
       "administrator's key": "sed -i d /home/admin/.ssh/authorized_keys",

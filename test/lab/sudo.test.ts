@@ -56,20 +56,20 @@ describe("becoming root on a real node", function () {
       expect(await runAs(user, password, setup)).to.include(ends);
     });
 
-  it("S-8 F-21 tells requiretty from a wrong password, without a hang", async () => {
+  it("S-8 F-21 distinguishes requiretty from a wrong password, without a hang", async () => {
     const result = await runAs("opspw", password, sudoers("Defaults:opspw requiretty"));
     expect(result.code).to.equal("SUDO_FAILED");
     expect(result.hint).to.include("requiretty");
   });
 
-  it("S-8 F-21 tells a user who may not use sudo, and a node without sudo", async () => {
+  it("S-8 F-21 reports a user who may not use sudo, and a node without sudo", async () => {
     expect((await runAs("plain", password)).code).to.match(/^SUDO_(FAILED|PASSWORD_WRONG)$/);
     const hidden = await runAs("opspw", password, "mv /usr/bin/sudo /usr/bin/sudo.off");
     await n1.exec("mv /usr/bin/sudo.off /usr/bin/sudo");
     expect(hidden.code).to.equal("SUDO_MISSING");
   });
 
-  it("S-8 S-7 never runs a password that sudo did not ask for", async () => {
+  it("S-8 S-7 never runs an unread password as a command", async () => {
     // sudo asks for `true`, but not for the shell itself: the password stays unread.
     const result = await runAs(
       "opspw",

@@ -42,7 +42,7 @@ describe("disks of machines with a kernel of their own", function () {
     [mountMounted, { path: "/srv/images", source: images, fstype: "xfs" }],
   ];
 
-  it("a blank disk becomes a physical volume, a volume group, a volume and a mounted filesystem, and the second run changes nothing", async () => {
+  it("a blank disk becomes a physical volume, a volume group, a volume and a mounted filesystem; the second run changes nothing", async () => {
     await machine.line.expectAll(made, "changed");
     await machine.line.expectAll(made, "ok");
     expect(shell("vgs --noheadings -o vg_name,pv_count,lv_count").split(/\s+/)).to.deep.equal(["vg_kcore", "1", "1"]);
@@ -51,7 +51,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(found).to.have.nested.property("blockdevices[0].children[0].children[0].mountpoint", "/srv/images");
   });
 
-  it("a disk is found by its place, and a grant names its serial number all the same", async () => {
+  it("a disk is found by its path, and a grant names its serial number", async () => {
     const place = `for l in /dev/disk/by-path/*; do [ "$(readlink -f "$l")" = "$(readlink -f ${link(3)})" ] && echo "\${l##*/}"; done`;
     const [busPath = ""] = shell(place).trim().split("\n");
     shell(`echo dear | dd of=${link(3)} conv=notrunc`);
@@ -61,7 +61,7 @@ describe("disks of machines with a kernel of their own", function () {
     shell(`dd if=/dev/zero of=${link(3)} bs=512 count=1 conv=notrunc`);
   });
 
-  it("a disk that is added later extends the group, and the volume grows but never shrinks", async () => {
+  it("an added disk extends the group, and the volume grows but never shrinks", async () => {
     const both: Steps = [
       [diskPartitioned, { disk: { serial: serial(1) }, partitions }],
       [lvmPhysicalVolume, at(1)],
@@ -78,7 +78,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(shell("lvs --noheadings --units m --nosuffix -o lv_size vg_kcore/images")).to.equal("1100.00");
   });
 
-  it("swap on a partition and on a volume is in use, and an ext4 grows mounted and not", async () => {
+  it("swap on a partition and on a volume is used, and an ext4 grows mounted and unmounted", async () => {
     const disk = { serial: serial(3) };
     const areas = [
       { name: "swap", size: "40M", type: "swap" },
@@ -113,7 +113,7 @@ describe("disks of machines with a kernel of their own", function () {
     shell("umount /mnt && e2fsck -fn /dev/vg_kcore/small");
   });
 
-  it("a thin pool and a thin volume are made, and again in order", async () => {
+  it("a thin pool and a thin volume are made, and found in order the second time", async () => {
     const thin: Steps = [
       [lvmLogicalVolume, { vg: "vg_kcore", name: "pool", type: "thinPool", size: "60%FREE" }],
       [lvmLogicalVolume, { vg: "vg_kcore", name: "thin", type: "thin", pool: "pool", size: "2G" }],
@@ -125,7 +125,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(other.problem?.code, told(other)).to.equal("LVM_VOLUME_DIFFERS");
   });
 
-  it("what was not made by kcore is refused and stays as it is (F-18)", async () => {
+  it("disks that kcore did not make are refused and unchanged (F-18)", async () => {
     const third = { disk: { serial: serial(2) }, partition: "lvm" };
     await machine.line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
     // Another owner's volume group, on our partition and with our name.
@@ -170,7 +170,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(granted.outcome, told(granted)).to.equal("changed");
   });
 
-  it("a group of our name on other disks is refused", async () => {
+  it("a group of the same name on other disks is refused", async () => {
     shell("vgrename -q vg_kcore vg_moved 2>/dev/null; pvs -o pv_name,vg_name >/dev/null");
     const step = await run(lvmVolumeGroup, group(0));
     expect(step.problem?.code, told(step)).to.equal("LVM_PV_TAKEN");
@@ -189,7 +189,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(shell("cat /srv/images/file")).to.equal("kept");
   });
 
-  it("finds its disks by what they say they are when their names change", async () => {
+  it("disks are found by their identity when their names change", async () => {
     shell("swapoff -a; umount /srv/images && vgchange -q -a n vg_kcore");
     const named = shell(`readlink -f ${link(0)}`);
     for (const index of [0, 1, 2]) await machine.node.unplug(index);

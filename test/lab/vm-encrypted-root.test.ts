@@ -85,7 +85,7 @@ describe("a machine whose root is encrypted", function () {
     return entries.filter(({ type }) => type === "recovery-key.sent").length;
   };
 
-  it("is planned on a blank disk, and stays a live system when its power fails before the system is there", async () => {
+  it("is planned on a blank disk, and stays a live system when the power fails before its system is installed", async () => {
     const plan = await run("--dry-run");
     expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
     expect(await told("wipefs /dev/vdb")).to.equal("");
@@ -102,7 +102,7 @@ describe("a machine whose root is encrypted", function () {
     expect(await sent()).to.equal(0);
   });
 
-  it("gets its system by one more run, which makes the container anew and unlocks it when it boots", async () => {
+  it("is installed by one more run, which makes the container again and unlocks it at boot", async () => {
     const { code, stdout, stderr } = await run();
     expect(code, stdout + stderr).to.equal(0);
     expect(await sent()).to.be.greaterThan(0);
@@ -112,7 +112,7 @@ describe("a machine whose root is encrypted", function () {
     expect(JSON.stringify(await bastion.events())).to.not.contain(key);
   });
 
-  it("runs Debian from a LUKS2 container, under its old name to ssh, with the key nowhere outside of it", async () => {
+  it("runs Debian from a LUKS2 container, under its old name to ssh, with its key on no other place", async () => {
     const rows = (await told("lsblk -nro NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
     const luks = rows.find((row) => row.includes("crypto_LUKS")) ?? "";
     expect(luks).to.match(/^vd[a-z]4 crypto_LUKS kcore-system root $/);
@@ -135,7 +135,7 @@ describe("a machine whose root is encrypted", function () {
     expect(files).to.not.include(".key\n").and.not.include("keyfiles");
   });
 
-  it("is in order from then on, in a dry run too", async () => {
+  it("is in order afterwards, in a dry run too", async () => {
     for (const more of [["--dry-run"], []]) {
       const { code, stdout, stderr } = await run(...more);
       expect(code, stdout + stderr).to.equal(0);
@@ -145,7 +145,7 @@ describe("a machine whose root is encrypted", function () {
     }
   });
 
-  it("waits for its key after a power cut, gets none from who takes it for another one, and boots with it", async () => {
+  it("waits for its key after a power cut, gets none under another host key, and boots with the key", async () => {
     const before = await sent();
     await v1.powerCut();
     const started = v1.start();
