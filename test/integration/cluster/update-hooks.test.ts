@@ -1,18 +1,17 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { runHook, type HookEnd } from "#actions/run-hook.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { eventually } from "#support/cluster.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a hook on the bastion", () => {
-  let folder: string;
-  const log = (): string => join(folder, "hook.log");
+  const at = folderOfEachTest("hook");
+  const log = (): string => at("hook.log");
   const run = (command: string, more: object = {}): Promise<HookEnd> =>
     runHook({
       words: ["/bin/sh", "-c", command],
-      cwd: folder,
+      cwd: at(),
       env: { KCORE_NODE: "n1" },
       log: log(),
       limitSeconds: 60,
@@ -21,9 +20,6 @@ describe("a hook on the bastion", () => {
       signal: new AbortController().signal,
       ...more,
     });
-
-  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-hook-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it("knows its node, and its output is kept", async () => {
     expect(await run("echo drained $KCORE_NODE; echo and >&2")).to.deep.equal({ ok: true });

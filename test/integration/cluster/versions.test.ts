@@ -6,7 +6,6 @@ import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import { timeToAgree } from "#support/agreement.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
 import type { WirePeer } from "#support/wire-peer.ts";
 
@@ -80,7 +79,7 @@ describe("controllers of two versions", () => {
     const { alarms } = await first.operator.call("replicationStatus", {});
     expect(alarms.map((alarm) => alarm.code)).not.to.include("PEER_MALFORMED");
     await first.operator.call("putObject", { value: { goes: "on" } }, { id: "Version/one" });
-    await timeToAgree(controllers);
+    await untilAgreed(controllers);
   });
 
   it("F-29: show the reason of a newer one's refusal until it accepts them", async () => {
@@ -133,7 +132,7 @@ describe("controllers of two versions", () => {
       expect(value).to.deep.equal(JSON.parse(future.get("object/Cluster/main") ?? ""));
     };
     await untilArrived(second);
-    await timeToAgree(controllers);
+    await untilAgreed(controllers);
 
     // A quarantined register survives a crash (journal) and a stop (snapshot) of the controller that cannot read it, and returns unchanged.
     await second.stop("SIGKILL");
@@ -141,7 +140,7 @@ describe("controllers of two versions", () => {
     await second.stop("SIGTERM");
     await second.start();
     await untilArrived(second);
-    await timeToAgree(controllers);
+    await untilAgreed(controllers);
     const again = await connectPeer(second, { hello: { proto: [1, 2], origin: `${other.id}#2` } });
     await again.next("pull");
     const found = new Map((await again.pullAll()).map(({ key, text }) => [key, text]));
@@ -151,3 +150,12 @@ describe("controllers of two versions", () => {
     expect(alarms.map(({ code }) => code)).not.to.include("STATE_DIVERGENCE");
   });
 });
+
+/** Waits until all controllers have the same transactions and the same state. */
+async function untilAgreed(controllers: readonly TestController[]): Promise<void> {
+  await eventually(async () => {
+    const states = await Promise.all(controllers.map(({ operator }) => operator.call("replicationStatus", {})));
+    const views = states.map(({ vv, digest }) => JSON.stringify([Object.entries(vv).toSorted(), digest]));
+    return new Set(views).size === 1;
+  });
+}

@@ -1,23 +1,21 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
 import { expect } from "chai";
 import { followerText, runnerCommand, type RunVariables } from "#engine/program/bootstrap.ts";
 import { hangLimit } from "#support/limit.ts";
 import { shellsOf } from "#support/shells.ts";
 import { shells } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const entry = 'IFS= read -r k; eval "$k"';
 
 describe("a program that arrives incomplete", () => {
-  let folder: string;
+  const inFolder = folderOfEachTest("bootstrap");
   let run: RunVariables;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-bootstrap-"));
     run = {
       nonce: "0123456789abcdef0123456789abcdef",
-      stateDir: join(folder, "state"),
+      stateDir: inFolder("state"),
       runId: "r",
       who: "me@here",
       node: "n1",
@@ -26,7 +24,6 @@ describe("a program that arrives incomplete", () => {
       login: "root",
     };
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   /** The node's answer to these bytes. */
   function answerOf(shell: string, input: Uint8Array): string {
@@ -49,7 +46,7 @@ describe("a program that arrives incomplete", () => {
         const bytes = follower();
         for (const end of [lineEnd(bytes), bytes.length - 34, bytes.length - 2])
           expect(answerOf(shell, bytes.subarray(0, end)), `${end} bytes`).to.equal(`${run.nonce} fatal BOOTSTRAP\n`);
-        expect(readdirSync(folder)).to.deep.equal([]);
+        expect(readdirSync(inFolder())).to.deep.equal([]);
       });
 
       it("F-12 runs nothing of a follower with missing bytes in the middle", () => {
@@ -57,11 +54,11 @@ describe("a program that arrives incomplete", () => {
         const rest = Buffer.concat([bytes, Buffer.from(runnerCommand(run, { segment: 1, changed: [], text: "" }))]);
         for (const length of [1, 100])
           expect(answerOf(shell, without(rest, lineEnd(bytes), length))).to.equal(`${run.nonce} fatal BOOTSTRAP\n`);
-        expect(readdirSync(folder)).to.deep.equal([]);
+        expect(readdirSync(inFolder())).to.deep.equal([]);
       });
 
       it("F-12 starts no runner that is incomplete", () => {
-        const ran = join(folder, "ran");
+        const ran = inFolder("ran");
         const command = Buffer.from(runnerCommand(run, { segment: 1, changed: [], text: `: >${ran}` }));
         const body = command.indexOf("\n") + 1;
         for (const damaged of [
@@ -72,7 +69,7 @@ describe("a program that arrives incomplete", () => {
           expect(answerOf(shell, Buffer.concat([follower(), damaged, Buffer.from("beat\n")]))).to.include(
             " fatal DAMAGED runner",
           );
-        expect([existsSync(ran), readdirSync(join(folder, "state", "lock"))]).to.deep.equal([false, []]);
+        expect([existsSync(ran), readdirSync(inFolder("state", "lock"))]).to.deep.equal([false, []]);
       });
     });
 });

@@ -7,10 +7,12 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { ask, openFile, startBrowser, until } from "#support/browser.ts";
-import { hostile, hostileRun } from "#support/hostile-run.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { wideRun } from "#support/wide-run.ts";
+
+/** Text that would do harm if a browser parsed it as markup (S-4). */
+const hostile = `</script></pre></details><img src=http://127.0.0.1:9/x onerror="document.title='taken'"><script>document.title='taken'</script><svg onload=alert(1)>\u202e\u200f\u0007`;
 
 describe("the HTML report in a browser", () => {
   let dir: TempDir;
@@ -208,4 +210,12 @@ async function workOf(page: Page): Promise<number> {
 
 async function focusedLane(page: Awaited<ReturnType<Browser["newPage"]>>): Promise<string | undefined> {
   return ask(page, `document.activeElement.closest("summary")?.parentElement.dataset.name`);
+}
+
+/** A run in which every text from nodes and files is hostile. */
+function hostileRun(): readonly RunEvent[] {
+  const isHostile = /^(text|message|hint|title|reason|want|have|diff|module|command|who|milestone|file)$/;
+  const spoil = (key: string, value: unknown): unknown =>
+    typeof value === "string" && isHostile.test(key) ? `${value}${hostile}` : value;
+  return recordedRun("failed").map((event) => JSON.parse(JSON.stringify(event, spoil)) as RunEvent);
 }

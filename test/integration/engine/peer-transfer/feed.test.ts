@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Feed } from "#engine/peer-transfer/feed.ts";
@@ -15,12 +14,13 @@ import { nodeEntry } from "#support/runs.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const names = ["n1", "n2", "n3", "n4"] as const;
 
 describe("transfers between nodes over SSH", () => {
   const servers: SshServer[] = [];
-  let folder: string;
+  const at = folderOfEachTest("feed");
   let reads: number;
   let warnings: string[];
   before(async () => {
@@ -30,12 +30,10 @@ describe("transfers between nodes over SSH", () => {
     for (const server of servers) await server.stop();
   });
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-feed-"));
-    chmodSync(folder, 0o755);
+    chmodSync(at(), 0o755);
     reads = 0;
     warnings = [];
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
   const bytes = randomBytes(6_000_000);
   const { sha256, size } = blobOf(bytes);
@@ -52,7 +50,7 @@ describe("transfers between nodes over SSH", () => {
   }
   const blob = (sensitive = false): Blob => new Blob({ sha256, size, sensitive, read, label: "image" });
   function stepFor(name: string, content: Blob): Step {
-    const path = join(folder, `image-${name}`);
+    const path = at(`image-${name}`);
     return {
       want: { size: String(size) },
       probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
@@ -77,12 +75,12 @@ describe("transfers between nodes over SSH", () => {
     };
     const feed = new Feed({ emit });
     const runId = `test-${randomBytes(4).toString("hex")}`;
-    const { connect } = createTransport({ home: folder });
+    const { connect } = createTransport({ home: at() });
     const runs = names.map((name, index) => {
       const server = reached[index] as SshServer;
       const endpoint = server.endpoint({ name, port: told ?? server.port });
       const { address, port, user } = endpoint;
-      const stateDir = join(folder, name);
+      const stateDir = at(name);
       return sessionOn(stateDir, {
         endpoint,
         node: nodeEntry(name, { address, port, user, transport: "ssh", stateDir }),
@@ -103,9 +101,9 @@ describe("transfers between nodes over SSH", () => {
     await feed.close();
     return { ends, events: runs.flatMap(({ events }) => events) };
   }
-  const haveAll = (): boolean => names.every((name) => readFileSync(join(folder, `image-${name}`)).equals(bytes));
+  const haveAll = (): boolean => names.every((name) => readFileSync(at(`image-${name}`)).equals(bytes));
   const leftovers = (): string[] =>
-    names.flatMap((name) => readdirSync(join(folder, name, "runs")).filter((run) => run.startsWith("feed-")));
+    names.flatMap((name) => readdirSync(at(name, "runs")).filter((run) => run.startsWith("feed-")));
 
   it("send the content from the bastion once, and leave nothing on the nodes", async () => {
     const before = servers.map((server) => readFileSync(keysOf(server)));

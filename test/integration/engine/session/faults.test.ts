@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
@@ -17,12 +16,13 @@ import { commandStep, draftOf, performOn, printedIn, sessionOn } from "#support/
 import { partOf } from "#support/slice.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a node's session over SSH, under faults", () => {
   let sshd: SshServer;
   let line: DelayLine;
   let endpoint: Endpoint;
-  let folder: string;
+  const inFolder = folderOfEachTest("breakable");
   let state: string;
   before(async () => {
     sshd = await startSshd();
@@ -34,26 +34,23 @@ describe("a node's session over SSH, under faults", () => {
     await sshd?.stop();
   });
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-breakable-"));
-    chmodSync(folder, 0o755);
-    state = join(folder, "state");
+    chmodSync(inFolder(), 0o755);
+    state = inFolder("state");
   });
   afterEach(() => {
     line.setRate(undefined);
-    rmSync(folder, { recursive: true, force: true });
   });
 
-  const slow = (seconds: number, name = "log"): Step =>
-    commandStep(sh`sleep ${seconds}; echo x >>${join(folder, name)}`);
+  const slow = (seconds: number, name = "log"): Step => commandStep(sh`sleep ${seconds}; echo x >>${inFolder(name)}`);
   /** The step “slow”, which takes 3 s unless it is in order, and the step “next”. */
   const twoSteps = (more: Partial<Step> = {}): UnresolvedStep[] => {
-    const path = join(folder, "log");
+    const path = inFolder("log");
     const probe = sh`[ -s ${path} ] && fact n 1 || fact n 0`;
     const step = { want: { n: "1" }, probe, apply: sh`sleep 3; echo x >>${path}`, ...more };
     return [draftOf("slow", step), draftOf("next", slow(0, "next"))];
   };
   const lines = (name = "log"): number =>
-    existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").split("\n").length - 1 : 0;
+    existsSync(inFolder(name)) ? readFileSync(inFolder(name), "utf8").split("\n").length - 1 : 0;
   const startedStep = (title: string) => (event: RunEventBody) =>
     event.type === "step.started" && event.title === title;
 
@@ -147,7 +144,7 @@ describe("a node's session over SSH, under faults", () => {
     const bytes = randomBytes(size);
     const { sha256 } = blobOf(bytes);
     const blob = new Blob({ sha256, size, sensitive: false, read: () => Promise.resolve(bytes), label: "image" });
-    const path = join(folder, "image");
+    const path = inFolder("image");
     return {
       want: { size: String(size) },
       probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
@@ -174,15 +171,14 @@ describe("a node's session over SSH, under faults", () => {
 
   const big = blobOf(Buffer.alloc(2_500_000, "all work and no play\n"));
   const putBigFile = (): Step => {
-    const path = join(folder, "big");
+    const path = inFolder("big");
     return {
       want: { content: big.sha256 },
       probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
       apply: sh`put_file ${big} ${path} 0644 root root`,
     };
   };
-  const countingStep = (name: string): Step =>
-    commandStep(sh`echo x >>${join(folder, name)}; echo "output of ${name}"`);
+  const countingStep = (name: string): Step => commandStep(sh`echo x >>${inFolder(name)}; echo "output of ${name}"`);
   /** Performs two segments and a large content over a line that breaks once. */
   async function runOver(cut: () => void): Promise<void> {
     cut();
@@ -195,11 +191,11 @@ describe("a node's session over SSH, under faults", () => {
     expect(run.problem).to.equal(undefined);
     expect(run.outcomes()).to.deep.equal(["one changed", "put changed", "two changed"]);
     expect([lines("one"), lines("two")]).to.deep.equal([1, 1]);
-    expect(readFileSync(join(folder, "big")).length).to.equal(big.size);
+    expect(readFileSync(inFolder("big")).length).to.equal(big.size);
     expect(printedIn(run).join("")).to.equal("output of one\noutput of two\n");
     expect(readdirSync(join(state, "runs", "cut"))).to.deep.equal(["journal"]);
     expect(readFileSync(join(state, "runs", "cut", "journal"), "utf8")).to.match(/ bye done\n$/);
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(inFolder(), { recursive: true, force: true });
   }
 
   for (const bytes of partOf([6_000, 9_000, 14_000, 36_000, 60_000, 1_300_000, 2_500_000, 2_560_000], 2))

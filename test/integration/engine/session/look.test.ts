@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
 import { keyGenerated } from "#engine/modules/key-generated.ts";
@@ -15,6 +14,7 @@ import type { Connect } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { commandStep, draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** A memory of one node, with the hashes of the steps that were in order. */
 function memoryOf(): LookMemory & { readonly hashes: Set<string> } {
@@ -23,15 +23,12 @@ function memoryOf(): LookMemory & { readonly hashes: Set<string> } {
 }
 
 describe("a look at a node without a runner, on this machine", () => {
-  let folder: string;
+  const at = folderOfEachTest("look");
   let state: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-look-"));
-    state = join(folder, "state");
+    state = at("state");
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  const at = (name: string): string => join(folder, name);
   const fileDraft = (name: string, keys: Partial<PlannedStep> = {}): UnresolvedStep => {
     const data = { kind: "file", path: at(name), blob: blobOf(`${name}\n`), mode: "0644", makeDirs: false } as const;
     return draftOf(name, stepOfData(data), keys);

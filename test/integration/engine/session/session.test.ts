@@ -5,14 +5,12 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Outcome } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
@@ -37,19 +35,18 @@ import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import { commandStep, draftOf, performOn, printedIn, sessionOn, type TestSession } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a node's session, on this machine", () => {
-  let folder: string;
+  const inFolder = folderOfEachTest("session");
   let state: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-session-"));
-    state = join(folder, "state");
-    chmodSync(folder, 0o755);
+    state = inFolder("state");
+    chmodSync(inFolder(), 0o755);
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   const fileStep = (name: string, content: string): Step => {
-    const path = join(folder, name);
+    const path = inFolder(name);
     const data = { kind: "file", path, blob: blobOf(content), mode: "0644", makeDirs: false } as const;
     return { ...stepOfData(data), show: sh`cat ${path}`, shown: content };
   };
@@ -57,9 +54,9 @@ describe("a node's session, on this machine", () => {
   it("starts each segment without state of the previous steps", async () => {
     const marker = (name: string, react?: string): Step => ({
       want: { there: "yes" },
-      probe: sh`[ -e ${join(folder, name)} ] && fact there yes || fact there no`,
-      apply: sh`: >${join(folder, name)}`,
-      ...(react !== undefined && { react: sh`: >${join(folder, react)}` }),
+      probe: sh`[ -e ${inFolder(name)} ] && fact there yes || fact there no`,
+      apply: sh`: >${inFolder(name)}`,
+      ...(react !== undefined && { react: sh`: >${inFolder(react)}` }),
     });
     const { session, outcomes } = sessionOn(state);
     // Two steps share their module's text, which is sent once.
@@ -69,14 +66,14 @@ describe("a node's session, on this machine", () => {
       draftOf("service", marker("two", "reaction"), { restartOn: ["test/config"] }),
     ];
     await session.perform([{ stage: "s", drafts }]);
-    rmSync(join(folder, "reaction"));
+    rmSync(inFolder("reaction"));
     await session.perform([{ stage: "t", drafts: [draftOf("alone", marker("alone"))] }]);
-    rmSync(join(folder, "two"));
+    rmSync(inFolder("two"));
     const watching = draftOf("watching", marker("two", "reaction"), { onChanges: ["test/nothing"] });
     await session.perform([{ stage: "u", drafts: [watching] }]);
     await session.perform([{ stage: "v", drafts: [draftOf("last", marker("last"))] }], { isLast: true });
     await session.finish("done");
-    expect(existsSync(join(folder, "reaction"))).to.equal(false);
+    expect(existsSync(inFolder("reaction"))).to.equal(false);
     expect(outcomes().slice(3)).to.deep.equal(["alone changed", "watching skipped", "last changed"]);
   });
 
@@ -93,7 +90,7 @@ describe("a node's session, on this machine", () => {
     const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
     await session.finish("done");
     expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
-    expect(readFileSync(join(folder, "b"), "utf8")).to.equal("y");
+    expect(readFileSync(inFolder("b"), "utf8")).to.equal("y");
   });
 
   it("F-30: holds no connection and no lock between stages, and continues afterwards", async () => {
@@ -125,12 +122,12 @@ describe("a node's session, on this machine", () => {
   });
 
   it("finds a program in the PATH of the step's environment", async () => {
-    const path = join(folder, "bin");
+    const path = inFolder("bin");
     mkdirSync(path);
-    writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${join(folder, "ran")}\n`, { mode: 0o755 });
+    writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${inFolder("ran")}\n`, { mode: 0o755 });
     const step: Step = {
       want: { ran: "1" },
-      probe: sh`[ -e ${join(folder, "ran")} ] && fact ran 1 || fact ran 0`,
+      probe: sh`[ -e ${inFolder("ran")} ] && fact ran 1 || fact ran 0`,
       apply: sh`own-tool`,
       tools: [{ command: "own-tool", package: "its-package" }],
     };
@@ -149,7 +146,7 @@ describe("a node's session, on this machine", () => {
       performOn(state, [draftOf("a", first), draftOf("b", needs), draftOf("c", first)], { dryRun });
     const missed = await run(fileStep("a", "x"));
     expect(missed.outcomes()).to.deep.equal(["b failed"]);
-    expect(existsSync(join(folder, "a"))).to.equal(false);
+    expect(existsSync(inFolder("a"))).to.equal(false);
     const end = missed.events.find((event) => event.type === "step.finished" && event.outcome === "failed");
     expect(end).to.have.nested.property("problem.code", "TOOL_MISSING");
     expect(end).to.have.nested.property("problem.message").that.contains("the package its-package has it");
@@ -159,7 +156,7 @@ describe("a node's session, on this machine", () => {
   });
 
   it("changes nothing in a dry run, and leaves only its journal", async () => {
-    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
+    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${inFolder("a")} ] || exit 1; fact there yes` };
     const drafts = [draftOf("a", fileStep("a", "one\ntwo\n")), draftOf("later", later)];
     const { events, outcomes } = await performOn(state, drafts, { dryRun: true, runId: "r2" });
     expect(outcomes()).to.deep.equal(["later unknown", "a would-change"].toReversed());
@@ -169,7 +166,7 @@ describe("a node's session, on this machine", () => {
     expect(events.find((event) => event.type === "step.finished" && event.title === "later")).to.include({
       reason: "after a",
     });
-    expect(readdirSync(folder)).to.deep.equal(["state"]);
+    expect(readdirSync(inFolder())).to.deep.equal(["state"]);
     expect([
       readdirSync(join(state, "runs", "r2")),
       existsSync(join(state, "owed")),
@@ -185,14 +182,14 @@ describe("a node's session, on this machine", () => {
       guard: sh`:`,
       foresee: sh`:`,
     };
-    const given = join(folder, "given");
+    const given = inFolder("given");
     writeFileSync(given, "x", { mode: 0o644 });
     const steps: readonly (readonly [string, Step, Partial<PlannedStep>?])[] = [
       ["packages", packages],
       // Places that no package uses.
       ["file in order", stepOf(fileManaged, { path: given, content: "x" })],
-      ["file", stepOf(fileManaged, { path: join(folder, "new"), content: "x" })],
-      ["link", stepOf(symlinkManaged, { path: join(folder, "link"), target: "given" })],
+      ["file", stepOf(fileManaged, { path: inFolder("new"), content: "x" })],
+      ["link", stepOf(symlinkManaged, { path: inFolder("link"), target: "given" })],
       ["kcore's own folder", stepOf(directoryManaged, { path: "/usr/local/kcore-o4" })],
       // Places that a package may use.
       ["setting", stepOf(fileManaged, { path: "/etc/kcore-o4.conf", content: "x" })],
@@ -210,7 +207,7 @@ describe("a node's session, on this machine", () => {
       ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
       // Files that only the package brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
-      ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
+      ["its user's file", stepOf(fileManaged, { path: inFolder("own"), content: "x", owner: "kcore-webd" })],
       ["its program", stepOf(commandRun, { argv: ["kcore-o4-webctl", "-t"] })],
       ["its service", stepOf(serviceRunning, { name: "kcore-o4-webd" })],
       ["its leftover", stepOf(fileAbsent, { path: "/usr/share/kcore-o4-webd" })],
@@ -253,7 +250,7 @@ describe("a node's session, on this machine", () => {
   });
 
   it("reports only reached milestones, in a dry run none of steps that would change or are unknown", async () => {
-    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
+    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${inFolder("a")} ] || exit 1; fact there yes` };
     const drafts = [
       draftOf("here", { want: { a: "1" }, probe: sh`fact a 1` }, { milestone: "here" }),
       draftOf("a", fileStep("a", "x"), { milestone: "file" }),
@@ -290,7 +287,7 @@ describe("a node's session, on this machine", () => {
   });
 
   it("writes a failure to status.json before the steps that react to the failure", async () => {
-    const seen = join(folder, "seen");
+    const seen = inFolder("seen");
     const drafts = [
       draftOf("before", commandStep(sh`:`)),
       draftOf("a", commandStep(sh`false`)),
@@ -301,7 +298,7 @@ describe("a node's session, on this machine", () => {
   });
 
   it("S-3 keeps any text of a grant one word", async () => {
-    const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
+    const odd = `it's $(touch ${inFolder("run")}) "odd"`;
     const drafts = [
       draftOf("disk", {
         want: { one: "yes", odd: "yes" },
@@ -315,13 +312,13 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       [false, "DISK_NOT_SAVED"],
     ] as const) {
       const { outcome, problem } = await performOn(state, drafts, { grants: ["S1", odd], dryRun });
-      expect([problem?.code ?? outcome, readdirSync(folder)]).to.deep.equal([wanted, ["state"]]);
+      expect([problem?.code ?? outcome, readdirSync(inFolder())]).to.deep.equal([wanted, ["state"]]);
     }
   });
 
   it("F-3 performs the remaining steps when a failed run is resumed", async () => {
     const shared = { runId: "again", nonce: "0".repeat(32) };
-    const cure = join(folder, "cure");
+    const cure = inFolder("cure");
     const sick: Step = {
       want: { well: "yes" },
       probe: sh`[ -e ${cure} ] && fact well yes || fact well no`,
@@ -329,7 +326,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     };
     const drafts = [draftOf("a", fileStep("a", "x")), draftOf("sick", sick), draftOf("b", fileStep("b", "y"))];
     const first = await performOn(state, drafts, shared);
-    expect([first.outcome, existsSync(join(folder, "b"))]).to.deep.equal(["failed", false]);
+    expect([first.outcome, existsSync(inFolder("b"))]).to.deep.equal(["failed", false]);
 
     writeFileSync(cure, "");
     const recorded = new Map<string, readonly Outcome[]>([
@@ -337,7 +334,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       ["test/sick", ["failed"]],
     ]);
     const second = await performOn(state, drafts, { ...shared, resumed: true, recorded });
-    expect([second.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect([second.outcome, readFileSync(inFolder("b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["sick ok", "b changed"]);
   });
 
@@ -355,7 +352,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const recorded = new Map<string, readonly Outcome[]>([["test/slow", ["changed"]]]);
     const second = await performOn(state, drafts, { ...shared, resumed: true, recorded });
     await first.session.finish("interrupted");
-    expect([second.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect([second.outcome, readFileSync(inFolder("b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["b changed"]);
   });
 
@@ -363,7 +360,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     /** Starts the step, loses the bastion, and takes over with another one before the step prints anything. */
     async function takenOver(draft: (apply: Sh) => UnresolvedStep, onSecond = () => undefined): Promise<TestSession> {
       const shared = { runId: "taken", nonce: "2".repeat(32) };
-      const gate = join(folder, "gate");
+      const gate = inFolder("gate");
       const work = [
         { stage: "r", drafts: [draftOf("begun", commandStep(sh`echo a value`), { register: "begun" })] },
         { stage: "s", drafts: [draft(sh`until [ -e ${gate} ]; do sleep 0.05; done; echo out; echo err >&2`)] },
@@ -414,7 +411,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     it("S-7 keeps its output hidden when it is sensitive, or when planning fails after the takeover", async () => {
       const hush = await takenOver((apply) => draftOf("taken", commandStep(apply), { sensitive: true }));
       expect([outputOf(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
-      rmSync(join(folder, "gate"));
+      rmSync(inFolder("gate"));
       rmSync(state, { recursive: true });
       let isSecond = false;
       const other = await takenOver(
@@ -430,7 +427,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   });
 
   it("F-17 is interrupted in its first probe by an abort, and applies nothing", async () => {
-    const [looks, made] = [join(folder, "looks"), join(folder, "made")];
+    const [looks, made] = [inFolder("looks"), inFolder("made")];
     const hangs: Step = {
       want: { made: "yes" },
       probe: sh`echo x >>${looks}; [ ! -e ${made} ] || fact made yes; sleep 30`,
@@ -456,11 +453,11 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     });
     const step: Step = {
       ...fileStep("x", "x"),
-      data: { kind: "file", path: join(folder, "x"), blob: gone, makeDirs: false },
+      data: { kind: "file", path: inFolder("x"), blob: gone, makeDirs: false },
     };
     const [problem] = await problemsOf(() => session.perform([{ stage: "s", drafts: [draftOf("x", step)] }]));
     await session.finish("failed");
-    expect([problem?.code, existsSync(join(folder, "x"))]).to.deep.equal(["FILE_UNREADABLE", false]);
+    expect([problem?.code, existsSync(inFolder("x"))]).to.deep.equal(["FILE_UNREADABLE", false]);
     expect(readdirSync(join(state, "runs", "r9"))).to.deep.equal(["journal"]);
   });
 
@@ -482,7 +479,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       ];
       const runId = `run-${cmd.replaceAll(/\W/g, "")}`;
       const { outcomes, events } = await performOn(state, drafts, { dryRun, runId });
-      const written = existsSync(join(folder, "told")) ? readFileSync(join(folder, "told"), "utf8") : "";
+      const written = existsSync(inFolder("told")) ? readFileSync(inFolder("told"), "utf8") : "";
       const always = events.flatMap((event) => (event.type === "step.finished" && event.always ? [event.step] : []));
       expect(always).to.deep.equal([]);
       return [...outcomes(), written];
@@ -514,7 +511,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   });
 
   it("restarts the watcher of a change, in a later run if the first one failed before", async () => {
-    const log = join(folder, "log");
+    const log = inFolder("log");
     const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`echo restarted >>${log}` };
     const config = draftOf("config", fileStep("conf", "v1"));
     const broken: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`exit 1` };
@@ -542,7 +539,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
 
   it("owes no reaction for a refused step, but for a change before it", async () => {
     const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`:` };
-    const nowhere = { path: join(folder, "d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
+    const nowhere = { path: inFolder("d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
     const picky = draftOf("picky", stepOf(fileDownloaded, nowhere));
     const config = draftOf("config", fileStep("conf", "v1"));
     const run = async (...drafts: UnresolvedStep[]): Promise<readonly string[]> => {

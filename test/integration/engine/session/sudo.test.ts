@@ -1,6 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
 import type { LookMemory, OpenSession, SessionOptions } from "#engine/session/session.ts";
@@ -9,6 +7,7 @@ import { sh } from "#engine/step/sh.ts";
 import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { commandStep, draftOf, performOn } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** A sudo with the password “secret” that logs its arguments; real sudo is in test/lab/sudo. */
 const sudo = (log: string): string => `#!/bin/sh
@@ -23,11 +22,11 @@ done
 `;
 
 describe("the environment of steps", () => {
+  const at = folderOfEachTest("env");
   it("does not depend on the login's variables", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "kcore-env-"));
-    const transport = createTransport({ home: folder });
-    const file = join(folder, "env");
-    const { problem } = await performOn(join(folder, "state"), [draftOf("env", commandStep(sh`env >${file}`))], {
+    const transport = createTransport({ home: at() });
+    const file = at("env");
+    const { problem } = await performOn(at("state"), [draftOf("env", commandStep(sh`env >${file}`))], {
       connect: async (endpoint, options) => {
         const host = await transport.connect(endpoint, options);
         const brought = "POSIXLY_CORRECT=1 TMPDIR=/nowhere LC_ALL=de_DE.UTF-8 HOME=/nowhere USER=me XDG_RUNTIME_DIR=/x";
@@ -38,7 +37,6 @@ describe("the environment of steps", () => {
     const own = readFileSync(file, "utf8")
       .split("\n")
       .filter((line) => !/^(K_|k_|PWD=|OLDPWD=|SHLVL=|_=|$)/.test(line));
-    rmSync(folder, { recursive: true, force: true });
     expect(own.toSorted().map((line) => line.replace(/^PATH=.*/, "PATH=…"))).to.deep.equal([
       "HOME=/root",
       "LANG=C.UTF-8",
@@ -53,13 +51,11 @@ describe("the environment of steps", () => {
 });
 
 describe("becoming root by sudo", () => {
-  let folder: string;
+  const at = folderOfEachTest("sudo");
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-sudo-"));
-    chmodSync(folder, 0o700);
-    writeFileSync(join(folder, "sudo"), sudo(join(folder, "log")), { mode: 0o755 });
+    chmodSync(at(), 0o700);
+    writeFileSync(at("sudo"), sudo(at("log")), { mode: 0o755 });
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   interface RunOptions {
     readonly open?: OpenSession;
@@ -74,7 +70,7 @@ describe("becoming root by sudo", () => {
     { open, command = step, looks }: RunOptions = {},
   ) {
     const typed = [password].flat();
-    const transport = createTransport({ home: folder });
+    const transport = createTransport({ home: at() });
     const options = {
       nonce,
       endpoint: { name: "n1", transport: "ssh" as const, address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
@@ -82,12 +78,12 @@ describe("becoming root by sudo", () => {
       ...(looks && { looks }),
       connect: async (endpoint: Endpoint, options?: ConnectOptions) => {
         const host = await transport.connect({ ...endpoint, transport: "local" }, options);
-        const found = `PATH=${folder}:$PATH; export PATH;`;
+        const found = `PATH=${at()}:$PATH; export PATH;`;
         const exec: Host["exec"] = (line, given) => host.exec(`${found} ${line}`, given);
         return { ...host, exec };
       },
     } satisfies Partial<SessionOptions>;
-    const run = await performOn(join(folder, "state"), [draftOf("is", command)], options, open);
+    const run = await performOn(at("state"), [draftOf("is", command)], options, open);
     return { ...run, code: run.problem?.code };
   }
 
@@ -97,7 +93,7 @@ describe("becoming root by sudo", () => {
       has: (hash) => hashes.has(hash),
       add: (more) => more.forEach((hash) => hashes.add(hash)),
     };
-    const file = join(folder, "made");
+    const file = at("made");
     const command: Step = {
       want: { there: "yes" },
       probe: sh`if [ -e ${file} ]; then fact there yes; else fact there no; fi`,
@@ -109,7 +105,7 @@ describe("becoming root by sudo", () => {
     };
     expect(await run("a")).to.deep.equal([undefined, 1, "is changed"]);
     expect(await run("b")).to.deep.equal([undefined, 1, "is ok"]);
-    expect(readdirSync(join(folder, "state/runs")).length).to.equal(1);
+    expect(readdirSync(at("state/runs")).length).to.equal(1);
     rmSync(file);
     expect(await run("c")).to.deep.equal([undefined, 2, "is changed"]);
   });
@@ -117,7 +113,7 @@ describe("becoming root by sudo", () => {
   it("S-8: passes password and nonce to sudo on stdin, not as arguments", async () => {
     const nonce = "0123456789abcdef".repeat(2);
     expect(await runWith("secret", nonce)).to.deep.include({ outcome: "done", code: undefined });
-    const log = readFileSync(join(folder, "log"), "utf8");
+    const log = readFileSync(at("log"), "utf8");
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
   });
 
@@ -144,7 +140,7 @@ describe("becoming root by sudo", () => {
           : "",
     );
     expect(reported).to.include.members(["out given\n", "err apart\n", "7"]);
-    expect(existsSync(join(folder, "state"))).to.equal(false);
+    expect(existsSync(at("state"))).to.equal(false);
     expect((await runWith("guess", "d".repeat(32), { open, command })).code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
