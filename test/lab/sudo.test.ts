@@ -40,9 +40,9 @@ describe("becoming root on a real node", function () {
     });
     const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("who", whoami)] }]);
     await run.session.finish(outcome);
-    const said = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
+    const printed = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
     if (given !== undefined) expect(JSON.stringify(run.events)).to.not.include(given);
-    return { code: problem?.code, hint: problem?.hint, said, asked };
+    return { code: problem?.code, hint: problem?.hint, said: printed, asked };
   }
 
   const sudoers = (line: string): string => `printf '${line}\\n' >/etc/sudoers.d/test`;

@@ -23,7 +23,7 @@ const partitions = [{ name: "lvm", type: "lvm" }];
 describe("disks of machines with a kernel of their own", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["1G", "400M", "200M", "100M"] }, "vmdisks");
-  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const asText = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => machine.line.shell(command);
   const run: SharedLine["run"] = (...step) => machine.line.run(...step);
 
@@ -56,7 +56,7 @@ describe("disks of machines with a kernel of their own", function () {
     const [busPath = ""] = shell(place).trim().split("\n");
     shell(`echo dear | dd of=${link(3)} conv=notrunc`);
     const step = await run(diskPartitioned, { disk: { busPath }, partitions });
-    expect(step.problem?.code, told(step)).to.equal("DISK_HAS_DATA");
+    expect(step.problem?.code, asText(step)).to.equal("DISK_HAS_DATA");
     expect(step.problem?.message).to.match(/--grant v1-disk3:[0-9a-f]{16}$/);
     shell(`dd if=/dev/zero of=${link(3)} bs=512 count=1 conv=notrunc`);
   });
@@ -72,9 +72,9 @@ describe("disks of machines with a kernel of their own", function () {
     // Each changed step has probed again: all is in order.
     await machine.line.expectAll(both, "changed");
     const smaller = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "400M" });
-    expect(smaller.problem?.code, told(smaller)).to.equal("LVM_VOLUME_DIFFERS");
+    expect(smaller.problem?.code, asText(smaller)).to.equal("LVM_VOLUME_DIFFERS");
     const larger = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "9G" }, { dryRun: true });
-    expect(larger.problem?.code, told(larger)).to.equal("LVM_NO_SPACE");
+    expect(larger.problem?.code, asText(larger)).to.equal("LVM_NO_SPACE");
     expect(shell("lvs --noheadings --units m --nosuffix -o lv_size vg_kcore/images")).to.equal("1100.00");
   });
 
@@ -122,7 +122,7 @@ describe("disks of machines with a kernel of their own", function () {
     await machine.line.expectAll(thin, "changed");
     await machine.line.expectAll(thin, "ok");
     const other = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "thin", size: "100M" });
-    expect(other.problem?.code, told(other)).to.equal("LVM_VOLUME_DIFFERS");
+    expect(other.problem?.code, asText(other)).to.equal("LVM_VOLUME_DIFFERS");
   });
 
   it("disks that kcore did not make are refused and unchanged (F-18)", async () => {
@@ -154,12 +154,12 @@ describe("disks of machines with a kernel of their own", function () {
     ];
     for (const [module, args, code, options] of refused) {
       const step = await run(module, args, options);
-      expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
+      expect(step.problem?.code, `${module.name} ${asText(step)}`).to.equal(code);
     }
     shell("vgchange -q -a n vg_other");
     // A closed volume still has an owner; a grant by name makes it anew.
     const closed = await run(lvmPhysicalVolume, third);
-    expect(closed.problem?.code, told(closed)).to.equal("FILESYSTEM_DIFFERS");
+    expect(closed.problem?.code, asText(closed)).to.equal("FILESYSTEM_DIFFERS");
     shell("vgchange -q -a y vg_other");
     expect(await sums()).to.deep.equal(before);
     shell("vgchange -q -a n vg_other");
@@ -167,16 +167,16 @@ describe("disks of machines with a kernel of their own", function () {
     for (const granted of [[serial(2)], [`${serial(2)}:${"0".repeat(16)}`]])
       expect((await run(lvmPhysicalVolume, third, { granted })).problem?.code).to.equal("FILESYSTEM_DIFFERS");
     const granted = await runGranted((given) => run(lvmPhysicalVolume, third, { granted: given }));
-    expect(granted.outcome, told(granted)).to.equal("changed");
+    expect(granted.outcome, asText(granted)).to.equal("changed");
   });
 
   it("a group of the same name on other disks is refused", async () => {
     shell("vgrename -q vg_kcore vg_moved 2>/dev/null; pvs -o pv_name,vg_name >/dev/null");
     const step = await run(lvmVolumeGroup, group(0));
-    expect(step.problem?.code, told(step)).to.equal("LVM_PV_TAKEN");
+    expect(step.problem?.code, asText(step)).to.equal("LVM_PV_TAKEN");
     shell(`vgrename -q vg_moved vg_kcore; umount /srv/images; udevadm settle; mount /srv/images`);
     const fresh = await run(lvmVolumeGroup, group(2));
-    expect(fresh.problem?.code, told(fresh)).to.equal("LVM_GROUP_TAKEN");
+    expect(fresh.problem?.code, asText(fresh)).to.equal("LVM_GROUP_TAKEN");
   });
 
   it("group, volumes and mount are back after a power cut, and a run changes nothing", async () => {

@@ -72,7 +72,7 @@ describe("a machine whose root is encrypted", function () {
     await lab?.down();
   });
 
-  const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
+  const outputOnNode = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
   const run = (...more: readonly string[]): Promise<KcoreEnd> =>
     bastion.kcore(
       ["orchestrate", "root", "v1", "--yes", "--passphrase-file", "passphrase", "--set", `image=${image}`, ...more],
@@ -88,7 +88,7 @@ describe("a machine whose root is encrypted", function () {
   it("is planned on a blank disk, and stays a live system when the power fails before its system is installed", async () => {
     const plan = await run("--dry-run");
     expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
-    expect(await told("wipefs /dev/vdb")).to.equal("");
+    expect(await outputOnNode("wipefs /dev/vdb")).to.equal("");
     const ended = run();
     const isUnpacking = (events: readonly RunEvent[]): boolean =>
       events.some((event) => event.type === "step.note" && event.text.startsWith("unpacking"));
@@ -113,20 +113,20 @@ describe("a machine whose root is encrypted", function () {
   });
 
   it("runs Debian from a LUKS2 container, under its old name to ssh, with its key on no other place", async () => {
-    const rows = (await told("lsblk -nro NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
+    const rows = (await outputOnNode("lsblk -nro NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
     const luks = rows.find((row) => row.includes("crypto_LUKS")) ?? "";
     expect(luks).to.match(/^vd[a-z]4 crypto_LUKS kcore-system root $/);
     expect(rows.find((row) => row.startsWith("luks-"))).to.match(/ ext4 kcore-system {2}\/$/);
     expect(rows.find((row) => row.includes(" boot "))).to.match(/3 ext4 {2}boot \/boot$/);
-    expect(await told("systemctl is-system-running --wait; hostname; cat /etc/ssh/ssh_host_ed25519_key.pub")).to.match(
-      new RegExp(`^running\nv1\n${v1.hostKey.replaceAll("+", "\\+")}`),
-    );
+    expect(
+      await outputOnNode("systemctl is-system-running --wait; hostname; cat /etc/ssh/ssh_host_ed25519_key.pub"),
+    ).to.match(new RegExp(`^running\nv1\n${v1.hostKey.replaceAll("+", "\\+")}`));
     const disk = `/dev/${luks.split(" ")[0] ?? ""}`;
-    expect(await told(`cryptsetup luksDump ${disk}`))
+    expect(await outputOnNode(`cryptsetup luksDump ${disk}`))
       .to.match(/Version:\s+2\n/)
       .and.match(/31: luks2/)
       .and.match(/systemd-recovery/);
-    const files = await told(
+    const files = await outputOnNode(
       "lsinitramfs /boot/initrd.img-* | grep -E 'luks|keyfiles|dropbear_|authorized_keys'; stat -c %a /boot/initrd.img-*",
     );
     expect(files)
@@ -165,7 +165,7 @@ describe("a machine whose root is encrypted", function () {
     const { code, stdout, stderr } = await unlock();
     expect([code, stdout, stderr]).to.deep.equal([0, "v1 is unlocked and goes on booting\n", ""]);
     await started;
-    expect(await told("findmnt -no SOURCE /")).to.match(/^\/dev\/mapper\/luks-/);
+    expect(await outputOnNode("findmnt -no SOURCE /")).to.match(/^\/dev\/mapper\/luks-/);
     expect(await sent()).to.equal(before + 1);
     const running = await unlock();
     expect(running.stderr).to.include("HOST_UNREACHABLE").and.include("answers only while it waits");

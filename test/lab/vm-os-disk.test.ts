@@ -89,7 +89,7 @@ describe("a machine without an operating system", function () {
   /** The allocated size of each disk: disks begin as sparse files. */
   const written = (): Promise<number[]> =>
     Promise.all(v1.disks.map(async ({ image: file }) => (await stat(file)).blocks));
-  const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
+  const outputOnNode = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
   const nodes = async (): Promise<readonly NodeView[]> =>
     JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];
   const again = (...more: readonly string[]): Promise<KcoreEnd> =>
@@ -114,7 +114,7 @@ describe("a machine without an operating system", function () {
   it("is unchanged when the names of the plan mean other disks", async () => {
     for (const index of [0, 1]) await v1.unplug(index);
     for (const index of [1, 0]) await v1.plug(index);
-    expect(await told(`${pluggedIn("/dev/vdb", "/dev/vdc")}; lsblk -dnro SERIAL /dev/vdb /dev/vdc`)).to.equal(
+    expect(await outputOnNode(`${pluggedIn("/dev/vdb", "/dev/vdc")}; lsblk -dnro SERIAL /dev/vdb /dev/vdc`)).to.equal(
       "v1-disk1\nv1-disk0",
     );
     const { code, stderr } = await bastion.kcore(words());
@@ -175,15 +175,19 @@ describe("a machine without an operating system", function () {
   });
 
   it("runs Debian from that disk, which the roster names by serial, under its old name to ssh", async () => {
-    const rows = (await told("lsblk -nro SERIAL,NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
+    const rows = (await outputOnNode("lsblk -nro SERIAL,NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
     const disk = rows.find((row) => row.startsWith("v1-disk0 "))?.split(" ")[1] ?? "";
     expect(rows.filter((row) => row.includes(`${disk}3`))).to.deep.equal([` ${disk}3 ext4 kcore-system root /`]);
     expect(rows.filter((row) => row.includes(`${disk}2`))).to.deep.equal([` ${disk}2 vfat ESP esp /boot/efi`]);
-    expect(await told("ls -A / | grep kcore; systemctl is-system-running --wait; hostname")).to.equal("running\nv1");
-    expect(await told("cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(v1.hostKey);
+    expect(await outputOnNode("ls -A / | grep kcore; systemctl is-system-running --wait; hostname")).to.equal(
+      "running\nv1",
+    );
+    expect(await outputOnNode("cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(v1.hostKey);
     // This test does not call sync: the power cut below shows the disk as the installation left it. Debian's own tools agree.
-    expect(await told("findmnt --verify | tail -n 1; grub-editenv list; dpkg --audit")).to.match(/^Success|0 errors/);
-    expect(await told("efibootmgr >/dev/null 2>&1; ls /boot/efi/EFI/BOOT/BOOTX64.EFI")).to.equal(
+    expect(await outputOnNode("findmnt --verify | tail -n 1; grub-editenv list; dpkg --audit")).to.match(
+      /^Success|0 errors/,
+    );
+    expect(await outputOnNode("efibootmgr >/dev/null 2>&1; ls /boot/efi/EFI/BOOT/BOOTX64.EFI")).to.equal(
       "/boot/efi/EFI/BOOT/BOOTX64.EFI",
     );
   });
@@ -199,15 +203,15 @@ describe("a machine without an operating system", function () {
   });
 
   it("boots from its own disk after a power cut, and is ready again", async () => {
-    const boot = await told("cat /proc/sys/kernel/random/boot_id");
+    const boot = await outputOnNode("cat /proc/sys/kernel/random/boot_id");
     await v1.powerCut();
     await v1.start();
-    expect(await told("cat /proc/sys/kernel/random/boot_id")).not.to.equal(boot);
+    expect(await outputOnNode("cat /proc/sys/kernel/random/boot_id")).not.to.equal(boot);
     const limit = Date.now() + 600_000;
     const isReady = async (): Promise<boolean> =>
       (await nodes().catch(() => [])).some(({ status }) => status === "ready");
     while (!(await isReady()) && Date.now() < limit) await sleep(500);
     expect((await nodes())[0]?.status).to.equal("ready");
-    expect(await told("findmnt -nro TARGET /var/lib/kcore/volumes")).to.equal("/var/lib/kcore/volumes");
+    expect(await outputOnNode("findmnt -nro TARGET /var/lib/kcore/volumes")).to.equal("/var/lib/kcore/volumes");
   });
 });

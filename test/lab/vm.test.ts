@@ -39,8 +39,11 @@ describe("the lab's virtual machines", function () {
 
   it("have a kernel, an init and a name of their own", async () => {
     for (const node of [v1, v2]) {
-      const told = await output(node, "hostname; cat /etc/machine-id; systemctl is-system-running --wait; uname -r");
-      const [host, id, state, kernel] = told.split("\n");
+      const identities = await output(
+        node,
+        "hostname; cat /etc/machine-id; systemctl is-system-running --wait; uname -r",
+      );
+      const [host, id, state, kernel] = identities.split("\n");
       expect([host, id, state]).to.deep.equal([node.name, node.id.replaceAll("-", ""), "running"]);
       expect(kernel).to.not.equal((await readFile("/proc/sys/kernel/osrelease", "utf8")).trim());
       expect(await output(node, "cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(node.hostKey);

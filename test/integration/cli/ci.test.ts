@@ -98,13 +98,13 @@ for (const open of [githubCi, gitlabCi])
       expect(artifacts).to.include.members(["report/deploy.html", "report/deploy.md", "report/deploy.tar.gz"]);
       expect(artifact("report/deploy.md")).to.contain("#### Changed").and.contain(commit.slice(0, 12));
       if (ci.name === "GitHub") expect(summary).to.equal(artifact("report/deploy.md"));
-      const told = [...ends.values()].flatMap((end) => [
+      const outputs = [...ends.values()].flatMap((end) => [
         end.log,
         end.summary,
         ...end.artifacts.filter((name) => /\.\w+$/.test(name)).map((name) => end.artifact(name)),
       ]);
       for (const secret of [token, identity.split("\n").at(-2) ?? "", "OPENSSH PRIVATE KEY"])
-        expect(told.filter((text) => text.includes(secret))).to.deep.equal([]);
+        expect(outputs.filter((text) => text.includes(secret))).to.deep.equal([]);
     });
 
     it("installs kcore once and takes it from the cache afterwards", () => {

@@ -68,10 +68,10 @@ spec:
     expect(drawn.stdout).to.match(
       /disklayout\/data would be created\n.*\n? *~ node partition\[data1\]: table: none -> gpt/s,
     );
-    const [told] = JSON.parse((await runWith("diff", manifest(link()), "-o", "json")).stdout) as [LayoutDiff];
-    expect([told.result, told.phase, told.refusals]).to.deep.equal(["created", "pending", []]);
-    expect(told.disks[0]).to.deep.include({ verdict: "safe", id: { byId: disk?.byId } });
-    expect(told.disks[0]?.before).to.deep.equal([{ size: disk?.size, holds: "blank", fate: "free" }]);
+    const [withoutNix] = JSON.parse((await runWith("diff", manifest(link()), "-o", "json")).stdout) as [LayoutDiff];
+    expect([withoutNix.result, withoutNix.phase, withoutNix.refusals]).to.deep.equal(["created", "pending", []]);
+    expect(withoutNix.disks[0]).to.deep.include({ verdict: "safe", id: { byId: disk?.byId } });
+    expect(withoutNix.disks[0]?.before).to.deep.equal([{ size: disk?.size, holds: "blank", fate: "free" }]);
     expect(sum()).to.equal(sumOf(Buffer.alloc(disk?.size ?? 0)));
   });
 

@@ -87,8 +87,8 @@ describe("kcore facts, and targets that select by facts", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as RunEvent);
-    const said = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
-    expect(said).to.match(/ 127\.0\.0\.1\/8$/m);
+    const printed = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
+    expect(printed).to.match(/ 127\.0\.0\.1\/8$/m);
     // A run that gathered facts keeps them, too.
     const file = JSON.parse(readFileSync(join(project.project, ".kcore/facts/here.json"), "utf8")) as { run: string };
     expect(readdirSync(join(project.project, ".kcore/runs"))).to.include(file.run);

@@ -22,9 +22,12 @@ onFailure:
     expect(run.code, run.stderr).to.equal(1);
     for (const file of ["closed", "failed", "told"])
       expect(existsSync(join(project.project, file)), `${file}: ${run.stdout}${run.stderr}`).to.equal(true);
-    const told = JSON.parse(readFileSync(join(project.project, "told"), "utf8")) as { outcome: string; nodes: object };
-    expect(told.outcome).to.equal("failed");
-    expect(Object.keys(told.nodes)).not.to.deep.equal([]);
+    const notice = JSON.parse(readFileSync(join(project.project, "told"), "utf8")) as {
+      outcome: string;
+      nodes: object;
+    };
+    expect(notice.outcome).to.equal("failed");
+    expect(Object.keys(notice.nodes)).not.to.deep.equal([]);
     expect(`${run.stdout}${run.stderr}`).to.include("false was not told: exit code 1");
   });
 });

@@ -34,9 +34,9 @@ describe("a node whose lock is held by a run with a dead process", () => {
       .to.contain("[NODE_LOCKED]")
       .and.to.contain(`kcore runs abort ${run}`);
     const other = await project.kcore("runs", "abort", "last");
-    expect([other.code, other.stdout]).to.deep.equal([0, `here  held by run ${run} of ${await who()}\n`]);
+    expect([other.code, other.stdout]).to.deep.equal([0, `here  held by run ${run} of ${await startedBy()}\n`]);
     const { code, stdout } = await project.kcore("runs", "abort", run);
-    expect([code, stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
+    expect([code, stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await startedBy()}\n`]);
     expect(await refusalOfLock()).to.equal("");
     const trail = JSON.parse((await project.kcore("audit", "show", "--runs", "-o", "json")).stdout) as object[];
     expect(JSON.stringify(trail)).to.contain(`"command":"kcore runs abort ${run}"`);
@@ -44,15 +44,15 @@ describe("a node whose lock is held by a run with a dead process", () => {
 
   it("is freed by kcore node unlock, which names the run and asks for confirmation", async () => {
     const asked = await project.kcore("node", "unlock", "here");
-    expect([asked.code, asked.stdout]).to.deep.equal([2, `here  held by run ${run} of ${await who()}\n`]);
+    expect([asked.code, asked.stdout]).to.deep.equal([2, `here  held by run ${run} of ${await startedBy()}\n`]);
     expect(asked.stderr).to.contain("[QUESTION_UNANSWERED]");
     const freed = await project.kcore("node", "unlock", "here", "--yes");
-    expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
+    expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await startedBy()}\n`]);
     expect((await project.kcore("node", "unlock", "here")).stdout).to.equal("here  held by nobody\n");
     expect(await refusalOfLock()).to.equal("");
   });
 
-  async function who(): Promise<string> {
+  async function startedBy(): Promise<string> {
     const shown = await project.kcore("runs", "show", run, "-o", "json");
     return (JSON.parse(shown.stdout) as { who: string }).who;
   }

@@ -136,12 +136,12 @@ describe("a run that is bound to a plan (--plan)", () => {
       "project/states/issue.yaml": `steps: [{ id: issue, unless: "cat ${gate}", command.run: { cmd: "true" } }]\n`,
     });
     const { child, ended } = project.start("state apply issue --on here --dry-run --fail-on-change".split(" "));
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.stdout?.destroy();
-    await eventually(() => said.includes("The run goes on"));
+    await eventually(() => shown.includes("The run goes on"));
     await writeFile(gate, "");
-    expect((await ended).code, said).to.equal(130);
+    expect((await ended).code, shown).to.equal(130);
   });
 
   it("is written as Markdown by --report and by runs export, identically", async () => {

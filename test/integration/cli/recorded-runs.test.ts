@@ -99,8 +99,8 @@ describe("the last dry run of a request", () => {
     await next(dry, { dryRun: true, on: "n1,n2", params: { size: "1" } });
     await next(dry.slice(0, -1), { dryRun: true, on: "n1" });
     await next(dry, { dryRun: false, on: "n1" });
-    const told = await lastDryRun(await next([], { on: "n1" }));
-    expect(told).to.deep.equal({
+    const found = await lastDryRun(await next([], { on: "n1" }));
+    expect(found).to.deep.equal({
       at: Date.UTC(2026, 10, 21) + 1000,
       wouldChange: count("would-change"),
       unknown: count("unknown"),

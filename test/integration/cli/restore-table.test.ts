@@ -54,8 +54,8 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect([unknown.code, unknown.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 2 && text.includes("DISK_SAVE_UNKNOWN"),
     );
-    const nobody = await project.kcore("disk", "restore-table", "hare");
-    expect(nobody.stderr).to.contain("ROSTER_NODE_UNKNOWN").and.contain("did you mean “here”");
+    const unknownNode = await project.kcore("disk", "restore-table", "hare");
+    expect(unknownNode.stderr).to.contain("ROSTER_NODE_UNKNOWN").and.contain("did you mean “here”");
   });
 
   it("restores the table once, and saves what it replaces", async () => {

@@ -105,8 +105,8 @@ describe("kcore roster import", () => {
         env: { ...process.env, ...kcoreEnvironment, KCORE_HOME: join(project.path, "home") },
       });
     expect(run(["config"])).to.contain("  one:\n    address: 192.0.2.1\n    user: ops\n");
-    const told = JSON.parse(run(["-", "-o", "json"], "name;address\nn1;192.0.2.1\n;\n")) as Record<string, unknown>;
-    expect(told).to.deep.include({
+    const result = JSON.parse(run(["-", "-o", "json"], "name;address\nn1;192.0.2.1\n;\n")) as Record<string, unknown>;
+    expect(result).to.deep.include({
       file: "roster/csv.yaml",
       written: false,
       formats: ["csv"],

@@ -83,10 +83,10 @@ describe("a run from the command line", () => {
     const { child, ended } = project.start(apply("slow"));
     await project.driver();
     await slowBegan();
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.kill("SIGINT");
-    await eventually(() => said.includes("no new step starts"));
+    await eventually(() => shown.includes("no new step starts"));
     endSlow();
     const { code, stdout } = await ended;
     expect(code).to.equal(130);
@@ -112,10 +112,10 @@ describe("a run from the command line", () => {
     const { child, ended } = project.start(apply("slow"));
     expect(await project.driver()).to.equal(child.pid);
     await slowBegan();
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.kill("SIGHUP");
-    await eventually(() => said.includes("The run goes on"));
+    await eventually(() => shown.includes("The run goes on"));
     endSlow();
     expect((await ended).code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");

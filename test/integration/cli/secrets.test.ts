@@ -52,9 +52,9 @@ describe("secrets in git", () => {
     expect(added.code, added.stderr).to.equal(0);
   }
   it("recipients add takes the user's only identity when no key is given", async () => {
-    const nobody = secrets(["recipients", "add", "alice"]);
-    expect([nobody.code, nobody.stderr]).to.deep.equal([2, nobody.stderr]);
-    expect(nobody.stderr).to.contain("[SECRET_IDENTITY]").and.to.contain("kcore secrets keygen");
+    const noIdentity = secrets(["recipients", "add", "alice"]);
+    expect([noIdentity.code, noIdentity.stderr]).to.deep.equal([2, noIdentity.stderr]);
+    expect(noIdentity.stderr).to.contain("[SECRET_IDENTITY]").and.to.contain("kcore secrets keygen");
     const key = recipient("alice");
     expect(secrets(["keygen"]).stderr).to.contain("kcore secrets recipients add NAME");
     expect(secrets(["recipients", "add", "alice"]).code).to.equal(0);

@@ -84,16 +84,16 @@ describe("kcore disk unlock", () => {
   });
 
   it("pki.escrow keeps sealed key and host key once; a plan reports the change without keeping it", async () => {
-    const told = { sealed: sealedKey(), unlock: `${uuid} ${initrd.port} ${initrd.hostKey}` };
-    expect((await pkiEscrow.plan(told, context(true))) as object).to.include({ changed: true });
+    const inputs = { sealed: sealedKey(), unlock: `${uuid} ${initrd.port} ${initrd.hostKey}` };
+    expect((await pkiEscrow.plan(inputs, context(true))) as object).to.include({ changed: true });
     expect((await unlock()).stderr).to.include("RECOVERY_KEY_UNKNOWN");
     const first = context();
-    expect((await pkiEscrow.run(told, first)).changed).to.equal(true);
+    expect((await pkiEscrow.run(inputs, first)).changed).to.equal(true);
     expect(first.notes).to.deep.equal([
       "keeps 1 new sealed recovery key of n1",
       "keeps the host key of n1 while it waits to be unlocked",
     ]);
-    expect((await pkiEscrow.run(told, context())).changed).to.equal(false);
+    expect((await pkiEscrow.run(inputs, context())).changed).to.equal(false);
     // A finished system that is seen from a live one has neither.
     expect((await pkiEscrow.run({ sealed: "", unlock: "" }, context())).changed).to.equal(false);
   });

@@ -498,8 +498,11 @@ describe("bastion actions against a real controller", () => {
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, `${id}-controller.crt`), credentials.cert);
     // A controller that had this address before, and a controller of another address.
-    const gone = { host: "127.0.0.11", now: Date.now() + 60_000 };
-    await writeFile(join(folder, "gone-controller.crt"), issueTo(cluster.authority, "controller", "gone", gone).cert);
+    const formerController = { host: "127.0.0.11", now: Date.now() + 60_000 };
+    await writeFile(
+      join(folder, "gone-controller.crt"),
+      issueTo(cluster.authority, "controller", "gone", formerController).cert,
+    );
     await writeFile(join(folder, "other-controller.crt"), issueTo(cluster.authority, "controller", "other").cert);
     const context = controllerN1();
     const { cert } = issueTo(cluster.authority, "controller", nodeId);

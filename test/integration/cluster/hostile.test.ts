@@ -86,10 +86,10 @@ describe("a controller among hostile peers", function () {
     ];
     for (const bytes of junk) {
       const socket = await dial(credentials);
-      const gone = closed(socket);
+      const disconnected = closed(socket);
       socket.write(bytes);
       if (!bytes.includes(0x0a)) socket.write("\n");
-      await gone;
+      await disconnected;
     }
     expect((await controller.operator.call("ready", {})).ready).to.equal(true);
     expect((await rss()) - before).to.be.lessThan(50);
@@ -148,7 +148,7 @@ describe("a controller among hostile peers", function () {
       for (let sent = 0; sent < frames / senders;) {
         const socket = connectTls(options);
         socket.setEncoding("latin1");
-        const gone = closed(socket);
+        const disconnected = closed(socket);
         let heard = 0;
         socket.on("data", (text: string) => {
           for (const [, status = ""] of text.matchAll(/HTTP\/1.1 (\d+)/g)) {
@@ -162,7 +162,7 @@ describe("a controller among hostile peers", function () {
           while (asked - heard > 300 && !socket.destroyed) await new Promise((resolve) => setTimeout(resolve, 5));
         }
         socket.end();
-        await gone;
+        await disconnected;
       }
     };
     let over = false;

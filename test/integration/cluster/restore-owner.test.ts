@@ -8,7 +8,7 @@ import { nodeProgram } from "#support/program.ts";
 import { createTestCluster } from "#support/cluster.ts";
 import { startController } from "#support/controllers.ts";
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 
 /** Runs as the folder's owner: replaces each new file in the folder by a link to a file of root's. */
 const attack = `
@@ -46,8 +46,8 @@ describe("a controller's state folder of a hostile owner", () => {
       const text = await readFile(join(controller.folder, "controller.yaml"), "utf8");
       await writeFile(config, text.replace(controller.dbPath, folder));
       await mkdir(folder, { mode: 0o700 });
-      await chown(folder, nobody, nobody);
-      const attacker = spawn(process.execPath, ["-e", attack, folder, victim], { uid: nobody, gid: nobody });
+      await chown(folder, nobodyUid, nobodyUid);
+      const attacker = spawn(process.execPath, ["-e", attack, folder, victim], { uid: nobodyUid, gid: nobodyUid });
       try {
         await once(attacker.stdout, "data");
         for (let turn = 0; turn < 6; turn++)

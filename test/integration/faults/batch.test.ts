@@ -248,9 +248,9 @@ describe("a batch of files, folders and links under faults", () => {
       expect(run.outcomes()).to.have.members(["a changed", "b failed", "c interrupted"]);
       expect(existsSync(join(root, "a"))).to.equal(true);
       expect(existsSync(join(root, "c"))).to.equal(false);
-      const said = run.events.filter((event) => JSON.stringify(event).includes("too long"));
-      expect(said.map((event) => "step" in event && event.step)).to.not.deep.equal([]);
-      expect(JSON.stringify(said)).to.not.match(/"test\/[ac]"/);
+      const reports = run.events.filter((event) => JSON.stringify(event).includes("too long"));
+      expect(reports.map((event) => "step" in event && event.step)).to.not.deep.equal([]);
+      expect(JSON.stringify(reports)).to.not.match(/"test\/[ac]"/);
     });
 
   for (const shell of shells)

@@ -87,9 +87,9 @@ describe("unusual logins", () => {
           if (type === "runner") link.end();
         },
       });
-      const said = await link.closed;
+      const reason = await link.closed;
       await host.close();
-      expect(frames.slice(0, 2), said).to.deep.equal(["hello", "runner"]);
+      expect(frames.slice(0, 2), reason).to.deep.equal(["hello", "runner"]);
     });
 
   it("F-12 of root with printing start-up files run a whole program", async () => {

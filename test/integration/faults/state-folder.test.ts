@@ -20,7 +20,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 
 describe("the state folder of a node", () => {
   const at = folderOfEachTest("state");
@@ -51,7 +51,7 @@ describe("the state folder of a node", () => {
     "somebody else's folder": [
       (path) => {
         mkdirSync(path, { mode: 0o700 });
-        chownSync(path, nobody, nobody);
+        chownSync(path, nobodyUid, nobodyUid);
       },
       /^STATE_UNSAFE$/,
     ],
@@ -81,7 +81,7 @@ describe("the state folder of a node", () => {
     expect(await problemOfRun()).to.equal("STATE_UNSAFE");
     rmSync(at("open"), { recursive: true });
     mkdirSync(at("open"));
-    chownSync(at("open"), nobody, nobody);
+    chownSync(at("open"), nobodyUid, nobodyUid);
     expect(await problemOfRun()).to.equal("STATE_UNSAFE");
   });
 

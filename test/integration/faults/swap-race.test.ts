@@ -19,7 +19,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 const secret = "the secret content of this file";
 
 /** Runs as the user `nobody`, and attacks a folder as a local user can, in a loop. */
@@ -43,14 +43,14 @@ describe("a file in a folder of a hostile user", () => {
   let folder: string;
   let victim: string;
   let attack: ChildProcess | undefined;
-  let said = "";
+  let attackerOutput = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "kcore-swap-"));
     chmodSync(folder, 0o755);
     victim = join(folder, "victim");
     writeFileSync(victim, "untouched", { mode: 0o600 });
     mkdirSync(join(folder, "forbidden"));
-    said = "";
+    attackerOutput = "";
   });
   afterEach(() => {
     attack?.kill("SIGKILL");
@@ -68,11 +68,11 @@ describe("a file in a folder of a hostile user", () => {
   };
   const unleash = async (dir: string): Promise<void> => {
     attack = spawn(process.execPath, ["-e", attacker, dir, victim, join(folder, "forbidden")], {
-      uid: nobody,
-      gid: nobody,
+      uid: nobodyUid,
+      gid: nobodyUid,
       stdio: ["ignore", "pipe", "ignore"],
     });
-    attack.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    attack.stdout?.on("data", (chunk: Buffer) => (attackerOutput += chunk.toString()));
     await new Promise((resolve) => setTimeout(resolve, 200));
   };
 
@@ -87,7 +87,7 @@ describe("a file in a folder of a hostile user", () => {
       expect(outcome).to.equal("changed");
       expect(statSync(join(dir, "conf")).mode & 0o777).to.equal(0o600);
     }
-    expect(said).to.equal("");
+    expect(attackerOutput).to.equal("");
     expect(readdirSync(dir)).to.deep.equal(["conf"]);
   });
 

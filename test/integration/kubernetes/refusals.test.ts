@@ -33,13 +33,13 @@ describe("the Kubernetes client with a faulty server or proxy", () => {
   const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
   const ownerReferences = [{ kind: "ReplicaSet", name: "r", controller: true }];
   const podOf = (name: string) => ({ metadata: { name, namespace: "web", uid: name, ownerReferences } });
-  const problemOf = async (said: PreparedAnswer): Promise<Problem | undefined> => {
-    server.answer = () => said;
+  const problemOf = async (outputs: PreparedAnswer): Promise<Problem | undefined> => {
+    server.answer = () => outputs;
     return (await rejectionOf(run({ cordoned: true }))).problems[0];
   };
 
   it("sends credentials, a base path, and the length of a body, also for DELETE", async () => {
-    server.answer = ({ method }) => (method === "GET" && server.asked.length > 2 ? gone : { body: node });
+    server.answer = ({ method }) => (method === "GET" && server.asked.length > 2 ? notFound : { body: node });
     await run({ absent: true }, server.kubeconfig({ path: "/k8s/clusters/c1" }));
     const [get, ...others] = server.asked as [KubeRequest, ...KubeRequest[]];
     const remove = others.find(({ method }) => method === "DELETE") as KubeRequest;
@@ -49,7 +49,7 @@ describe("the Kubernetes client with a faulty server or proxy", () => {
     expect(JSON.parse(remove.body)).to.deep.include({ propagationPolicy: "Background" });
   });
 
-  const gone: PreparedAnswer = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
+  const notFound: PreparedAnswer = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
 
   it("reports a proxy's message", async () => {
     expect(await problemOf({ status: 502, body: "<html>Bad Gateway</html>" })).to.deep.equal({
@@ -253,7 +253,9 @@ describe("the Kubernetes client with a faulty server or proxy", () => {
     ];
     server.answer = ({ method, path }) => {
       if (path === "/api/v1") return { body: { resources } };
-      return method === "GET" ? gone : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
+      return method === "GET"
+        ? notFound
+        : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
     };
     const { problems } = await rejectionOf(apply());
     expect(problems[0]).to.include({

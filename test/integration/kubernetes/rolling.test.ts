@@ -99,10 +99,10 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
     const stuck = "/api/v1/namespaces/default/pods/stuck";
     while ((await kube().get(stuck)).metadata.deletionTimestamp === undefined) await sleep(50);
     // The first signal waits for the running steps; the second aborts them.
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.kill("SIGINT");
-    while (!said.includes("A second signal aborts it")) await sleep(20);
+    while (!shown.includes("A second signal aborts it")) await sleep(20);
     child.kill("SIGINT");
     const { code, stdout } = await ended;
     expect(code, stdout).to.equal(130);

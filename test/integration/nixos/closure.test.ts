@@ -93,11 +93,11 @@ describe("a closure of the bastion's store, with real Nix on both sides", () => 
   function build(version: string, wide = 0): string {
     writeFileSync(join(folder.path, "web.nix"), expression);
     const settings = "--option sandbox false --option build-users-group '' --option substitute false";
-    const said = inStore(
+    const printed = inStore(
       "bastion",
       `nix-build --no-out-link ${settings} --argstr version ${version} --arg wide ${wide} ${join(folder.path, "web.nix")}`,
     );
-    return said.trim().split("\n").at(-1) ?? "";
+    return printed.trim().split("\n").at(-1) ?? "";
   }
   async function exported(of: string): Promise<ExportedClosure> {
     const context = actionContext({ home: join(folder.path, "home") });

@@ -125,8 +125,8 @@ describe("packs", () => {
   it("resolve a relative source from the project, and the error says so", async () => {
     const { code, stderr } = await project.call(["pack", "add", "packs.git/web", "--project", project.project]);
     expect(code).to.equal(2);
-    const told = `there is no folder ${join(project.project, "packs.git/web")}`;
-    expect(stderr).to.contain("PACK_UNREACHABLE").and.contain(told).and.contain("from the project");
+    const missing = `there is no folder ${join(project.project, "packs.git/web")}`;
+    expect(stderr).to.contain("PACK_UNREACHABLE").and.contain(missing).and.contain("from the project");
     expect((await project.kcore("pack", "add", "--help")).stdout.replaceAll(/\s+/g, " ")).to.contain(
       "from the project's folder",
     );
@@ -237,9 +237,10 @@ describe("packs", () => {
     expect(readFileSync(join(around, ".git/HEAD"), "utf8")).to.equal(head);
     expect(existsSync(join(around, ".git/FETCH_HEAD"))).to.equal(false);
     expect(code, stderr).to.equal(0);
-    const said = join(project.path, "said");
-    await project.start(["pack", "add", "ssh://127.0.0.1/x"], { GIT_SSH_COMMAND: `env >${said}; false` }).ended;
-    expect(readFileSync(said, "utf8")).to.match(/^SSH_ASKPASS_REQUIRE=force$/m);
+    const environmentFile = join(project.path, "said");
+    await project.start(["pack", "add", "ssh://127.0.0.1/x"], { GIT_SSH_COMMAND: `env >${environmentFile}; false` })
+      .ended;
+    expect(readFileSync(environmentFile, "utf8")).to.match(/^SSH_ASKPASS_REQUIRE=force$/m);
     const refused = await project.kcore("pack", "add", "https://me:hunter2@127.0.0.1:1/x.git");
     expect(refused.stderr).to.contain("SECRET_LITERAL").and.not.contain("hunter2");
   });

@@ -54,8 +54,8 @@ describe("the runtime for nodes", () => {
     symlinkSync("kcore-1-link", join(bare, "profiles", "kcore"));
     symlinkSync(runtime.storePath, join(bare, "profiles", "kcore-1-link"));
     const words = [bare, "/profiles/kcore/bin/kcore-node", "agent", "run"];
-    const said = execFileSync("/usr/sbin/chroot", words, { encoding: "utf8", env: {} });
-    expect(said).to.equal(`started agent run from ${runtime.storePath}/app/kcore.mjs\n`);
+    const output = execFileSync("/usr/sbin/chroot", words, { encoding: "utf8", env: {} });
+    expect(output).to.equal(`started agent run from ${runtime.storePath}/app/kcore.mjs\n`);
   });
 
   it("has the same bytes and store path when it is built again", async () => {

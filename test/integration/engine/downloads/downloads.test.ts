@@ -47,8 +47,8 @@ describe("downloads of the bastion", () => {
     ...more,
   });
   const request = (signal = new AbortController().signal): FetchRequest & { readonly progress: number[] } => {
-    const told: number[] = [];
-    return { signal, progress: told, onProgress: ({ got }) => told.push(got) };
+    const progress: number[] = [];
+    return { signal, progress, onProgress: ({ got }) => progress.push(got) };
   };
   const cached = (): string[] => (existsSync(cache) ? readdirSync(cache) : []);
   /** Code and message of a fetch that must fail, with a hint and an empty cache. */
@@ -67,7 +67,7 @@ describe("downloads of the bastion", () => {
     const file = join(cache, sha256);
     expect(ends).to.deep.equal([1, 2].map(() => ({ file, sha256, size: body.length })));
     expect(readFileSync(file).equals(body)).to.equal(true);
-    expect([one.progress, two.progress].map((told) => told[0])).to.deep.equal([0, 0]);
+    expect([one.progress, two.progress].map((progress) => progress[0])).to.deep.equal([0, 0]);
     expect([statSync(file).mode & 0o777, statSync(cache).mode & 0o777]).to.deep.equal([0o600, 0o700]);
     await fetch(content("/file"), request());
     const later = request();

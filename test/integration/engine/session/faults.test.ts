@@ -129,8 +129,8 @@ describe("a node's session over SSH, under faults", () => {
     const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
     const run = sessionOn(state, { endpoint });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("deaf", deaf)] }]);
-    const said = await run.seen(({ type }) => type === "step.output");
-    const pid = Number(said.type === "step.output" && said.text);
+    const printed = await run.seen(({ type }) => type === "step.output");
+    const pid = Number(printed.type === "step.output" && printed.text);
     run.session.abort();
     const result = await work;
     await run.session.finish("interrupted");

@@ -445,7 +445,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
 
   it("fails when a project file changed meanwhile, and frees the node", async () => {
     const { session } = sessionOn(state, { runId: "r9" });
-    const gone = new Blob({
+    const changedBlob = new Blob({
       sha256: blobOf("x").sha256,
       size: 1,
       sensitive: false,
@@ -453,7 +453,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     });
     const step: Step = {
       ...fileStep("x", "x"),
-      data: { kind: "file", path: inFolder("x"), blob: gone, makeDirs: false },
+      data: { kind: "file", path: inFolder("x"), blob: changedBlob, makeDirs: false },
     };
     const [problem] = await problemsOf(() => session.perform([{ stage: "s", drafts: [draftOf("x", step)] }]));
     await session.finish("failed");

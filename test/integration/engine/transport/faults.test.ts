@@ -41,11 +41,11 @@ describe("faults of connections to a real sshd", () => {
     const watchful = createTransport({ home: server.folder, knownHostsFiles: [], silence: 3_000 });
     const host = await watchful.connect(through());
     const channel = await host.exec("echo begun; read -r x");
-    const said = channel.stdout[Symbol.asyncIterator]();
-    expect(Buffer.from((await said.next()).value ?? "").toString()).to.equal("begun\n");
+    const stdout = channel.stdout[Symbol.asyncIterator]();
+    expect(Buffer.from((await stdout.next()).value ?? "").toString()).to.equal("begun\n");
     line.blackhole();
     expect(await channel.exit).to.deep.equal({});
-    expect((await said.next()).done).to.equal(true);
+    expect((await stdout.next()).done).to.equal(true);
     expect(await host.closed).to.equal("n1 gave no sign of life for 3 s");
     await watchful.close();
     line.heal();

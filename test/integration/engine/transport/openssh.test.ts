@@ -76,9 +76,9 @@ describe("OpenSSH's own client on a real sshd", () => {
     const refused = await rejectionOf(transport.connect(endpoint({ identityFile: stranger })));
     expect(refused.problems[0]).to.include({ code: "AUTH_FAILED" });
     expect(refused.problems[0]?.detail).to.include("Permission denied (publickey)");
-    const nobody = await rejectionOf(transport.connect(endpoint({ port: await freePort() })));
-    expect([nobody.problems[0]?.code, nobody.exitCode]).to.deep.equal(["HOST_UNREACHABLE", 3]);
-    expect(nobody.problems[0]?.message).to.include("Connection refused");
+    const noServer = await rejectionOf(transport.connect(endpoint({ port: await freePort() })));
+    expect([noServer.problems[0]?.code, noServer.exitCode]).to.deep.equal(["HOST_UNREACHABLE", 3]);
+    expect(noServer.problems[0]?.message).to.include("Connection refused");
   });
 
   it("goes through jump hosts, each verified by its own pins (S-2)", async () => {
