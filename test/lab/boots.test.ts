@@ -9,8 +9,7 @@ import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** Reboots that a run makes, on a node behind a jump host. */
-describe("reboots of a real node", function () {
-  this.timeout(600_000);
+describe("reboots of a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   let n2: LabNode;

@@ -58,8 +58,7 @@ const uses: Readonly<Record<string, readonly [make: string, says: RegExp, end: s
   "a lock against writing": ["blockdev --setro DISK", /is read-only/, "blockdev --setrw DISK"],
 };
 
-describe("disks of real nodes", function () {
-  this.timeout(600_000);
+describe("disks of real nodes", () => {
   let lab: Lab;
   let line: SharedLine;
 

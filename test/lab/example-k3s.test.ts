@@ -30,8 +30,7 @@ const parts: Readonly<Record<string, object>> = {
   a2: { groups: ["workers"] },
 };
 
-describe("examples/k3s, with a stand-in for k3s", function () {
-  this.timeout(600_000);
+describe("examples/k3s, with a stand-in for k3s", () => {
   let lab: Lab;
   let bastion: Bastion;
   let server: Server;

@@ -50,8 +50,7 @@ function imageArchive(folder: string): Buffer {
   return readFileSync(at("image.tar"));
 }
 
-describe("examples/metalk8s, with a stand-in for the kubelet", function () {
-  this.timeout(600_000);
+describe("examples/metalk8s, with a stand-in for the kubelet", () => {
   let lab: Lab;
   let bastion: Bastion;
   let server: Server;

@@ -5,8 +5,7 @@ import { on, openBastion, labRoster, stepsThat, type Bastion } from "#support/de
 import { exampleFolder, stepsNotInOrder } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
-describe("examples/web", function () {
-  this.timeout(600_000);
+describe("examples/web", () => {
   let lab: Lab;
   let bastion: Bastion;
   let nodes: readonly LabNode[];

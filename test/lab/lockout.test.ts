@@ -8,8 +8,7 @@ import { draftOf } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** Changes that would lock the bastion out of a machine with systemd, or leave the machine open. */
-describe("sudo and the firewall of a real node", function () {
-  this.timeout(600_000);
+describe("sudo and the firewall of a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   before(async () => {

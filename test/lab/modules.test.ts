@@ -22,8 +22,7 @@ WantedBy=multi-user.target
 `;
 
 /** Locks, failures, restarts and reboots, which the catalogue of modules does not try. */
-describe("modules on a real node", function () {
-  this.timeout(600_000);
+describe("modules on a real node", () => {
   let lab: Lab;
   let n1: LabNode;
 

@@ -38,8 +38,7 @@ ln -sfn "$system" /run/current-system
  * The updater of a real node with systemd, Nix, GRUB's environment block and real boots. Since the node is Debian, nixpkgs,
  * switch-to-configuration and GRUB's menu are stand-ins.
  */
-describe("updates of a NixOS node, by systemd", function () {
-  this.timeout(600_000);
+describe("updates of a NixOS node, by systemd", () => {
   let lab: Lab;
   let n1: LabNode;
   let bastion: Bastion;

@@ -134,8 +134,7 @@ const pairs: readonly Pair[] = [
 ];
 
 /** Compares the outcomes of a dry run and the run after it; deployed/deploy-node.ts does so for deploy_node. */
-describe("a dry run and the run after it", function () {
-  this.timeout(600_000);
+describe("a dry run and the run after it", () => {
   let lab: Lab;
   let bastion: Bastion;
   let d1: LabNode;

@@ -6,8 +6,7 @@ import { labSession } from "#support/lab-session.ts";
 import { ownLab } from "#support/own-lab.ts";
 import { draftOf } from "#support/sessions.ts";
 
-describe("becoming root on a real node", function () {
-  this.timeout(600_000);
+describe("becoming root on a real node", () => {
   const password = "lab-password";
   let lab: Lab;
   let n1: LabNode;

@@ -8,8 +8,7 @@ import { draftOf, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** Changes that shut the bastion out of a machine with systemd, which must revert by itself. */
-describe("a change on trial on a real node", function () {
-  this.timeout(600_000);
+describe("a change on trial on a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   before(async () => {

@@ -26,8 +26,7 @@ const versions = {
 type Version = keyof typeof versions;
 
 /** kcore-updater on a real node with systemd and Nix; the test takes the agent's place. */
-describe("updates of a real node", function () {
-  this.timeout(600_000);
+describe("updates of a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   let bastion: Bastion;

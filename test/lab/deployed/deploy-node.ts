@@ -16,8 +16,7 @@ const pairOf = (name: "controller" | "node"): string =>
   name === "node" ? `${certs}/node` : "/etc/kcore/controller/controller";
 
 /** deploy_node on two nodes that share one lab: each test leaves both deployed and in order. */
-describe("deploy_node on real nodes", function () {
-  this.timeout(600_000);
+describe("deploy_node on real nodes", () => {
   let deployed: DeployedLab;
   let bastion: Bastion;
   let n1: LabNode;

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
-import { HostUnreachable, isBusy } from "#engine/transport/host-problems.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { eventually } from "#support/cluster.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
@@ -111,7 +112,7 @@ describe("faults of connections to a real sshd", () => {
       const idler = connect(crowded.port, "127.0.0.1");
       await new Promise((resolve) => idler.once("data", resolve));
       const error = await unreachable(transport.connect(crowded.endpoint()));
-      expect(isBusy(error)).to.equal(true);
+      expect(error.reason).to.equal("busy");
       expect(error.problems[0]?.hint).to.include("MaxStartups");
       idler.destroy();
       await (await untilNotBusy(() => transport.connect(crowded.endpoint()))).close();
@@ -128,7 +129,6 @@ describe("faults of connections to a real sshd", () => {
       const error = await rejectionOf(host.exec("true"));
       expect(error.problems[0]?.code).to.equal("CHANNEL_REFUSED");
       expect(error.problems[0]?.hint).to.include("MaxSessions");
-      expect(isBusy(error)).to.equal(true);
       await first.write("still here");
       first.end();
       expect(await text(first.stdout)).to.equal("still here");
@@ -189,6 +189,11 @@ describe("faults of connections to a real sshd", () => {
     }
   });
 });
+
+function isBusy(error: unknown): boolean {
+  if (error instanceof HostUnreachable) return error.reason === "busy";
+  return error instanceof KcoreError && error.problems[0]?.code === "CHANNEL_REFUSED";
+}
 
 async function untilNotBusy<T>(attempt: () => Promise<T>): Promise<T> {
   for (const end = performance.now() + hangLimit; ;) {
