@@ -19,7 +19,7 @@ describe("a disk that is locked for exclusive use", () => {
     const probe = sh`${diskFunctions}
 ${exclusiveOpen}
 hold ${device} || :
-fact lockError "\${lockError:-nothing}"
+fact lockError "\${unheld:-nothing}"
 wipefs -a -n ${device} >/dev/null 2>&1; fact other "$?"
 echo written | dd of=${device} conv=notrunc 2>/dev/null; fact writer "$?"
 release
