@@ -17,7 +17,7 @@ interface Roster {
   readonly nodes: Readonly<Record<string, object>>;
 }
 
-/** A stand-in for k3s, which cannot be downloaded here: it does only what the example needs of k3s. */
+/** A stand-in for k3s, which cannot be downloaded here, with only the parts that the example needs. */
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/k3s/stand-in.sh"));
 const token = "what-lets-a-machine-join";
 const sha256 = createHash("sha256").update(standIn).digest("hex");
