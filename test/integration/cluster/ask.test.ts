@@ -31,16 +31,16 @@ describe("a request to a cluster's controllers", () => {
 
   const serve = async (id: string): Promise<FakeController> => {
     const credentials = issueTo(cluster.authority, "controller", id);
-    const it: FakeController = { endpoint: "", key: spkiOf(credentials), answer: fine, asked: 0, connections: 0 };
+    const fake: FakeController = { endpoint: "", key: spkiOf(credentials), answer: fine, asked: 0, connections: 0 };
     const server = createServer({ ...credentials, requestCert: true, minVersion: "TLSv1.3" }, (_request, response) => {
-      it.asked++;
-      response.writeHead(it.answer[0], { "content-type": "application/json" }).end(JSON.stringify(it.answer[1]));
+      fake.asked++;
+      response.writeHead(fake.answer[0], { "content-type": "application/json" }).end(JSON.stringify(fake.answer[1]));
     });
     servers.push(server);
-    server.on("secureConnection", () => it.connections++);
+    server.on("secureConnection", () => fake.connections++);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    return Object.assign(it, { endpoint: `127.0.0.1:${(server.address() as { port: number }).port}` });
+    return Object.assign(fake, { endpoint: `127.0.0.1:${(server.address() as { port: number }).port}` });
   };
   const open = (given: Partial<ControllersOptions> = {}): Controllers => {
     const endpoints = all.map(({ endpoint }) => endpoint);
@@ -54,7 +54,7 @@ describe("a request to a cluster's controllers", () => {
     all = await Promise.all(["a", "b", "c"].map((id) => serve(`controller-${id}`)));
   });
   beforeEach(() => {
-    for (const it of all) Object.assign(it, { answer: fine, asked: 0, connections: 0 });
+    for (const fake of all) Object.assign(fake, { answer: fine, asked: 0, connections: 0 });
   });
   afterEach(() => opened?.close());
   after(async () => {
@@ -127,7 +127,7 @@ describe("a request to a cluster's controllers", () => {
       [403, "KEY_UNREGISTERED", 1],
       [403, "NODE_PENDING", 1],
     ] as const) {
-      for (const it of all) it.asked = 0;
+      for (const fake of all) fake.asked = 0;
       (all[0] as FakeController).answer = refusal(status, code);
       expect(await refusalCodeOf(open().ask(askReady))).to.equal(next === 1 ? "allowed" : code);
       expect(requestCounts()).to.deep.equal([1, next, 0]);

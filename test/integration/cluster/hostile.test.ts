@@ -97,7 +97,7 @@ describe("a controller among hostile peers", function () {
 
   for (const [what, first] of [
     ["say nothing", undefined],
-    ["stop after their first words", hello],
+    ["stop after the TLS ClientHello", hello],
   ] as const)
     it(`S-17: serves other nodes within its memory limit during ${connections} connections that ${what}`, async () => {
       const { id, credentials, node } = await register();

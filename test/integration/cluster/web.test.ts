@@ -142,7 +142,7 @@ describe("kcore web with a cluster", () => {
     expect(text).not.to.match(/Client Authentication|kcore:\/\//);
   });
 
-  it("serves the operator's own certificate, and answers 503 once its operator was revoked", async () => {
+  it("serves the certificate of --tls-cert, and answers 503 once the controllers refuse its own operator", async () => {
     const { cert, key } = issueTo(cluster.authority, "controller", randomUUID(), { host: "localhost" });
     project.write({ "own.crt": cert, "own.key": key });
     const own = ["crt", "key"].map((kind) => join(project.path, `own.${kind}`)) as [string, string];

@@ -140,7 +140,7 @@ fact sum "$(contents_sum ${name})"`;
     });
   }
 
-  it("is not replaced by an earlier wipe that was refused", async () => {
+  it("is still needed after an earlier wipe was refused", async () => {
     const run = (given: readonly string[], bin = {}): Promise<StepRun> =>
       runStepOn("dash", formatStep(), { bin, granted: given, stateDir: disk().folder });
     const expectRefused = async (...given: Parameters<typeof run>): Promise<StepRun> => {
