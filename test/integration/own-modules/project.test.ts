@@ -60,15 +60,6 @@ describe("modules of a project's own", () => {
     expect([code, stderr.includes("PROJECT_NOT_TRUSTED")], stderr).to.deep.equal([2, true]);
   });
 
-  it("may not have the name of a shipped one", async () => {
-    project.write({
-      "project/modules/file.managed.yaml": motd,
-      "project/states/motd.yaml": `steps:\n  - id: motd\n    file.managed: { path: ${file}, content: x }\n`,
-    });
-    const { code, stderr } = await project.kcore("state", "apply", "motd", "--on", "here");
-    expect([code, stderr.includes("MODULE_INVALID"), existsSync(file)], stderr).to.deep.equal([2, true, false]);
-  });
-
   it("do not hide the others when one is invalid", async () => {
     project.write({ "project/modules/site.broken.yaml": "summary: x\n" });
     const { code, stdout, stderr } = await project.kcore("modules");
