@@ -78,7 +78,7 @@ describe("a full disk on a node", () => {
     try {
       writeFileSync(join(small, "fill"), Buffer.alloc(1 << 20));
     } catch {
-      // The disk is full.
+      // The disk must be full.
     }
     const full = sessionOn(state);
     const big = draftOf("ok", { ...put(), always: true });
@@ -87,9 +87,7 @@ describe("a full disk on a node", () => {
     expect(outcome).to.equal("failed");
     expect(`${problem?.message} ${problem?.hint} ${problem?.detail}`).to.match(/disk full|No space left/);
     rmSync(join(small, "fill"));
-    const again = await performOn(state, [draftOf("ok", ok)]);
-    const result = again;
-    expect(result.outcome).to.equal("done");
+    expect((await performOn(state, [draftOf("ok", ok)])).outcome).to.equal("done");
   });
 
   /** Runs with ever more KiB free, until the three files of the run fit. */
@@ -116,7 +114,7 @@ describe("a full disk on a node", () => {
   it("ends a run at once with the reason, at any number of free KiB, and its runner releases the lock", () =>
     inLittleRoom(4));
 
-  it("does the same on ext4, where the lock's name takes a block", async () => {
+  it("ends a run at once with the reason on ext4 too, where the lock's name takes a block", async () => {
     const image = join(folder, "image");
     execFileSync("umount", [small]);
     execFileSync("truncate", ["-s", "1M", image]);
