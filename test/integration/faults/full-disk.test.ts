@@ -106,7 +106,9 @@ describe("a full disk on a node", () => {
       isDone = outcome === "done";
       if (!isDone) expect(`${free} ${problem?.code} ${problem?.hint}`).to.match(/STATE_UNUSABLE .*disk full/);
       const lock = join(state, "lock");
-      await eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
+      // The runner may remove a name after the folder was listed.
+      const isFile = (name: string) => lstatSync(join(lock, name), { throwIfNoEntry: false })?.isFile() === true;
+      await eventually(() => readdirSync(lock).every(isFile));
       for (const name of readdirSync(small)) rmSync(join(small, name), { recursive: true });
     }
   };
