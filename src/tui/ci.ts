@@ -49,18 +49,19 @@ export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePositio
       const file = at && fileOf(at);
       const properties = {
         title: nodes.length === 0 ? what : `${nodes[0]}${more}  ${what}`,
-        ...(at && file !== undefined && { file, line: String(at.line), col: String(at.column) }),
+        ...(at && file !== undefined && { file, line: at.line, col: at.column }),
       };
-      const drawn = Object.entries(properties).map(([name, value]) => `${name}=${escapeProperty(value)}`);
-      return `::error ${drawn.join(",")}::${escapeData(`${cause} [${code}]${hint === undefined ? "" : `\n${hint}`}`)}`;
+      return githubError(properties, `${cause} [${code}]${hint === undefined ? "" : `\n${hint}`}`);
     })
     .join("\n");
 }
 
-function escapeData(text: string): string {
-  return cleanText(text).replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
-}
-
-function escapeProperty(text: string): string {
-  return escapeData(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
+/** An error as a workflow command of GitHub Actions (docs.github.com, “Workflow commands for GitHub Actions”), on one line. */
+export function githubError(properties: Readonly<Record<string, string | number>>, message: string): string {
+  const escape = (text: string): string =>
+    cleanText(text).replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+  const drawn = Object.entries(properties).map(
+    ([name, value]) => `${name}=${escape(String(value)).replaceAll(":", "%3A").replaceAll(",", "%2C")}`,
+  );
+  return `::error ${drawn.join(",")}::${escape(message)}`;
 }

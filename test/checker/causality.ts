@@ -1,7 +1,7 @@
 import type { History, Write } from "./history.ts";
 
 /**
- * The order in which writes had seen one another, as far as an observer can know. Controllers do not tell when they receive a write, so that the answers are
+ * The order in which writes had seen one another, as far as an observer can know. Controllers do not tell when they receive a write, so the answers are
  * “surely”, “surely not”, and neither.
  */
 export class Causality {

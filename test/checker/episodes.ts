@@ -17,8 +17,8 @@ import {
 } from "./faults.ts";
 
 const alone = (at: number): readonly (readonly number[])[] => [[at], [0, 1, 2, 3].filter((other) => other !== at)];
-const deaf = (at: number) => everyLink.filter(([to]) => to === at);
-const mute = (at: number) => everyLink.filter(([, from]) => from === at);
+const receivesNothing = (at: number) => everyLink.filter(([to]) => to === at);
+const sendsNothing = (at: number) => everyLink.filter(([, from]) => from === at);
 const lossy = "numgen random mod 100 < 30 drop";
 const ring = [
   [1, 3],
@@ -53,10 +53,10 @@ export const chapters: Readonly<Record<string, readonly Fault[]>> = {
       "DC1 hears nothing of DC2",
       betweenDatacenters.filter(([at]) => at < 2),
     ),
-    droppedOn("0 hears nobody", deaf(0)),
-    droppedOn("nobody hears 0", mute(0)),
-    droppedOn("3 hears nobody", deaf(3)),
-    droppedOn("nobody hears 2", mute(2)),
+    droppedOn("0 hears nobody", receivesNothing(0)),
+    droppedOn("nobody hears 0", sendsNothing(0)),
+    droppedOn("3 hears nobody", receivesNothing(3)),
+    droppedOn("nobody hears 2", sendsNothing(2)),
     droppedOn("each reaches its neighbours only", ring),
     droppedOn("30 % of all packets are lost", everyLink, lossy),
     droppedOn("30 % are lost between the datacenters", betweenDatacenters, lossy),
@@ -66,7 +66,7 @@ export const chapters: Readonly<Record<string, readonly Fault[]>> = {
     flapping("the line between the datacenters flaps fast", betweenDatacenters, 150),
     flapping("the line between the datacenters flaps (reset)", betweenDatacenters, 500, reset),
     flapping("all lines flap", everyLink, 700),
-    flapping("the line to 1 flaps", [...deaf(1), ...mute(1)], 300),
+    flapping("the line to 1 flaps", [...receivesNothing(1), ...sendsNothing(1)], 300),
     flapping(
       "one direction flaps",
       betweenDatacenters.filter(([at]) => at < 2),

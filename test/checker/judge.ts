@@ -77,7 +77,7 @@ function judgeValue({ key, writes, view, causality }: OfKey): readonly Violation
   if (candidates.length === 0) {
     if (final !== null) return [{ rule: "invented", text: `${key} is ${final}, which nobody wrote` }];
     const [some] = acknowledged;
-    return some ? [{ rule: "lost", text: `${key} is absent; ${tell(some)}, and nobody removed it` }] : [];
+    return some ? [{ rule: "lost", text: `${key} is absent; ${describe(some)}, and nobody removed it` }] : [];
   }
   let overwriter: Write | undefined;
   for (const candidate of candidates) {
@@ -85,7 +85,7 @@ function judgeValue({ key, writes, view, causality }: OfKey): readonly Violation
     if (!overwriter) return [];
   }
   const rule = overwriter?.value === null ? "came back" : "lost";
-  return overwriter ? [{ rule, text: `${key} is ${final}; ${tell(overwriter)} after that had been seen` }] : [];
+  return overwriter ? [{ rule, text: `${key} is ${final}; ${describe(overwriter)} after that had been seen` }] : [];
 }
 
 /** A reject beats every approve that has not seen it; an approve that has seen all rejects lets the node in. */
@@ -98,12 +98,14 @@ function judgeDecision({ key, writes, view, causality }: OfKey): readonly Violat
     (reject) => reject.outcome === "ok" && approves.every((approve) => causality.surelyDidNotSee(approve, reject)),
   );
   if (unread && final !== "rejected")
-    return [{ rule: "reject beaten", text: `${key} is ${final}; ${tell(unread)}, and no approve can have read that` }];
+    return [
+      { rule: "reject beaten", text: `${key} is ${final}; ${describe(unread)}, and no approve can have read that` },
+    ];
   const wise = approves.find(
     (approve) => approve.outcome === "ok" && rejects.every((reject) => causality.surelySaw(approve, reject)),
   );
   if (wise && final !== "approved")
-    return [{ rule: "approve ignored", text: `${key} is ${final}; ${tell(wise)}, having read every reject` }];
+    return [{ rule: "approve ignored", text: `${key} is ${final}; ${describe(wise)}, having read every reject` }];
   return [];
 }
 
@@ -158,6 +160,6 @@ function judgeConflicts({
   return [...violation("conflict undue", undue), ...violation("conflict missing", missing)];
 }
 
-function tell({ value, at, outcome }: Write): string {
+function describe({ value, at, outcome }: Write): string {
   return `${value === null ? "its removal" : `“${value}”`} was ${outcome === "ok" ? "acknowledged" : "asked"} by ${at}`;
 }

@@ -26,7 +26,7 @@ for (const [chapter, faults] of Object.entries(chapters)) {
     const result = await tried(fault.name, async (running) =>
       runEpisode(running, life, { fault, episode: number, seed, lastsMs }),
     );
-    tell(number, result);
+    printResult(number, result);
     // A loss must not be found again in each following episode; listed conflicts are removed.
     if (!result.violations.some(({ rule }) => !rule.startsWith("conflict"))) continue;
     await end();
@@ -67,7 +67,7 @@ async function end(): Promise<void> {
   cluster = undefined;
 }
 
-function tell(number: number, result: Result): void {
+function printResult(number: number, result: Result): void {
   results.push(result);
   const { name, acknowledged: ok, asked, conflicts, healedMs, violations } = result;
   const healed = healedMs === undefined ? "" : `${Math.round(healedMs)} ms`;

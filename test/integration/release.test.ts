@@ -11,7 +11,7 @@ describe("a release", () => {
   before(() => (folder = mkdtempSync(join(tmpdir(), "kcore-release-"))));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("S-26: tells what it is made of: each package that it installs, in its version, with its hash", () => {
+  it("S-26: lists each package that it installs, with version and hash", () => {
     execFileSync("npm", ["run", "--silent", "sbom"], { cwd: root });
     // The bundle already exists: the test run built it.
     execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder], { cwd: root });

@@ -8,9 +8,8 @@ import { nodeEntry } from "#support/runs.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
-/** A run's knowledge of the boots that it made, behind a jump host. */
-describe("boots of a real node", function () {
-  this.timeout(600_000);
+/** Reboots that a run makes, on a node behind a jump host. */
+describe("reboots of a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   let n2: LabNode;
@@ -34,7 +33,7 @@ describe("boots of a real node", function () {
       node,
     });
 
-  it("are one for a run, however many steps ask for it", async () => {
+  it("happen once a run, however many steps ask for one", async () => {
     const run = open("boots");
     const step = stepOf(rebootDone, { always: true });
     const result = await run.session.perform([
@@ -45,7 +44,7 @@ describe("boots of a real node", function () {
     expect(run.events.filter(({ type }) => type === "node.rebooted")).to.have.length(1);
   });
 
-  it("that do not end in time are told with what was seen last", async () => {
+  it("fail with the last observation when they do not end in time", async () => {
     // The node comes back, but its sshd does not.
     await n1.exec("systemctl mask ssh");
     const run = open("gone", { ...nodeEntry("n1"), consoleLog: n1.consoleLog });

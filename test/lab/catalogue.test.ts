@@ -7,7 +7,7 @@ import { samples as many } from "./catalogue/many.ts";
 
 const samples: readonly Sample[] = [...each, ...many];
 
-describe("the catalogue of modules", function () {
+describe("all modules on containers", function () {
   this.timeout(900_000);
   let catalogue: Catalogue;
 
@@ -23,18 +23,18 @@ describe("the catalogue of modules", function () {
   });
   after(() => catalogue?.close());
 
-  it("is a state of a hundred steps", () => {
+  it("make a state of a hundred steps", () => {
     expect(samples.length).to.be.at.least(100);
   });
 
   for (const node of ["n1", "b1"]) {
-    it(`converges on ${node} as the dry run says, and changes nothing the second time`, () =>
+    it(`converge on ${node} as the dry run reports, and change nothing the second time`, () =>
       catalogue.expectConverges(node));
 
-    it(`names on ${node} what somebody changed, and mends it`, () => catalogue.expectMendsDrift(node));
+    it(`name on ${node} what another program changed, and correct it`, () => catalogue.expectMendsDrift(node));
   }
 
-  it("starts no more processes on n1 than docs/performance.md says", async () => {
+  it("start no more processes on n1 than docs/performance.md lists", async () => {
     expect(await catalogue.samplesAbove("n1", each, readCosts())).to.deep.equal([]);
   });
 
@@ -49,7 +49,7 @@ describe("the catalogue of modules", function () {
 
   for (const { id, module, args, busybox } of each)
     if (typeof busybox === "object")
-      it(`${id} says on a BusyBox node that ${busybox.forWantOf} is missing`, async () => {
+      it(`${id} reports on a BusyBox node that ${busybox.forWantOf} is missing`, async () => {
         const { problem, ...rest } = await catalogue.runAlone("b1", { module, args });
         expect(problem?.code, JSON.stringify(rest)).to.equal(busybox.refuses);
         expect(problem?.message).to.contain(busybox.forWantOf);

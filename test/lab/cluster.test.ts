@@ -70,7 +70,7 @@ describe("a cluster of several controllers on real nodes", function () {
     const { ca, cert, key } = await loadContext({ home: bastion.home, codec });
     return askOnce({ endpoints: [at(node)], credentials: { ca, cert, key }, clock: Date.now, timeoutMs: 10_000 }, work);
   };
-  /** The replicated state, on which all controllers must agree. Contacts and reports of nodes are local to a controller for a moment. */
+  /** The replicated state, on which all controllers must agree; contacts and reports of nodes may differ for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {
     const { nodes } = await ask(node, (client) => client.call("listNodes", {}));
     return nodes
@@ -111,7 +111,7 @@ describe("a cluster of several controllers on real nodes", function () {
     }
   };
 
-  it("makes a cluster of three controllers in two datacenters and a worker, command by command", async () => {
+  it("installs three controllers in two datacenters and a worker, command by command", async () => {
     await kcore("create", "cluster", "--controller", at(a), "--context", "prod", ...phrase);
     const again = await bastion.kcore(["create", "cluster", "--controller", at(a), "--context", "prod", ...phrase]);
     expect(again.code).to.equal(2);
@@ -156,7 +156,7 @@ describe("a cluster of several controllers on real nodes", function () {
     }
   }
 
-  it("keeps every private key on its own machine, and finds one that is not (S-1, S-15)", async () => {
+  it("keeps every private key on its own machine, and detects a misplaced key (S-1, S-15)", async () => {
     const machines = [a, b, c, d];
     const secrets: Secret[] = [];
     for (const node of machines) secrets.push(...(await secretsOf(node)));
@@ -188,7 +188,7 @@ describe("a cluster of several controllers on real nodes", function () {
     }
   });
 
-  it("holds a new node pending until it is approved, and the same deployment ends Ready", async () => {
+  it("keeps a new node pending until its approval, and the same deployment then completes", async () => {
     await bastion.write({ "roster/defaults.yaml": "defaults: { vars: { requireManualApproval: true } }\n" });
     await kcore("orchestrate", "deploy_node", "--on", "role:controller", "--yes", ...phrase);
     const words = [
@@ -221,7 +221,7 @@ describe("a cluster of several controllers on real nodes", function () {
     );
   });
 
-  it("V3: takes a founder that lost its state's disk back into its cluster, and founds no second one", async () => {
+  it("rejoins a founder that lost its state's disk, and founds no second cluster", async () => {
     const words = ["orchestrate", "deploy_node", "a", "--yes", ...phrase];
     const keysAt = async (node: LabNode): Promise<ReadonlyMap<string, string>> => {
       const { controllers } = await ask(node, (client) => client.call("listControllers", {}));

@@ -17,7 +17,7 @@ interface Roster {
   readonly nodes: Readonly<Record<string, object>>;
 }
 
-/** k3s itself cannot be downloaded here: this program does the part that the example rests on, and is no Kubernetes. */
+/** A stand-in for k3s, which cannot be downloaded here, with only the parts that the example needs. */
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/k3s/stand-in.sh"));
 const token = "what-lets-a-machine-join";
 const sha256 = createHash("sha256").update(standIn).digest("hex");
@@ -30,8 +30,7 @@ const parts: Readonly<Record<string, object>> = {
   a2: { groups: ["workers"] },
 };
 
-describe("examples/k3s, with a stand-in for k3s", function () {
-  this.timeout(600_000);
+describe("examples/k3s, with a stand-in for k3s", () => {
   let lab: Lab;
   let bastion: Bastion;
   let server: Server;
@@ -102,7 +101,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 
-  it("brings the kubeconfig to the bastion, and keeps no record of it or of the token", () => {
+  it("brings the kubeconfig to the bastion, and records neither it nor the token", () => {
     const kubeconfig = readFileSync(join(bastion.project, "kubeconfig"), "utf8");
     expect(kubeconfig).to.contain(`https://${nodes["s1"]?.address}:6443`);
     const [, key = ""] = /client-key-data: ([\w+/=]+)/.exec(kubeconfig) ?? [];
@@ -115,7 +114,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
       for (const secret of [key, token]) expect(readFileSync(record, "latin1"), record).not.to.contain(secret);
   });
 
-  it("grows by a machine that the roster has more", async () => {
+  it("adds a machine that the roster has more", async () => {
     await keepRoster(["s1", "s2", "a1", "a2"]);
     await cluster();
     const events = await bastion.events();
@@ -126,7 +125,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     expect(stepsNotInOrder(await bastion.events())).to.deep.equal([]);
   });
 
-  it("lets a machine go, and leaves nothing of k3s on it", async () => {
+  it("removes a machine, and leaves nothing of k3s on it", async () => {
     await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
     expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
     const left = "ls -d /etc/rancher /var/lib/rancher /usr/local/bin/k3s /etc/systemd/system/k3s* 2>/dev/null || :";

@@ -50,8 +50,7 @@ function imageArchive(folder: string): Buffer {
   return readFileSync(at("image.tar"));
 }
 
-describe("examples/metalk8s, with a stand-in for the kubelet", function () {
-  this.timeout(600_000);
+describe("examples/metalk8s, with a stand-in for the kubelet", () => {
   let lab: Lab;
   let bastion: Bastion;
   let server: Server;
@@ -159,16 +158,16 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     if (missing !== undefined) this.skip();
   };
 
-  it("makes the bootstrap machine of a bare one, and changes nothing the second time", async () => {
+  it("makes the bootstrap machine, and changes nothing the second time", async () => {
     await keepRoster(["n1"]);
     await runTwice("bootstrap");
     expect(await etcdctl("endpoint health 2>&1")).to.contain("is healthy");
     expect(await on(node("n1"), "findmnt -no FSTYPE /srv/volumes/prometheus")).to.equal("xfs");
   });
 
-  /** The grant with which the operator releases the refused disk. */
+  /** The grant that allows the wipe of the refused disk. */
   let grant = "";
-  it("wipes no disk with data: the machine is refused, and stays as it was", async () => {
+  it("refuses a machine whose disk holds data, and leaves it unchanged", async () => {
     await keepRoster(["n1", "n2", "n3"]);
     const disk = "/dev/disk/by-id/lab-n3-disk0";
     await on(node("n3"), `mkfs.ext4 -q -L photos ${disk}`);
@@ -178,7 +177,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     grant = /--grant (\S+)/.exec(stdout)?.[1] ?? "";
   });
 
-  it("expands by a member of etcd, then by a worker, and changes nothing the second time", async () => {
+  it("adds a member of etcd, then a worker, and changes nothing the second time", async () => {
     await runTwice("expand", "n2");
     await runTwice("expand", "n3", "--grant", grant);
     expect(await etcdctl("endpoint health --cluster 2>&1 | grep -c 'is healthy'")).to.equal("2");
@@ -193,7 +192,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     );
   });
 
-  it("has their labels and taints and volumes in Kubernetes", async function () {
+  it("sets the machines' labels, taints and volumes in Kubernetes", async function () {
     needsKube.call(this);
     const { items } = await kube("GET", "/api/v1/nodes");
     const taintsOf = ({ spec }: KubeObject): readonly string[] =>
@@ -213,7 +212,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     expect(volumes.items.map(({ metadata }) => metadata.name)).to.deep.equal(["n1-prometheus", "n3-data"]);
   });
 
-  it("names what somebody changed in Kubernetes, and mends it", async function () {
+  it("names what another program changed in Kubernetes, and corrects it", async function () {
     needsKube.call(this);
     const labels = { "node-role.kubernetes.io/node": null };
     await kube("PATCH", "/api/v1/nodes/n3", { metadata: { labels }, spec: { unschedulable: true } });
@@ -224,7 +223,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     expect([metadata.labels?.["node-role.kubernetes.io/node"], spec.unschedulable]).to.deep.equal(["", undefined]);
   });
 
-  it("brings a new release one machine after the other, each drained before and put back after", async function () {
+  it("upgrades one machine after the other, each drained before and uncordoned after", async function () {
     needsKube.call(this);
     const metadata = { name: "default" };
     await kube("POST", "/api/v1/namespaces/default/serviceaccounts", { metadata });

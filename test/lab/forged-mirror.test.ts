@@ -10,7 +10,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const fixtures = join(import.meta.dirname, "../fixtures/mirror");
 
-describe("an image of Debian from a forged mirror (S3)", () => {
+describe("a Debian image from a forged mirror", () => {
   let server: Server;
   let folder: TempDir;
   let files: Readonly<Record<string, string>> = {};
@@ -36,12 +36,12 @@ describe("an image of Debian from a forged mirror (S3)", () => {
     return `${problem?.code} ${problem?.detail}`;
   };
 
-  it("that signs nothing is not made", async () => {
+  it("is not made when the mirror signs nothing", async () => {
     files = { Release: "Release" };
     expect(await refusal()).to.match(/^OS_IMAGE_FAILED [^]*Release/);
   });
 
-  it("that signs with another key is not made", async () => {
+  it("is not made when the mirror signs with another key", async () => {
     files = { InRelease: "InRelease" };
     expect(await refusal()).to.match(/^OS_IMAGE_FAILED [^]*Release signed by unknown key/);
   });

@@ -9,7 +9,7 @@ import { ownLab } from "#support/own-lab.ts";
 
 const phrase = ["--passphrase-file", "passphrase"];
 
-describe("real machines that have IPv6 alone", function () {
+describe("real machines with IPv6 only", function () {
   this.timeout(1_800_000);
   let lab: Lab;
   let bastion: Bastion;
@@ -41,7 +41,7 @@ describe("real machines that have IPv6 alone", function () {
     expect(code, `kcore ${words.join(" ")}\n${stdout}${stderr}`).to.equal(0);
     return stdout;
   };
-  it("O6: are deployed to Ready without an IPv4 address but loopback's", async () => {
+  it("are deployed without an IPv4 address except loopback's", async () => {
     const shown = await Promise.all(nodes.map((node) => on(node, "ip -4 -o address show scope global")));
     expect(shown).to.deep.equal(["", ""]);
     const views = JSON.parse(await kcore("get", "nodes", "-o", "json")) as NodeView[];

@@ -18,7 +18,7 @@ const specs: readonly NodeSpec[] = [
   { name: "b1", kind: "busybox", disks: ["50M"] },
 ];
 
-/** Begins `up` or `down` in a process of its own, and kills it after so many milliseconds. */
+/** Starts `up` or `down` in a process of its own, and kills it after so many milliseconds. */
 async function beginAndKill(where: PlaceOptions, call: string, milliseconds: number): Promise<void> {
   const module = JSON.stringify(resolve(import.meta.dirname, "../../src/lab/lab.ts"));
   const program = `const { openLab } = await import(${module}); await (await openLab(${JSON.stringify(where)})).${call};`;
@@ -28,7 +28,7 @@ async function beginAndKill(where: PlaceOptions, call: string, milliseconds: num
   clearTimeout(timer);
 }
 
-describe("a lab command that is killed", function () {
+describe("a lab command that was killed", function () {
   this.timeout(900_000); // the first run on a machine makes the images
 
   let own: OwnLab;
@@ -42,7 +42,7 @@ describe("a lab command that is killed", function () {
   after(() => own?.down());
 
   for (const milliseconds of [200, 350, 500, 800]) {
-    it(`can be given again after ${milliseconds} ms`, async () => {
+    it(`can be repeated after a kill at ${milliseconds} ms`, async () => {
       const lab = await openLab(own.where);
       await beginAndKill(own.where, `up(${JSON.stringify(specs)})`, milliseconds);
       const nodes = await lab.up(specs);
@@ -56,7 +56,7 @@ describe("a lab command that is killed", function () {
     });
   }
 
-  it("can be given again when it had made the bridge and not yet written whose it is", async () => {
+  it("can be repeated when it had made the bridge but not yet recorded it", async () => {
     const place = await findLabPlace(own.where);
     const lab = await openLab(own.where);
     await lab.up(specs);
@@ -66,7 +66,7 @@ describe("a lab command that is killed", function () {
     expect(labInterfaces(place)).to.deep.equal([]);
   });
 
-  it("does not take a bridge of the same name that somebody else made", async () => {
+  it("does not take a bridge of the same name that another program made", async () => {
     const place = await findLabPlace(own.where);
     const lab = await openLab(own.where);
     await mustRun("ip", ["link", "add", place.bridge, "type", "bridge"]);
@@ -80,7 +80,7 @@ describe("a lab command that is killed", function () {
     }
   });
 
-  it("is also made good by “down” when somebody has removed the lab's folder", async () => {
+  it("is cleaned up by “down” even when the lab's folder is gone", async () => {
     const lab = await openLab(own.where);
     await lab.up(specs);
     const place = await findLabPlace(own.where);
@@ -94,7 +94,7 @@ describe("a lab command that is killed", function () {
     ]).to.deep.equal([]);
   });
 
-  it("with a lab of a test is made good by the next test that takes one, and nobody else's is touched", async () => {
+  it("in a test's lab is cleaned up by the next test, which leaves other labs alone", async () => {
     const lab = await openLab(own.where);
     await lab.up(specs);
     const module = JSON.stringify(resolve(import.meta.dirname, "../support/own-lab.ts"));

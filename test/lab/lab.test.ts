@@ -31,7 +31,7 @@ describe("the lab", function () {
 
   after(() => lab?.down());
 
-  it("gives a Debian node its own identity and a real init", async () => {
+  it("gives a Debian node an identity of its own and a real init", async () => {
     expect(await output(n1, "hostname; cat /etc/machine-id; systemctl is-system-running --wait")).to.equal(
       `n1\n${n1.id.replaceAll("-", "")}\nrunning`,
     );
@@ -39,25 +39,25 @@ describe("the lab", function () {
     expect(await output(n1, "! command -v python3")).to.equal("");
   });
 
-  it("lets more nodes boot than the kernel's usual limit of inotify instances has room for", async () => {
+  it("boots more nodes than the kernel's default limit of inotify instances allows", async () => {
     expect(Number(await output(n1, "cat /proc/sys/fs/inotify/max_user_instances"))).to.be.at.least(4096);
   });
 
-  it("gives a BusyBox node nothing but BusyBox", async () => {
+  it("gives a BusyBox node only BusyBox", async () => {
     expect(await output(b1, "hostname; ls -l /bin/sh; ls -l /dev/disk/by-id")).to.match(
       /^b1\n.*busybox[^]*lab-b1-disk0/,
     );
     expect(await output(b1, "! command -v bash && ! command -v perl && ! command -v systemctl")).to.equal("");
   });
 
-  it("has a user with and a user without a password for sudo", async () => {
+  it("has users with and without a password for sudo", async () => {
     expect(await output(n1, "sudo -n id -u", "ops")).to.equal("0");
     expect((await n1.exec("sudo -n id -u", { user: "opspw" })).code).to.equal(1);
     const { stdout } = await n1.exec("sudo -S -p '' id -u", { user: "opspw", input: "lab-password\n" });
     expect(stdout.trim()).to.equal("0");
   });
 
-  it("has disks whose partitions and stable names behave as on a real machine", async () => {
+  it("has disks with partitions and stable names as on a real machine", async () => {
     const disk = n1.disks[0]?.byId ?? "";
     await output(n1, `sgdisk -n1:0:+100M -n2:0:0 ${disk} && udevadm settle && mkfs.ext4 -q -L t ${disk}-part1`);
     await output(n1, `udevadm settle && mount ${disk}-part1 /mnt && umount /mnt && test -b ${disk}-part2`);
@@ -65,12 +65,12 @@ describe("the lab", function () {
     expect(await output(n1, "lsblk -dno NAME | wc -l")).to.equal("2");
   });
 
-  it("serves packages, since nodes have no way out", async () => {
+  it("serves packages to nodes without a route out", async () => {
     await output(n1, "apt-get -q update && apt-get -q -y install hello");
     expect(await output(n1, "hello")).to.equal("Hello, world!");
   });
 
-  it("serves any package of Debian that was asked for by name, also to nodes that run", async () => {
+  it("serves any requested Debian package, also to running nodes", async () => {
     const more = await openLab({ ...lab.where, packages: ["bc"] });
     await more.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]);
     await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // a lab without packages removes none
@@ -81,7 +81,7 @@ describe("the lab", function () {
     expect(problem).to.include({ code: "USAGE", hint: "did you mean “nginx”?" });
   });
 
-  it("lets a node reboot and keeps what it is", async () => {
+  it("keeps a node's files over a reboot", async () => {
     const boot = await n1.ready();
     await n1.exec("systemctl reboot");
     await n1.ready({ notBoot: boot });
@@ -90,7 +90,7 @@ describe("the lab", function () {
     );
   });
 
-  it("takes a node off the network and puts it back without breaking an open session", async () => {
+  it("cuts a node off and reconnects it without breaking an open session", async () => {
     const open = n1.exec("touch /run/open; sleep 1.5; echo survived");
     await output(n1, "until [ -e /run/open ]; do sleep 0.1; done");
     await n1.cut();
@@ -100,7 +100,7 @@ describe("the lab", function () {
     expect((await open).stdout).to.equal("survived\n");
   });
 
-  it("loses what was not synced to a data disk, whether it is partitioned or not", async () => {
+  it("loses unsynced writes to a data disk, partitioned or not", async () => {
     const [first, second] = n1.disks.map((disk) => disk.byId);
     await output(
       n1,
@@ -121,9 +121,9 @@ describe("the lab", function () {
   });
 
   for (const kind of ["Debian", "BusyBox"] as const) {
-    it(`loses what a ${kind} node had not synced when its power is cut`, async () => {
+    it(`loses a ${kind} node's unsynced writes at a power cut`, async () => {
       const node = kind === "Debian" ? n1 : b1;
-      // The kernel may write by itself just then (every 5 s, or when a process of this machine calls sync): then once more.
+      // The kernel may write by itself at that moment (every 5 s, or when a process calls sync); then the test tries again.
       let found = "";
       for (let tries = 0; tries < 4 && found !== "kept\ngone"; tries++) {
         await output(node, "rm -f /root/lost; echo kept > /root/kept; sync; echo lost > /root/lost");
@@ -136,7 +136,7 @@ describe("the lab", function () {
     });
   }
 
-  it("writes a roster of the nodes that run", async () => {
+  it("writes a roster of the running nodes", async () => {
     await b1.exec("poweroff");
     while (await b1.isRunning()) await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await b1.cut().catch((error: Error) => error.message)).to.equal("b1 does not run");
@@ -147,7 +147,7 @@ describe("the lab", function () {
       .and.not.match(/^ +b1:/m);
   });
 
-  it("leaves nothing behind", async () => {
+  it("leaves nothing behind after “down”", async () => {
     const place = await findLabPlace(lab.where);
     const processes = (): string[] =>
       readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandLine(pid).includes(place.folder));

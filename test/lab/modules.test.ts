@@ -21,9 +21,8 @@ ExecStart=/bin/sleep infinity
 WantedBy=multi-user.target
 `;
 
-/** Locks, failures, restarts and boots, which the catalogue of modules does not try. */
-describe("modules on a real node", function () {
-  this.timeout(600_000);
+/** Locks, failures, restarts and reboots, which the catalogue of modules does not try. */
+describe("modules on a real node", () => {
   let lab: Lab;
   let n1: LabNode;
 
@@ -41,14 +40,14 @@ describe("modules on a real node", function () {
   const run = (module: ModuleDefinition, args: object, options: StepRunOptions = {}): Promise<StepRun> =>
     runStepOn((line ??= new SharedLine(n1)).via, stepOf(module, args), options);
 
-  async function converges(module: ModuleDefinition, args: object): Promise<void> {
+  async function expectConvergence(module: ModuleDefinition, args: object): Promise<void> {
     const first = await run(module, args);
     expect(first.outcome, JSON.stringify(first, undefined, 1)).to.equal("changed");
     const second = await run(module, args);
     expect(second.outcome, JSON.stringify(second, undefined, 1)).to.equal("ok");
   }
 
-  it("a held dpkg lock is waited for, its holder named; an interrupted dpkg is refused (F-20)", async () => {
+  it("waits for a held dpkg lock and names the holder, and refuses an interrupted dpkg (F-20)", async () => {
     // Perl is in every Debian; dpkg's lock is an fcntl lock: struct flock with l_type F_WRLCK.
     const hold = `perl -e 'use Fcntl; open(F,">>","/var/lib/dpkg/lock-frontend"); $l=pack("s s x4 q q l x4",F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,$l) or die; open(L,">/run/locked"); select(undef,undef,undef,0.1) until -e "/run/free"' `;
     await n1.exec(`setsid ${hold} >/dev/null 2>&1 </dev/null & until [ -e /run/locked ]; do sleep 0.1; done`);
@@ -65,7 +64,7 @@ describe("modules on a real node", function () {
     await n1.exec("rm /var/lib/dpkg/updates/0001");
   });
 
-  it("generations of profiles that are too many go, with what only they needed", async () => {
+  it("removes surplus generations of profiles, with the paths that only they needed", async () => {
     const profile = "/nix/var/nix/profiles/demo";
     // Five generations, each of a path of its own; then back to the fourth.
     const made = await n1.exec(
@@ -89,19 +88,19 @@ describe("modules on a real node", function () {
     expect([gone.outcome, await at()], JSON.stringify(gone)).to.deep.equal(["changed", "3"]);
     expect((await run(nixProfile, back)).outcome).to.equal("ok");
     expect((await run(nixProfile, { profile, backFrom: "g3" })).problem?.code).to.equal("NIX_GENERATION_MISSING");
-    await converges(nixProfile, { profile, generation: 5 });
+    await expectConvergence(nixProfile, { profile, generation: 5 });
     expect(await at()).to.equal("5");
     const none = await run(nixProfile, { profile, generation: 9 });
     expect(none.problem?.message).to.equal(`${profile} has no generation 9; there is: 3 4 5`);
   });
 
-  it("services that run what an update replaced are restarted, but for those that are left to a boot", async () => {
+  it("restarts services that run replaced programs, except those left for a reboot", async () => {
     // Each unit runs a program of its own, which an update replaces as dpkg does: by a new file of the same name.
     const programs = ["mine", "kept"].map((name) => [name, `/opt/${name}`] as const);
     for (const [name, path] of programs) {
       await n1.exec(`cp /bin/sleep ${path}`);
-      await converges(unitManaged, { name, content: unit.replace("/bin/sleep", path) });
-      await converges(serviceRunning, { name });
+      await expectConvergence(unitManaged, { name, content: unit.replace("/bin/sleep", path) });
+      await expectConvergence(serviceRunning, { name });
     }
     expect((await run(serviceCurrent, {})).have).to.deep.equal({ left: "none", replaced: "none" });
     for (const [, path] of programs) await n1.exec(`cp /bin/sleep ${path}.new && mv ${path}.new ${path}`);
@@ -116,10 +115,10 @@ describe("modules on a real node", function () {
     const asked = await run(rebootIfRequired, { services: true }, { dryRun: true });
     expect(asked.have).to.deep.equal({ reboot: "replaced files run in kept.service" });
     expect((await run(rebootIfRequired, {})).outcome).to.equal("ok");
-    for (const [name] of programs) await converges(serviceStopped, { name });
+    for (const [name] of programs) await expectConvergence(serviceStopped, { name });
   });
 
-  it("a boot that Debian asks for is made, and not a second time", async () => {
+  it("makes the reboot that Debian asks for, once", async () => {
     const bootId = (await n1.exec("cat /proc/sys/kernel/random/boot_id")).stdout.trim();
     await n1.exec("echo libc6 >/run/reboot-required.pkgs; : >/run/reboot-required");
     const first = await run(rebootIfRequired, {});

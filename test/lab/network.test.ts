@@ -7,7 +7,7 @@ import { LabMachine } from "#support/lab-machine.ts";
 import { labSession } from "#support/lab-session.ts";
 
 /** Interfaces of a machine with a network of its own. The interface of the SSH connection changes only on trial. */
-describe("interfaces of real machines", function () {
+describe("network interfaces of real machines", function () {
   this.timeout(900_000);
   const machine = new LabMachine({ kind: "debian", disks: [] });
   before(() => {
@@ -15,37 +15,37 @@ describe("interfaces of real machines", function () {
       "mkdir -p /var/lib/kcore-test && for n in 1 2 3 4 5 6; do ip link add k$n type veth peer name p$n && ip link set p$n up; done",
     );
   });
-  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const asText = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const run = (args: object): Promise<StepRun> => machine.line.run(networkInterface, args);
-  const converges = async (args: object): Promise<void> => {
+  const expectConvergence = async (args: object): Promise<void> => {
     await machine.line.expectAll([[networkInterface, args]], "changed");
     await machine.line.expectAll([[networkInterface, args]], "ok");
   };
 
-  it("gets addresses, gateway and MTU, loses those of before, and drift is seen and mended", async () => {
+  it("an interface gets addresses, gateway and MTU, loses former ones, and its drift is corrected", async () => {
     const args = { name: "k1", addresses: ["192.0.2.10/24", "2001:db8::10/64"], gateways: ["192.0.2.1"], mtu: 1400 };
-    await converges(args);
-    await converges({ ...args, addresses: ["192.0.2.11/24"] });
+    await expectConvergence(args);
+    await expectConvergence({ ...args, addresses: ["192.0.2.11/24"] });
     expect(machine.line.shell("ip -4 -o addr show dev k1"))
       .to.match(/192\.0\.2\.11\/24/)
       .and.not.match(/192\.0\.2\.10\//);
     machine.line.shell("ip addr del 192.0.2.11/24 dev k1");
     const drift = await run({ ...args, addresses: ["192.0.2.11/24"] });
-    expect(drift.have["address 192.0.2.11/24"], told(drift)).to.equal("absent");
-    expect(drift.outcome, told(drift)).to.equal("changed");
-    await converges({ name: "k1" });
+    expect(drift.have["address 192.0.2.11/24"], asText(drift)).to.equal("absent");
+    expect(drift.outcome, asText(drift)).to.equal("changed");
+    await expectConvergence({ name: "k1" });
     machine.line.shell("ip addr add 192.0.2.12/24 dev k1");
     const besides = await run({ name: "k1" });
-    expect(besides.have["other addresses"], told(besides)).to.equal("192.0.2.12/24");
+    expect(besides.have["other addresses"], asText(besides)).to.equal("192.0.2.12/24");
     await machine.line.expectAll([[networkInterface, { name: "k1" }]], "ok");
   });
 
-  it("a bridge has its ports and its address", async () => {
-    await converges({ name: "br9", bridge: { ports: ["k2"] }, addresses: ["198.51.100.1/24"] });
+  it("a bridge gets its ports and its address", async () => {
+    await expectConvergence({ name: "br9", bridge: { ports: ["k2"] }, addresses: ["198.51.100.1/24"] });
     expect(machine.line.shell("ls /sys/class/net/br9/brif")).to.equal("k2");
   });
 
-  it("a change that cuts us off goes back by itself, also the address that we came by", async () => {
+  it("a change that cuts the connection reverts by itself, including the address of the connection", async () => {
     const own = machine.line.shell("ip -4 -o addr show dev host0 | awk '{ print $4 }'");
     const file = machine.line.shell("cat /etc/systemd/network/10-host0.network");
     const run = labSession(machine.node, "root", { runId: "cut" });
@@ -63,7 +63,7 @@ describe("interfaces of real machines", function () {
     expect(machine.line.shell("ls /etc/systemd/network")).not.to.contain("kcore-host0");
   });
 
-  it("ifupdown does the same, and so does NetworkManager", async () => {
+  it("ifupdown and NetworkManager work the same", async () => {
     machine.line.shell(
       "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager",
     );
@@ -79,15 +79,15 @@ describe("interfaces of real machines", function () {
       const args = { backend, name: alone, addresses: [`${net}.20/28`], mtu: 1400 };
       // The machine has a default route already, and ifupdown does not replace one.
       const gateways = backend === "ifupdown" ? [] : [`${net}.17`];
-      await converges({ ...args, gateways, routes: [{ to: "203.0.113.0/24", via: `${net}.18` }] });
+      await expectConvergence({ ...args, gateways, routes: [{ to: "203.0.113.0/24", via: `${net}.18` }] });
       expect(machine.line.shell("ip route show 203.0.113.0/24")).to.contain(`via ${net}.18 dev ${alone}`);
-      await converges({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
+      await expectConvergence({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
       machine.line.shell(`ip addr flush dev ${alone} scope global`);
-      await converges({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
-      await converges({ backend, name: bridge, bridge: { ports: [port] }, addresses: [`${net}.65/28`] });
+      await expectConvergence({ ...args, addresses: [`${net}.21/28`, "2001:db8:1::21/64"] });
+      await expectConvergence({ backend, name: bridge, bridge: { ports: [port] }, addresses: [`${net}.65/28`] });
       expect(machine.line.shell(`ls /sys/class/net/${bridge}/brif`)).to.equal(port);
     }
     const several = await run({ name: "k1", dhcp: "ipv4" });
-    expect(several.problem?.code, told(several)).to.equal("NETWORK_UNMANAGED");
+    expect(several.problem?.code, asText(several)).to.equal("NETWORK_UNMANAGED");
   });
 });

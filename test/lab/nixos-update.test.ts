@@ -38,8 +38,7 @@ ln -sfn "$system" /run/current-system
  * The updater of a real node with systemd, Nix, GRUB's environment block and real boots. Since the node is Debian, nixpkgs,
  * switch-to-configuration and GRUB's menu are stand-ins.
  */
-describe("updates of a NixOS node, by systemd", function () {
-  this.timeout(600_000);
+describe("updates of a NixOS node, by systemd", () => {
   let lab: Lab;
   let n1: LabNode;
   let bastion: Bastion;
@@ -130,7 +129,7 @@ describe("updates of a NixOS node, by systemd", function () {
   const boots = (): Promise<string> =>
     on(n1, "cat /proc/sys/kernel/random/boot_id; systemctl show -P UserspaceTimestamp");
 
-  it("switches to another one and back, outside of what the updater may", async () => {
+  it("switches to another system and back, beyond the updater's own write access", async () => {
     const rev = await commit('version = "25.05.2";', "6.6.1");
     // The branch moves on, and a prepared system outlives the garbage collector.
     await commit('version = "25.11.1";', "6.12.0");
@@ -163,7 +162,7 @@ describe("updates of a NixOS node, by systemd", function () {
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
   });
 
-  it("is back with the one before when another one does not come up", async () => {
+  it("returns to the former system when another one does not come up", async () => {
     const rev = await commit('version = "25.05.4"; marks = [ "noboot" ];', "6.12.0");
     expect(await order("prepare", rev)).to.include({ state: "prepared", needsReboot: true });
     const failed = await order("activate", rev);
@@ -171,7 +170,7 @@ describe("updates of a NixOS node, by systemd", function () {
     expect(await systems()).to.equal("25.05.3\n25.05.3\n25.05.3");
   });
 
-  it("believes no flake whose inputs are at no commit, and says what Nix said of a build that fails", async () => {
+  it("refuses a flake with unlocked inputs, and reports the message of a failed build", async () => {
     const { failure } = await order("prepare", await commit('version = "25.05.5";', "6.6.1", { isLocked: false }));
     expect(failure?.kind).to.equal("refused");
     expect(failure?.message).to.match(/^the flake's flake\.lock does not name a commit of every input/);
@@ -191,7 +190,7 @@ describe("updates of a NixOS node, by systemd", function () {
     return bastion.kcore(["orchestrate", "update", ...given]);
   }
 
-  it("over SSH: is built, booted and kept, found to be there, and taken back with a boot", async () => {
+  it("over SSH, builds, boots and keeps a system, finds it in place, and rolls it back with a reboot", async () => {
     const rev = await commit('version = "25.05.5";', "6.6.9");
     const before = await boots();
     const plan = await orchestrate(rev, "--dry-run");

@@ -18,12 +18,12 @@ describe("kcore modules test", function () {
   });
   after(() => bastion?.remove());
 
-  it("shows what docs/own-modules.md shows", async () => {
+  it("prints what docs/own-modules.md shows", async () => {
     const shown = /\$ sudo kcore modules test site.motd\n([\s\S]*?)```/.exec(page)?.[1];
     expect(await bastion.does("modules", "test", "site.motd")).to.equal(shown);
   });
 
-  it("fails where a module does not converge, and says so", async () => {
+  it("fails for a module that does not converge", async () => {
     const { code, stdout, stderr } = await bastion.kcore(["modules", "test", "site.bad", "--no-busybox"]);
     expect([code, stdout.split("\n").length], stderr).to.deep.equal([1, 4]);
     expect(stderr).to.contain("site.bad does not converge on dash: ");

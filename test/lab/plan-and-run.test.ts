@@ -4,7 +4,7 @@ import type { Lab, LabNode } from "#lab/lab.ts";
 import { contradictions, openBastion, labRoster, type Bastion } from "#support/deploy.ts";
 import { ownLab } from "#support/own-lab.ts";
 
-/** Steps that depend on each other, with their outcomes in the dry run and in the run. */
+/** Steps that depend on each other, with their outcomes in a dry run and in a run. */
 interface Pair {
   readonly title: string;
   /** A shell text that prepares the node. */
@@ -133,9 +133,8 @@ const pairs: readonly Pair[] = [
   },
 ];
 
-/** Outcomes of steps in a dry run and in the run after it; deployed/deploy-node.ts compares those of deploy_node. */
-describe("the plan and the run", function () {
-  this.timeout(600_000);
+/** Compares the outcomes of a dry run and the run after it; deployed/deploy-node.ts does so for deploy_node. */
+describe("a dry run and the run after it", () => {
   let lab: Lab;
   let bastion: Bastion;
   let d1: LabNode;

@@ -6,8 +6,7 @@ import { labSession } from "#support/lab-session.ts";
 import { ownLab } from "#support/own-lab.ts";
 import { draftOf } from "#support/sessions.ts";
 
-describe("becoming root on a real node", function () {
-  this.timeout(600_000);
+describe("becoming root on a real node", () => {
   const password = "lab-password";
   let lab: Lab;
   let n1: LabNode;
@@ -40,9 +39,9 @@ describe("becoming root on a real node", function () {
     });
     const { outcome, problem } = await run.session.perform([{ stage: "s", drafts: [draftOf("who", whoami)] }]);
     await run.session.finish(outcome);
-    const said = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
+    const printed = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
     if (given !== undefined) expect(JSON.stringify(run.events)).to.not.include(given);
-    return { code: problem?.code, hint: problem?.hint, said, asked };
+    return { code: problem?.code, hint: problem?.hint, said: printed, asked };
   }
 
   const sudoers = (line: string): string => `printf '${line}\\n' >/etc/sudoers.d/test`;
@@ -56,20 +55,20 @@ describe("becoming root on a real node", function () {
       expect(await runAs(user, password, setup)).to.include(ends);
     });
 
-  it("S-8 F-21 tells requiretty from a wrong password, without a hang", async () => {
+  it("S-8 F-21 distinguishes requiretty from a wrong password, without a hang", async () => {
     const result = await runAs("opspw", password, sudoers("Defaults:opspw requiretty"));
     expect(result.code).to.equal("SUDO_FAILED");
     expect(result.hint).to.include("requiretty");
   });
 
-  it("S-8 F-21 tells a user who may not use sudo, and a node without sudo", async () => {
+  it("S-8 F-21 reports a user who may not use sudo, and a node without sudo", async () => {
     expect((await runAs("plain", password)).code).to.match(/^SUDO_(FAILED|PASSWORD_WRONG)$/);
     const hidden = await runAs("opspw", password, "mv /usr/bin/sudo /usr/bin/sudo.off");
     await n1.exec("mv /usr/bin/sudo.off /usr/bin/sudo");
     expect(hidden.code).to.equal("SUDO_MISSING");
   });
 
-  it("S-8 S-7 never runs a password that sudo did not ask for", async () => {
+  it("S-8 S-7 never runs an unread password as a command", async () => {
     // sudo asks for `true`, but not for the shell itself: the password stays unread.
     const result = await runAs(
       "opspw",

@@ -8,8 +8,7 @@ import { draftOf, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
 /** Changes that shut the bastion out of a machine with systemd, which must revert by itself. */
-describe("a change on trial on a real node", function () {
-  this.timeout(600_000);
+describe("a change on trial on a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   before(async () => {
@@ -35,27 +34,27 @@ describe("a change on trial on a real node", function () {
     await run.session.finish(result.outcome);
     return result;
   };
-  const told = async (command: string): Promise<string> => (await n1.exec(command)).stdout.trim();
+  const outputOnNode = async (command: string): Promise<string> => (await n1.exec(command)).stdout.trim();
   const left =
     "ls -d /var/lib/kcore/trial* /etc/systemd/system/kcore-trial* /etc/systemd/system/*/kcore-trial* 2>/dev/null || :";
 
-  it("is confirmed, and nothing is left of the trial", async () => {
+  it("is confirmed, and leaves nothing of the trial", async () => {
     const run = open("good");
     expect((await perform(run, change("MaxSessions 9\n", 300))).problem).to.equal(undefined);
     expect(run.outcomes()).to.deep.equal(["config changed", "sshd changed"]);
-    expect([await told(`cat ${path}`), await told(left)]).to.deep.equal(["MaxSessions 9", ""]);
+    expect([await outputOnNode(`cat ${path}`), await outputOnNode(left)]).to.deep.equal(["MaxSessions 9", ""]);
   });
 
-  it("of sshd is taken back, and sshd with it", async () => {
+  it("of sshd is reverted, with the running sshd", async () => {
     const result = await perform(open("bad"), change("AllowUsers nobody\n", 5));
     expect(result.problem?.code).to.equal("CONNECTIVITY_REVERTED");
-    expect([await told(`cat ${path}; systemctl is-active ssh`), await told(left)]).to.deep.equal([
+    expect([await outputOnNode(`cat ${path}; systemctl is-active ssh`), await outputOnNode(left)]).to.deep.equal([
       "MaxSessions 9\nactive",
       "",
     ]);
   });
 
-  it("is taken back at boot when the power goes before it was confirmed, and the run says so", async () => {
+  it("is reverted at boot when the power fails before the confirmation, and the run reports that", async () => {
     const run = open("power");
     const working = perform(run, change("AllowUsers nobody\n", 600));
     await run.seen((event) => event.type === "node.disconnected" && event.reason.includes("has to confirm"));
@@ -63,7 +62,7 @@ describe("a change on trial on a real node", function () {
     await n1.start();
     const result = await working;
     expect(result.problem?.code).to.equal("CONNECTIVITY_REVERTED");
-    expect([await told(`cat ${path}; systemctl is-active ssh`), await told(left)]).to.deep.equal([
+    expect([await outputOnNode(`cat ${path}; systemctl is-active ssh`), await outputOnNode(left)]).to.deep.equal([
       "MaxSessions 9\nactive",
       "",
     ]);

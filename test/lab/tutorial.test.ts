@@ -41,7 +41,7 @@ describe(`${page}, typed into a shell`, function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("takes this machine from nothing to a deployed pair, and everything away", async () => {
+  it("deploys a pair on this machine from nothing, and removes everything", async () => {
     const start = Date.now();
     for (const block of readTypedBlocks(page)) await typist.type(block);
     console.log(`      from nothing to nothing in ${Math.round((Date.now() - start) / 1000)} s`);

@@ -26,8 +26,7 @@ const versions = {
 type Version = keyof typeof versions;
 
 /** kcore-updater on a real node with systemd and Nix; the test takes the agent's place. */
-describe("updates of a real node", function () {
-  this.timeout(600_000);
+describe("updates of a real node", () => {
   let lab: Lab;
   let n1: LabNode;
   let bastion: Bastion;
@@ -67,7 +66,7 @@ describe("updates of a real node", function () {
       bundle: { storePath, narHash, sha256, size, arch, version },
     };
   };
-  const gives = async (step: OrderStep, version: Version, spec: object = {}): Promise<Report> => {
+  const carryOut = async (step: OrderStep, version: Version, spec: object = {}): Promise<Report> => {
     const { file, sha256 } = bundles.get(version)!;
     if (step === "prepare") await send(file, `${updates}/bundles/${sha256}`);
     return updater.gives(step, to(version, spec));
@@ -88,7 +87,7 @@ describe("updates of a real node", function () {
     expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json");
   };
 
-  it("brings another runtime into use, which its controller then has from the node", async () => {
+  it("brings another runtime into use, from which a controller on the node then runs", async () => {
     // The updater itself may write to none of these folders.
     const healthGates = [
       { name: "disk", nodeCommand: "test -w /srv && test -w /root" },
@@ -96,9 +95,9 @@ describe("updates of a real node", function () {
       { name: "shell", nodeCommand: 'x=word; y=$((1 + 1)); test "${x}" = word && test "$y" = 2 && test $$ -gt 1' },
     ];
     const spec = { healthGates };
-    const prepared = await gives("prepare", "0.2.0", spec);
+    const prepared = await carryOut("prepare", "0.2.0", spec);
     expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", targetGeneration: 2 });
-    const activated = await gives("activate", "0.2.0", spec);
+    const activated = await carryOut("activate", "0.2.0", spec);
     expect(activated, JSON.stringify(activated)).to.include({ state: "activated" });
     await expectWhole("0.2.0");
     expect(await on(n1, `readlink -f ${profile}-updater`)).to.equal(pathOf("0.2.0"));
@@ -106,25 +105,25 @@ describe("updates of a real node", function () {
     expect(node?.version).to.equal("0.2.0");
   });
 
-  it("takes back one whose agent reaches no controller, within its time", async () => {
-    expect((await gives("prepare", "0.4.0")).state).to.equal("prepared");
-    const failed = await gives("activate", "0.4.0", { timeouts: { activateSeconds: 15 } });
+  it("reverts a runtime whose agent reaches no controller in time", async () => {
+    expect((await carryOut("prepare", "0.4.0")).state).to.equal("prepared");
+    const failed = await carryOut("activate", "0.4.0", { timeouts: { activateSeconds: 15 } });
     expect([failed.state, failed.failure?.kind]).to.deep.equal(["failed", "unreachable"]);
     await expectWhole("0.2.0");
   });
 
-  it("takes back one for which a gate does not hold, which is asked on the node", async () => {
+  it("reverts a runtime that fails a gate on the node", async () => {
     const healthGates = [
       { name: "agent", http: { url: "http://127.0.0.1:9091/healthz" } },
       { name: "file", nodeCommand: "test -e /etc/hostname && test -e /nowhere", withinSeconds: 2 },
     ];
-    expect((await gives("prepare", "0.5.0", { healthGates })).state).to.equal("prepared");
-    const failed = await gives("activate", "0.5.0", { healthGates });
+    expect((await carryOut("prepare", "0.5.0", { healthGates })).state).to.equal("prepared");
+    const failed = await carryOut("activate", "0.5.0", { healthGates });
     expect(failed.failure).to.deep.equal({ kind: "gate", message: "file: the command ended with 1" });
     await expectWhole("0.2.0");
   });
 
-  it("goes on with an activation that a power cut ended", async () => {
+  it("continues an activation after a power cut", async () => {
     await updater.order("activate", to("0.5.0"));
     await updater.until("activating");
     await n1.powerCut();
@@ -133,12 +132,12 @@ describe("updates of a real node", function () {
     await expectWhole("0.5.0");
   });
 
-  it("tries one until the next boot, and takes the one before back when it is told to", async () => {
-    const back = await gives("roll_back", "0.5.0");
+  it("tries a runtime until the next boot, and returns to the former one on request", async () => {
+    const back = await carryOut("roll_back", "0.5.0");
     expect(back).to.include({ state: "rolled_back" });
     await expectWhole("0.2.0");
     const spec = { activation: { mode: "test" } };
-    const tried = await gives("activate", "0.5.0", spec);
+    const tried = await carryOut("activate", "0.5.0", spec);
     expect(tried, JSON.stringify(tried)).to.include({ state: "activated" });
     expect([await running(), await on(n1, `readlink -f ${profile}`)]).to.deep.equal([pathOf("0.5.0"), pathOf("0.2.0")]);
     await n1.powerCut();
@@ -146,7 +145,7 @@ describe("updates of a real node", function () {
     await expectWhole("0.2.0");
   });
 
-  it("is not taken back by a deployment of an older kcore, unless that is asked for", async () => {
+  it("is not replaced by a deployment of an older kcore unless requested", async () => {
     const refused = await bastion.deploy("n1");
     expect(refused.stdout).to.contain("NIX_DOWNGRADE");
     await expectWhole("0.2.0");

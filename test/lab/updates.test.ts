@@ -103,7 +103,7 @@ describe("updates of a cluster on real nodes", function () {
   const profileOf = (name: string): Promise<string> =>
     onNode(name, "readlink -f /nix/var/nix/profiles/kcore; readlink -f /nix/var/nix/profiles/kcore-updater");
 
-  it("brings all nodes to another version, one at a time, when somebody approved it: the owner last", async () => {
+  it("brings all nodes to another version after approval, one at a time, the owner last", async () => {
     const spec = { selector: { allNodes: true } };
     const { stdout } = await apply("first", "0.2.0", spec);
     expect(stdout).to.contain("kcore update cluster approve first");
@@ -121,7 +121,7 @@ describe("updates of a cluster on real nodes", function () {
       ]);
   });
 
-  it("C13: has all in order for the new version's deploy_node, after rotations and renewals, too", async () => {
+  it("leaves the new version's deploy_node nothing to change, after rotations and renewals too", async () => {
     const program = await completeOtherKcore(folder, "0.2.0");
     const newer = async (...words: readonly string[]): Promise<void> => {
       const { code, stdout, stderr } = await bastion.kcore([...words, ...phrase], { program, timeout: 600_000 });
@@ -146,7 +146,7 @@ describe("updates of a cluster on real nodes", function () {
     expect(events.filter(isChange)).to.deep.equal([]);
   });
 
-  it("goes on with the rest when the canary is promoted, two at a time; the laptop that watched is gone", async () => {
+  it("continues with two nodes at a time after the canary's promotion, without the bastion", async () => {
     const spec = {
       selector: { allNodes: true },
       strategy: { type: "canary", maxUnavailable: 2, canary: { nodeIds: ["d"] } },
@@ -171,7 +171,7 @@ describe("updates of a cluster on real nodes", function () {
     expect(await versions()).to.deep.equal(all("0.3.0"));
   });
 
-  it("takes a finished rollout back: every node has the generation that it had", async () => {
+  it("rolls back a finished rollout to every node's former generation", async () => {
     const bundle = bundles.get("0.2.0")?.bundle.storePath;
     await kcore("update", "cluster", "rollback", "promoted", "--yes");
     await ended("promoted", "rolled_back");

@@ -3,7 +3,7 @@ import { Catalogue } from "#support/catalogue.ts";
 import { readCosts } from "#support/costs.ts";
 import { samples } from "./catalogue/vm.ts";
 
-describe("the catalogue of modules, as far as they need a kernel of their own", function () {
+describe("all modules that need a kernel of their own", function () {
   this.timeout(1_800_000); // the first run on a machine makes the images
   let catalogue: Catalogue;
 
@@ -15,11 +15,11 @@ describe("the catalogue of modules, as far as they need a kernel of their own", 
   });
   after(() => catalogue?.close());
 
-  it("converges as the dry run says, and changes nothing the second time", () => catalogue.expectConverges("v1"));
+  it("converge as the dry run reports, and change nothing the second time", () => catalogue.expectConverges("v1"));
 
-  it("names what somebody changed, and mends it", () => catalogue.expectMendsDrift("v1"));
+  it("name what another program changed, and correct it", () => catalogue.expectMendsDrift("v1"));
 
-  it("starts no more processes than docs/performance.md says", async () => {
+  it("start no more processes than docs/performance.md lists", async () => {
     expect(await catalogue.samplesAbove("v1", samples, readCosts())).to.deep.equal([]);
   });
 

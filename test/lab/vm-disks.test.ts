@@ -23,7 +23,7 @@ const partitions = [{ name: "lvm", type: "lvm" }];
 describe("disks of machines with a kernel of their own", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["1G", "400M", "200M", "100M"] }, "vmdisks");
-  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const asText = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => machine.line.shell(command);
   const run: SharedLine["run"] = (...step) => machine.line.run(...step);
 
@@ -42,7 +42,7 @@ describe("disks of machines with a kernel of their own", function () {
     [mountMounted, { path: "/srv/images", source: images, fstype: "xfs" }],
   ];
 
-  it("a blank disk becomes a physical volume, a volume group, a volume and a mounted filesystem, and the second run changes nothing", async () => {
+  it("a blank disk becomes a physical volume, a volume group, a volume and a mounted filesystem; the second run changes nothing", async () => {
     await machine.line.expectAll(made, "changed");
     await machine.line.expectAll(made, "ok");
     expect(shell("vgs --noheadings -o vg_name,pv_count,lv_count").split(/\s+/)).to.deep.equal(["vg_kcore", "1", "1"]);
@@ -51,17 +51,17 @@ describe("disks of machines with a kernel of their own", function () {
     expect(found).to.have.nested.property("blockdevices[0].children[0].children[0].mountpoint", "/srv/images");
   });
 
-  it("a disk is found by its place, and a grant names its serial number all the same", async () => {
+  it("a disk is found by its path, and a grant names its serial number", async () => {
     const place = `for l in /dev/disk/by-path/*; do [ "$(readlink -f "$l")" = "$(readlink -f ${link(3)})" ] && echo "\${l##*/}"; done`;
     const [busPath = ""] = shell(place).trim().split("\n");
     shell(`echo dear | dd of=${link(3)} conv=notrunc`);
     const step = await run(diskPartitioned, { disk: { busPath }, partitions });
-    expect(step.problem?.code, told(step)).to.equal("DISK_HAS_DATA");
+    expect(step.problem?.code, asText(step)).to.equal("DISK_HAS_DATA");
     expect(step.problem?.message).to.match(/--grant v1-disk3:[0-9a-f]{16}$/);
     shell(`dd if=/dev/zero of=${link(3)} bs=512 count=1 conv=notrunc`);
   });
 
-  it("a disk that is added later extends the group, and the volume grows but never shrinks", async () => {
+  it("an added disk extends the group, and the volume grows but never shrinks", async () => {
     const both: Steps = [
       [diskPartitioned, { disk: { serial: serial(1) }, partitions }],
       [lvmPhysicalVolume, at(1)],
@@ -72,13 +72,13 @@ describe("disks of machines with a kernel of their own", function () {
     // Each changed step has probed again: all is in order.
     await machine.line.expectAll(both, "changed");
     const smaller = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "400M" });
-    expect(smaller.problem?.code, told(smaller)).to.equal("LVM_VOLUME_DIFFERS");
+    expect(smaller.problem?.code, asText(smaller)).to.equal("LVM_VOLUME_DIFFERS");
     const larger = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "9G" }, { dryRun: true });
-    expect(larger.problem?.code, told(larger)).to.equal("LVM_NO_SPACE");
+    expect(larger.problem?.code, asText(larger)).to.equal("LVM_NO_SPACE");
     expect(shell("lvs --noheadings --units m --nosuffix -o lv_size vg_kcore/images")).to.equal("1100.00");
   });
 
-  it("swap on a partition and on a volume is in use, and an ext4 grows mounted and not", async () => {
+  it("swap on a partition and on a volume is used, and an ext4 grows mounted and unmounted", async () => {
     const disk = { serial: serial(3) };
     const areas = [
       { name: "swap", size: "40M", type: "swap" },
@@ -113,7 +113,7 @@ describe("disks of machines with a kernel of their own", function () {
     shell("umount /mnt && e2fsck -fn /dev/vg_kcore/small");
   });
 
-  it("a thin pool and a thin volume are made, and again in order", async () => {
+  it("a thin pool and a thin volume are made, and found in order the second time", async () => {
     const thin: Steps = [
       [lvmLogicalVolume, { vg: "vg_kcore", name: "pool", type: "thinPool", size: "60%FREE" }],
       [lvmLogicalVolume, { vg: "vg_kcore", name: "thin", type: "thin", pool: "pool", size: "2G" }],
@@ -122,10 +122,10 @@ describe("disks of machines with a kernel of their own", function () {
     await machine.line.expectAll(thin, "changed");
     await machine.line.expectAll(thin, "ok");
     const other = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "thin", size: "100M" });
-    expect(other.problem?.code, told(other)).to.equal("LVM_VOLUME_DIFFERS");
+    expect(other.problem?.code, asText(other)).to.equal("LVM_VOLUME_DIFFERS");
   });
 
-  it("what was not made by kcore is refused and stays as it is (F-18)", async () => {
+  it("disks that kcore did not make are refused and unchanged (F-18)", async () => {
     const third = { disk: { serial: serial(2) }, partition: "lvm" };
     await machine.line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
     // Another owner's volume group, on our partition and with our name.
@@ -154,12 +154,12 @@ describe("disks of machines with a kernel of their own", function () {
     ];
     for (const [module, args, code, options] of refused) {
       const step = await run(module, args, options);
-      expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
+      expect(step.problem?.code, `${module.name} ${asText(step)}`).to.equal(code);
     }
     shell("vgchange -q -a n vg_other");
     // A closed volume still has an owner; a grant by name makes it anew.
     const closed = await run(lvmPhysicalVolume, third);
-    expect(closed.problem?.code, told(closed)).to.equal("FILESYSTEM_DIFFERS");
+    expect(closed.problem?.code, asText(closed)).to.equal("FILESYSTEM_DIFFERS");
     shell("vgchange -q -a y vg_other");
     expect(await sums()).to.deep.equal(before);
     shell("vgchange -q -a n vg_other");
@@ -167,16 +167,16 @@ describe("disks of machines with a kernel of their own", function () {
     for (const granted of [[serial(2)], [`${serial(2)}:${"0".repeat(16)}`]])
       expect((await run(lvmPhysicalVolume, third, { granted })).problem?.code).to.equal("FILESYSTEM_DIFFERS");
     const granted = await runGranted((given) => run(lvmPhysicalVolume, third, { granted: given }));
-    expect(granted.outcome, told(granted)).to.equal("changed");
+    expect(granted.outcome, asText(granted)).to.equal("changed");
   });
 
-  it("a group of our name on other disks is refused", async () => {
+  it("a group of the same name on other disks is refused", async () => {
     shell("vgrename -q vg_kcore vg_moved 2>/dev/null; pvs -o pv_name,vg_name >/dev/null");
     const step = await run(lvmVolumeGroup, group(0));
-    expect(step.problem?.code, told(step)).to.equal("LVM_PV_TAKEN");
+    expect(step.problem?.code, asText(step)).to.equal("LVM_PV_TAKEN");
     shell(`vgrename -q vg_moved vg_kcore; umount /srv/images; udevadm settle; mount /srv/images`);
     const fresh = await run(lvmVolumeGroup, group(2));
-    expect(fresh.problem?.code, told(fresh)).to.equal("LVM_GROUP_TAKEN");
+    expect(fresh.problem?.code, asText(fresh)).to.equal("LVM_GROUP_TAKEN");
   });
 
   it("group, volumes and mount are back after a power cut, and a run changes nothing", async () => {
@@ -189,7 +189,7 @@ describe("disks of machines with a kernel of their own", function () {
     expect(shell("cat /srv/images/file")).to.equal("kept");
   });
 
-  it("finds its disks by what they say they are when their names change", async () => {
+  it("disks are found by their identity when their names change", async () => {
     shell("swapoff -a; umount /srv/images && vgchange -q -a n vg_kcore");
     const named = shell(`readlink -f ${link(0)}`);
     for (const index of [0, 1, 2]) await machine.node.unplug(index);

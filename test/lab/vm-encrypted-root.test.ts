@@ -72,7 +72,7 @@ describe("a machine whose root is encrypted", function () {
     await lab?.down();
   });
 
-  const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
+  const outputOnNode = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
   const run = (...more: readonly string[]): Promise<KcoreEnd> =>
     bastion.kcore(
       ["orchestrate", "root", "v1", "--yes", "--passphrase-file", "passphrase", "--set", `image=${image}`, ...more],
@@ -85,10 +85,10 @@ describe("a machine whose root is encrypted", function () {
     return entries.filter(({ type }) => type === "recovery-key.sent").length;
   };
 
-  it("is planned on a blank disk, and stays a live system when its power fails before the system is there", async () => {
+  it("is planned on a blank disk, and stays a live system when the power fails before its system is installed", async () => {
     const plan = await run("--dry-run");
     expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
-    expect(await told("wipefs /dev/vdb")).to.equal("");
+    expect(await outputOnNode("wipefs /dev/vdb")).to.equal("");
     const ended = run();
     const isUnpacking = (events: readonly RunEvent[]): boolean =>
       events.some((event) => event.type === "step.note" && event.text.startsWith("unpacking"));
@@ -102,7 +102,7 @@ describe("a machine whose root is encrypted", function () {
     expect(await sent()).to.equal(0);
   });
 
-  it("gets its system by one more run, which makes the container anew and unlocks it when it boots", async () => {
+  it("is installed by one more run, which makes the container again and unlocks it at boot", async () => {
     const { code, stdout, stderr } = await run();
     expect(code, stdout + stderr).to.equal(0);
     expect(await sent()).to.be.greaterThan(0);
@@ -112,21 +112,21 @@ describe("a machine whose root is encrypted", function () {
     expect(JSON.stringify(await bastion.events())).to.not.contain(key);
   });
 
-  it("runs Debian from a LUKS2 container, under its old name to ssh, with the key nowhere outside of it", async () => {
-    const rows = (await told("lsblk -nro NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
+  it("runs Debian from a LUKS2 container, under its old name to ssh, with its key on no other place", async () => {
+    const rows = (await outputOnNode("lsblk -nro NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
     const luks = rows.find((row) => row.includes("crypto_LUKS")) ?? "";
     expect(luks).to.match(/^vd[a-z]4 crypto_LUKS kcore-system root $/);
     expect(rows.find((row) => row.startsWith("luks-"))).to.match(/ ext4 kcore-system {2}\/$/);
     expect(rows.find((row) => row.includes(" boot "))).to.match(/3 ext4 {2}boot \/boot$/);
-    expect(await told("systemctl is-system-running --wait; hostname; cat /etc/ssh/ssh_host_ed25519_key.pub")).to.match(
-      new RegExp(`^running\nv1\n${v1.hostKey.replaceAll("+", "\\+")}`),
-    );
+    expect(
+      await outputOnNode("systemctl is-system-running --wait; hostname; cat /etc/ssh/ssh_host_ed25519_key.pub"),
+    ).to.match(new RegExp(`^running\nv1\n${v1.hostKey.replaceAll("+", "\\+")}`));
     const disk = `/dev/${luks.split(" ")[0] ?? ""}`;
-    expect(await told(`cryptsetup luksDump ${disk}`))
+    expect(await outputOnNode(`cryptsetup luksDump ${disk}`))
       .to.match(/Version:\s+2\n/)
       .and.match(/31: luks2/)
       .and.match(/systemd-recovery/);
-    const files = await told(
+    const files = await outputOnNode(
       "lsinitramfs /boot/initrd.img-* | grep -E 'luks|keyfiles|dropbear_|authorized_keys'; stat -c %a /boot/initrd.img-*",
     );
     expect(files)
@@ -135,7 +135,7 @@ describe("a machine whose root is encrypted", function () {
     expect(files).to.not.include(".key\n").and.not.include("keyfiles");
   });
 
-  it("is in order from then on, in a dry run too", async () => {
+  it("is in order afterwards, in a dry run too", async () => {
     for (const more of [["--dry-run"], []]) {
       const { code, stdout, stderr } = await run(...more);
       expect(code, stdout + stderr).to.equal(0);
@@ -145,7 +145,7 @@ describe("a machine whose root is encrypted", function () {
     }
   });
 
-  it("waits for its key after a power cut, gets none from who takes it for another one, and boots with it", async () => {
+  it("waits for its key after a power cut, gets none under another host key, and boots with the key", async () => {
     const before = await sent();
     await v1.powerCut();
     const started = v1.start();
@@ -165,7 +165,7 @@ describe("a machine whose root is encrypted", function () {
     const { code, stdout, stderr } = await unlock();
     expect([code, stdout, stderr]).to.deep.equal([0, "v1 is unlocked and goes on booting\n", ""]);
     await started;
-    expect(await told("findmnt -no SOURCE /")).to.match(/^\/dev\/mapper\/luks-/);
+    expect(await outputOnNode("findmnt -no SOURCE /")).to.match(/^\/dev\/mapper\/luks-/);
     expect(await sent()).to.equal(before + 1);
     const running = await unlock();
     expect(running.stderr).to.include("HOST_UNREACHABLE").and.include("answers only while it waits");

@@ -25,7 +25,7 @@ const { publicKey, privateKey } = generateKeyPairSync("rsa", {
 describe("encrypted and mirrored disks of a machine with a kernel of its own", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["200M", "200M", "200M", "200M"] }, "vmluks");
-  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const asText = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => machine.line.shell(command);
 
   const data = { disk: disk(0), partition: "data" };
@@ -53,7 +53,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
   ];
   const escrow: Steps = [[luksEscrowed, { publicKey }]];
 
-  it("a blank disk becomes a LUKS2 container with a mounted filesystem in it, and the second run changes nothing", async () => {
+  it("a blank disk becomes a LUKS2 container with a mounted filesystem, and the second run changes nothing", async () => {
     await machine.line.expectAll(plain, "changed");
     await machine.line.expectAll(plain, "ok");
     expect(shell("findmnt -no FSTYPE /srv/secret")).to.equal("ext4");
@@ -65,18 +65,18 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     ]);
   });
 
-  it("two blank disks become a mirror, and the container on it holds a filesystem", async () => {
+  it("two blank disks become a mirror, with a filesystem in a container on it", async () => {
     await machine.line.expectAll(mirrored, "changed");
     await machine.line.expectAll(mirrored, "ok");
     expect(shell("cat /proc/mdstat")).to.match(/active raid1 vd\w+\[[01]\] vd\w+\[[01]\]/);
     expect(shell("findmnt -no FSTYPE /srv/pair")).to.equal("ext4");
   });
 
-  it("each container gets a recovery key that only the holder of the private key can read, and that opens it", async () => {
+  it("each container gets a recovery key that opens it, readable for the private key's holder only", async () => {
     const first = await machine.line.run(luksEscrowed, { publicKey });
-    expect(first.outcome, told(first)).to.equal("changed");
+    expect(first.outcome, asText(first)).to.equal("changed");
     const second = await machine.line.run(luksEscrowed, { publicKey });
-    expect(second.outcome, told(second)).to.equal("ok");
+    expect(second.outcome, asText(second)).to.equal("ok");
     const words = (second.have["sealed"] ?? "").trim().split(" ");
     expect(words.map((word) => word.split(":")[2])).to.have.members(["v1-disk0", "v1-disk1,v1-disk2"]);
     for (const word of words) {
@@ -93,7 +93,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     }
   });
 
-  it("a recovery key for another one replaces the first, also after a run that died in between", async () => {
+  it("a recovery key for another private key replaces the first, also after a run that died in between", async () => {
     const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "spki", format: "pem" });
     const slots = (): number => Number(shell(`cryptsetup luksDump ${link(0)}-part1 | grep -c '^  [0-9]*: luks2'`));
     expect(slots()).to.equal(2);
@@ -104,7 +104,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await machine.line.expectAll(escrow, "ok");
   });
 
-  it("a member that failed is taken in again, and one on a new disk is added", async () => {
+  it("a failed member is added again, and so is one on a new disk", async () => {
     shell("echo kept >/srv/pair/file && sync");
     shell(
       "mdadm -q --manage /dev/md/pair --fail $(readlink -f " +
@@ -114,7 +114,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     shell(`mdadm --wait /dev/md/pair; mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1)`);
     const faulty = await machine.line.run(mdArray, mirror(1, 2));
-    expect(faulty.problem?.message, told(faulty)).to.contain("faulty: mdadm --remove takes it out");
+    expect(faulty.problem?.message, asText(faulty)).to.contain("faulty: mdadm --remove takes it out");
     shell("mdadm -q /dev/md/pair --remove failed");
     await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     const third: Steps = [[mdArray, mirror(1, 2, 3)]];
@@ -123,7 +123,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
       "changed",
     );
     const reshaped = await machine.line.run(...(third[0] as Steps[number]));
-    expect(reshaped.problem?.code, told(reshaped)).to.equal("ARRAY_DIFFERS");
+    expect(reshaped.problem?.code, asText(reshaped)).to.equal("ARRAY_DIFFERS");
     shell("mdadm --wait /dev/md/pair || true");
     shell(
       `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1) && mdadm -q /dev/md/pair --remove failed`,
@@ -131,19 +131,19 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await machine.line.expectAll([[mdArray, mirror(1, 3)]], "changed");
     shell("mdadm --wait /dev/md/pair || true");
     expect(shell("cat /proc/mdstat")).to.contain("[UU]");
-    // A disk that had contents is taken when it is blank, or by a grant.
+    // A disk that had contents is used when it is blank, or by a grant.
     shell(`wipefs -qa ${link(2)}-part1`);
     shell(
       `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(3)}-part1) && mdadm -q /dev/md/pair --remove failed && wipefs -qa ${link(3)}-part1`,
     );
     const held = await machine.line.run(mdArray, mirror(1, 2));
-    expect(held.problem?.code, told(held)).to.equal("FILESYSTEM_DIFFERS");
+    expect(held.problem?.code, asText(held)).to.equal("FILESYSTEM_DIFFERS");
     shell(`blkdiscard -z ${link(2)}-part1; blkdiscard -z ${link(3)}-part1`);
     await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     shell("mdadm --wait /dev/md/pair || true");
   });
 
-  it("a volume group lies in a container as well", async () => {
+  it("a volume group is made in a container", async () => {
     const at = { disk: disk(3), partition: "raid" };
     const steps: Steps = [
       [luksOpened, at],
@@ -155,7 +155,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await machine.line.expectAll(steps, "ok");
   });
 
-  it("containers, array, group and mounts are back after a power cut, and a run changes nothing, nor what was made a moment before", async () => {
+  it("containers, array, group and mounts are back after a power cut just after their creation, and a run changes nothing", async () => {
     // The power cut loses all writes that the step did not sync.
     shell("echo kept >/srv/secret/file && sync && mount -o remount,commit=300 /");
     await machine.line.expectAll([[filesystemFormatted, volume]], "changed");
@@ -168,35 +168,35 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     expect(shell("mount /dev/vg_pair/data /mnt && cat /mnt/file && umount /mnt")).to.equal("dear");
   });
 
-  it("no TPM is asked for where there is none, and the key file stays", async () => {
+  it("no TPM is used where there is none, and the key file stays", async () => {
     const refused = await machine.line.run(luksOpened, { ...data, unlock: "tpm2" });
-    expect(refused.problem?.code, told(refused)).to.equal("TPM_MISSING");
+    expect(refused.problem?.code, asText(refused)).to.equal("TPM_MISSING");
     await machine.line.expectAll(plain.slice(1, 2), "ok");
   });
 
-  it("a container whose key file is gone, and what is not of kcore, is refused and stays as it is", async () => {
+  it("a container whose key file is gone, and one that kcore did not make, are refused and unchanged", async () => {
     const key = shell(`ls /etc/kcore/luks/$(blkid -o value -s UUID ${link(0)}-part1).key`);
     shell(`mv ${key} /root/key`);
     const lost = await machine.line.run(luksOpened, data);
-    expect(lost.problem?.code, told(lost)).to.equal("LUKS_KEY_MISSING");
+    expect(lost.problem?.code, asText(lost)).to.equal("LUKS_KEY_MISSING");
     shell(`head -c 64 /dev/urandom >${key}`);
     const wrong = await machine.line.run(luksOpened, data);
-    expect(wrong.problem?.code, told(wrong)).to.equal("LUKS_KEY_MISSING");
+    expect(wrong.problem?.code, asText(wrong)).to.equal("LUKS_KEY_MISSING");
     shell(`mv /root/key ${key} && chmod 400 ${key}`);
     shell("umount /srv/secret && cryptsetup close luks-$(basename " + key + " .key)");
     const closed = await machine.line.run(filesystemFormatted, { ...data, encrypted: true });
-    expect(closed.problem?.code, told(closed)).to.equal("LUKS_CLOSED");
+    expect(closed.problem?.code, asText(closed)).to.equal("LUKS_CLOSED");
     shell(
       `udevadm settle; printf other | cryptsetup luksFormat -q --uuid 0a0b0c0d-0000-4000-8000-000000000001 --key-file - --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ${link(0)}-part1`,
     );
     shell("sync");
     const before = await diskSum(machine.node, 0);
     const foreign = await machine.line.run(luksOpened, data);
-    expect(foreign.problem?.code, told(foreign)).to.equal("FILESYSTEM_DIFFERS");
+    expect(foreign.problem?.code, asText(foreign)).to.equal("FILESYSTEM_DIFFERS");
     const inArray = await machine.line.run(mdArray, { name: "other", disks: [disk(0), disk(1)], partition: "data" });
-    expect(inArray.problem?.code, told(inArray)).to.equal("PARTITION_NOT_FOUND");
+    expect(inArray.problem?.code, asText(inArray)).to.equal("PARTITION_NOT_FOUND");
     const used = await machine.line.run(mdArray, { name: "other", disks: [disk(1), disk(2)], partition: "raid" });
-    expect(used.problem?.code, told(used)).to.equal("DISK_IN_USE");
+    expect(used.problem?.code, asText(used)).to.equal("DISK_IN_USE");
     shell("sync");
     expect(await diskSum(machine.node, 0)).to.equal(before);
   });

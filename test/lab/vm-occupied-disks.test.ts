@@ -76,7 +76,7 @@ const holding: readonly Occupied[] = [
   },
 ];
 
-describe("a disk that was not made by kcore (F-18)", function () {
+describe("a disk that kcore did not make (F-18)", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["64M", "64M"] }, "vmoccupied");
   before(() => {
@@ -91,7 +91,7 @@ describe("a disk that was not made by kcore (F-18)", function () {
     ["used in each way", inUse, "DISK_IN_USE"],
     ["holding what nobody uses", holding, "DISK_HAS_DATA"],
   ] as const)
-    it(`is refused and untouched, every reason told: one whose partitions are ${what}`, async () => {
+    it(`is refused unchanged with every reason when its partitions are ${what}`, async () => {
       const inWords = (text: string, index: number): string =>
         text.replaceAll(/\bP\b/g, `${disk}-part${index + 1}`).replaceAll(/\bE\b/g, other);
       const table = all.map(({ size = 5 }, index) => `-n${index + 1}:0:+${size}M`).join(" ");
@@ -118,7 +118,7 @@ describe("a disk that was not made by kcore (F-18)", function () {
       }
     });
 
-  it("is refused and untouched: the disk that the system runs from", async () => {
+  it("is refused unchanged when the system runs from it", async () => {
     const step = await machine.line.run(
       diskPartitioned,
       { ...wanted, disk: { serial: "root" } },
@@ -128,7 +128,7 @@ describe("a disk that was not made by kcore (F-18)", function () {
     expect(step.problem?.detail).to.contain("is mounted at /");
   });
 
-  it("is not looked for under another name when it is gone", async () => {
+  it("that is missing is not looked for under another name", async () => {
     await machine.node.unplug(0);
     const step = await machine.line.run(diskPartitioned, wanted, { granted: [serial] });
     expect(step.problem?.code, JSON.stringify(step)).to.equal("DISK_NOT_FOUND");
@@ -137,7 +137,7 @@ describe("a disk that was not made by kcore (F-18)", function () {
     machine.line.shell(pluggedIn(disk));
   });
 
-  it("is refused and untouched: two with one serial number, as of one disk on two ways", async () => {
+  it("is refused unchanged when two have one serial number, as one disk with two paths has", async () => {
     machine.line.shell(`mkfs.ext4 -qF ${disk}; sync`);
     await machine.node.unplug(1);
     await machine.node.plug(1, serial);
@@ -158,7 +158,7 @@ describe("a disk that was not made by kcore (F-18)", function () {
     }
   });
 
-  it("is wiped by a grant, and no other, when its name has changed since the plan", async () => {
+  it("is wiped by its grant, and no other disk is, when its name has changed since the plan", async () => {
     machine.line.shell(`mkfs.ext4 -qF ${disk}; mkfs.ext4 -qF ${other}; sync`);
     const named = machine.line.shell(`readlink -f ${disk} ${other}`).split("\n");
     const plan = await machine.line.run(diskPartitioned, wanted, { dryRun: true });

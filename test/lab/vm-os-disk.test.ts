@@ -30,7 +30,7 @@ const stages = [
   { steps: /^(?:disks|nix)/, longest: 25 },
 ] as const;
 
-/** Whether an event is the beginning of one of these steps. */
+/** Whether an event is the start of one of these steps. */
 const begins =
   (steps: RegExp) =>
   (event: RunEvent): boolean =>
@@ -86,10 +86,10 @@ describe("a machine without an operating system", function () {
     const cluster = ["--run-controller", "--passphrase-file", "passphrase", "--yes"];
     return ["node", "install", ...machine, ...disks, ...cluster, ...sets, ...more];
   };
-  /** The written size of each disk: disks begin as sparse files. */
+  /** The allocated size of each disk: disks begin as sparse files. */
   const written = (): Promise<number[]> =>
     Promise.all(v1.disks.map(async ({ image: file }) => (await stat(file)).blocks));
-  const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
+  const outputOnNode = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
   const nodes = async (): Promise<readonly NodeView[]> =>
     JSON.parse(await bastion.does("get", "nodes", "-o", "json")) as NodeView[];
   const again = (...more: readonly string[]): Promise<KcoreEnd> =>
@@ -100,7 +100,7 @@ describe("a machine without an operating system", function () {
       { timeout: 1_200_000 },
     );
 
-  it("is told what would become of it, disk by disk, and nothing is written", async () => {
+  it("shows its plan disk by disk, and nothing is written", async () => {
     const { code, stdout, stderr } = await bastion.kcore(words({ more: ["--dry-run"] }));
     expect(code, stdout + stderr).to.equal(0);
     plan = await bastion.events();
@@ -111,10 +111,10 @@ describe("a machine without an operating system", function () {
     expect(await written()).to.deep.equal([0, 0]);
   });
 
-  it("is left alone when the names of the plan mean other disks by now", async () => {
+  it("is unchanged when the names of the plan mean other disks", async () => {
     for (const index of [0, 1]) await v1.unplug(index);
     for (const index of [1, 0]) await v1.plug(index);
-    expect(await told(`${pluggedIn("/dev/vdb", "/dev/vdc")}; lsblk -dnro SERIAL /dev/vdb /dev/vdc`)).to.equal(
+    expect(await outputOnNode(`${pluggedIn("/dev/vdb", "/dev/vdc")}; lsblk -dnro SERIAL /dev/vdb /dev/vdc`)).to.equal(
       "v1-disk1\nv1-disk0",
     );
     const { code, stderr } = await bastion.kcore(words());
@@ -163,7 +163,7 @@ describe("a machine without an operating system", function () {
     if (compares) expect(differences(undisturbed, await installedState(v1)).join("\n")).to.equal("");
   });
 
-  it("became what the plan had said, step by step", async () => {
+  it("became what the plan had predicted, step by step", async () => {
     const run = await bastion.events();
     const begun = run.flatMap((event) => (event.type === "step.started" ? [`${event.node} ${event.step}`] : []));
     // A step that a power cut began twice may have been done the first time, or was not begun then.
@@ -174,21 +174,25 @@ describe("a machine without an operating system", function () {
     expect(stepsThat("would-change", plan).length).to.be.at.least(stepsThat("changed", run).length * 0.3);
   });
 
-  it("runs Debian from that disk, which is in the roster by its serial, under its old name to ssh", async () => {
-    const rows = (await told("lsblk -nro SERIAL,NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
+  it("runs Debian from that disk, which the roster names by serial, under its old name to ssh", async () => {
+    const rows = (await outputOnNode("lsblk -nro SERIAL,NAME,FSTYPE,LABEL,PARTLABEL,MOUNTPOINT")).split("\n");
     const disk = rows.find((row) => row.startsWith("v1-disk0 "))?.split(" ")[1] ?? "";
     expect(rows.filter((row) => row.includes(`${disk}3`))).to.deep.equal([` ${disk}3 ext4 kcore-system root /`]);
     expect(rows.filter((row) => row.includes(`${disk}2`))).to.deep.equal([` ${disk}2 vfat ESP esp /boot/efi`]);
-    expect(await told("ls -A / | grep kcore; systemctl is-system-running --wait; hostname")).to.equal("running\nv1");
-    expect(await told("cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(v1.hostKey);
+    expect(await outputOnNode("ls -A / | grep kcore; systemctl is-system-running --wait; hostname")).to.equal(
+      "running\nv1",
+    );
+    expect(await outputOnNode("cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(v1.hostKey);
     // This test does not call sync: the power cut below shows the disk as the installation left it. Debian's own tools agree.
-    expect(await told("findmnt --verify | tail -n 1; grub-editenv list; dpkg --audit")).to.match(/^Success|0 errors/);
-    expect(await told("efibootmgr >/dev/null 2>&1; ls /boot/efi/EFI/BOOT/BOOTX64.EFI")).to.equal(
+    expect(await outputOnNode("findmnt --verify | tail -n 1; grub-editenv list; dpkg --audit")).to.match(
+      /^Success|0 errors/,
+    );
+    expect(await outputOnNode("efibootmgr >/dev/null 2>&1; ls /boot/efi/EFI/BOOT/BOOTX64.EFI")).to.equal(
       "/boot/efi/EFI/BOOT/BOOTX64.EFI",
     );
   });
 
-  it("is in order from then on, in a dry run too", async () => {
+  it("is in order afterwards, in a dry run too", async () => {
     for (const more of [["--dry-run"], []]) {
       const { code, stdout, stderr } = await again(...more);
       expect(code, stdout + stderr).to.equal(0);
@@ -198,16 +202,16 @@ describe("a machine without an operating system", function () {
     }
   });
 
-  it("comes back from its own disk when the power fails, and is ready again", async () => {
-    const boot = await told("cat /proc/sys/kernel/random/boot_id");
+  it("boots from its own disk after a power cut, and is ready again", async () => {
+    const boot = await outputOnNode("cat /proc/sys/kernel/random/boot_id");
     await v1.powerCut();
     await v1.start();
-    expect(await told("cat /proc/sys/kernel/random/boot_id")).not.to.equal(boot);
+    expect(await outputOnNode("cat /proc/sys/kernel/random/boot_id")).not.to.equal(boot);
     const limit = Date.now() + 600_000;
     const isReady = async (): Promise<boolean> =>
       (await nodes().catch(() => [])).some(({ status }) => status === "ready");
     while (!(await isReady()) && Date.now() < limit) await sleep(500);
     expect((await nodes())[0]?.status).to.equal("ready");
-    expect(await told("findmnt -nro TARGET /var/lib/kcore/volumes")).to.equal("/var/lib/kcore/volumes");
+    expect(await outputOnNode("findmnt -nro TARGET /var/lib/kcore/volumes")).to.equal("/var/lib/kcore/volumes");
   });
 });

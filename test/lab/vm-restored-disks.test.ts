@@ -33,7 +33,7 @@ const shows = {
 };
 
 /** Cases without LVM and LUKS are in test/integration/cli/restore-table.test.ts. */
-describe("disks that were wiped by a grant, and put back (F-18, ADR 0012)", function () {
+describe("disks that were wiped by a grant and restored (F-18, ADR 0012)", function () {
   this.timeout(1_200_000);
   let lab: Lab;
   let v1: LabNode;
@@ -85,7 +85,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
   };
 
   const named = /--grant (\S+:[0-9a-f]{16})/;
-  it("is saved on the bastion before it is wiped", async () => {
+  it("are saved on the bastion before the wipe", async () => {
     for (const number of [0, 1]) {
       const said = await granted((...grants) => wipe(number, ...grants));
       expect(said).to.contain(`saved the table of ${serial(number)} before it may be wiped`);
@@ -100,7 +100,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     expect(json[0]).to.have.nested.property("contents.vgcfgbackup vg_old").that.contains("vg_old {");
   });
 
-  it("comes back with a grant for what lies there now, and stays so", async () => {
+  it("are restored with a grant for the present contents", async () => {
     const refused = await restore(0);
     expect(refused.stdout).to.contain("DISK_HAS_DATA");
     await granted((...grants) => restore(0, ...grants), refused.stdout);
@@ -114,7 +114,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     shell("vgchange -qay vg_old && udevadm settle && e2fsck -fn /dev/vg_old/data && vgchange -qan vg_old");
   });
 
-  it("a disk in use is refused whatever was granted, and stays as it is", async () => {
+  it("are refused while in use whatever is granted, and stay unchanged", async () => {
     shell("vgchange -qay vg_old; mount -r /dev/vg_old/data /mnt");
     const listed = await bastion.does("disk", "restore-table", "v1", serial(0), "--list");
     const [, save = ""] = /([0-9a-f]{12}) .*before a restore/.exec(listed) ?? [];
@@ -124,7 +124,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     shell("umount /mnt; vgchange -qan vg_old");
   });
 
-  it("a logical volume comes back by its name", async () => {
+  it("a logical volume is restored by its name", async () => {
     shell("vgchange -qay vg_old");
     const uuid = (): string => shell("blkid -p -o value -s UUID /dev/vg_old/data");
     const first = uuid();

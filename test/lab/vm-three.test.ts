@@ -57,7 +57,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
   const tell = (text: string): void => console.log(`      ${text}`);
 
   for (const step of guide?.steps ?? [])
-    it(`are what the page shows: kcore ${step.command.split(" ").slice(1, 3).join(" ")} (line ${step.line})`, async () => {
+    it(`are installed as the page shows: kcore ${step.command.split(" ").slice(1, 3).join(" ")} (line ${step.line})`, async () => {
       const isInstall = step.command.startsWith("kcore node install");
       const [before, began, runs] = [await sent(), Date.now(), (await bastion.runs()).length];
       const ended = page.follow(step, isInstall ? more : []);
@@ -75,7 +75,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
       tell(`${Math.round((Date.now() - began) / 1000)} s, ${Math.round(mb)} MB: ${stagesOf(await bastion.events())}`);
     });
 
-  it("run from disks of their own from then on", async () => {
+  it("run from their own disks afterwards", async () => {
     for (const machine of machines) {
       const rows = (await on(machine, "lsblk -nro SERIAL,NAME,LABEL,MOUNTPOINT")).split("\n");
       const disk = rows.find((row) => row.startsWith(`${machine.name}-disk0 `))?.split(" ")[1] ?? "";
@@ -84,13 +84,13 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     }
   });
 
-  it("are three ready ones again when the power of all fails at once", async () => {
+  it("are ready again after a power cut of all three", async () => {
     await Promise.all(machines.map((machine) => machine.powerCut()));
     await Promise.all(machines.map((machine) => machine.start()));
     for (const step of (guide?.steps ?? []).slice(-2)) await page.follow(step);
   });
 
-  it("are in order: each command again tells who came early of who came later, and changes nothing the next time", async () => {
+  it("are updated once about members that joined after them, and then in order", async () => {
     const again = async (): Promise<readonly (readonly string[])[]> => {
       const all: (readonly string[])[] = [];
       for (const step of (guide?.steps ?? []).filter(({ command }) => command.startsWith("kcore node install"))) {

@@ -22,7 +22,7 @@ const { publicKey, privateKey } = generateKeyPairSync("rsa", {
 describe("disks that a machine's TPM opens", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["200M", "200M"], tpm: true }, "vmtpm");
-  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const asText = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => machine.line.shell(command);
 
   const disk = (number: number) => ({ serial: `v1-disk${number}` });
@@ -47,17 +47,17 @@ describe("disks that a machine's TPM opens", function () {
   const addKey = `cryptsetup luksAddKey -q ${strongKey.join(" ")}`;
   const tokenOf = "--token-only --token-type systemd-tpm2";
 
-  it("is refused as long as systemd has no libraries for the TPM, and nothing is made", async () => {
+  it("is refused while systemd has no TPM libraries, and nothing is made", async () => {
     await machine.line.expectAll(filled(0, byTpm).slice(0, 1), "changed");
     shell("mkdir /root/tss && mv /usr/lib/x86_64-linux-gnu/libtss2-* /root/tss");
     const refused = await machine.line.run(...opened(0, byTpm));
-    expect(refused.problem?.code, told(refused)).to.equal("TOOL_MISSING");
+    expect(refused.problem?.code, asText(refused)).to.equal("TOOL_MISSING");
     expect(refused.problem?.message).to.contain("tpm2-tools");
     expect(shell(`blkid -p ${partition(0)} -o value -s TYPE`)).to.equal("");
     shell("mv /root/tss/* /usr/lib/x86_64-linux-gnu");
   });
 
-  it("a blank disk becomes a container that the TPM opens and no key on the node, and the second run changes nothing", async () => {
+  it("a blank disk becomes a container that the TPM opens, without a key on the node; the second run changes nothing", async () => {
     await machine.line.expectAll(filled(0, byTpm).slice(1), "changed");
     await machine.line.expectAll(filled(0, byTpm), "ok");
     expect(shell("ls /etc/kcore/luks")).to.equal(`${uuid(0)}.tpm2`);
@@ -66,7 +66,7 @@ describe("disks that a machine's TPM opens", function () {
     expect(shell("findmnt -no FSTYPE /srv/0")).to.equal("ext4");
   });
 
-  it("a container in use goes from its key file to the TPM and back, and keeps data and recovery key", async () => {
+  it("a container in use moves from its key file to the TPM and back, and keeps data and recovery key", async () => {
     await machine.line.expectAll([...filled(1, {}), ...escrow], "changed");
     shell("echo kept >/srv/1/file && sync");
     const before = { key: shell(`sha256sum <${keyFile(1)}`), tab: shell("cat /etc/crypttab") };
@@ -83,7 +83,7 @@ describe("disks that a machine's TPM opens", function () {
     }
   });
 
-  it("is bound to other registers when they are asked for", async () => {
+  it("is bound to other registers on request", async () => {
     const wider = { ...byTpm, pcrs: [7, 0] };
     await machine.line.expectAll([opened(1, wider)], "changed");
     expect(shell(`cryptsetup luksDump ${partition(1)} | grep pcrs:`)).to.match(/tpm2-hash-pcrs:\s+0\+7/);
@@ -91,7 +91,7 @@ describe("disks that a machine's TPM opens", function () {
     expect(slots(1)).to.have.members(["recovery", "tpm2"]);
   });
 
-  it("a run that died at any point of the way is finished by the next one", async () => {
+  it("a run that died at any point is completed by the next one", async () => {
     const file = keyFile(1);
     const newKey = `head -c 64 /dev/urandom >${file} && chmod 400 ${file}`;
     const known = `${newKey} && ${addKey} ${tokenOf} ${partition(1)} ${file} </dev/null`;
@@ -110,7 +110,7 @@ describe("disks that a machine's TPM opens", function () {
       shell(command);
       const finished = await machine.line.run(...opened(1, by));
       // Each changed step has probed again: all is in order.
-      expect(finished.outcome, `${command}: ${told(finished)}`).to.equal("changed");
+      expect(finished.outcome, `${command}: ${asText(finished)}`).to.equal("changed");
       expect(slots(1)).to.have.members(by === byTpm ? ["recovery", "tpm2"] : ["password", "recovery"]);
     }
   });
@@ -123,7 +123,7 @@ describe("disks that a machine's TPM opens", function () {
     await machine.line.expectAll([...filled(0, byTpm), ...filled(1, byTpm), ...escrow], "ok");
   });
 
-  it("another TPM opens nothing; the recovery key does, and with a key file made by it the next run binds the new TPM", async () => {
+  it("another TPM opens nothing; the recovery key gives a key file, with which the next run binds the new TPM", async () => {
     machine.line.drop();
     await machine.node.powerCut();
     await rm(join(dirname(machine.node.consoleLog), "tpm"), { recursive: true });
@@ -133,7 +133,7 @@ describe("disks that a machine's TPM opens", function () {
     );
     expect(opensBy(1, tokenOf)).to.not.equal("0");
     const refused = await machine.line.run(...opened(1, byTpm));
-    expect(refused.problem?.code, told(refused)).to.equal("LUKS_KEY_MISSING");
+    expect(refused.problem?.code, asText(refused)).to.equal("LUKS_KEY_MISSING");
     const [escrowed] = [await machine.line.run(luksEscrowed, { publicKey })];
     const word = (escrowed.have["sealed"] ?? "").split(" ").find((text) => text.startsWith(uuid(1))) ?? "";
     const sealed = Buffer.from(word.split(":")[1] ?? "", "hex");

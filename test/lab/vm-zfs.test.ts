@@ -22,7 +22,7 @@ const partitioned = (number: number, type = "zfs"): Steps[number] => [
 describe("ZFS pools of a machine with a kernel of its own", function () {
   this.timeout(2_400_000);
   const machine = new LabMachine({ kind: "vm", zfs: true, disks: Array.from({ length: 6 }, () => "200M") }, "vmzfs");
-  const told = (step: StepRun): string => JSON.stringify(step, undefined, 1);
+  const asText = (step: StepRun): string => JSON.stringify(step, undefined, 1);
   const shell = (command: string): string => machine.line.shell(command);
 
   const mirror = (...numbers: readonly number[]): Steps[number] => [
@@ -70,7 +70,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     );
   });
 
-  it("a volume grows and never shrinks, and what cannot be is refused", async () => {
+  it("a volume grows and never shrinks, and impossible properties are refused", async () => {
     // Each changed step has probed again, here and below: all is in order.
     await machine.line.expectAll([volume("60M")], "changed");
     const refused: readonly (readonly [object, string])[] = [
@@ -83,11 +83,11 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     ];
     for (const [args, code] of refused) {
       const step = await machine.line.run(zfsDataset, args, { dryRun: true });
-      expect(step.problem?.code, told(step)).to.equal(code);
+      expect(step.problem?.code, asText(step)).to.equal(code);
     }
   });
 
-  it("a member that was taken out or lost gets its place back, and a second mirror is added", async () => {
+  it("a detached or lost member is added again, and so is a second mirror", async () => {
     const path = `/dev/disk/by-partuuid/${partitionGuid({ node: "n1" }, { disk: disk(1), partition: "zfs" })}`;
     shell(`zpool offline tank0 ${path}`);
     await machine.line.expectAll([mirror(0, 1)], "changed");
@@ -95,7 +95,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     await machine.line.expectAll([mirror(0, 1)], "changed");
     shell(`zpool wait -t resilver tank0; zpool offline -f tank0 ${path}`);
     const faulted = await machine.line.run(...mirror(0, 1));
-    expect(faulted.problem?.message, told(faulted)).to.contain("faulted: zpool clear takes it in again");
+    expect(faulted.problem?.message, asText(faulted)).to.contain("faulted: zpool clear takes it in again");
     shell(`zpool clear tank0; zpool offline tank0 ${path}; blkdiscard -z ${link(1)}-part1`);
     await machine.line.expectAll([partitioned(2), partitioned(3), mirror(0, 1, 2, 3)], "changed");
     shell("zpool wait -t resilver tank0");
@@ -107,17 +107,17 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
         { ...args, partition: "zfs", ashift: 9, properties: { autotrim: "off" } },
         { dryRun: true },
       );
-      expect(step.problem?.code, told(step)).to.equal("ZFS_POOL_DIFFERS");
+      expect(step.problem?.code, asText(step)).to.equal("ZFS_POOL_DIFFERS");
     }
   });
 
-  it("a pool lies in LUKS2 containers as well", async () => {
+  it("a pool is made in LUKS2 containers", async () => {
     await machine.line.expectAll(locked, "changed");
     expect(shell("findmnt -no FSTYPE /srv/safe")).to.equal("zfs");
     expect(shell(`lsblk -nlo TYPE ${link(4)}`).split(/\s+/)).to.have.members(["disk", "part", "crypt"]);
   });
 
-  it("pools and datasets are back with their files after a power cut and after a reboot, and a run changes nothing", async () => {
+  it("pools and datasets keep their files over a power cut and a reboot, and a run changes nothing", async () => {
     shell("echo kept >/srv/images/file && echo safe >/srv/safe/file && sync && zpool sync");
     const pools: Steps = [mirror(0, 1, 2, 3), ...locked.slice(2)];
     for (const [stop, steps] of [
@@ -140,33 +140,33 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     }
   });
 
-  it("a pool of ours that was exported is imported, also without its cache, and one that was destroyed stays so", async () => {
+  it("an exported pool of kcore is imported, also without its cache, and a destroyed one is not", async () => {
     shell("zpool export tank0; rm -f /etc/zfs/zpool.cache; zpool export safe");
     await machine.line.expectAll([mirror(0, 1, 2, 3), ...locked.slice(2)], "changed");
     expect(shell("cat /srv/images/file /srv/safe/file")).to.equal("kept\nsafe");
     shell("zpool destroy safe");
     const gone = await machine.line.run(...(locked[2] as Steps[number]));
-    expect(gone.problem?.code, told(gone)).to.equal("FILESYSTEM_DIFFERS");
+    expect(gone.problem?.code, asText(gone)).to.equal("FILESYSTEM_DIFFERS");
     expect(
       (await machine.line.run(zfsPool, (locked[2] as Steps[number])[1], { granted: [grantOf(gone)] })).outcome,
     ).to.equal("changed");
     shell("zpool import -D 2>&1 | grep -q 'no pools available'");
   });
 
-  it("one that a power cut left half-made is made whole", async () => {
+  it("a pool that a power cut left half-made is completed", async () => {
     const half = { name: "half", disks: [disk(5)], partition: "zfs" };
     await machine.line.expectAll([partitioned(5)], "changed");
     const mark = `/var/lib/kcore-test/fresh/${poolGuid({ node: "n1" }, "half")}.making`;
-    // Labels of this name without our comment: the first write of zpool create.
+    // Labels of this name without kcore's comment: the first write of zpool create.
     shell(`zpool create half ${link(5)}-part1 && zpool export half && touch ${mark} && sync`);
     await machine.line.expectAll([[zfsPool, half]], "changed");
-    // The power failed when only the removal of the mark was left.
+    // The power failed when only the mark was left to remove.
     shell(`zpool export half; touch ${mark}`);
     await machine.line.expectAll([[zfsPool, half]], "changed");
     shell(`test ! -e ${mark}; zpool destroy half; wipefs -qa ${link(5)}-part1`);
   });
 
-  it("what was not made by kcore is refused and stays as it is (F-18)", async () => {
+  it("pools that kcore did not make are refused and unchanged (F-18)", async () => {
     shell(
       `blkdiscard -z ${link(5)}-part1; zpool create theirs ${link(5)}-part1 && echo theirs >/theirs/file && zpool sync`,
     );
@@ -180,7 +180,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       const before = await diskSum(machine.node, 5);
       for (const [module, args, code, options] of cases) {
         const step = await machine.line.run(module, args, options);
-        expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
+        expect(step.problem?.code, `${module.name} ${asText(step)}`).to.equal(code);
       }
       shell("sync");
       expect(await diskSum(machine.node, 5)).to.equal(before);
@@ -192,10 +192,10 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       [theirs, "ZFS_POOL_TAKEN", granted],
     ] as const) {
       const step = await machine.line.run(zfsPool, args, options);
-      expect(step.problem?.code, told(step)).to.equal(code);
+      expect(step.problem?.code, asText(step)).to.equal(code);
     }
     const used = await machine.line.run(diskPartitioned, table);
-    expect(used.problem?.code, told(used)).to.equal("DISK_IN_USE");
+    expect(used.problem?.code, asText(used)).to.equal("DISK_IN_USE");
     expect(shell("cat /theirs/file; zpool export theirs; sync")).to.equal("theirs");
     await stillRefused([
       [zfsPool, wanted, "FILESYSTEM_DIFFERS"],
@@ -205,6 +205,6 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     ]);
     shell("zpool import theirs && test $(cat /theirs/file) = theirs && zpool export theirs");
     const taken = await runGranted((grants) => machine.line.run(zfsPool, wanted, { granted: grants }));
-    expect(taken.outcome, told(taken)).to.equal("changed");
+    expect(taken.outcome, asText(taken)).to.equal("changed");
   });
 });

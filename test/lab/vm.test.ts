@@ -39,8 +39,11 @@ describe("the lab's virtual machines", function () {
 
   it("have a kernel, an init and a name of their own", async () => {
     for (const node of [v1, v2]) {
-      const told = await output(node, "hostname; cat /etc/machine-id; systemctl is-system-running --wait; uname -r");
-      const [host, id, state, kernel] = told.split("\n");
+      const identities = await output(
+        node,
+        "hostname; cat /etc/machine-id; systemctl is-system-running --wait; uname -r",
+      );
+      const [host, id, state, kernel] = identities.split("\n");
       expect([host, id, state]).to.deep.equal([node.name, node.id.replaceAll("-", ""), "running"]);
       expect(kernel).to.not.equal((await readFile("/proc/sys/kernel/osrelease", "utf8")).trim());
       expect(await output(node, "cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(node.hostKey);
@@ -52,7 +55,7 @@ describe("the lab's virtual machines", function () {
     expect(Math.abs(Number(await output(v1, "date +%s")) - Date.now() / 1000)).to.be.lessThan(120);
   });
 
-  it("have the disks asked for, blank, by serial and stable name, and what containers lack", async () => {
+  it("have the requested disks, blank, by serial and stable name, and devices that containers lack", async () => {
     expect(await output(v1, "lsblk -dnbo SERIAL,SIZE | sort")).to.match(
       new RegExp(`^root +${8 * 1024 ** 3}\nv1-disk0 +${300 * 1024 ** 2}\nv1-disk1 +${100 * 1024 ** 2}$`),
     );
@@ -74,7 +77,7 @@ describe("the lab's virtual machines", function () {
     expect(problem).to.equal("v1 has no disk 7");
   });
 
-  it("answer on the console while they are off the network", async () => {
+  it("answer on the console while their network is cut off", async () => {
     await v1.cut();
     expect((await lab.list()).map(({ cut }) => cut)).to.deep.equal([true, false]);
     expect(await v1.onConsole("hostname; exit_code() { return 3; }; ! exit_code")).to.equal("v1");
@@ -82,7 +85,7 @@ describe("the lab's virtual machines", function () {
     expect(await output(v1, "echo back")).to.equal("back");
   });
 
-  it("lose what was not synced when their power is cut", async () => {
+  it("lose unsynced writes at a power cut", async () => {
     await output(v1, "echo kept >/root/kept && sync");
     await output(v1, "echo lost >/root/lost");
     await v1.powerCut();
@@ -91,7 +94,7 @@ describe("the lab's virtual machines", function () {
     expect(await output(v1, "ls /root")).to.equal("kept");
   });
 
-  it("are made anew when the command that made one was killed on the way", async () => {
+  it("are created again when the command that created one was killed", async () => {
     const { folder } = await findLabPlace({ name });
     await v2.powerCut();
     // A killed command leaves a running machine without its name.
@@ -106,7 +109,7 @@ describe("the lab's virtual machines", function () {
     expect(await processesOf(`${(await findLabPlace({ name })).group}/v2`)).to.not.include(pid);
   });
 
-  it("refuse what only they can of other nodes, and names that their disks cannot have", async () => {
+  it("refuse on other nodes what only they can do, and invalid names of disks", async () => {
     const [n1] = (await lab.up([{ name: "n1", kind: "debian", disks: ["20M"] }])) as [LabNode];
     const problems = await Promise.all(
       [n1.unplug(0), n1.onConsole("id"), lab.up([{ name: "v-with-a-long-name", kind: "vm", disks: [] }])].map((work) =>

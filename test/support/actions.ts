@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Action, type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 
-const refuse = (): Promise<never> => Promise.reject(new Error("nobody taught this action anything"));
+const refuse = (): Promise<never> => Promise.reject(new Error("the test expects no call of this action"));
 
 /** An action that must not be called: it rejects. */
 export const noAction: Action = defineAction({

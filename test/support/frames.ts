@@ -24,7 +24,7 @@ export function describeFrames(name: string, titles: readonly string[], draw: (t
   );
   const drawn = new Map<string, string>();
   for (const title of titles)
-    it(`are as they were looked at: ${title}`, () => {
+    it(`equal the reviewed frame: ${title}`, () => {
       drawn.set(title, textOf(draw(title)));
       if (!isUpdating) expect(drawn.get(title)).to.equal(known.get(title));
     });

@@ -343,7 +343,7 @@ export class SessionWorld {
     holds(this.#isBeating === (this.link !== undefined), "a beat lives exactly while a connection does");
     holds(!this.#isStopped || !this.timers.has("lock"), "after a stop nobody waits for a lock");
     // A runner that was given up may have done more than its frames told.
-    if (!this.wasUnanswered) toldOnce(this.events, this.#options.recorded !== undefined);
+    if (!this.wasUnanswered) expectEachOutcomeOnce(this.events, this.#options.recorded !== undefined);
   }
 }
 
@@ -353,7 +353,7 @@ function holds(claim: boolean, what: string): void {
 }
 
 /** Checks that the events have each step's outcome once, except failed steps, which a resumed run tries again. */
-function toldOnce(events: readonly RunEventBody[], isResumed: boolean): void {
+function expectEachOutcomeOnce(events: readonly RunEventBody[], isResumed: boolean): void {
   const told = events.flatMap((event) =>
     event.type === "step.finished" && !(isResumed && ["failed", "interrupted"].includes(event.outcome))
       ? [event.step]

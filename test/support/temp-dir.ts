@@ -19,6 +19,6 @@ export async function makeTempDir(label: string): Promise<TempDir> {
 export function folderOfEachTest(label: string): (...names: readonly string[]) => string {
   let folder = "";
   beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), `kcore-${label}-`))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return (...names) => join(folder, ...names);
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { visible } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
+import { githubError } from "#tui/ci.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { fileInRepository } from "../terminal/report-failure.ts";
 
@@ -27,10 +28,7 @@ export function gitlabReport(problems: readonly Problem[], project: string, work
   return `${printJson(entries, 2)}\n`;
 }
 
-/**
- * A problem as a workflow command of GitHub Actions, which shows it at its line
- * (docs.github.com, “Workflow commands for GitHub Actions”). `workspace`: the folder of the repository, from which files are named.
- */
+/** A problem as an annotation of GitHub Actions at its line. `workspace`: the folder of the repository, from which files are named. */
 export function githubLine({ code, message, at, hint }: Problem, project: string, workspace: string): string {
   const place = at && {
     file: fileInRepository(at, project, workspace),
@@ -38,20 +36,5 @@ export function githubLine({ code, message, at, hint }: Problem, project: string
     col: at.column,
     ...(at.length !== undefined && { endColumn: at.column + at.length }),
   };
-  const properties = Object.entries({ ...place, title: code }).map(
-    ([key, value]) => `${key}=${escapedProperty(value)}`,
-  );
-  return `::error ${properties.join(",")}::${escaped(hint === undefined ? message : `${message}\n${hint}`)}`;
-}
-
-function escaped(text: string): string {
-  return text
-    .split("\n")
-    .map((line) => visible(line).replaceAll("%", "%25"))
-    .join("%0A");
-}
-
-/** Escapes the separators of a command's properties, too. */
-function escapedProperty(value: string | number): string {
-  return escaped(String(value)).replaceAll(":", "%3A").replaceAll(",", "%2C");
+  return githubError({ ...place, title: code }, visible(hint === undefined ? message : `${message}\n${hint}`));
 }

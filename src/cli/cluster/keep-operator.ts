@@ -34,7 +34,8 @@ export async function endingsHere(
  * Renews the operator's certificate at 30 days left if the environment has the CA's passphrase; true if renewed.
  * Else warns of certificates that expire soon: the CA's key stays closed without its passphrase (ADR 0111).
  */
-export async function keepOperator(present: OperatorContext, say: Say, now = Date.now()): Promise<boolean> {
+export async function keepOperator(present: OperatorContext, say: Say): Promise<boolean> {
+  const now = Date.now();
   const endings = await endingsHere(present, now);
   const passphrase = endings.length === 0 ? undefined : await givenPassphrase(undefined);
   if (passphrase !== undefined)

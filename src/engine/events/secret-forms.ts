@@ -37,7 +37,7 @@ const inTurn =
   (...encoders: readonly Encode[]): Encode =>
   (text) =>
     encoders.reduce((encoded, encode) => encode(encoded), text);
-const behind = (sign: string, pattern: RegExp): Encode => replacing(pattern, (char) => sign + char);
+const backslashed = (pattern: RegExp): Encode => replacing(pattern, (char) => `\\${char}`);
 
 /** Bytes in hexadecimal after a sign: `%c3%bc` of URIs, `=C3=BC` of quoted-printable, `\xc3\xbc` of Python. */
 const inBytes = (pattern: RegExp, sign: string): readonly Encode[] =>
@@ -88,13 +88,13 @@ const entities = ["&#39;", "&#x27;", "&#039;", "&apos;", "'"].flatMap((apostroph
 const letters = new Map(["\x07a", "\bb", "\tt", "\nn", "\vv", "\ff", "\rr", "\x1bE"].map((pair) => [pair[0], pair[1]]));
 /** `$'…'` of bash. */
 const ansi = inTurn(
-  behind("\\", /[\\']/g),
+  backslashed(/[\\']/g),
   replacing(CONTROL, (char) => (letters.has(char) ? `\\${letters.get(char)}` : octal(char))),
 );
 /** Python's repr, in double and in single quotes. */
 const reprs = [/\\/g, /[\\']/g].map((quotes) =>
   inTurn(
-    behind("\\", quotes),
+    backslashed(quotes),
     replacing(CONTROL, (char) => (/[\t\n\r]/.test(char) ? json(char) : `\\x${Buffer.from(char).toString("hex")}`)),
   ),
 );
@@ -111,8 +111,8 @@ const pythonAscii = replacing(NO_ASCII, (char) => {
 const shells: readonly Encode[] = [
   ...[String.raw`'\''`, `'"'"'`, "''"].map((quote) => replacing(/'/g, () => quote)),
   replacing(/"/g, () => '""'),
-  ...[/[\\']/g, /[\\"$`]/g, /[\\"$`!]/g, /[^A-Za-z0-9_@%+=:,./-]/gu].map((pattern) => behind("\\", pattern)),
-  behind("\\", /[\s!"$&'()*,;<>?[\\\]^`{|}]|^[#~]|(?<=[:=])~/g),
+  ...[/[\\']/g, /[\\"$`]/g, /[\\"$`!]/g, /[^A-Za-z0-9_@%+=:,./-]/gu].map((pattern) => backslashed(pattern)),
+  backslashed(/[\s!"$&'()*,;<>?[\\\]^`{|}]|^[#~]|(?<=[:=])~/g),
   ansi,
   inTurn(ansi, replacing(NO_ASCII, octal)),
 ];
@@ -138,8 +138,8 @@ const encodings: readonly (readonly [changes: RegExp, encoders: readonly Encode[
           replacing(/%/g, () => "%25"),
         ),
       ]),
-      ...jsons.flatMap((encode) => [encode, inTurn(encode, behind("\\", /\//g))]),
-      inTurn(json, behind("\\", /\//g)),
+      ...jsons.flatMap((encode) => [encode, inTurn(encode, backslashed(/\//g))]),
+      inTurn(json, backslashed(/\//g)),
       ...inBytes(/[^\t -<>-~]/gu, "="),
     ],
   ],

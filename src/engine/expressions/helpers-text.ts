@@ -17,7 +17,7 @@ export const textHelpers: Helpers = {
     usage: "text part by",
     min: 3,
     max: 3,
-    run: (args) => args.text(0).split(nonEmpty(args, 1)).join(args.printable(2)),
+    run: (args) => args.text(0).split(separatorIn(args)).join(args.printable(2)),
   },
   indent: { usage: "text spaces", min: 2, max: 2, run: indent },
   json: { usage: "value indent=N", min: 1, max: 1, named: ["indent"], run: json },
@@ -42,12 +42,13 @@ function join(args: Arguments): string {
 
 function split(args: Arguments): string[] {
   const text = args.text(0);
-  return text === "" ? [] : text.split(nonEmpty(args, 1)).map((part) => part.trim());
+  return text === "" ? [] : text.split(separatorIn(args)).map((part) => part.trim());
 }
 
-function nonEmpty(args: Arguments, index: number): string {
-  const text = args.text(index);
-  if (text === "") throw new Fault(`argument ${index + 1} of ${args.name} must not be empty`, { argument: index });
+/** The second argument, at which the first is split. */
+function separatorIn(args: Arguments): string {
+  const text = args.text(1);
+  if (text === "") throw new Fault(`argument 2 of ${args.name} must not be empty`, { argument: 1 });
   return text;
 }
 

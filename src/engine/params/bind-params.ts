@@ -231,6 +231,6 @@ export function givenFromNode(node: SourceNode | undefined, scope?: Scope): Map<
 }
 
 /** The values of `--params JSON`; YAML is read as well. @throws KcoreError */
-export function givenFromText(text: string, name = "--params"): Map<string, GivenParam> {
-  return givenFromNode(parseSource(name, text));
+export function givenFromText(text: string): Map<string, GivenParam> {
+  return givenFromNode(parseSource("--params", text));
 }

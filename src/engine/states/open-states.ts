@@ -67,10 +67,10 @@ export class States {
 
   /**
    * A state and, checked with it, all that it includes.
-   * @throws KcoreError STATE_NOT_FOUND at `at`, STATE_INCLUDE_CYCLE, and every problem of the files.
+   * @throws KcoreError STATE_NOT_FOUND, STATE_INCLUDE_CYCLE, and every problem of the files.
    */
-  load(name: string, at?: SourcePosition): State {
-    const { state, problems } = this.readPartly(name, at);
+  load(name: string): State {
+    const { state, problems } = this.readPartly(name);
     if (state === undefined || problems.length > 0) throw new KcoreError(problems);
     return state;
   }

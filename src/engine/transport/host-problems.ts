@@ -23,12 +23,6 @@ export class HostUnreachable extends KcoreError {
   }
 }
 
-/** Whether trying again, later and with fewer connections or channels at once, may help (F-22). */
-export function isBusy(error: unknown): boolean {
-  if (error instanceof HostUnreachable) return error.reason === "busy";
-  return error instanceof KcoreError && error.problems.some(({ code }) => code === "CHANNEL_REFUSED");
-}
-
 /** The error for one host that its operator has to repair; other hosts are not affected. Exit code 1. */
 export function hostFailure(
   problem: { code: ErrorCode; message: string; hint?: string | undefined; detail?: string | undefined },

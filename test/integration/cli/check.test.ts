@@ -9,15 +9,16 @@ describe("kcore check", () => {
   let project: TestProject;
   beforeEach(() => (project = new TestProject({ "states/a.yaml": "steps: [{ id: a, file.absent: { path: /a } }]\n" })));
   afterEach(() => project.remove());
-  const spoil = () => project.write({ "project/states/b.yaml": "steps: [{ id: a, file.absent: { path: a } }]\n" });
+  const writeInvalidState = () =>
+    project.write({ "project/states/b.yaml": "steps: [{ id: a, file.absent: { path: a } }]\n" });
 
-  it("ends with 0 where all is in order, with 2 and every problem where it is not", async () => {
+  it("exits 0 for a valid project, and 2 with every problem of an invalid one", async () => {
     expect(await project.call(["check"])).to.deep.equal({
       code: 0,
       stdout: "1 state and 0 orchestrations, 2 nodes: in order\n",
       stderr: "",
     });
-    spoil();
+    writeInvalidState();
     const text = await project.call(["check"]);
     expect([text.code, text.stdout]).to.deep.equal([2, ""]);
     expect(text.stderr).to.contain("states/b.yaml:1:39");
@@ -31,7 +32,7 @@ describe("kcore check", () => {
     expect((await project.call(["check", "nope.yaml"])).stderr).to.contain("there is no file nope.yaml");
   });
 
-  it("tells of a module with a shipped one's name, though no state uses it", async () => {
+  it("reports a module of the project that has a shipped module's name, even when no state uses it", async () => {
     project.write({ "project/modules/file.managed.yaml": "summary: x\nwant: { a: b }\nprobe: fact a b\n" });
     for (const words of [["check"], ["check", "modules/file.managed.yaml"]]) {
       const { code, stderr } = await project.call(words);
@@ -39,7 +40,7 @@ describe("kcore check", () => {
     }
   });
 
-  it("keeps a commit back by the hook of docs/checking.md", async () => {
+  it("refuses a commit through the pre-commit hook that docs/checking.md shows", async () => {
     const line = readPages()
       .flatMap(({ blocks }) => blocks)
       .find(({ page, text }) => page === "docs/checking.md" && text.includes("pre-commit &&"))?.text;
@@ -55,10 +56,10 @@ describe("kcore check", () => {
     execFileSync("sh", ["-c", line ?? "false"], { cwd: project.project });
     run("add", "-A");
     expect(run("commit", "-m", "fine").status).to.equal(0);
-    spoil();
+    writeInvalidState();
     run("add", "-A");
-    const kept = run("commit", "-m", "broken");
-    expect(kept.status).not.to.equal(0);
-    expect(kept.stderr).to.contain("states/b.yaml:1:39");
+    const refused = run("commit", "-m", "broken");
+    expect(refused.status).not.to.equal(0);
+    expect(refused.stderr).to.contain("states/b.yaml:1:39");
   });
 });

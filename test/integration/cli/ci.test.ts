@@ -11,7 +11,7 @@ import { startSshd } from "#support/sshd.ts";
 
 const token = "the-token-of-the-service";
 
-/** The pipelines of docs/ci.md, each job's own commands run in a clean checkout against two machines behind real SSH. */
+/** Runs the pipelines of docs/ci.md: each job's own commands in a clean checkout, against two machines behind real SSH. */
 for (const open of [githubCi, gitlabCi])
   describe(`the example of docs/ci.md: ${open === githubCi ? "GitHub" : "GitLab"}`, () => {
     let world: CiWorld;
@@ -22,10 +22,10 @@ for (const open of [githubCi, gitlabCi])
     const page = (node: string): string | undefined =>
       existsSync(file(node, "index.html")) ? readFileSync(file(node, "index.html"), "utf8") : undefined;
     const goodState = readFileSync(join(root, "examples/ci/states/page.yaml"), "utf8");
-    /** The page differs from that of any earlier commit. */
-    let turn = 0;
-    const change = (): string =>
-      world.commit({ "states/page.yaml": goodState.replace("{{vars.site}},", `{{vars.site}}, release ${++turn},`) });
+    let release = 0;
+    /** Commits a page that differs from that of any earlier commit. */
+    const commitRelease = (): string =>
+      world.commit({ "states/page.yaml": goodState.replace("{{vars.site}},", `{{vars.site}}, release ${++release},`) });
 
     before(async () => {
       world = await CiWorld.make();
@@ -75,42 +75,43 @@ for (const open of [githubCi, gitlabCi])
     const logsOf = (ends: ReadonlyMap<string, JobEnd>): string =>
       [...ends].map(([name, { log }]) => `--- ${name}\n${log}`).join("\n");
 
-    it("shows what a proposal would do, and does nothing", async () => {
+    it("shows what a pull request would change, and changes nothing", async () => {
       const before = page("w1");
-      const ends = await ci.pipeline("proposal", change());
+      const ends = await ci.pipeline("proposal", commitRelease());
       expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0 });
       const { summary, artifacts, artifact } = endOf(ends, "plan");
-      expect(summary).to.contain("#### Would change").and.contain(`+www.example.net, release ${turn}, from w1`);
+      expect(summary).to.contain("#### Would change").and.contain(`+www.example.net, release ${release}, from w1`);
       expect(artifacts).to.include.members(["report/plan.html", "report/plan.json", "report/plan.md"]);
       if (ci.name === "GitLab") expect(artifact("report/plan.xml")).to.match(/<testsuites [^>]*failures="0"/);
       expect(JSON.parse(artifact("report/plan.json"))).to.include({ dryRun: true, dirty: false, state: "done" });
       expect(page("w1")).to.equal(before);
     });
 
-    it("deploys what was approved, and keeps its record; no secret is in what it tells", async () => {
-      const commit = change();
+    it("deploys what was approved, archives the run, and shows no secret in logs or reports", async () => {
+      const commit = commitRelease();
       const ends = await ci.pipeline("push", commit);
       expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0, deploy: 0 });
-      for (const node of ["w1", "w2"]) expect(page(node)).to.equal(`www.example.net, release ${turn}, from ${node}\n`);
+      for (const node of ["w1", "w2"])
+        expect(page(node)).to.equal(`www.example.net, release ${release}, from ${node}\n`);
       expect(readFileSync(file("w1", ".token"), "utf8")).to.equal(`${token}\n`);
       const { artifacts, artifact, summary } = endOf(ends, "deploy");
       expect(artifacts).to.include.members(["report/deploy.html", "report/deploy.md", "report/deploy.tar.gz"]);
       expect(artifact("report/deploy.md")).to.contain("#### Changed").and.contain(commit.slice(0, 12));
       if (ci.name === "GitHub") expect(summary).to.equal(artifact("report/deploy.md"));
-      const told = [...ends.values()].flatMap((end) => [
+      const outputs = [...ends.values()].flatMap((end) => [
         end.log,
         end.summary,
         ...end.artifacts.filter((name) => /\.\w+$/.test(name)).map((name) => end.artifact(name)),
       ]);
       for (const secret of [token, identity.split("\n").at(-2) ?? "", "OPENSSH PRIVATE KEY"])
-        expect(told.filter((text) => text.includes(secret))).to.deep.equal([]);
+        expect(outputs.filter((text) => text.includes(secret))).to.deep.equal([]);
     });
 
-    it("installs kcore once: the cache has it from then on", () => {
+    it("installs kcore once and takes it from the cache afterwards", () => {
       expect(world.installs).to.equal(1);
     });
 
-    it("leaves no key readable for others", () => {
+    it("leaves no key that others may read", () => {
       const homes = readdirSync(world.path("jobs"))
         .map((name) => world.path("jobs", name, "home"))
         .filter((home) => existsSync(join(home, ".ssh")));

@@ -8,7 +8,7 @@ describe("kcore's commands", () => {
   beforeEach(() => (project = new TestProject()));
   afterEach(() => project.remove());
 
-  it("tells its version, and suggests what was meant", async () => {
+  it("prints its version, suggests the closest command and flag, and prints errors as JSON", async () => {
     expect((await project.call(["--version"])).stdout).to.match(/^\d+\.\d+\.\d+\n$/);
     const command = await project.call(["orchestarte"]);
     expect(command.code).to.equal(2);
@@ -18,19 +18,21 @@ describe("kcore's commands", () => {
     expect(JSON.parse(asked.stderr)).to.have.nested.property("problems[0].code", "RUN_UNKNOWN");
   });
 
-  it("ends with the same exit code when nobody reads what went wrong any more", async () => {
+  it("exits with the same code after the reader of stderr closed it", async () => {
     const { child, ended } = project.start(["explain", "NOPE"]);
     child.stderr?.destroy();
     expect((await ended).code).to.equal(2);
   });
 
-  it("adds a node as lines of its own, and nothing else", async () => {
+  it("roster add appends the node's lines and changes no other line", async () => {
     const file = join(project.project, "roster/nodes.yaml");
     const before = `# mine\n${readFileSync(file, "utf8")}# end\n`;
     writeFileSync(file, before);
     chmodSync(file, 0o600);
-    const told = await project.call(["roster", "add", "n7", "192.0.2.17"]);
-    expect(told.stdout, "G7: where its role goes").to.contain("no role: n7; ").and.contain("roles: [worker]");
+    const added = await project.call(["roster", "add", "n7", "192.0.2.17"]);
+    expect(added.stdout, "the hint names the key for its role")
+      .to.contain("no role: n7; ")
+      .and.contain("roles: [worker]");
     expect((await project.call(["roster", "check"])).stdout).to.match(/^no role: .*n7/m);
     const after = readFileSync(file, "utf8");
     expect(
@@ -42,7 +44,7 @@ describe("kcore's commands", () => {
     expect(statSync(file).mode & 0o777).to.equal(0o600);
   });
 
-  it("adds nothing that would make the roster wrong", async () => {
+  it("roster add writes nothing when the roster would become invalid", async () => {
     const file = join(project.project, "roster/nodes.yaml");
     const before = readFileSync(file, "utf8");
     const refused = await project.call(["roster", "add", "bad name", "192.0.2.999", "--group", "nope"]);
@@ -51,7 +53,7 @@ describe("kcore's commands", () => {
     expect(readFileSync(file, "utf8")).to.equal(before);
   });
 
-  it("C12: roster adopt gives a removed machine a new id, and keeps the one that its disks were made with", async () => {
+  it("roster adopt gives a machine a new id, and keeps the id that its disks were made with", async () => {
     const former = "3f0c2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
     await project.call(["roster", "add", "old1", "192.0.2.21", "--id", former]);
     const idsOf = async (): Promise<{ id: string; formerIds?: readonly string[] }> => {
@@ -87,19 +89,19 @@ describe("kcore's commands", () => {
     expect([unknown.code, unknown.stderr.includes("old1")]).to.deep.equal([2, true]);
   });
 
-  it("begins a new file when told to", async () => {
+  it("roster add creates the file that --file names", async () => {
     expect((await project.call(["roster", "add", "n8", "192.0.2.18", "--file", "more.yaml"])).code).to.equal(0);
     expect(readFileSync(join(project.project, "roster/more.yaml"), "utf8")).to.match(/^nodes:\n {2}n8:\n/);
     expect((await project.call(["roster", "add", "n9", "192.0.2.19", "--file", "more.txt"])).code).to.equal(2);
   });
 
-  it("takes no project from a folder that merely holds a roster (S-20)", async () => {
+  it("refuses as a project a folder that holds only a roster (S-20)", async () => {
     mkdirSync(join(project.path, "hostile/roster"), { recursive: true });
     const refused = await project.call(["roster", "list", "--project", join(project.path, "hostile")]);
     expect(refused.stderr).to.contain("[PROJECT_NOT_FOUND]");
   });
 
-  it("shows the catalogue with arguments and an example", async () => {
+  it("modules shows arguments and an example, and finds modules by a word", async () => {
     const shown = await project.call(["modules", "service.running"]);
     expect(shown.stdout).to.contain("enabled").and.to.contain("Example:\n  service.running: {");
     expect((await project.call(["modules", "servce.running"])).stderr).to.contain("did you mean “service.running”?");
@@ -115,7 +117,7 @@ describe("kcore's commands", () => {
     });
   });
 
-  it("shows the steps that the tests apply to real machines, and what is refused", async () => {
+  it("modules --examples shows the steps that the tests apply to real machines, and the refused ones", async () => {
     const { stdout } = await project.call(["modules", "file.managed", "--examples"]);
     expect(stdout)
       .to.match(/^file\.managed:\n/)
@@ -124,7 +126,7 @@ describe("kcore's commands", () => {
     expect((await project.call(["modules", "--examples"])).stderr).to.contain("[USAGE]");
   });
 
-  it("takes an empty KCORE_HOME for none", async () => {
+  it("treats an empty KCORE_HOME as unset", async () => {
     const file = join(project.path, "passphrase");
     writeFileSync(file, "correct horse battery staple\n", { mode: 0o600 });
     const env = { KCORE_HOME: "", HOME: project.path };

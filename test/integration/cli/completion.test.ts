@@ -52,7 +52,7 @@ describe("completion in real shells", () => {
     ).to.deep.equal(wanted);
   };
 
-  it("bash: commands, flags, values, nodes of the roster, contexts, what follows a colon, and names of files", () => {
+  it("bash completes commands, flags, values, nodes, contexts, words with a colon, and file names", () => {
     offersInBash({
       "kcore des": ["describe"],
       "kcore get no": ["nodes", "node"],
@@ -72,7 +72,7 @@ describe("completion in real shells", () => {
     });
   });
 
-  it("bash: what may be sealed in a file, and whose keys are there", () => {
+  it("bash completes the places of a file's secrets and the names of recipients", () => {
     project.write({ "project/recipients.yaml": "alice: age1a\nci: age1c\n" });
     offersInBash({
       "kcore secrets set roster/nodes.yaml nodes.here.st": ["nodes.here.stateDir"],
@@ -109,7 +109,7 @@ describe("completion in real shells", () => {
     expect(loaded("completion", "candidates", "--", "orchestrate", "deploy_node", "h")).to.include("load-roster");
   });
 
-  it("fish: the same, with descriptions", function () {
+  it("fish completes the same, with descriptions", function () {
     if (!has("fish")) this.skip();
     const inFish = (line: string): string =>
       run("fish", ["--no-config", "-c", `kcore completion fish | source; complete -C '${line}'`]);
@@ -118,21 +118,21 @@ describe("completion in real shells", () => {
     expect(inFish("kcore config use-context l").trim()).to.equal("lab");
   });
 
-  it("zsh: the same, typed at a prompt", async function () {
+  it("zsh completes the same at a prompt", async function () {
     if (!has("zsh") || !has("tmux")) this.skip();
     const tmux = (...args: readonly string[]): string =>
       run("tmux", ["-L", `kcore-completion-${process.pid}`, "-f", "/dev/null", ...args]);
     const type = (...keys: readonly string[]): string => tmux("send-keys", ...keys);
-    const seen = (text: string) => eventually(() => tmux("capture-pane", "-p").replaceAll(/\s+/g, " ").includes(text));
+    const shows = (text: string) => eventually(() => tmux("capture-pane", "-p").replaceAll(/\s+/g, " ").includes(text));
     tmux("new-session", "-d", "-x", "160", "-y", "40", "zsh -f -i");
     try {
       type("autoload -U compinit; compinit -u -D; source <(kcore completion zsh); echo re''ady", "Enter");
-      await seen("ready");
+      await shows("ready");
       type("kcore config use-context p", "Tab");
-      await seen("use-context prod");
+      await shows("use-context prod");
       type("C-u");
       type("kcore get no", "Tab", "Tab");
-      await seen("nodes -- List nodes");
+      await shows("nodes -- List nodes");
     } finally {
       tmux("kill-server");
     }

@@ -8,7 +8,7 @@ import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** Two machines of which only root's password is known, and a deploy key whose private half is elsewhere. */
+/** Two machines that accept root's password alone; the private half of the deploy key is not on this machine. */
 describe("kcore roster trust --deploy-key", () => {
   let servers: readonly [SshServer, SshServer];
   let project: TestProject;
@@ -47,7 +47,7 @@ describe("kcore roster trust --deploy-key", () => {
     await project.remove();
   });
 
-  it("pins the host key first, puts the key there by one login, and finds it in order the next time", async () => {
+  it("pins the host key first, installs the key with one password login, and finds it in place the next time", async () => {
     const [server] = servers;
     const fingerprint = parseHostKey(server.hostKey)?.fingerprint ?? "";
     const first = await trust("n1", "--host-key", fingerprint, "--password-file", password());
@@ -63,13 +63,13 @@ describe("kcore roster trust --deploy-key", () => {
     expect(await readFile(join(project.project, "roster/nodes.yaml"), "utf8")).not.to.contain(secret);
   });
 
-  it("gives no password to a machine whose key was not accepted", async () => {
+  it("sends no password to a machine whose host key was not accepted", async () => {
     const refused = await trust("n1", "--host-key", "SHA256:another", "--password-file", password());
     expect([refused.code, await keysOf(servers[0])]).to.deep.equal([1, ""]);
     expect(await servers[0].log()).not.to.match(/(Accepted|Failed) password/);
   });
 
-  it("asks once, unseen, for all nodes; one that has another password is asked for by itself", async () => {
+  it("asks for one hidden password for all nodes, and again for a node with another password", async () => {
     await setPassword(servers[1], "quite another");
     await project.atTerminal(async (shell) => {
       await shell.enter(
@@ -86,7 +86,7 @@ describe("kcore roster trust --deploy-key", () => {
     for (const server of servers) expect(await keysOf(server)).to.equal(await readFile(fleet(), "utf8"));
   });
 
-  it("tells of a node that refuses, and goes on with the others; a key that is let in needs no password", async () => {
+  it("reports a node that refuses and continues with the others; a key that is already accepted needs no password", async () => {
     await setPassword(servers[0], "quite another");
     const both = await trust("n[12]", "--yes", "--password-file", password());
     expect(both.code).to.equal(1);
@@ -100,7 +100,7 @@ describe("kcore roster trust --deploy-key", () => {
     expect([again.code, again.stdout.includes("n2 lets root in")], again.stderr).to.deep.equal([0, true]);
   });
 
-  it("refuses what is no public key before it connects, and a password that nobody can give", async () => {
+  it("refuses a file that holds no public key before connecting, and fails when nobody can be asked for the password", async () => {
     const wrong = async (text: string): Promise<CommandEnd> => {
       await writeFile(fleet(), text);
       return trust("n1", "--yes");
@@ -118,7 +118,7 @@ describe("kcore roster trust --deploy-key", () => {
       .and.to.contain("--password-file FILE");
   });
 
-  describe("of a machine that is not in the roster, kcore node --password-file", () => {
+  describe("kcore node disks --password-file, for a machine outside the roster", () => {
     const disks = (...words: readonly string[]): Promise<CommandEnd> => {
       const fingerprint = parseHostKey(servers[0].hostKey)?.fingerprint ?? "";
       const node = ["--node", `127.0.0.1:${servers[0].port}`, "--host-key", fingerprint];
@@ -129,7 +129,7 @@ describe("kcore roster trust --deploy-key", () => {
       project.write({ "project/roster/nodes.yaml": defaults });
     });
 
-    it("leaves the key by one login; the next command needs no password", async () => {
+    it("installs the key with one login; the next command needs no password", async () => {
       execFileSync("chmod", ["644", password()]);
       const open = await disks("--password-file", password());
       expect([open.code, await keysOf(servers[0])]).to.deep.equal([2, ""]);
@@ -146,7 +146,7 @@ describe("kcore roster trust --deploy-key", () => {
       expect((await servers[0].log()).match(/Accepted password/g)).to.have.length(1);
     });
 
-    it("without a terminal --ask-password says what else there is, and so does a login without either", async () => {
+    it("names --password-file where no terminal can ask, and --ask-password where the key was refused", async () => {
       const asked = await disks("--ask-password");
       expect(asked.code).to.equal(2);
       expect(asked.stderr).to.contain("QUESTION_UNANSWERED").and.to.contain("--password-file FILE");

@@ -13,7 +13,7 @@ import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
-describe("kcore diff -f of a DiskLayout, on this machine", () => {
+describe("kcore diff and apply of a DiskLayout, on this machine", () => {
   let project: TestProject;
   let disk: LoopDisk | undefined;
 
@@ -38,13 +38,13 @@ spec:
         gpt:
           partitions: [{ name: kcore0, size: 100%, content: { type: filesystem, format: ext4 } }]
 `;
-  const both = (other: LoopDisk): string => {
+  const manifestOfTwo = (other: LoopDisk): string => {
     const entry = (name: string, byId = ""): string =>
       `      - { name: ${name}, device: /dev/disk/by-id/${byId}, gpt: { partitions: [{ name: kcore0, size: 100% }] } }\n`;
     const header = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: here\n  diskLayout:\n    disks:\n";
     return header + entry("data1", disk?.byId) + entry("data2", other.byId);
   };
-  const run = (verb: string, text: string, ...words: readonly string[]): Promise<CommandEnd> => {
+  const runWith = (verb: string, text: string, ...words: readonly string[]): Promise<CommandEnd> => {
     project.write({ "project/disks.yaml": text });
     return project.kcore(verb, "-f", "disks.yaml", ...words);
   };
@@ -52,16 +52,16 @@ spec:
   const sumOf = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
   const sum = (image = disk?.image): string => sumOf(readFileSync(image ?? ""));
   /** Puts a filesystem on the disk, so that kcore wipes it only with a grant. */
-  const hold = (): void => void execFileSync("mkfs.ext4", ["-qF", disk?.device ?? ""]);
-  interface Told {
+  const formatDisk = (): void => void execFileSync("mkfs.ext4", ["-qF", disk?.device ?? ""]);
+  interface LayoutDiff {
     readonly result: string;
     readonly phase: string;
     readonly disks: readonly { verdict: string; id: object; before: readonly object[]; after: readonly object[] }[];
     readonly refusals: readonly { code: string; reason: string; message: string }[];
   }
 
-  it("says of a blank disk what would be made, as a drawing and as data", async () => {
-    const drawn = await run("diff", manifest(link()));
+  it("shows what would be made on a blank disk, as a drawing and as JSON", async () => {
+    const drawn = await runWith("diff", manifest(link()));
     expect(drawn.code, drawn.stderr).to.equal(1);
     expect(drawn.stdout)
       .to.contain(`byId ${disk?.byId ?? ""}, 64M, ${disk?.device ?? ""} now`)
@@ -69,17 +69,17 @@ spec:
     expect(drawn.stdout).to.match(
       /disklayout\/data would be created\n.*\n? *~ node partition\[data1\]: table: none -> gpt/s,
     );
-    const [told] = JSON.parse((await run("diff", manifest(link()), "-o", "json")).stdout) as [Told];
-    expect([told.result, told.phase, told.refusals]).to.deep.equal(["created", "pending", []]);
-    expect(told.disks[0]).to.deep.include({ verdict: "safe", id: { byId: disk?.byId } });
-    expect(told.disks[0]?.before).to.deep.equal([{ size: disk?.size, holds: "blank", fate: "free" }]);
+    const [withoutNix] = JSON.parse((await runWith("diff", manifest(link()), "-o", "json")).stdout) as [LayoutDiff];
+    expect([withoutNix.result, withoutNix.phase, withoutNix.refusals]).to.deep.equal(["created", "pending", []]);
+    expect(withoutNix.disks[0]).to.deep.include({ verdict: "safe", id: { byId: disk?.byId } });
+    expect(withoutNix.disks[0]?.before).to.deep.equal([{ size: disk?.size, holds: "blank", fate: "free" }]);
     expect(sum()).to.equal(sumOf(Buffer.alloc(disk?.size ?? 0)));
   });
 
-  it("refuses what holds something, names its grant, and writes nothing; apply neither", async () => {
-    hold();
+  it("refuses a disk with data in diff and apply, names the grant, and writes nothing", async () => {
+    formatDisk();
     const before = sum();
-    const [told] = JSON.parse((await run("diff", manifest(link()), "-o", "json")).stdout) as [Told];
+    const [told] = JSON.parse((await runWith("diff", manifest(link()), "-o", "json")).stdout) as [LayoutDiff];
     const reasons = told.refusals.map(({ code, reason }) => `${code} ${reason}`);
     expect([told.result, told.disks[0]?.verdict, reasons]).to.deep.equal([
       "refused",
@@ -87,16 +87,16 @@ spec:
       ["DISK_HAS_DATA target_device_holds_data"],
     ]);
     const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(told.refusals[0]?.message ?? "") ?? [];
-    const granted = await run("diff", manifest(link()), "--grant", grant);
+    const granted = await runWith("diff", manifest(link()), "--grant", grant);
     expect(granted.stdout).to.contain("disklayout/data would be created");
-    const applied = await run("apply", manifest(link()), "-o", "json");
-    expect([applied.code, (JSON.parse(applied.stdout) as [Told])[0].phase]).to.deep.equal([1, "refused"]);
+    const applied = await runWith("apply", manifest(link()), "-o", "json");
+    expect([applied.code, (JSON.parse(applied.stdout) as [LayoutDiff])[0].phase]).to.deep.equal([1, "refused"]);
     expect(applied.stderr).to.contain("DISK_HAS_DATA");
     expect(sum()).to.equal(before);
   });
 
-  it("asks at a terminal, and leaves the disk for anything but its name", async () => {
-    hold();
+  it("asks at a terminal, and leaves the disk unchanged unless its name is typed", async () => {
+    formatDisk();
     project.write({ "project/disks.yaml": manifest(link()) });
     const before = sum();
     await project.atTerminal(async (shell) => {
@@ -110,14 +110,14 @@ spec:
     expect(sum()).to.equal(before);
   });
 
-  it("writes to none of two disks while one of them was not granted", async function () {
+  it("writes to neither of two disks while one has no grant", async function () {
     const folder = join(project.path, `${disk?.byId ?? ""}-other`);
     mkdirSync(folder);
     const other = openLoopDisk(folder, Buffer.alloc(0));
     if (!other) return this.skip();
-    hold();
+    formatDisk();
     execFileSync("mkfs.ext4", ["-qF", other.device]);
-    project.write({ "project/disks.yaml": both(other) });
+    project.write({ "project/disks.yaml": manifestOfTwo(other) });
     const sums = (): readonly string[] => [sum(), sum(other.image)];
     const before = sums();
     try {
@@ -138,7 +138,7 @@ spec:
     expect(sums()).to.deep.equal(before);
   });
 
-  it("refuses what is mounted, wherever, whatever is granted, and writes to no blank disk beside it", async function () {
+  it("refuses a mounted disk whatever is granted, and writes to no blank disk of the same layout", async function () {
     // A disk of its own: a namespace of another program, made meanwhile, would hold the mount as long as it lives.
     const place = join(project.path, `${disk?.byId ?? ""}-mounted`);
     mkdirSync(place);
@@ -152,7 +152,7 @@ spec:
       try {
         disk?.write(Buffer.alloc(disk.size));
         const before = [sum(), sum(mounted.image)];
-        const ended = await run("apply", both(mounted), "--grant", `${mounted.byId}:${"0".repeat(16)}`);
+        const ended = await runWith("apply", manifestOfTwo(mounted), "--grant", `${mounted.byId}:${"0".repeat(16)}`);
         expect(ended.code).to.equal(1);
         expect(ended.stdout).to.contain("REFUSED (DISK_LAYOUT_MOUNTED, target_device_has_active_system_mount)");
         expect(ended.stderr)
@@ -167,9 +167,9 @@ spec:
     }
   });
 
-  it("looks alike in every shell", () => {
-    hold();
-    const looks = ["dash", "bash", "busybox sh"].map((shell) => {
+  it("reads the same disk inventory in every shell", () => {
+    formatDisk();
+    const inventories = ["dash", "bash", "busybox sh"].map((shell) => {
       const { status, stdout, stderr } = spawnSync("sh", ["-c", `exec ${shell} -s`], {
         input: diskInventoryText(),
         encoding: "utf8",
@@ -177,26 +177,26 @@ spec:
       expect([status, stderr], shell).to.deep.equal([0, ""]);
       return readDiskInventory(stdout)?.devices.find(({ path }) => path === disk?.device);
     });
-    expect(looks[0]).to.deep.include({ type: "loop", size: disk?.size, fstype: "ext4", links: [link()] });
-    expect(looks[1]).to.deep.equal(looks[0]);
-    expect(looks[2]).to.deep.equal(looks[0]);
+    expect(inventories[0]).to.deep.include({ type: "loop", size: disk?.size, fstype: "ext4", links: [link()] });
+    expect(inventories[1]).to.deep.equal(inventories[0]);
+    expect(inventories[2]).to.deep.equal(inventories[0]);
   });
 
-  it("says at its place which node is not there, which disk, and which is too small", async () => {
-    const nobody = await run("diff", manifest(link(), "her"));
-    expect([nobody.code, nobody.stderr]).to.satisfy(
+  it("names an unknown node, an invalid device, a missing disk and a disk that is too small", async () => {
+    const unknownNode = await runWith("diff", manifest(link(), "her"));
+    expect([unknownNode.code, unknownNode.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 2 && text.includes("disks.yaml:4:11") && text.includes("“here”"),
     );
-    const wrong = await run("diff", manifest("S1"), "-o", "json");
-    const [problem] = (JSON.parse(wrong.stderr) as { problems: { code: string; reason: string }[] }).problems;
-    expect([wrong.code, problem?.code, problem?.reason]).to.deep.equal([2, "DISK_LAYOUT_INVALID", "invalid_layout"]);
-    const none = await run("diff", manifest("/dev/disk/by-id/none"), "-o", "json");
-    const [told] = JSON.parse(none.stdout) as [Told];
+    const invalid = await runWith("diff", manifest("S1"), "-o", "json");
+    const [problem] = (JSON.parse(invalid.stderr) as { problems: { code: string; reason: string }[] }).problems;
+    expect([invalid.code, problem?.code, problem?.reason]).to.deep.equal([2, "DISK_LAYOUT_INVALID", "invalid_layout"]);
+    const missing = await runWith("diff", manifest("/dev/disk/by-id/missing"), "-o", "json");
+    const [told] = JSON.parse(missing.stdout) as [LayoutDiff];
     expect(told.refusals.map(({ code }) => code)).to.deep.equal(["DISK_NOT_FOUND"]);
-    hold();
+    formatDisk();
     const before = sum();
-    const large = await run("diff", manifest(link()).replace("100%", "1G"), "-o", "json");
-    const [small] = JSON.parse(large.stdout) as [Told];
+    const large = await runWith("diff", manifest(link()).replace("100%", "1G"), "-o", "json");
+    const [small] = JSON.parse(large.stdout) as [LayoutDiff];
     expect([small.disks[0]?.verdict, small.refusals.map(({ code }) => code)]).to.deep.equal([
       "refused",
       ["DISK_TOO_SMALL"],
@@ -218,7 +218,7 @@ describe("a layout in Nix", () => {
     }
   });
 
-  it("is a set, or a function that has defaults for what it uses", async () => {
+  it("is an attribute set, or a function whose arguments have defaults", async () => {
     expect(await evaluate("{ disko.devices.disk = { a = 1 + 1; }; }")).to.deep.equal({ disk: { a: 2 } });
     expect(await evaluate('{ lib, disks ? [ "/dev/vdb" ], ... }: { disko.devices.x = disks; }')).to.deep.equal({
       x: ["/dev/vdb"],
@@ -231,7 +231,7 @@ describe("a layout in Nix", () => {
     );
   });
 
-  it("reads nothing of this machine, fetches nothing, and ends", async () => {
+  it("reads no file, fetches nothing, and ends within limits of time and size", async () => {
     for (const text of [
       "builtins.readFile /etc/passwd",
       "import <nixpkgs>",
@@ -252,7 +252,7 @@ describe("a layout in Nix", () => {
     expect(told[0]).to.contain("this machine has no nix-instantiate [DISK_LAYOUT_NIX_MISSING] | apt install nix-bin");
   });
 
-  it("becomes the layout of a manifest, from its text or from a file beside it", async () => {
+  it("becomes the layout of a manifest, from the manifest's text or from a file beside it", async () => {
     const project = new TestProject({
       "disks.nix": `{ disk ? "/dev/vdb", ... }: {
   disko.devices.disk.data1 = {

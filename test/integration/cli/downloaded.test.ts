@@ -49,7 +49,7 @@ describe("file.downloaded by way of the bastion", () => {
     nodes.flatMap(({ folder }) =>
       readdirSync(join(folder, "state"), { recursive: true, encoding: "utf8" }).filter((name) => /blobs/.test(name)),
     );
-  function write(args: string, { wanted = sha256, more = "" } = {}): void {
+  function writeState(args: string, { wanted = sha256, more = "" } = {}): void {
     project.write({
       "project/states/tool.yaml": `steps:
   - id: tool
@@ -59,7 +59,8 @@ ${more}`,
   }
   const apply = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("state", "apply", "tool", "--on", "n1,n2", ...words);
-  async function done(changed: number, ...words: readonly string[]): Promise<void> {
+  /** Applies the state to both nodes, and expects success with this number of changed steps. */
+  async function expectChanged(changed: number, ...words: readonly string[]): Promise<void> {
     const { code, stdout, stderr } = await apply(...words);
     expect([code, /^Steps: .*$/m.exec(stdout)?.[0]], stdout + stderr).to.deep.equal([
       0,
@@ -67,25 +68,25 @@ ${more}`,
     ]);
   }
 
-  it("asks once for both, nobody in a dry run or when they have it, and then changes nothing", async () => {
-    write(`url: "${server.url}/away", mode: "0750"`);
+  it("fetches once for two nodes, fetches nothing in a dry run or when the file is in place, and changes nothing the second time", async () => {
+    writeState(`url: "${server.url}/away", mode: "0750"`);
     const dry = await apply("--dry-run", "--fail-on-change");
     expect([dry.code, server.asked(), kept()], dry.stdout).to.deep.equal([4, [], []]);
-    await done(2);
+    await expectChanged(2);
     expect(server.asked()).to.deep.equal(["GET /away - -", "GET /file - -"]);
     expect([isThere(0), isThere(1), kept(), left()]).to.deep.equal([true, true, [sha256], []]);
     rmSync(cache(), { recursive: true });
-    await done(0);
-    write(`url: "${server.url}/away", mode: "0700"`);
-    await done(2);
+    await expectChanged(0);
+    writeState(`url: "${server.url}/away", mode: "0700"`);
+    await expectChanged(2);
     expect([server.asked(), kept()]).to.deep.equal([[], []]);
     writeFileSync(file(1), "drifted");
-    await done(1, "--feed", "nodes");
+    await expectChanged(1, "--feed", "nodes");
     expect([server.asked().length, isThere(1)]).to.deep.equal([2, true]);
   });
 
-  it("is fetched once, and sent once, where nodes feed one another", async () => {
-    write(`url: "${server.url}/large"`, { wanted: blobOf(large).sha256 });
+  it("is fetched once, and sent once by the bastion, when nodes pass contents to each other", async () => {
+    writeState(`url: "${server.url}/large"`, { wanted: blobOf(large).sha256 });
     const { code, stdout } = await apply("--feed", "nodes", "-o", "json");
     expect(code, stdout).to.equal(0);
     expect(server.asked()).to.deep.equal(["GET /large - -"]);
@@ -97,8 +98,8 @@ ${more}`,
     expect(sent.filter(({ from }) => from === undefined)).to.have.length(1);
   });
 
-  it("is given to a node whose connection breaks while it waits", async () => {
-    write(`url: "${server.url}/slow"`);
+  it("reaches a node whose connection breaks during the download", async () => {
+    writeState(`url: "${server.url}/slow"`);
     const { ended } = project.start(["state", "apply", "tool", "--on", "n1,n2", "--verbose"]);
     while (kept().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     expect(await nodes[0]?.dropSessions()).to.be.greaterThan(0);
@@ -108,9 +109,9 @@ ${more}`,
     expect(server.asked()).to.deep.equal(["GET /slow - -"]);
   });
 
-  it("fails with a hint where the URL gives nothing, and lets another step answer", async () => {
+  it("fails with a hint when the URL cannot be fetched, and runs the step that reacts to the failure", async () => {
     const answer = `  - id: answer\n    onFailure: [tool]\n    file.managed: { path: "{{node.vars.at}}/answer", content: a }\n`;
-    write(`url: "http://127.0.0.1:${await freePort()}/file"`, { more: answer });
+    writeState(`url: "http://127.0.0.1:${await freePort()}/file"`, { more: answer });
     const { code, stdout, stderr } = await apply();
     expect(code, stdout + stderr).to.equal(1);
     expect(stdout + stderr)
@@ -120,8 +121,8 @@ ${more}`,
     expect(nodes.map(({ folder }) => existsSync(join(folder, "answer")))).to.deep.equal([true, true]);
   });
 
-  it("ends at once when the run is stopped, and leaves nothing", async () => {
-    write(`url: "${server.url}/half"`);
+  it("stops at Ctrl-C during the download, and leaves no partial file", async () => {
+    writeState(`url: "${server.url}/half"`);
     const { child, ended } = project.start(["state", "apply", "tool", "--on", "n1,n2"]);
     while (kept().length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     child.kill("SIGINT");
@@ -129,7 +130,7 @@ ${more}`,
     expect(code, stdout + stderr).to.equal(130);
     expect([kept(), left(), isThere(0), isThere(1)]).to.deep.equal([[], [], false, false]);
     expect(stdout + stderr).not.to.contain("INTERNAL");
-    write(`url: "${server.url}/file"`);
-    await done(2);
+    writeState(`url: "${server.url}/file"`);
+    await expectChanged(2);
   });
 });

@@ -30,7 +30,7 @@ describe("kcore exec", () => {
   const shell = (on: string, command: string, ...more: readonly string[]) =>
     project.kcore("exec", "--on", on, ...more, "--shell", "--", command);
 
-  it("O1: ends when nobody reads any more what the command prints", async () => {
+  it("ends the command when the reader of its output closes the pipe", async () => {
     const child = spawn(kcoreProgram, ["exec", "--on", "a1", "--", "yes"], {
       cwd: project.project,
       stdio: ["ignore", "pipe", "ignore"],
@@ -41,7 +41,7 @@ describe("kcore exec", () => {
     expect(await once(child, "exit")).to.deep.equal([130, null]);
   });
 
-  /** The output of `kcore WORDS…`, as bytes. */
+  /** Exit code, stdout and stderr of `kcore WORDS…`, as bytes. */
   async function bytesOf(
     words: readonly string[],
     input?: Uint8Array,
@@ -58,7 +58,7 @@ describe("kcore exec", () => {
     return { code: child.exitCode, out, err };
   }
 
-  it("O1: leaves nothing on the node, and one line in the trail but no record on the bastion", async () => {
+  it("leaves nothing on the node; on the bastion one audit line and no record", async () => {
     rmSync(join(project.path, "state"), { recursive: true });
     await project.kcore("exec", "--on", "a1", "--", "true");
     await project.kcore("ping", "--on", "a1,b22");
@@ -74,7 +74,7 @@ describe("kcore exec", () => {
     });
   });
 
-  it("O1: is no concern of a run that holds the node, and keeps none from it; with --lock it is one", async () => {
+  it("runs beside a run that holds the node's lock, and takes the lock only with --lock", async () => {
     const gate = join(project.path, "gate");
     execFileSync("mkfifo", [gate]);
     const held = project.start(["exec", "--lock", "--on", "a1", "--", "cat", gate]).ended;
@@ -89,7 +89,7 @@ describe("kcore exec", () => {
     expect(shown.stdout).to.contain("› a1  | through\n");
   });
 
-  it("O1: gives stdin to the command, as it is to one node, and all of it to each of several", async () => {
+  it("passes stdin unchanged to one node, and all of it to each of several", async () => {
     const input = Buffer.concat([Buffer.from("a\0b\n"), randomBytes(300_000)]);
     const one = await bytesOf(["exec", "--on", "a1", "--", "cat"], input);
     expect([one.code, one.out.equals(input)]).to.deep.equal([0, true]);
@@ -98,7 +98,7 @@ describe("kcore exec", () => {
     expect(String(many.out).split("\n").toSorted()).to.deep.equal(["", `a1   ${sum}  -`, `b22  ${sum}  -`]);
   });
 
-  it("O1: ends the command, and all that it started, at the first Ctrl-C", async () => {
+  it("ends the command and all of its processes at the first Ctrl-C", async () => {
     const file = join(project.path, "log");
     writeFileSync(file, "first\n");
     const { child, ended } = project.start(["exec", "--on", "a1", "--shell", "--", `echo $$; tail -f ${file} | cat`]);
@@ -109,13 +109,13 @@ describe("kcore exec", () => {
     expect(existsSync(`/proc/${Number.parseInt(pid, 10)}`)).to.equal(false);
   });
 
-  it("gives one node's exit code, its stdout and its stderr apart", async () => {
-    const two = await shell("a1", "echo out; echo err >&2; exit 7");
-    expect(two).to.deep.equal({ code: 7, stdout: "out\n", stderr: "err\n" });
+  it("exits with one node's exit code, and keeps stdout and stderr apart", async () => {
+    const ended = await shell("a1", "echo out; echo err >&2; exit 7");
+    expect(ended).to.deep.equal({ code: 7, stdout: "out\n", stderr: "err\n" });
     expect((await shell("a1", "kill -9 $$")).code).to.equal(137);
   });
 
-  it("gives one node's output byte for byte, whatever it is", async () => {
+  it("passes one node's output through byte for byte", async () => {
     const file = join(project.path, "bytes");
     const bytes = Buffer.concat([Buffer.from("\u001b[1mé\r\n\0\xc3"), randomBytes(300_000), Buffer.from([0xe2, 0x82])]);
     writeFileSync(file, bytes);
@@ -125,14 +125,14 @@ describe("kcore exec", () => {
     expect(err.equals(bytes)).to.equal(true);
   });
 
-  it("gives all of an answer that comes faster than it can be told", async () => {
+  it("loses no output that the command writes faster than kcore can print it", async () => {
     const bytes = execFileSync("seq", ["1", "3000000"], { maxBuffer: 1e8 });
     const { code, out, err } = await bytesOf(["exec", "--on", "a1", "--", "seq", "1", "3000000"]);
     expect([code, String(err)]).to.deep.equal([0, ""]);
     expect(out.equals(bytes), `${out.length} of ${bytes.length} bytes`).to.equal(true);
   });
 
-  it("gives all of an answer that is still on its way when its runner has ended long since", async () => {
+  it("loses no output that is still in transit when the runner has already ended", async () => {
     const { ended } = project.start(["exec", "--lock", "--on", "a1", "--", "seq", "1", "3000000"]);
     const driver = await project.driver();
     const journal = () =>
@@ -143,7 +143,7 @@ describe("kcore exec", () => {
     await until(" start ");
     process.kill(driver, "SIGSTOP");
     await until(" bye ");
-    // The next beat is due, which asks whether the runner lives.
+    // The next heartbeat is due; the bastion then checks that the runner lives.
     await sleep(5500);
     process.kill(driver, "SIGCONT");
     const { code, stdout, stderr } = await ended;
@@ -151,13 +151,13 @@ describe("kcore exec", () => {
     expect(stdout === execFileSync("seq", ["1", "3000000"], { encoding: "utf8", maxBuffer: 1e8 })).to.equal(true);
   });
 
-  it("says on stderr why one node gave no answer, and exits 255", async () => {
+  it("reports on stderr why a single node did not answer, and exits 255", async () => {
     const { code, stdout, stderr } = await project.kcore("exec", "--on", "gone", "--", "true");
     expect({ code, stdout }).to.deep.equal({ code: 255, stdout: "" });
     expect(stderr).to.match(/^gone {2}unreachable: .*\[HOST_UNREACHABLE\]$/m);
   });
 
-  it("names the node in each line of several, and tells what failed last", async () => {
+  it("prefixes each line with its node when there are several, and prints the failures last", async () => {
     const { code, stdout, stderr } = await shell("*", `mkdir ${project.path}/once || exit 4; printf 'one\\ntwo'`);
     expect(stdout).to.match(/^(a1 {2}|b22 ) {2}one\n\1 {2}two\n$/);
     const failed = stdout.startsWith("a1") ? "b22" : "a1";
@@ -170,7 +170,7 @@ describe("kcore exec", () => {
     expect(code).to.equal(1);
   });
 
-  it("tells alike answers once with --group", async () => {
+  it("prints identical answers once with --group", async () => {
     const same = await shell("role:up", "echo one; echo two", "--group");
     expect(same).to.deep.equal({ code: 0, stdout: "a1, b22 (2 nodes)\n  one\n  two\n", stderr: "" });
     const { stdout, stderr, code } = await shell(
@@ -183,18 +183,18 @@ describe("kcore exec", () => {
     expect(code).to.equal(1);
   });
 
-  it("shows the run as all runs are shown with --verbose", async () => {
+  it("prints the usual lines of a run with --verbose", async () => {
     const { code, stdout } = await shell("a1", "echo hello; exit 7", "--verbose");
     expect(stdout).to.match(/^→ exec .* — 1 node: a1\n/);
     expect(stdout).to.contain("› a1  | hello\n");
     expect(code).to.equal(7);
   });
 
-  it("keeps the exit code, and the bytes where text cannot, for programs", async () => {
+  it("keeps exit code and undecodable bytes in machine-readable output", async () => {
     const { stdout } = await shell("a1", "echo text; exit 7", "-o", "json");
     expect(JSON.parse(stdout)).to.have.length(1).and.to.have.nested.property("[0].exitCode", 7);
-    const told = await shell("a1", "printf 'a\\377'", "-o", "events");
-    const lines = told.stdout.trim().split("\n");
+    const streamed = await shell("a1", "printf 'a\\377'", "-o", "events");
+    const lines = streamed.stdout.trim().split("\n");
     const printed = lines.map((line) => JSON.parse(line) as RunEvent).filter(({ type }) => type === "step.output");
     expect(printed).to.have.length(1);
     expect(printed[0]).to.include({ text: "a�", bytes: Buffer.from([0x61, 0xff]).toString("base64") });

@@ -6,7 +6,7 @@ import { selectFact } from "#engine/facts/paths.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { TestProject } from "#support/kcore.ts";
 
-describe("kcore facts, and targets by them", () => {
+describe("kcore facts, and targets that select by facts", () => {
   let project: TestProject;
   beforeEach(() => {
     project = new TestProject({
@@ -27,7 +27,7 @@ describe("kcore facts, and targets by them", () => {
   afterEach(() => project.remove());
   const kept = () => readdirSync(join(project.project, ".kcore/facts"));
 
-  it("gathers every fact there is, shows some, and keeps them", async () => {
+  it("gathers every fact of the catalogue, prints chosen ones, and keeps them", async () => {
     const all = JSON.parse((await project.kcore("facts", "here", "-o", "json")).stdout) as Record<string, unknown>;
     for (const { name } of factCatalogue.filter((fact) => !/\.(N|NAME)\./.test(fact.name)))
       expect(selectFact(all["here"], name), name).not.to.equal(undefined);
@@ -63,7 +63,7 @@ describe("kcore facts, and targets by them", () => {
     ]);
   });
 
-  it("names the nodes of which nothing is known, and gathers them when told so", async () => {
+  it("names the nodes whose facts a target needs but lacks, and gathers them with --refresh-facts", async () => {
     const words = ["exec", "--on", "dc:DC2 and fact:kernel.release>=1", "-o", "json"];
     const first = await project.kcore(...words, "--", "true");
     expect(first.code).to.equal(2);
@@ -80,15 +80,15 @@ describe("kcore facts, and targets by them", () => {
     expect(left.stdout.trimEnd().split("\n")).to.have.length(2);
   });
 
-  it("gives them to states, null for what the node cannot tell", async () => {
+  it("passes facts to states, null where the node has no such fact", async () => {
     const { stdout, code } = await project.kcore("state", "apply", "greet", "--on", "here", "--output", "json");
     expect(code).to.equal(0);
     const events = stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as RunEvent);
-    const said = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
-    expect(said).to.match(/ 127\.0\.0\.1\/8$/m);
+    const printed = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
+    expect(printed).to.match(/ 127\.0\.0\.1\/8$/m);
     // A run that gathered facts keeps them, too.
     const file = JSON.parse(readFileSync(join(project.project, ".kcore/facts/here.json"), "utf8")) as { run: string };
     expect(readdirSync(join(project.project, ".kcore/runs"))).to.include(file.run);

@@ -12,15 +12,15 @@ import type { NodeFarm } from "#support/node-farm.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 const launcher = join(import.meta.dirname, "../../../bin/kcore");
-/** F-30 names 500; `KCORE_FARM=500` runs them. */
-const count = Number(process.env["KCORE_FARM"] ?? "300");
+/** Promise F-30 names 500 nodes; `KCORE_FARM=500` tries as many. */
+const nodeCount = Number(process.env["KCORE_FARM"] ?? "300");
 
 describe("a bastion that allows few open files", () => {
   let farm: NodeFarm;
   let folder: string;
 
   before(async () => {
-    farm = await startFarm(count, { pace: 300 });
+    farm = await startFarm(nodeCount, { pace: 300 });
     folder = realpathSync(mkdtempSync(join(tmpdir(), "kcore-files-")));
     mkdirSync(join(folder, "project"));
     writeFarmProject(join(folder, "project"), farm, 3);
@@ -68,17 +68,17 @@ stages:
   const warningsOf = (events: readonly RunEvent[]): string[] =>
     events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
 
-  it("F-30: a run over many nodes caps its own concurrency, says so once and ends well", async () => {
+  it("F-30: a run over many nodes lowers its concurrency, warns once and succeeds", async () => {
     const { code, events, stderr } = await kcore(256, ["state", "apply", "fleet", "--on", "*", "--concurrency", "500"]);
-    expect(outcomesOf(events), `${stderr}${JSON.stringify(events.slice(-2))}`).to.deep.equal({ done: count });
+    expect(outcomesOf(events), `${stderr}${JSON.stringify(events.slice(-2))}`).to.deep.equal({ done: nodeCount });
     expect(code).to.equal(0);
     expect(warningsOf(events)).to.have.length(1);
     expect(warningsOf(events)[0]).to.match(/ulimit -n/);
   });
 
-  it("F-30: nodes that wait for each other do not hold more connections than there may be", async () => {
+  it("F-30: nodes that wait for each other between stages hold no more connections than allowed", async () => {
     const { code, events, stderr } = await kcore(256, ["orchestrate", "twice", "*"]);
-    expect(outcomesOf(events), `${stderr}${JSON.stringify(events.slice(-2))}`).to.deep.equal({ done: count });
+    expect(outcomesOf(events), `${stderr}${JSON.stringify(events.slice(-2))}`).to.deep.equal({ done: nodeCount });
     expect(code).to.equal(0);
     expect(warningsOf(events)).to.have.length(1);
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("a bastion whose own disk takes nothing more", () => {
+describe("a bastion whose own disk is full or read-only", () => {
   let project: TestProject;
   let records: string;
   beforeEach(function () {
@@ -29,7 +29,7 @@ describe("a bastion whose own disk takes nothing more", () => {
   }
 
   for (const left of [0, 4096, 16_384, 40_960])
-    it(`O9: is named, and nothing is begun, where ${left} bytes are left for the record of a run`, async () => {
+    it(`fails a run with the cause before a node is touched, with ${left} bytes left for the record`, async () => {
       fill(left);
       const { code, stdout, stderr } = await project.kcore("state", "apply", "note", "--on", "here");
       expect(stdout + stderr)
@@ -40,7 +40,7 @@ describe("a bastion whose own disk takes nothing more", () => {
       expect(existsSync(join(project.path, "state/runs"))).to.equal(false);
     });
 
-  it("O9: is named by a command that leaves a line in the trail alone", async () => {
+  it("fails ping and exec with the cause when the audit line cannot be written", async () => {
     fill(0);
     for (const words of [
       ["ping", "--on", "here"],
@@ -53,7 +53,7 @@ describe("a bastion whose own disk takes nothing more", () => {
     expect(existsSync(join(project.path, "done"))).to.equal(false);
   });
 
-  it("O9: that is read-only is named too", async () => {
+  it("names a read-only file system as the cause", async () => {
     execFileSync("mount", ["-o", "remount,ro", records]);
     const { code, stderr } = await project.kcore("state", "apply", "note", "--on", "here");
     expect(code).to.equal(2);

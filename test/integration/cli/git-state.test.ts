@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { gitState } from "#cli/process/git-state.ts";
 
-describe("what git says of a project", () => {
+describe("the git revision of a project", () => {
   let top: string;
   let project: string;
   const git = (...words: string[]) =>
@@ -26,11 +26,11 @@ describe("what git says of a project", () => {
     return git("rev-parse", "HEAD");
   }
 
-  it("is nothing without a repository", async () => {
+  it("is empty outside a repository", async () => {
     expect(await gitState(project)).to.deep.equal({});
   });
 
-  it("tells files that differ and files that are new, in the project only", async () => {
+  it("is dirty after a change or a new file within the project, not elsewhere in the repository", async () => {
     const revision = commit();
     writeFileSync(join(top, "elsewhere"), "");
     expect(await gitState(project)).to.deep.equal({ revision, dirty: false });
@@ -41,18 +41,18 @@ describe("what git says of a project", () => {
     expect(await gitState(project)).to.deep.equal({ revision, dirty: true });
   });
 
-  it("is dirty without a commit", async () => {
+  it("is dirty and has no revision before the first commit", async () => {
     git("init", "-q");
     expect(await gitState(project)).to.deep.equal({ dirty: true });
   });
 
-  it("is the commit alone where the files cannot be looked at", async () => {
+  it("has no dirty flag when git cannot read its index", async () => {
     const revision = commit();
     writeFileSync(join(top, ".git", "index"), "no index");
     expect(await gitState(project)).to.deep.equal({ revision });
   });
 
-  it("is found behind a link", async () => {
+  it("is found through a symbolic link", async () => {
     const revision = commit();
     const link = mkdtempSync(join(tmpdir(), "kcore-link-"));
     try {

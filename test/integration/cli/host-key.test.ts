@@ -6,7 +6,7 @@ import { TestProject, type CommandEnd } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** `-k` never skips verification (S-1): with real sshds, without a terminal. */
+/** `-k` (`--insecure`) never skips the verification of a host key (S-1): real sshds, no terminal. */
 describe("kcore --node HOST -k", () => {
   let server: SshServer;
   let project: TestProject;
@@ -27,7 +27,7 @@ describe("kcore --node HOST -k", () => {
     await project.remove();
   });
 
-  it("shows a new key and asks; with nobody to ask, or without -k, the machine is not logged in to (S-1)", async () => {
+  it("shows an unknown key and does not log in while nobody confirms the key (S-1)", async () => {
     const asked = await disks("-k");
     expect(asked.code).to.equal(2);
     expect(asked.stderr).to.contain("QUESTION_UNANSWERED").and.to.contain(fingerprint);
@@ -38,7 +38,7 @@ describe("kcore --node HOST -k", () => {
     expect(await server.log()).not.to.contain("Accepted publickey");
   });
 
-  it("pins the key that --host-key names, once; another fingerprint is refused (S-1)", async () => {
+  it("pins the key that --host-key names once, and refuses another fingerprint (S-1)", async () => {
     const other = await disks("-k", "--host-key", "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     expect(other.code).to.equal(3);
     expect(other.stderr).to.contain("HOST_KEY_CHANGED");
@@ -53,8 +53,8 @@ describe("kcore --node HOST -k", () => {
     expect((await known()).split("\n")).to.have.length(2);
   });
 
-  it("refuses a changed key whatever is said, of a known machine and of one in the roster (S-1)", async () => {
-    const { hostKey: another } = await startOther();
+  it("refuses a changed key of a known machine whatever flags are given (S-1)", async () => {
+    const { hostKey: another } = await sshdWithOtherKey();
     project.write({
       "project/roster/nodes.yaml": `nodes:\n  n: { address: 127.0.0.1, port: ${server.port}, identityFile: ${server.identityFile}, hostKeys: ["${another}"] }\n`,
     });
@@ -66,13 +66,13 @@ describe("kcore --node HOST -k", () => {
     expect(await server.log()).not.to.contain("Accepted publickey");
   });
 
-  async function startOther(): Promise<{ hostKey: string }> {
+  async function sshdWithOtherKey(): Promise<{ hostKey: string }> {
     const other = await startSshd();
     await other.stop();
     return { hostKey: other.hostKey };
   }
 
-  it("is refused by an install before the roster is touched", async () => {
+  it("refuses an installation with an unconfirmed key before the roster is changed", async () => {
     const file = join(project.project, "roster/nodes.yaml");
     const before = await readFile(file, "utf8");
     const words = ["--os-disk", "/dev/sda", "--os-installed", "--run-controller", "-k"];

@@ -13,7 +13,7 @@ describe("kcore init", () => {
   });
   afterEach(() => project.remove());
 
-  it("makes a project whose roster is in order and whose orchestrations are planned, down to the first connection", async () => {
+  it("creates a project whose roster is valid and whose orchestrations can be planned", async () => {
     const { code, stdout, stderr } = await project.kcore("init", "fresh");
     expect(code, stderr).to.equal(0);
     expect(stdout).to.contain("A new kcore project in fresh, under git");
@@ -34,7 +34,7 @@ describe("kcore init", () => {
     expect(wrong.stderr).to.contain("TARGET_UNKNOWN").and.to.contain("controller1 (controller)");
   });
 
-  it("G1: a project names its cluster, and no other project's cluster changes with it", async () => {
+  it("binds a project to its cluster, apart from the clusters of other projects", async () => {
     project.write({ "project/passphrase": "correct horse battery" });
     chmodSync(place("passphrase"), 0o600);
     const file = ["--passphrase-file", "passphrase"];
@@ -63,7 +63,7 @@ describe("kcore init", () => {
     expect(wrong.stderr).to.contain("kcore.yaml: cluster is no cluster's name").and.to.contain("CONFIG_INVALID");
   });
 
-  it("puts it under git with the hook in use, but not within a repository that is there", async () => {
+  it("puts the project under git with the pre-commit hook, unless it lies in a repository already", async () => {
     await project.kcore("init", "fresh", "--empty");
     expect(readFileSync(place("fresh/hooks/pre-commit"), "utf8")).to.equal("#!/bin/sh\nexec kcore check\n");
     expect(statSync(place("fresh/hooks/pre-commit")).mode & 0o111).to.equal(0o111);
@@ -76,7 +76,7 @@ describe("kcore init", () => {
     expect(existsSync(place("fresh/inner/.git"))).to.equal(false);
   });
 
-  it("writes nothing where one of its files is, and takes a .gitignore that is in order", async () => {
+  it("writes nothing where one of its files exists, and accepts a .gitignore that ignores .kcore", async () => {
     project.write({
       "project/a/hooks/pre-commit": "mine\n",
       "project/b/.gitignore": "node_modules\n",

@@ -13,7 +13,7 @@ import { openShell, type ShellTerminal } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 const files = {
-  // Runs until the test releases it.
+  // Runs until the test makes the file.
   "states/gate.yaml": `params:
   path: { type: string, required: true }
 steps:
@@ -40,13 +40,13 @@ stages:
 `,
 };
 
-/** Fails once. */
+/** A state whose step fails the first time. */
 const flaky = (path: string) => `steps:
   - id: flaky
     command.run: { cmd: "if [ -e ${path} ]; then echo second try; else touch ${path}; exit 7; fi" }
 `;
 
-/** Only a view has this on its screen. */
+/** The foot of the live view, which no other output has. */
 const view = /\? help +q leave/;
 
 describe("the live view in a terminal", () => {
@@ -91,7 +91,7 @@ describe("the live view in a terminal", () => {
     expect(screen).to.not.match(view);
   }
 
-  it("shows the run, obeys keys and sizes, leaves with q, comes back, and ends with the summary", async () => {
+  it("shows the run, follows keys and window sizes, leaves with q, attaches again, and ends with the summary", async () => {
     const terminal = await open();
     await terminal.enter("echo before; stty sane");
     await terminal.enter(apply());
@@ -126,14 +126,14 @@ describe("the live view in a terminal", () => {
     await isClean(terminal);
   });
 
-  it("shows a question in two terminals, and takes it away in both when one answers", async () => {
+  it("shows a question in two terminals, and removes it from both when one answers", async () => {
     const [one, other] = [await open(), await open(100, 30)];
     await one.enter("kcore orchestrate sure here; echo ended-$?");
     await one.shows(/Really go on\?/);
     await other.enter("kcore runs attach last; echo ended-$?");
     await other.shows(/Really go on\?/);
     expect(await other.shows(/waiting for you: confirm/)).to.contain("then: work on here");
-    // A key at the very moment of the question decides nothing.
+    // A key in the first moment of a question is ignored.
     while (/y yes/.test(await other.screen())) await other.press("y");
     // The view that answered has the keys, and stays open at the end.
     await other.shows(/done +· +q leaves/);
@@ -145,7 +145,7 @@ describe("the live view in a terminal", () => {
     await isClean(one);
   });
 
-  it("stops at the first Ctrl-C, aborts at the second (F-17)", async () => {
+  it("stops at the first Ctrl-C and aborts at the second (F-17)", async () => {
     const terminal = await open();
     await terminal.enter(`${apply()}; echo ended-$?`);
     await terminal.shows(/waiting at the gate/);
@@ -157,7 +157,7 @@ describe("the live view in a terminal", () => {
     await isClean(terminal);
   });
 
-  it("gives the terminal back when it is terminated, hung up or killed, and the run goes on (F-17)", async () => {
+  it("restores the terminal when the view ends by SIGTERM, SIGHUP or SIGKILL, and the run continues (F-17)", async () => {
     const terminal = await open();
     await terminal.enter(apply());
     await terminal.shows(/waiting at the gate/);
@@ -172,7 +172,7 @@ describe("the live view in a terminal", () => {
     await terminal.shows(/The run goes on/);
   });
 
-  it("V3: stays when a step failed; R and y let the run go on, and the next end is looked at as well", async () => {
+  it("stays open after a failure; R and y resume the run, and the view stays open at its end too", async () => {
     const terminal = await open();
     await terminal.enter("kcore state apply flaky --on here; echo ended-$?");
     await terminal.shows(/failed +· +q leaves +c copies the resume command +R resumes/);
@@ -186,7 +186,7 @@ describe("the live view in a terminal", () => {
     await isClean(terminal);
   });
 
-  it("goes at the end with --no-stay, whatever happened", async () => {
+  it("closes at the end with --no-stay, even after a failure", async () => {
     const terminal = await open();
     await terminal.enter("kcore state apply flaky --on here --no-stay; echo ended-$?");
     expect(await terminal.shows(/ended-1/)).to.match(/kcore runs resume/);
@@ -225,7 +225,7 @@ describe("the live view in a terminal", () => {
     await isClean(terminal);
   });
 
-  it("draws with what the bundle changes of Ink what Ink itself draws", async function () {
+  it("draws in the bundle, with its changes to Ink, exactly what unmodified Ink draws", async function () {
     // Without an up-to-date bundle, these tests run the sources, and there is nothing to compare.
     if ("KCORE_SOURCE" in kcoreEnvironment) this.skip();
     const id = "20261121-064640-d3e4";

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("what local.command and notices do", () => {
+describe("actions and notices of a run whose nodes all failed", () => {
   let project: TestProject;
   afterEach(() => project.remove());
 
-  it("O10: a notice comes when no node of a run is left, as notify.yaml and the run itself have it", async () => {
+  it("runs the remaining actions, the onFailure stage and the commands of notify.yaml, and reports a notice that fails", async () => {
     project = new TestProject({
       "states/web.yaml": "steps:\n  - { id: a, command.run: { cmd: 'false' } }\n",
       "orchestrate/web.yaml": `stages:
@@ -22,9 +22,12 @@ onFailure:
     expect(run.code, run.stderr).to.equal(1);
     for (const file of ["closed", "failed", "told"])
       expect(existsSync(join(project.project, file)), `${file}: ${run.stdout}${run.stderr}`).to.equal(true);
-    const told = JSON.parse(readFileSync(join(project.project, "told"), "utf8")) as { outcome: string; nodes: object };
-    expect(told.outcome).to.equal("failed");
-    expect(Object.keys(told.nodes)).not.to.deep.equal([]);
+    const notice = JSON.parse(readFileSync(join(project.project, "told"), "utf8")) as {
+      outcome: string;
+      nodes: object;
+    };
+    expect(notice.outcome).to.equal("failed");
+    expect(Object.keys(notice.nodes)).not.to.deep.equal([]);
     expect(`${run.stdout}${run.stderr}`).to.include("false was not told: exit code 1");
   });
 });

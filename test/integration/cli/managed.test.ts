@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("what is no longer managed", () => {
+describe("files that a state no longer manages", () => {
   let project: TestProject;
   beforeEach(() => (project = new TestProject()));
   afterEach(() => project.remove());
 
-  it("G6: is told by the dry run and the run that first lack it, in JSON too, and a step takes it away", async () => {
+  it("are reported by the dry run and by the first run without them, and stay until a step removes them", async () => {
     const file = (name: string) => join(project.path, name);
     const managed = (name: string) => `  - { id: ${name}, file.managed: { path: ${file(name)}, content: x } }\n`;
     const apply = async (steps: string, ...words: readonly string[]) => {

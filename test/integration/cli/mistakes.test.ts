@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { TestProject } from "#support/kcore.ts";
 
-/** A mistake in one file; the file's name replaces a command. */
+/** The file with the mistake, and the command that reads it, for each kind of file. */
 const kinds = {
   state: { file: "states/bad.yaml", words: "state apply bad --on here" },
   roster: { file: "roster/more.yaml", words: "roster check" },
@@ -18,7 +18,7 @@ interface Mistake extends Partial<Readonly<Record<keyof typeof kinds, string>>> 
   /** Files written in Latin-1. */
   readonly latin1?: Readonly<Record<string, string>>;
   readonly words?: string | readonly string[];
-  /** The whole output: message, code, place, line, hint. */
+  /** The whole output: message, code, place, line and hint. */
   readonly says: string;
 }
 
@@ -30,15 +30,15 @@ const mistakes = (parse(readFileSync(fixture, "utf8")) as readonly Mistake[]).ma
 const written = "/tmp/kcore-bad-input";
 const good = `steps:\n  - id: written\n    file.managed: { path: ${written}, content: x }\n`;
 
-describe("kcore, given something wrong", () => {
-  it("has been tried with many mistakes, each told apart", () => {
+describe("kcore given invalid input", () => {
+  it("has a table of at least 60 mistakes with distinct names", () => {
     expect(new Set(mistakes.map(({ what }) => what)).size)
       .to.equal(mistakes.length)
       .and.be.at.least(60);
   });
 
   for (const { what, files = {}, latin1 = {}, words = [], says } of mistakes)
-    it(`says of ${what} what it is, where, and what to do`, async () => {
+    it(`reports ${what}: message, place and hint`, async () => {
       const project = new TestProject({ "states/good.yaml": good, ...files });
       try {
         for (const [name, text] of Object.entries(latin1))

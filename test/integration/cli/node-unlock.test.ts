@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { listRunIds } from "#engine/run/run-folder.ts";
 import { TestProject } from "#support/kcore.ts";
 
-describe("a node that a run holds whose process is dead", () => {
+describe("a node whose lock is held by a run with a dead process", () => {
   let project: TestProject;
   let run: string;
   beforeEach(async () => {
@@ -27,39 +27,39 @@ describe("a node that a run holds whose process is dead", () => {
     await project.kcore("node", "unlock", "here", "--yes");
     await project.remove();
   });
-  const locked = async () => (await project.kcore("exec", "--lock", "--on", "here", "--", "true")).stderr;
+  const refusalOfLock = async () => (await project.kcore("exec", "--lock", "--on", "here", "--", "true")).stderr;
 
-  it("O2: is freed by kcore runs abort, which the refusal names, and of which the trail tells", async () => {
-    expect(await locked())
+  it("is freed by kcore runs abort, which the refusal names and the audit trail records", async () => {
+    expect(await refusalOfLock())
       .to.contain("[NODE_LOCKED]")
       .and.to.contain(`kcore runs abort ${run}`);
     const other = await project.kcore("runs", "abort", "last");
-    expect([other.code, other.stdout]).to.deep.equal([0, `here  held by run ${run} of ${await who()}\n`]);
+    expect([other.code, other.stdout]).to.deep.equal([0, `here  held by run ${run} of ${await startedBy()}\n`]);
     const { code, stdout } = await project.kcore("runs", "abort", run);
-    expect([code, stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
-    expect(await locked()).to.equal("");
+    expect([code, stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await startedBy()}\n`]);
+    expect(await refusalOfLock()).to.equal("");
     const trail = JSON.parse((await project.kcore("audit", "show", "--runs", "-o", "json")).stdout) as object[];
     expect(JSON.stringify(trail)).to.contain(`"command":"kcore runs abort ${run}"`);
   });
 
-  it("O2: is freed by kcore node unlock, which says whose run it is and asks", async () => {
+  it("is freed by kcore node unlock, which names the run and asks for confirmation", async () => {
     const asked = await project.kcore("node", "unlock", "here");
-    expect([asked.code, asked.stdout]).to.deep.equal([2, `here  held by run ${run} of ${await who()}\n`]);
+    expect([asked.code, asked.stdout]).to.deep.equal([2, `here  held by run ${run} of ${await startedBy()}\n`]);
     expect(asked.stderr).to.contain("[QUESTION_UNANSWERED]");
     const freed = await project.kcore("node", "unlock", "here", "--yes");
-    expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await who()}\n`]);
+    expect([freed.code, freed.stdout]).to.deep.equal([0, `here  let go by run ${run} of ${await startedBy()}\n`]);
     expect((await project.kcore("node", "unlock", "here")).stdout).to.equal("here  held by nobody\n");
-    expect(await locked()).to.equal("");
+    expect(await refusalOfLock()).to.equal("");
   });
 
-  async function who(): Promise<string> {
+  async function startedBy(): Promise<string> {
     const shown = await project.kcore("runs", "show", run, "-o", "json");
     return (JSON.parse(shown.stdout) as { who: string }).who;
   }
 });
 
-describe("a node whose lock is of a dead runner", () => {
-  it("O2: kills no process that has the number of a step's by now", async () => {
+describe("a node whose lock names a dead runner", () => {
+  it("is unlocked without a signal to a process that has since got the step's process id", async () => {
     const project = new TestProject();
     const other = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
     const state = join(project.path, "other");

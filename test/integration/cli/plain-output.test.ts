@@ -9,7 +9,7 @@ import { kcoreEnvironment } from "#support/program.ts";
 
 const run = promisify(execFile);
 
-describe("a run where nobody looks at a terminal", () => {
+describe("the output of a run without a terminal", () => {
   let project: TestProject;
   let words: string;
   beforeEach(() => {
@@ -26,8 +26,8 @@ describe("a run where nobody looks at a terminal", () => {
     return { ...process.env, TERM: "xterm-256color", CI: "", ...own, ...more };
   }
 
-  /** Lines, each of which names its node, and no escape codes. */
-  function isPlain(text: string): void {
+  /** Expects lines that each name the node, without escape codes. */
+  function expectPlain(text: string): void {
     const lines = text.replaceAll("\r\n", "\n");
     expect(lines).to.match(/^✔ here {2}hello {2}ran/m);
     expect(lines).to.match(/^› here {2}\| hello operator$/m);
@@ -37,23 +37,23 @@ describe("a run where nobody looks at a terminal", () => {
     expect(live.slice(1).filter((line) => !/^\S here {2}/.test(line))).to.deep.equal([]);
   }
 
-  it("is told in lines through a pipe and into a file", async () => {
+  it("is plain lines through a pipe and into a file", async () => {
     const file = join(project.path, "out");
     const { stdout } = await run("bash", ["-c", `{ ${words}; } | cat; { ${words}; } > ${file}`], {
       env: environment(),
     });
-    isPlain(stdout);
-    isPlain(readFileSync(file, "utf8"));
+    expectPlain(stdout);
+    expectPlain(readFileSync(file, "utf8"));
   });
 
-  it("is told in lines under script(1), whose output is a file, with and without a terminal's size", async () => {
+  it("is plain lines under script(1), whose output is a file, with and without a terminal size", async () => {
     for (const size of ["", "stty cols 100 rows 30; "]) {
       const { stdout } = await run("script", ["-qec", `${size}${words}`, "/dev/null"], { env: environment() });
-      isPlain(stdout);
+      expectPlain(stdout);
     }
   });
 
-  it("is told with --quiet only if something goes wrong", async () => {
+  it("is empty with --quiet unless something fails", async () => {
     const well = await run("bash", ["-c", `${words} --quiet`], { env: environment() });
     expect(well).to.deep.equal({ stdout: "", stderr: "" });
     project.write({
@@ -64,10 +64,10 @@ describe("a run where nobody looks at a terminal", () => {
     expect(stdout).to.contain("kcore runs resume");
   });
 
-  it("says on GitHub where what failed stands, as the repository names it", async () => {
+  it("has an annotation on GitHub at the failed step's file and line in the repository", async () => {
     project.write({ "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'exit 3' }\n" });
-    const there = environment({ GITHUB_ACTIONS: "true", GITHUB_WORKSPACE: project.path });
-    const { stdout } = await run("bash", ["-c", `${words}; test $? = 1`], { env: there });
+    const onGitHub = environment({ GITHUB_ACTIONS: "true", GITHUB_WORKSPACE: project.path });
+    const { stdout } = await run("bash", ["-c", `${words}; test $? = 1`], { env: onGitHub });
     expect(stdout).to.match(/^::error title=here {2}hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m);
   });
 });

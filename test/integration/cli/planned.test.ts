@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { eventually } from "#support/cluster.ts";
 import { TestProject, type CommandEnd } from "#support/kcore.ts";
 
-describe("a run that is held to its plan", () => {
+describe("a run that is bound to a plan (--plan)", () => {
   let project: TestProject;
   const file = (): string => join(project.path, "issue");
   const apply = (...words: readonly string[]): Promise<CommandEnd> =>
@@ -36,7 +36,7 @@ describe("a run that is held to its plan", () => {
   });
   afterEach(() => project.remove());
 
-  it("does what the plan says, and records the dry run before it", async () => {
+  it("does what the plan lists after a dry run that confirms the plan", async () => {
     const { code, stderr } = await apply("--plan", "plan.json");
     expect(code, stderr).to.equal(0);
     expect(readFileSync(file(), "utf8")).to.equal("one");
@@ -44,7 +44,7 @@ describe("a run that is held to its plan", () => {
     expect(runs.map(({ dryRun }) => dryRun)).to.deep.equal([true, true, false]);
   });
 
-  it("does nothing at another commit, nor with a file that differs", async () => {
+  it("is refused at another commit and with uncommitted changes", async () => {
     project.write(state("two"));
     expect(await refused("--plan", "plan.json"))
       .to.contain("PLAN_OUTDATED")
@@ -53,7 +53,7 @@ describe("a run that is held to its plan", () => {
     expect(await refused("--plan", "plan.json")).to.match(/was made at commit \w{12}, and the project is at \w{12}/);
   });
 
-  it("does nothing where the node is not as it was, and names the steps", async () => {
+  it("is refused when the node has drifted since the plan, naming the steps", async () => {
     writeFileSync(file(), "by hand");
     const { code, stderr } = await apply("--plan", "plan.json");
     expect([code, stderr.includes("would change issue on here: otherwise than planned")], stderr).to.deep.equal([
@@ -65,14 +65,14 @@ describe("a run that is held to its plan", () => {
     expect((await apply("--plan", "plan.json")).stderr).to.contain("would change issue on here: no longer");
   });
 
-  it("does nothing for other nodes, another machine by the same name (S12) or something else than the plan was made for", async () => {
+  it("is refused for other nodes, another machine of the same name, other options or another state", async () => {
     const plan = JSON.parse(readFileSync(join(project.project, "plan.json"), "utf8")) as object;
     const put = (more: object): void =>
       writeFileSync(join(project.project, "plan.json"), JSON.stringify({ ...plan, ...more }));
     put({ nodes: [{ name: "elsewhere" }] });
     expect(await refused("--plan", "plan.json")).to.contain("it is for elsewhere, not for here");
     put({ nodes: [{ name: "here", place: "root@192.0.2.1:22" }] });
-    expect(await refused("--plan", "plan.json"), "S12").to.contain(
+    expect(await refused("--plan", "plan.json"), "another address").to.contain(
       "here is this machine now, and the plan was made for root@192.0.2.1:22",
     );
     put({ asked: { params: {}, skipHealth: true, context: "lab" } });
@@ -83,7 +83,7 @@ describe("a run that is held to its plan", () => {
     expect(await refused("--plan", "plan.json")).to.contain("for “state apply other”, not for “state apply issue”");
   });
 
-  it("does nothing with other parameters, though the steps are told alike", async () => {
+  it("is refused with other parameters even when the steps look the same", async () => {
     project.write({
       "project/states/issue.yaml": `params: { a: { type: string } }\nsteps: [{ id: issue, command.run: { cmd: "echo {{params.a}} >${file()}" } }]\n`,
     });
@@ -94,31 +94,31 @@ describe("a run that is held to its plan", () => {
     expect(readFileSync(file(), "utf8")).to.equal("1\n");
   });
 
-  it("tells what is no plan: no JSON, a run, a failed dry run, files that were not committed", async () => {
-    const none = async (text: string): Promise<string> => {
+  it("is refused with a file that is no plan: no JSON, a real run, a failed dry run, an uncommitted project", async () => {
+    const refusedWith = async (text: string): Promise<string> => {
       writeFileSync(join(project.project, "plan.json"), text);
       return refused("--plan", "plan.json");
     };
     const plan = JSON.parse(readFileSync(join(project.project, "plan.json"), "utf8")) as object;
-    expect(await none("# a plan\n"))
+    expect(await refusedWith("# a plan\n"))
       .to.contain("PLAN_INVALID")
       .and.contain("it is no JSON");
-    expect(await none("{}")).to.contain("“id” is missing or wrong");
-    expect(await none(JSON.stringify({ ...plan, dryRun: false }))).to.contain("not of a dry run");
-    expect(await none(JSON.stringify({ ...plan, state: "failed" }))).to.contain("did not come to a good end");
-    expect(await none(JSON.stringify({ ...plan, dirty: true }))).to.contain("not committed");
-    expect(await none(JSON.stringify({ ...plan, revision: undefined }))).to.contain("not under git");
+    expect(await refusedWith("{}")).to.contain("“id” is missing or wrong");
+    expect(await refusedWith(JSON.stringify({ ...plan, dryRun: false }))).to.contain("not of a dry run");
+    expect(await refusedWith(JSON.stringify({ ...plan, state: "failed" }))).to.contain("did not come to a good end");
+    expect(await refusedWith(JSON.stringify({ ...plan, dirty: true }))).to.contain("not committed");
+    expect(await refusedWith(JSON.stringify({ ...plan, revision: undefined }))).to.contain("not under git");
     rmSync(join(project.project, "plan.json"));
     expect(await refused("--plan", "plan.json")).to.contain("FILE_UNREADABLE");
   });
 
-  it("tells why the dry run before it failed", async () => {
+  it("reports why its dry run failed", async () => {
     const { code, stderr } = await project.kcore("state", "apply", "issue", "--on", "gone", "--plan", "plan.json");
     expect(code, stderr).to.equal(3);
     expect(stderr).to.contain("the dry run before the run failed").and.contain("HOST_UNREACHABLE");
   });
 
-  it("answers by its exit code whether something would change, with --fail-on-change", async () => {
+  it("exits 4 with --fail-on-change when a dry run would change something, and only then", async () => {
     const asked = await apply("--dry-run", "--fail-on-change");
     expect(asked.code, asked.stderr).to.equal(4);
     expect(asked.stdout).to.contain("kcore state apply issue --on here   do it");
@@ -129,22 +129,22 @@ describe("a run that is held to its plan", () => {
     expect((await apply("--plan", "plan.json", "--dry-run")).code).to.equal(2);
   });
 
-  it("has no good answer with --fail-on-change where the view left before the end", async () => {
+  it("exits 130 with --fail-on-change when the view ends before the dry run", async () => {
     const gate = join(project.path, "gate");
     execFileSync("mkfifo", [gate]);
     project.write({
       "project/states/issue.yaml": `steps: [{ id: issue, unless: "cat ${gate}", command.run: { cmd: "true" } }]\n`,
     });
     const { child, ended } = project.start("state apply issue --on here --dry-run --fail-on-change".split(" "));
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.stdout?.destroy();
-    await eventually(() => said.includes("The run goes on"));
+    await eventually(() => shown.includes("The run goes on"));
     await writeFile(gate, "");
-    expect((await ended).code, said).to.equal(130);
+    expect((await ended).code, shown).to.equal(130);
   });
 
-  it("writes the run as Markdown, at its end or later", async () => {
+  it("is written as Markdown by --report and by runs export, identically", async () => {
     const text = readFileSync(join(project.project, "plan.md"), "utf8");
     expect(text).to.contain("#### Would change").and.contain("+one");
     expect((await project.kcore("runs", "export", "last", "--format", "markdown")).stdout).to.equal(text);

@@ -10,7 +10,7 @@ import { runRequest } from "#support/runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-/** A record of these events. */
+/** Creates the record of a run with these events. */
 async function record(
   project: string,
   events: readonly RunEvent[],
@@ -26,7 +26,7 @@ async function record(
   return folder;
 }
 
-describe("The runs on a node, as kcore top tells them", () => {
+describe("the runs of a node as kcore top lists them", () => {
   let dir: TempDir;
   before(async () => (dir = await makeTempDir("runs-of-node")));
   after(() => dir.remove());
@@ -58,7 +58,7 @@ describe("The runs on a node, as kcore top tells them", () => {
     expect(await runsOfNode("/nowhere", "n1")).to.deep.equal([]);
   });
 
-  it("V8: tell how the run ended for this node, not for another one", async () => {
+  it("show the outcome for this node, not for another node of the run", async () => {
     const project = await makeTempDir("runs-of-node-apart");
     try {
       const [first, ...more] = wideRun({ nodes: 2, steps: 2 });
@@ -80,7 +80,7 @@ describe("The runs on a node, as kcore top tells them", () => {
   });
 });
 
-describe("The last dry run of a request", () => {
+describe("the last dry run of a request", () => {
   let dir: TempDir;
   let created = Date.UTC(2026, 10, 21);
   beforeEach(async () => (dir = await makeTempDir("last-dry-run")));
@@ -94,13 +94,13 @@ describe("The last dry run of a request", () => {
       (event) => /^(step|action)\.finished$/.test(event.type) && "outcome" in event && event.outcome === outcome,
     ).length;
 
-  it("is the newest that came to its end, of the same target and parameters", async () => {
+  it("is the newest completed one with the same target and parameters", async () => {
     await next(dry, { dryRun: true, on: "n1" });
     await next(dry, { dryRun: true, on: "n1,n2", params: { size: "1" } });
     await next(dry.slice(0, -1), { dryRun: true, on: "n1" });
     await next(dry, { dryRun: false, on: "n1" });
-    const told = await lastDryRun(await next([], { on: "n1" }));
-    expect(told).to.deep.equal({
+    const found = await lastDryRun(await next([], { on: "n1" }));
+    expect(found).to.deep.equal({
       at: Date.UTC(2026, 10, 21) + 1000,
       wouldChange: count("would-change"),
       unknown: count("unknown"),
@@ -110,7 +110,7 @@ describe("The last dry run of a request", () => {
     expect(count("would-change")).to.be.above(0);
   });
 
-  it("says that the project is another by now; is none where there is none, nor of a dry run itself", async () => {
+  it("is marked when the project has changed since; a request without a dry run, and a dry run itself, have none", async () => {
     await next(dry, { dryRun: true }, "two");
     expect(await lastDryRun(await next([], {}))).to.include({ isSame: false });
     expect(await lastDryRun(await next([], { on: "elsewhere" }))).to.equal(undefined);

@@ -28,14 +28,14 @@ describe("kcore disk recovery-key", () => {
       targets: ["n1"],
       passphrase: () => Promise.resolve("correct horse battery"),
     });
-  /** Seals as the node does. */
+  /** Encrypts to the escrow key as a node does. */
   const seal = (text: string): string => {
     writeFileSync(join(project.path, "public.pem"), publicKey);
     const padding = ["-pkeyopt", "rsa_padding_mode:oaep", "-pkeyopt", "rsa_oaep_md:sha256"];
     const words = ["pkeyutl", "-encrypt", "-pubin", "-inkey", join(project.path, "public.pem"), ...padding];
     return execFileSync("openssl", words, { input: text }).toString("hex");
   };
-  const look = (...words: readonly string[]) =>
+  const show = (...words: readonly string[]) =>
     project.kcore("disk", "recovery-key", ...words, "--passphrase-file", join(project.path, "passphrase"));
 
   before(async () => {
@@ -48,7 +48,7 @@ describe("kcore disk recovery-key", () => {
   });
   after(() => project.remove());
 
-  it("the escrow key is made once, when a node encrypts, and openssl opens it with the passphrase", async () => {
+  it("creates the escrow key once, when a node encrypts, and openssl opens it with the passphrase", async () => {
     expect(await pkiEscrowKey.run({}, { ...context(), targets: [] })).to.deep.equal({
       changed: false,
       outputs: { publicKey: "" },
@@ -67,7 +67,7 @@ describe("kcore disk recovery-key", () => {
     ).to.equal(publicKey);
   });
 
-  it("what a node told is kept once; what is none is refused", async () => {
+  it("keeps a node's sealed key once, and refuses text that is no sealed key", async () => {
     const sealed = `${uuid}:${seal("an older key")}:S1,S2 `;
     expect((await pkiEscrow.run({ sealed, unlock: "" }, context())).changed).to.equal(true);
     expect((await pkiEscrow.run({ sealed, unlock: "" }, context())).changed).to.equal(false);
@@ -85,14 +85,14 @@ describe("kcore disk recovery-key", () => {
       new RegExp(`DISKS +CONTAINER +KEPT FOR\nS1, S2 +${uuid} +\\d+s\nS3:odd +${other}`),
     );
     for (const name of ["S1", "S2", uuid, uuid.toUpperCase()]) {
-      const shown = await look("n1", name);
+      const shown = await show("n1", name);
       expect(shown, shown.stderr).to.deep.include({ code: 0, stdout: `${key}\n` });
     }
-    const json = await look(node.id, "S1", "-o", "json");
+    const json = await show(node.id, "S1", "-o", "json");
     expect(JSON.parse(json.stdout)).to.deep.equal({ node: "n1", uuid, disks: ["S1", "S2"], recoveryKey: key });
   });
 
-  it("records each look before it is shown, and none that failed", async () => {
+  it("records each shown key before showing it, records no failed attempt, and detects a changed trail", async () => {
     const entries = async (): Promise<readonly { readonly type: string; readonly target: string }[]> =>
       JSON.parse((await project.kcore("audit", "show", "-o", "json")).stdout) as [];
     const before = await entries();
@@ -106,7 +106,7 @@ describe("kcore disk recovery-key", () => {
     );
     expect(failed.stderr).to.include("PKI_PASSPHRASE_WRONG");
     expect(await entries()).to.have.length(before.length);
-    await look("n1", "S1");
+    await show("n1", "S1");
     expect((await entries()).at(-1)).to.include({ type: "recovery-key.shown", target: `n1 ${uuid}` });
     const verified = await project.kcore("audit", "verify");
     expect(verified.stdout).to.match(/recovery keys +whole/);
@@ -122,16 +122,16 @@ describe("kcore disk recovery-key", () => {
     expect((await project.kcore("audit", "verify")).code).to.equal(1);
   });
 
-  it("says what it does not know", async () => {
+  it("names an unknown node or disk, and a kept file that is unreadable", async () => {
     for (const [words, said] of [
       [["n2"], /no recovery key of a node “n2” is kept here.*\n.*did you mean “n1”/],
       [["n1", "S9"], /no recovery key of a disk S9 of n1 is kept here/],
     ] as const) {
-      const { code, stderr } = await look(...words);
+      const { code, stderr } = await show(...words);
       expect(code).to.equal(2);
       expect(stderr).to.match(said).and.include("RECOVERY_KEY_UNKNOWN");
     }
     writeFileSync(join(home, "default/escrow", `${node.id}.json`), "{");
-    expect((await look("n1", "S1")).stderr).to.include("RECOVERY_KEY_UNREADABLE");
+    expect((await show("n1", "S1")).stderr).to.include("RECOVERY_KEY_UNREADABLE");
   });
 });

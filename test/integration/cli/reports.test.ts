@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 
-describe("Reports of a run", () => {
+describe("reports of a run", () => {
   let project: TestProject;
   before(() => {
     project = new TestProject({
@@ -13,7 +13,7 @@ describe("Reports of a run", () => {
   });
   after(() => project.remove());
 
-  it("are written at the end of an orchestration, each kind by its name, for their owner only", async () => {
+  it("are written at the end of an orchestration, in the format of each name, readable for the owner only", async () => {
     const ended = await project.kcore("orchestrate", "hello", "here", "--report", "run.html", "--report", "run.xml");
     expect(ended.code, ended.stderr).to.equal(0);
     expect(ended.stderr).to.equal("Report written: run.html\nReport written: run.xml\n");
@@ -24,26 +24,26 @@ describe("Reports of a run", () => {
       expect(statSync(join(project.project, name)).mode & 0o777).to.equal(0o600);
   });
 
-  it("are written without a word where all goes well and --quiet is given", async () => {
+  it("are written silently with --quiet when nothing fails", async () => {
     const ended = await project.kcore("orchestrate", "hello", "here", "--quiet", "--report", "quiet.xml");
     expect(ended.stderr).to.equal("");
     expect(readFileSync(join(project.project, "quiet.xml"), "utf8")).to.match(/^<\?xml/);
   });
 
-  it("are written of failed runs too, by state apply, and the exit code stays", async () => {
+  it("are written for a failed run of state apply, and leave its exit code", async () => {
     const ended = await project.kcore("state", "apply", "hello", "--on", "gone", "--report", "failed.html");
     expect(ended.code, ended.stderr).to.equal(3);
     expect(readFileSync(join(project.project, "failed.html"), "utf8")).to.include("HOST_UNREACHABLE");
   });
 
-  it("are written later from the record: runs show --html", async () => {
+  it("are written later from the record by runs show --html", async () => {
     const ended = await project.kcore("runs", "show", "last", "--html", "later.html");
     expect(ended.code, ended.stderr).to.equal(0);
     expect(ended.stdout).to.equal("");
     expect(readFileSync(join(project.project, "later.html"), "utf8")).to.match(/^<!doctype html>/);
   });
 
-  it("are refused before the run when the name tells no kind, or the folder is not there", async () => {
+  it("are refused before the run for an unknown extension or a missing folder", async () => {
     const before = (await project.kcore("runs", "list", "-o", "json")).stdout;
     const words = "state apply hello --on here --report run.pdf --report no/run.html";
     const ended = await project.call(words.split(" "));

@@ -33,16 +33,18 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     project.kcore("disk", "restore-table", "here", ...words);
   const clear = (...words: readonly string[]): Promise<CommandEnd> =>
     project.kcore("state", "apply", "clear", "--on", "here", "--params", JSON.stringify({ disk: name() }), ...words);
-  const grantIn = ({ stdout }: CommandEnd): string => /--grant (\S+:[0-9a-f]{16})/.exec(stdout)?.[1] ?? "";
+  const namedGrant = ({ stdout }: CommandEnd): string => /--grant (\S+:[0-9a-f]{16})/.exec(stdout)?.[1] ?? "";
+  const namedSave = ({ stdout }: CommandEnd): string =>
+    /saved the table of .* \(([0-9a-f]{12})\)/.exec(stdout)?.[1] ?? "";
   /** Clears the disk by a grant of its present contents. */
   const wipe = async (): Promise<CommandEnd> => {
-    const wiped = await clear("--grant", grantIn(await clear()));
+    const wiped = await clear("--grant", namedGrant(await clear()));
     expect(wiped.code, wiped.stdout).to.equal(0);
     return wiped;
   };
   const content = (): Buffer => readFileSync(disk?.image ?? "");
 
-  it("says that nothing is saved, and of whom", async () => {
+  it("reports a node without saves, an unknown disk and an unknown node", async () => {
     const empty = await restore();
     expect([empty.code, empty.stdout]).to.deep.equal([
       0,
@@ -52,11 +54,11 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect([unknown.code, unknown.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 2 && text.includes("DISK_SAVE_UNKNOWN"),
     );
-    const nobody = await project.kcore("disk", "restore-table", "hare");
-    expect(nobody.stderr).to.contain("ROSTER_NODE_UNKNOWN").and.contain("did you mean “here”");
+    const unknownNode = await project.kcore("disk", "restore-table", "hare");
+    expect(unknownNode.stderr).to.contain("ROSTER_NODE_UNKNOWN").and.contain("did you mean “here”");
   });
 
-  it("puts back what was there, once, and what lay there meanwhile is saved", async () => {
+  it("restores the table once, and saves what it replaces", async () => {
     const before = content();
     const granted = await wipe();
     expect(granted.stdout).to.contain(`here  saved the table of ${name()} before it may be wiped`);
@@ -73,7 +75,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const other = content();
     const refused = await restore(name());
     expect([refused.code, content().equals(other)]).to.deep.equal([1, true]);
-    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(refused.stdout) ?? [];
+    const grant = namedGrant(refused);
     const back = await restore(name(), "--grant", grant);
     expect([back.code, content().equals(before)], back.stdout).to.deep.equal([0, true]);
 
@@ -81,13 +83,12 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const saves = JSON.parse(listed.stdout) as { save: string; occasions: { before: string }[]; contents: object }[];
     expect(saves.map(({ occasions }) => occasions[0]?.before)).to.have.members(["wipe", "restore", "restore"]);
     const otherSave = saves.findLast(({ occasions }) => occasions.every((one) => one.before === "restore"));
-    const [, last = ""] =
-      /--grant (\S+:[0-9a-f]{16})/.exec((await restore(name(), "--save", otherSave?.save ?? "")).stdout) ?? [];
+    const last = namedGrant(await restore(name(), "--save", otherSave?.save ?? ""));
     const there = await restore(name(), "--save", otherSave?.save ?? "", "--grant", last);
     expect([there.code, content().equals(other)], there.stdout).to.deep.equal([0, true]);
   });
 
-  it("asks at a terminal, and wipes for the name that is typed, and for nothing else", async () => {
+  it("asks at a terminal, and wipes only for the exact name of the disk", async () => {
     await project.atTerminal(async (shell) => {
       const [{ save = "" } = {}] = JSON.parse((await restore(name(), "--list", "--output", "json")).stdout) as {
         save?: string;
@@ -113,7 +114,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     });
   });
 
-  it("M4: takes by itself what was there before the newest wipe, not what a refused run saved, nor a cut-off wipe's second save", async () => {
+  it("restores the table from before the newest wipe, not the save of a refused or of a resumed wipe", async () => {
     disk?.write(randomBytes(3 << 20));
     const before = content();
     // The grant is for other contents than the disk's: nothing is wiped, and no save is kept.
@@ -121,7 +122,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect([refused.code, refused.stdout]).to.satisfy(
       ([code, text]: [number, string]) => code === 1 && text.includes("its saved table is not kept"),
     );
-    const grant = grantIn(await clear());
+    const grant = namedGrant(await clear());
     expect((await clear("--grant", grant)).code).to.equal(0);
     // The mark of a wipe that was cut off lets another run continue that wipe.
     disk?.write(randomBytes(512));
@@ -134,10 +135,10 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect([back.code, content().equals(before)], back.stdout + back.stderr).to.deep.equal([0, true]);
   });
 
-  it("puts back nothing that is damaged here, or was of another size, or in place of what cannot be saved first", async () => {
+  it("refuses a damaged save, another disk size, and a disk whose present table cannot be saved", async () => {
     disk?.write(randomBytes(512));
     const granted = await wipe();
-    const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
+    const save = namedSave(granted);
     disk?.write(randomBytes(512));
     const before = content();
 
@@ -160,7 +161,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect((await apply(size - 1024 ** 2)).stdout).to.contain("DISK_SAVE_UNFIT");
     const mayRestore = ["--grant", `${name()}:restore`];
     const refused = await apply(size, ...mayRestore);
-    const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(refused.stdout) ?? [];
+    const grant = namedGrant(refused);
     expect(grant, refused.stdout).to.not.equal("");
     // The folder of saves refuses new files.
     renameSync(folder, `${folder}.away`);
@@ -175,7 +176,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     expect(content().equals(before)).to.equal(true);
   });
 
-  it("removes nothing but marks of its own, whatever a header that came back calls itself (S-6)", async () => {
+  it("removes only its own mark when the restored LUKS header holds a path as its UUID (S-6)", async () => {
     const victim = join(project.path, "state", "victim");
     writeFileSync(victim, "dear");
     // LUKS On-Disk Format: the UUID is 40 bytes of text.
@@ -187,7 +188,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     disk?.write(header);
     const before = content();
     const granted = await wipe();
-    const [, save = ""] = /saved the table of .* \(([0-9a-f]{12})\)/.exec(granted.stdout) ?? [];
+    const save = namedSave(granted);
     disk?.write(Buffer.alloc(4 << 20));
     const back = await restore(name(), "--save", save);
     expect([back.code, content().equals(before)], back.stdout).to.deep.equal([0, true]);

@@ -22,7 +22,7 @@ describe("kcore roster import", () => {
   });
   afterEach(() => project.remove());
 
-  it("writes a new file that the roster takes, once, with the variables beside the inventory", async () => {
+  it("writes a new roster file once, with the variables beside the inventory, and names what is left out", async () => {
     const first = await project.call(["roster", "import", "inventory/hosts.ini"]);
     expect(first.code, first.stderr).to.equal(0);
     expect(first.stdout).to.equal(
@@ -44,7 +44,7 @@ describe("kcore roster import", () => {
     expect(read("roster/hosts.yaml")).not.to.contain("c1");
   });
 
-  it("O13: imports a folder as Ansible reads it, without what Ansible Vault encrypts", async () => {
+  it("imports a folder as Ansible reads it, without files encrypted by Ansible Vault", async () => {
     write({
       "fleet/10-web": "[web]\nweb1 ansible_user=ops\n",
       "fleet/20-db.yml": "db: { hosts: { db1: { ansible_user: ops } } }\n",
@@ -61,7 +61,7 @@ describe("kcore roster import", () => {
     expect(stderr).to.contain("vault.yml:1  left out: the file: it is encrypted by Ansible Vault");
   });
 
-  it("imports the inventory that docs/rosters.md shows, and leaves out what the page says", async () => {
+  it("imports the inventory of docs/rosters.md, and leaves out what the page says", async () => {
     const blocks = readPages().flatMap((page) => page.blocks);
     const shown = (start: string): string => blocks.find(({ text }) => text.startsWith(start))?.text.trimEnd() ?? "";
     write({ "inventory.ini": shown("[web]\n") });
@@ -70,7 +70,7 @@ describe("kcore roster import", () => {
     expect(stderr.trimEnd()).to.equal(shown("inventory.ini:5"));
   });
 
-  it("runs nothing that an inventory names: scripts, plugins, the ansible.cfg beside it", async () => {
+  it("runs no script, plugin, lookup or configuration that an inventory names", async () => {
     const marker = join(project.path, "ran");
     write({
       "hostile/hosts": `#!/bin/sh\ntouch ${marker}\necho '{}'\n`,
@@ -91,7 +91,7 @@ describe("kcore roster import", () => {
     expect(existsSync(marker)).to.equal(false);
   });
 
-  it("prints a dry run, reads stdin, follows Include and tells all as JSON, also where there is no project", () => {
+  it("prints a dry run, reads stdin, follows Include, and writes JSON, outside a project too", () => {
     const folder = join(project.path, "elsewhere");
     mkdirSync(join(folder, "config.d"), { recursive: true });
     writeFileSync(join(folder, "config.d", "one"), "Host one\n  HostName 192.0.2.1\n  User ops\n");
@@ -105,8 +105,8 @@ describe("kcore roster import", () => {
         env: { ...process.env, ...kcoreEnvironment, KCORE_HOME: join(project.path, "home") },
       });
     expect(run(["config"])).to.contain("  one:\n    address: 192.0.2.1\n    user: ops\n");
-    const told = JSON.parse(run(["-", "-o", "json"], "name;address\nn1;192.0.2.1\n;\n")) as Record<string, unknown>;
-    expect(told).to.deep.include({
+    const result = JSON.parse(run(["-", "-o", "json"], "name;address\nn1;192.0.2.1\n;\n")) as Record<string, unknown>;
+    expect(result).to.deep.include({
       file: "roster/csv.yaml",
       written: false,
       formats: ["csv"],

@@ -8,14 +8,14 @@ import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
 import { readPages } from "#support/pages.ts";
 
-describe("a roster from programs and addresses", () => {
+describe("a roster from programs and URLs", () => {
   let project: TestProject;
   beforeEach(() => {
     project = new TestProject();
   });
   afterEach(() => project.remove());
 
-  it("runs the program that docs/rosters.md shows; the list says where each node came from", async () => {
+  it("runs the program of docs/rosters.md, and lists each node's source", async () => {
     const blocks = readPages().flatMap((page) => page.blocks);
     const text = blocks.find((block) => block.text.includes("# roster/machines.sh"))?.text ?? "";
     project.write({
@@ -34,7 +34,7 @@ describe("a roster from programs and addresses", () => {
     expect(check.stdout).to.contain("3 nodes in roster/nodes.yaml, roster/machines.sh: in order");
   });
 
-  it("lets no answer name a file, a command, a secret or a login of this machine (S5)", async () => {
+  it("refuses from a program whatever would read files, commands, secrets or logins of this machine", async () => {
     const answer = {
       defaults: { identityFile: "~/.ssh/id_ed25519", vars: { token: "age:YWdlLWVuY3J5cHRpb24ub3JnL3YxAAAA" } },
       groups: { mine: { sudo: { password: { file: "/etc/shadow" } } } },
@@ -61,7 +61,7 @@ describe("a roster from programs and addresses", () => {
     expect(stderr).to.match(/\.kcore\/roster\/cmdb\.sh\.yaml:\d+:\d+/);
   });
 
-  it("are not asked by kcore check (S5)", async () => {
+  it("is not queried by kcore check", async () => {
     project.write({
       "project/roster/cmdb.sh":
         "#!/bin/sh\necho ran >>ran\necho 'nodes: { m1: { address: 192.0.2.1 } }\ngroups: { theirs: {} }\njumps: { gate: { address: 192.0.2.9 } }'\n",
@@ -84,7 +84,7 @@ describe("a roster from programs and addresses", () => {
     expect(readFileSync(join(project.project, "ran"), "utf8")).to.equal("ran\n");
   });
 
-  it("asks an https address whose certificate is known, follows nothing elsewhere, and tells what it answers", async () => {
+  it("reads an https URL with a known certificate, follows no redirect, and falls back to the last answer", async () => {
     const [key, cert] = [join(project.path, "key.pem"), join(project.path, "cert.pem")];
     const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost";
     const names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert];

@@ -32,7 +32,7 @@ describe("recorded runs from the command line", () => {
     return stdout;
   };
 
-  it("are listed, all or those in one state", async () => {
+  it("are listed, all or those of one state", async () => {
     expect((await kcore("list")).split("\n").map((line) => line.slice(0, 28).trim())).to.deep.equal([
       "ID                    STATE",
       "20261101-061500-0001  done",
@@ -48,7 +48,7 @@ describe("recorded runs from the command line", () => {
     );
   });
 
-  it("are listed by what went wrong, by node and by age", async () => {
+  it("are listed by failure, node and age", async () => {
     const ids = async (...words: string[]) =>
       (JSON.parse(await kcore("list", "-o", "json", ...words)) as { id: string }[]).map(({ id }) => id.slice(-4));
     expect(await ids("--failed")).to.deep.equal(["0002"]);
@@ -61,7 +61,7 @@ describe("recorded runs from the command line", () => {
     expect(wrong.stderr).to.contain("an age (36h, 30d) or a date (2026-11-21) is wanted");
   });
 
-  it("tell which steps are slow and which fail now and then", async () => {
+  it("are summed up by step and node", async () => {
     const stats = await kcore("stats");
     expect(stats).to.match(/^3 runs from 2026-11-01 to 2026-11-03, 3 nodes$/m);
     expect(stats).to.match(/^STEP +MODULE +TIMES +USUAL +LONGEST +ON$/m);
@@ -77,7 +77,7 @@ describe("recorded runs from the command line", () => {
     expect(await kcore("stats", "--since", "2026-11-20")).to.equal("no such run\n");
   });
 
-  it("are shown on one screen, as data, and event by event", async () => {
+  it("are shown on one screen, as JSON, and event by event", async () => {
     const text = await kcore("show", "20261102-061500-0002");
     expect(text).to.contain("states/disks.yaml:2:5  the command ended with exit code 100");
     expect(text).to.contain("kcore runs resume 20261102-061500-0002");
@@ -90,7 +90,7 @@ describe("recorded runs from the command line", () => {
     );
   });
 
-  it("are compared", async () => {
+  it("are compared by state, nodes and steps", async () => {
     const table = await kcore("diff", "20261101-061500-0001", "20261102-061500-0002");
     expect(table).to.match(/^state +done +failed$/m);
     expect(table).to.match(/^n2 +done +unreachable$/m);
@@ -99,14 +99,14 @@ describe("recorded runs from the command line", () => {
     expect(data.nodes).to.deep.equal([{ node: "n3", b: "done" }]);
   });
 
-  it("are played in lines, as fast as wanted", async () => {
+  it("are replayed as lines at any speed", async () => {
     const played = await kcore("replay", "last", "--verbose", "--speed", "max");
     expect(played).to.equal(await kcore("show", "last", "--events"));
     const json = await kcore("replay", "20261101-061500-0001", "--speed", "100", "--output", "json");
     expect(json).to.equal(readFileSync(join(fixtures, "done.ndjson"), "utf8"));
   });
 
-  it("are exported in the form that the file's name tells, for the owner's eyes only", async () => {
+  it("are exported in the format of the file's extension, readable for the owner only", async () => {
     const texts: Readonly<Record<string, RegExp>> = {
       ".ndjson": /^\{"seq":1,/,
       ".json": /"id": "20261103-061500-0003"/,
@@ -132,7 +132,7 @@ describe("recorded runs from the command line", () => {
     expect([unknown.code, unknown.stderr]).to.deep.include(2).and.to.have.property("1").that.contains("--format");
   });
 
-  it("are removed when they are old and not among the newest", async () => {
+  it("are pruned by number, age and size, resumable ones only on request", async () => {
     const ids = () => readdirSync(join(project.project, ".kcore/runs")).map((id) => id.slice(-4));
     expect(await kcore("prune")).to.equal("0 removed\n");
     expect(await kcore("prune", "--keep", "1", "--older-than", "5200w")).to.equal("0 removed\n");

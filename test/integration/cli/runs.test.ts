@@ -30,7 +30,7 @@ steps:
 `,
 };
 
-describe("kcore, from the command line to a node and back", () => {
+describe("a run from the command line", () => {
   let project: TestProject;
   let target: string;
   beforeEach(() => {
@@ -51,7 +51,7 @@ describe("kcore, from the command line to a node and back", () => {
   const slowBegan = () => eventually(() => existsSync(`${target}.begun`));
   const endSlow = () => rmSync(`${target}.begun`);
 
-  it("applies a state, then finds it in order, and records both", async () => {
+  it("applies a state, finds it in order the second time, and records both runs", async () => {
     const dry = await project.kcore(...apply("greeting", "--dry-run"));
     expect(dry.stdout).to.contain("1 to change on 1 node");
     expect(existsSync(target)).to.equal(false);
@@ -83,10 +83,10 @@ describe("kcore, from the command line to a node and back", () => {
     const { child, ended } = project.start(apply("slow"));
     await project.driver();
     await slowBegan();
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.kill("SIGINT");
-    await eventually(() => said.includes("no new step starts"));
+    await eventually(() => shown.includes("no new step starts"));
     endSlow();
     const { code, stdout } = await ended;
     expect(code).to.equal(130);
@@ -94,7 +94,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\n");
   });
 
-  it("goes on when the terminal of its view is closed, and can be attached to (F-17)", async () => {
+  it("continues when the terminal of its view is closed, and can be attached to (F-17)", async () => {
     await project.kcore(...apply("slow"), "--detach");
     await slowBegan();
     const { child, ended } = project.start(["runs", "attach", "last"]);
@@ -108,21 +108,21 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });
 
-  it("has a process of its own only where a terminal is: else the command's process goes on without its view", async () => {
+  it("without a terminal is driven by the command's own process, which continues without its view after SIGHUP", async () => {
     const { child, ended } = project.start(apply("slow"));
     expect(await project.driver()).to.equal(child.pid);
     await slowBegan();
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.kill("SIGHUP");
-    await eventually(() => said.includes("The run goes on"));
+    await eventually(() => shown.includes("The run goes on"));
     endSlow();
     expect((await ended).code).to.equal(0);
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
     expect((await project.kcore("runs", "show", "last")).stdout).to.contain("done");
   });
 
-  it("goes on when the reader of its output closes the pipe", async () => {
+  it("continues when the reader of its output closes the pipe", async () => {
     const { child, ended } = project.start(apply("slow"));
     await once(child.stdout as NodeJS.ReadableStream, "data");
     child.stdout?.destroy();
@@ -132,7 +132,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });
 
-  it("goes on when its output can take no more", async () => {
+  it("continues when its output cannot be written", async () => {
     const full = openSync("/dev/full", "w");
     const { ended } = project.start(apply("slow"), {}, full);
     closeSync(full);
@@ -142,7 +142,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
   });
 
-  it("gives all of its output to a reader that is slower than the run", async () => {
+  it("delivers all of its output to a slow reader", async () => {
     const { child, ended } = project.start(apply("loud", "--output", "json"));
     child.stdout?.pause();
     await eventually(async () => (await project.kcore("runs", "list", "-o", "json")).stdout.includes('"done"'));
@@ -152,7 +152,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect(stdout.trim().split("\n").at(-1)).to.contain('"run.finished"');
   });
 
-  it("resumes a run whose process was killed; the step that ran is not run again (F-3)", async () => {
+  it("resumes after its process was killed, without repeating the completed step (F-3)", async () => {
     const { child, ended } = project.start(apply("slow"));
     await slowBegan();
     const attached = project.start(["runs", "attach", "last"]);
@@ -171,7 +171,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect(again.stderr).to.contain("[RUN_FINISHED]");
   });
 
-  it("O3: resumes nothing that the project does not say any more, and says what to do instead", async () => {
+  it("is not resumed when the project's files have changed, and names the files and the next command", async () => {
     const state = (version: number, b: string) => `steps:
   - id: a
     file.managed: { path: ${target}.a, content: "version ${version}" }
@@ -202,7 +202,7 @@ describe("kcore, from the command line to a node and back", () => {
     expect((await project.kcore("runs", "resume", "last")).code).to.equal(1);
   });
 
-  it("V5: fails a question at once when the run is resumed where nobody can answer, whoever began it", async () => {
+  it("fails a question at once when it is resumed without a terminal", async () => {
     project.write({
       "project/orchestrate/ask.yaml": `params:
   node_name: { type: target, required: true }
@@ -220,7 +220,7 @@ stages:
     expect(resumed.stdout).to.contain("[QUESTION_UNANSWERED]");
   });
 
-  it("has the passphrase in the environment of none of its processes (S-7)", async () => {
+  it("keeps the passphrase out of the environment of its processes (S-7)", async () => {
     const { child, ended } = project.start(apply("slow"), { KCORE_CA_PASSPHRASE: "a canary that must not sing" });
     const driver = await project.driver();
     const view = readFileSync(`/proc/${child.pid}/environ`, "utf8");

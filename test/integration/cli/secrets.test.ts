@@ -21,7 +21,7 @@ describe("secrets in git", () => {
   });
   afterEach(() => project.remove());
 
-  /** `kcore secrets …` as this user, with a configuration folder of his own. */
+  /** `kcore secrets …` as this user, with a configuration folder of the user's own. */
   function secrets(words: readonly string[], { input = "", who = "alice", env = {} } = {}): CommandEnd {
     const { status, stdout, stderr } = spawnSync(kcoreProgram, ["secrets", ...words], {
       cwd: project.project,
@@ -38,7 +38,7 @@ describe("secrets in git", () => {
     XDG_CONFIG_HOME: join(project.path, who),
   });
   const run = (...words: readonly string[]): Promise<CommandEnd> =>
-    project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice") }).ended;
+    project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice"), SSH_AUTH_SOCK: "" }).ended;
   const text = (file: string): string => readFileSync(join(project.project, file), "utf8");
   const identity = (who: string): string => join(project.path, who, "kcore", "age-identity.txt");
 
@@ -47,14 +47,14 @@ describe("secrets in git", () => {
     expect(made.code, made.stderr).to.equal(0);
     return made.stdout.trim();
   }
-  function begin(): void {
+  function addAlice(): void {
     const added = secrets(["recipients", "add", "alice", recipient("alice")]);
     expect(added.code, added.stderr).to.equal(0);
   }
-  it("takes the user's own identity where a recipient is added without one", async () => {
-    const nobody = secrets(["recipients", "add", "alice"]);
-    expect([nobody.code, nobody.stderr]).to.deep.equal([2, nobody.stderr]);
-    expect(nobody.stderr).to.contain("[SECRET_IDENTITY]").and.to.contain("kcore secrets keygen");
+  it("recipients add takes the user's only identity when no key is given", async () => {
+    const noIdentity = secrets(["recipients", "add", "alice"]);
+    expect([noIdentity.code, noIdentity.stderr]).to.deep.equal([2, noIdentity.stderr]);
+    expect(noIdentity.stderr).to.contain("[SECRET_IDENTITY]").and.to.contain("kcore secrets keygen");
     const key = recipient("alice");
     expect(secrets(["keygen"]).stderr).to.contain("kcore secrets recipients add NAME");
     expect(secrets(["recipients", "add", "alice"]).code).to.equal(0);
@@ -75,15 +75,15 @@ describe("secrets in git", () => {
     expect(done.stdout + done.stderr).not.to.contain(value);
   }
 
-  describe("reach a node", () => {
+  describe("on the way to a node", () => {
     let server: SshServer;
     before(async () => {
       server = await startSshd();
     });
     after(() => server.stop());
 
-    it("S-7 open an SSH key for the run, and come by an orchestration's own “with” and actions", async () => {
-      begin();
+    it("S-7 unlock an SSH key for the run, and reach steps and actions through an orchestration", async () => {
+      addAlice();
       const { identityFile, port, hostKey, folder } = server;
       const [passphrase, word] = ["canary-passphrase-55", "canary-word-8822"];
       const key = join(project.path, "locked");
@@ -103,13 +103,10 @@ steps:
   - { id: word, on: n1, apply: [word], with: { word: x } }
 `,
       });
-      const bare = { SSH_AUTH_SOCK: "" };
-      const go = (...words: readonly string[]): Promise<CommandEnd> =>
-        project.start(words, { XDG_CONFIG_HOME: join(project.path, "alice"), ...bare }).ended;
       set("defaults.identityPassphrase", passphrase);
       set("nodes.n1.vars.local", word);
       set("stages.word.with.word", word, "orchestrate/words.yaml");
-      const done = await go("orchestrate", "words", "--yes", "--verbose");
+      const done = await run("orchestrate", "words", "--yes", "--verbose");
       expect(done.code, done.stdout + done.stderr).to.equal(0);
       expect(readFileSync(join(folder, "word"), "utf8")).to.equal(word);
       expect(readFileSync(join(folder, "local"), "utf8")).to.equal(word);
@@ -120,8 +117,8 @@ steps:
     });
   });
 
-  it("change one line each, and are told apart by what they are sealed to", () => {
-    begin();
+  it("set changes one line, and list names the recipients", () => {
+    addAlice();
     const before = text(ROSTER);
     set("nodes.here.vars.token", "first-value-1");
     const once = text(ROSTER);
@@ -135,8 +132,8 @@ steps:
     expect(statSync(identity("alice")).mode & 0o777).to.equal(0o600);
   });
 
-  it("are not set where a roster has no place for them", () => {
-    begin();
+  it("set refuses a place that a roster has not, and an empty value", () => {
+    addAlice();
     const before = text(ROSTER);
     for (const [path, code] of [
       ["nodes.here.passwrd", "YAML_KEY_UNKNOWN"],
@@ -150,8 +147,8 @@ steps:
     expect(text(ROSTER)).to.equal(before);
   });
 
-  it("seals for who comes by rotate alone, and says what who goes still knows", () => {
-    begin();
+  it("rotate re-encrypts to new recipients, and warns of values that a removed one has read", () => {
+    addAlice();
     set("nodes.here.vars.token", "first-value-1");
     const bob = recipient("bob");
     expect(secrets(["recipients", "add", "bob", bob]).stdout).to.contain("kcore secrets rotate");
@@ -172,8 +169,8 @@ steps:
     expect(text("recipients.yaml")).to.match(/^# .*\nbob: "?age1\w+"?\n$/);
   });
 
-  it("that were moved are refused until somebody who can open them says so", async () => {
-    begin();
+  it("a value moved to another place is refused until rotate --moved confirms the move", async () => {
+    addAlice();
     set("nodes.here.vars.token", "first-value-1");
     writeFileSync(join(project.project, ROSTER), text(ROSTER).replace("token:", "motd:"));
     const check = await run("roster", "check");
@@ -184,8 +181,8 @@ steps:
     expect((await run("roster", "check")).code).to.equal(0);
   });
 
-  it("are opened by age, and what age seals is opened here", () => {
-    begin();
+  it("are opened by age, and values encrypted by age are opened here", () => {
+    addAlice();
     const value = "for age: ä€ 'quoted' \"twice\"\n two lines ";
     set("nodes.here.vars.token", value);
     const base64 = /age:([A-Za-z0-9+/=]+)/.exec(text(ROSTER))?.[1] ?? "";
@@ -203,8 +200,8 @@ steps:
     expect(secrets(["show", "roster/more.yaml", "groups.g.vars.token"]).stdout).to.equal("from age");
   });
 
-  it("come from a file for --params, bound to it", async () => {
-    begin();
+  it("come from a file for --params, bound to that file", async () => {
+    addAlice();
     project.write({
       "project/params/prod.json": '{ "who": "me" }\n',
       "project/states/p.yaml": `params: { key: { type: secret }, who: { type: string } }\nsteps:\n  - { id: f, file.managed: { path: ${project.path}/f, content: "{{params.key}} {{params.who}}" } }\n`,
@@ -231,12 +228,12 @@ steps:
       return { EDITOR: file, VISUAL: "" };
     };
     beforeEach(() => {
-      begin();
+      addAlice();
       set("nodes.here.vars.token", "first-value-1");
       set("nodes.gone.vars.token", "kept-value-2");
     });
 
-    it("those that changed are sealed anew, all else stays as it is", () => {
+    it("edit re-encrypts only changed values, and leaves every other line as it is", () => {
       const [, here = "", gone = ""] = text(ROSTER).split("\n");
       const env = editor(
         `sed -i -e 's/first-value-1/new-value-3/' -e 's/roles: .worker.,* *vars/&/' -e '$ a\\  # added' "$1"`,
@@ -266,7 +263,7 @@ steps:
       ["an editor that fails", "exit 3", /the editor ended with 3; nothing was changed/],
     ];
     for (const [what, does, wanted] of refused)
-      it(`refuses ${what}, and leaves the file and nothing else`, () => {
+      it(`edit refuses ${what}, leaving the file unchanged and no copy behind`, () => {
         const before = text(ROSTER);
         const done = secrets(["edit", ROSTER], { env: editor(does) });
         expect(done.code).to.equal(2);
@@ -276,7 +273,7 @@ steps:
         expect(existsSync(readFileSync(join(project.path, "where"), "utf8").trim())).to.equal(false);
       });
 
-    it("Ctrl-C leaves nothing of them behind", async () => {
+    it("edit leaves no decrypted copy after Ctrl-C", async () => {
       const { EDITOR: name = "" } = editor("sleep 60");
       const env = { EDITOR: name, XDG_CONFIG_HOME: join(project.path, "alice") };
       await project.atTerminal(async (shell) => {
@@ -292,14 +289,14 @@ steps:
     });
   });
 
-  it("cost a start nothing where none is used: what seals and opens is a program of its own in the bundle", function () {
+  it("load no encryption code at start: the bundle keeps it in a program of its own", function () {
     if ("KCORE_SOURCE" in kcoreEnvironment) this.skip();
     const program = (name: string): string => readFileSync(join(kcoreProgram, "../../dist", `${name}.program`), "utf8");
     const isIn = (name: string): boolean => program(name).includes("age-encryption.org/v1/X25519");
     expect(["start", "run-main", "age"].filter(isIn)).to.deep.equal(["age"]);
   });
 
-  it("are asked for at a terminal, unseen, and so is the passphrase of an identity, by a run too", async () => {
+  it("are asked for at a terminal without echo, as is the passphrase of an identity, in a run too", async () => {
     mkdirSync(join(project.path, "alice"));
     project.write({
       "project/states/f.yaml": `steps:\n  - { id: f, file.managed: { path: ${project.path}/f, content: "{{vars.token}}" } }\n`,

@@ -34,7 +34,7 @@ describe("kcore disk unlock", () => {
       targets: ["n1"],
       passphrase: () => Promise.resolve("correct horse battery"),
     });
-  const sealed = (): string => {
+  const sealedKey = (): string => {
     writeFileSync(join(project.path, "public.pem"), publicKey);
     const padding = ["-pkeyopt", "rsa_padding_mode:oaep", "-pkeyopt", "rsa_oaep_md:sha256"];
     const words = ["pkeyutl", "-encrypt", "-pubin", "-inkey", join(project.path, "public.pem"), ...padding];
@@ -77,28 +77,28 @@ describe("kcore disk unlock", () => {
     await project.remove();
   });
 
-  it("knows nobody before a run brought key and way", async () => {
+  it("reports that nothing is known before a run has brought the key and the initrd's host key", async () => {
     const { code, stderr } = await unlock();
     expect(code).to.equal(2);
     expect(stderr).to.include("RECOVERY_KEY_UNKNOWN").and.include("no way to unlock n1 is kept here");
   });
 
-  it("both are kept once, and a plan tells so without keeping them", async () => {
-    const told = { sealed: sealed(), unlock: `${uuid} ${initrd.port} ${initrd.hostKey}` };
-    expect((await pkiEscrow.plan(told, context(true))) as object).to.include({ changed: true });
+  it("pki.escrow keeps sealed key and host key once; a plan reports the change without keeping it", async () => {
+    const inputs = { sealed: sealedKey(), unlock: `${uuid} ${initrd.port} ${initrd.hostKey}` };
+    expect((await pkiEscrow.plan(inputs, context(true))) as object).to.include({ changed: true });
     expect((await unlock()).stderr).to.include("RECOVERY_KEY_UNKNOWN");
     const first = context();
-    expect((await pkiEscrow.run(told, first)).changed).to.equal(true);
+    expect((await pkiEscrow.run(inputs, first)).changed).to.equal(true);
     expect(first.notes).to.deep.equal([
       "keeps 1 new sealed recovery key of n1",
       "keeps the host key of n1 while it waits to be unlocked",
     ]);
-    expect((await pkiEscrow.run(told, context())).changed).to.equal(false);
+    expect((await pkiEscrow.run(inputs, context())).changed).to.equal(false);
     // A finished system that is seen from a live one has neither.
     expect((await pkiEscrow.run({ sealed: "", unlock: "" }, context())).changed).to.equal(false);
   });
 
-  it("gives the key on stdin to the initrd that is known, whoever logs in to the system, and records it first", async () => {
+  it("records the key, then sends it on stdin to the initrd with the known host key, whatever the login user", async () => {
     teach("echo 'cryptsetup: luks set up successfully' >&2");
     const { code, stdout, stderr } = await unlock("-o", "json");
     expect([code, stderr]).to.deep.equal([0, ""]);
@@ -108,7 +108,7 @@ describe("kcore disk unlock", () => {
     expect((await unlock()).stdout).to.equal("n1 is unlocked and goes on booting\n");
   });
 
-  it("tells a key that does not fit from one that was not asked for", async () => {
+  it("distinguishes a wrong key from a disk that did not ask for one", async () => {
     for (const [answer, said] of [
       [
         "echo 'cryptsetup: cryptsetup failed, bad password or options?' >&2; exit 1",
@@ -125,7 +125,7 @@ describe("kcore disk unlock", () => {
     }
   });
 
-  it("is called off while the initrd is at it", async () => {
+  it("can be aborted while the initrd works", async () => {
     const over = join(project.path, "over");
     teach(`until [ -e ${over} ]; do sleep 0.1; done`);
     const folder = join(home, "default");
@@ -152,7 +152,7 @@ describe("kcore disk unlock", () => {
     }
   });
 
-  it("sends nothing to another host key, and records nothing", async () => {
+  it("sends and records nothing when the host key differs", async () => {
     const file = join(home, "default/escrow", `${id}.json`);
     const kept = readFileSync(file, "utf8");
     const other = readFileSync(join(project.path, "key.pub"), "utf8").split(" ").slice(0, 2).join(" ");
@@ -166,7 +166,7 @@ describe("kcore disk unlock", () => {
     expect([got(), (await entries()).length]).to.deep.equal([undefined, before]);
   });
 
-  it("says where to look when the machine does not wait", async () => {
+  it("says where to look when the machine does not wait for a key", async () => {
     await initrd.stop();
     const { code, stderr } = await unlock();
     expect(code).to.equal(3);

@@ -8,7 +8,7 @@ import { root } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 /** In /proc no program can make a folder, and the error there is ENOENT. */
-describe("a folder that cannot be made", () => {
+describe("a folder that cannot be created", () => {
   for (const words of [
     ["schema", "--out", "/proc/kcore/x"],
     ["man", "--out", "/proc/kcore/x"],
@@ -16,7 +16,7 @@ describe("a folder that cannot be made", () => {
     ["secrets", "keygen", "--file", "/proc/kcore/x/identity.txt"],
     ["create", "cluster", "--context", "x"],
   ])
-    it(`is told of at once: kcore ${words.join(" ")}`, async () => {
+    it(`is reported at once by kcore ${words.join(" ")}`, async () => {
       const env = {
         ...process.env,
         ...kcoreEnvironment,
@@ -38,8 +38,8 @@ describe("a folder that cannot be made", () => {
     });
 });
 
-describe("C7: a file that an operator names in a folder that is not there", () => {
-  const none = (): string => join(project.path, "none");
+describe("an output file in a folder that does not exist", () => {
+  const missingFolder = (): string => join(project.path, "missingFolder");
   let project: TestProject;
   beforeEach(() => {
     project = new TestProject({ "states/x.yaml": "steps: []\n" });
@@ -52,10 +52,10 @@ describe("C7: a file that an operator names in a folder that is not there", () =
     [["runs", "show", "last", "--html"], "run.html"],
     [["state", "apply", "x", "--on", "here", "--report"], "run.html"],
   ] as const)
-    it(`is refused for that, by kcore ${words.join(" ")}`, async () => {
+    it(`is refused with the folder's name by kcore ${words.join(" ")}`, async () => {
       await project.call(["state", "apply", "x", "--on", "here"]);
-      const { code, stderr } = await project.call([...words, join(none(), name)]);
-      expect([code, stderr.includes(`there is no folder ${none()}`)], stderr).to.deep.equal([2, true]);
-      expect(stderr).to.contain(`hint: mkdir -p ${none()}`);
+      const { code, stderr } = await project.call([...words, join(missingFolder(), name)]);
+      expect([code, stderr.includes(`there is no folder ${missingFolder()}`)], stderr).to.deep.equal([2, true]);
+      expect(stderr).to.contain(`hint: mkdir -p ${missingFolder()}`);
     });
 });

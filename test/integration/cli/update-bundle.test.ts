@@ -14,7 +14,7 @@ describe("kcore update bundle", () => {
   });
   after(() => project.remove());
 
-  it("writes this kcore's own runtime, and says of its file what it said of it", async () => {
+  it("builds a bundle of this kcore's runtime, and shows the same facts from the file", async () => {
     const built = await project.kcore("update", "bundle", "build", "-o", "json");
     expect(built.code, built.stderr).to.equal(0);
     const { file, ...bundle } = JSON.parse(built.stdout) as { file: string };

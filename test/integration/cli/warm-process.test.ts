@@ -25,8 +25,8 @@ const request: RunRequest = {
   command: "kcore state apply slow --on here",
 };
 
-describe("a run's process that was started before its run was known", () => {
-  it("ends without a word when nobody wants it", async () => {
+describe("a run's process that was started in advance", () => {
+  it("exits silently when its parent closes the pipe without a run", async () => {
     const child = spawn(process.execPath, [runMain], { stdio: ["pipe", "pipe", "pipe", "pipe"] });
     child.stdin?.end();
     const closed = once(child, "close");
@@ -34,7 +34,7 @@ describe("a run's process that was started before its run was known", () => {
     expect(await closed).to.deep.equal([0, null]);
   });
 
-  it("is not waited for when it could not be started", async () => {
+  it("counts as exited when it could not be started", async () => {
     const project = mkdtempSync(join(tmpdir(), "kcore-warm-"));
     try {
       const folder = runFolder(project, "20261122-120000-abcd");
@@ -49,7 +49,7 @@ describe("a run's process that was started before its run was known", () => {
     }
   });
 
-  it("takes the run's folder, log and name", async () => {
+  it("takes over the run's folder, log and process name", async () => {
     const project = new TestProject({
       "states/slow.yaml": 'steps:\n  - id: slow\n    command.run: { cmd: "sleep 3" }\n',
     });

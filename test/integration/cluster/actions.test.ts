@@ -75,7 +75,7 @@ describe("bastion actions against a real controller", () => {
     warn: (text) => notes.push(text),
     ...changes,
   });
-  /** A cluster's first controller in the state that deploy_node leaves; the node of `contextFor` is another one. */
+  /** Starts a cluster's first controller in the state that deploy_node leaves; `contextFor` has another node. */
   const startController = async (config: object = {}): Promise<TestController> => {
     const { controllers, stop: stopAll } = await startControllers(cluster, 1, { config: () => config });
     stops.push(stopAll);
@@ -113,8 +113,8 @@ describe("bastion actions against a real controller", () => {
     contextFor(nodeEntry("n1", nodeId, fields), changes);
   const controllerN1 = (fields: Partial<NodeEntry> = {}, changes: Partial<ActionContext> = {}): ActionContext =>
     n1({ roles: ["controller"], ...fields }, changes);
-  /** The inputs of cluster.record for a certificate of this context's node. */
-  const issued = async (context: ActionContext, { args } = keyFor()) => {
+  /** The inputs of cluster.record for a certificate issued to this context's node. */
+  const inputsWithCertificate = async (context: ActionContext, { args } = keyFor()) => {
     const { outputs } = await pkiIssueNode.run(args, context);
     return { issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port };
   };
@@ -152,7 +152,7 @@ describe("bastion actions against a real controller", () => {
     await cluster.remove();
   });
 
-  it("pki.issueNode issues once, asks for the passphrase only then, and keeps the certificate while it is valid", async () => {
+  it("pki.issueNode issues once, asks for the passphrase only then, and keeps a valid certificate", async () => {
     const { args } = keyFor();
     const context = n1();
     expect(await pkiIssueNode.plan(args, context)).to.equal("unknown");
@@ -166,7 +166,7 @@ describe("bastion actions against a real controller", () => {
     expect(asked).to.equal(1);
   });
 
-  it("pki.issueNode gives a controller its own certificates, and issues anew when the key or the address changed", async () => {
+  it("pki.issueNode gives a controller certificates of its own, and reissues for a changed key or address", async () => {
     const [node, other, sub] = [keyFor(), keyFor(), keyFor()];
     const identity = { nodeKey: node, controllerKey: other, subCaKey: sub };
     const args = { ...node.args, identity };
@@ -187,7 +187,7 @@ describe("bastion actions against a real controller", () => {
     expect(notes.join("\n")).to.contain("its controller's names changed");
   });
 
-  it("pki.issueNode keeps what a controller renewed, as it lies on the node, and issues where that is worth nothing", async () => {
+  it("pki.issueNode keeps a certificate that a controller renewed, and reissues when another cluster issued the one on the node", async () => {
     const key = keyFor();
     const context = n1();
     await pkiIssueNode.run(keyFor().args, context);
@@ -214,7 +214,7 @@ describe("bastion actions against a real controller", () => {
     }
   });
 
-  it("S-10: pki.issueNode keeps nothing that a revoked sub-CA issued, nor that lives longer than what kcore issues", async () => {
+  it("S-10: pki.issueNode reissues what a revoked sub-CA issued, what lives too long, and what no controller can vouch for", async () => {
     const root = await openRoot(join(cluster.home, "lab"), passphrase);
     const subKey = generateKey();
     const challenge = "sub-CA";
@@ -267,12 +267,12 @@ describe("bastion actions against a real controller", () => {
     expect(await problemOf(pkiIssueNode.run(keyFor("r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
   });
 
-  it("C12: cluster.record refuses a removed id before anything is recorded, in a dry run too, and names what keeps the data", async () => {
+  it("cluster.record refuses a removed id before recording anything, in a dry run too, and names the command that keeps its data", async () => {
     const { operator } = await startController();
     const context = n1();
-    await clusterRecord.run(await issued(context), context);
+    await clusterRecord.run(await inputsWithCertificate(context), context);
     await operator.call("removeNode", {}, { id: nodeId });
-    const fresh = await issued(context);
+    const fresh = await inputsWithCertificate(context);
     for (const work of [clusterRecord.plan(fresh, context), clusterRecord.run(fresh, context)]) {
       const error = await rejectionOf(work);
       expect(error.problems[0]?.hint).to.contain("kcore roster adopt NODE");
@@ -284,7 +284,7 @@ describe("bastion actions against a real controller", () => {
     );
   });
 
-  it("C12: cluster.checkRemoved refuses to take over what is in the cluster, and where no controller says that it is not", async () => {
+  it("cluster.checkRemoved refuses to take over a former id that is in the cluster, or that no controller can check", async () => {
     const entry = nodeEntry("n1", randomUUID(), { roles: ["controller"], formerIds: [randomUUID(), nodeId] });
     const context = contextFor(entry);
     const ask = (): Promise<unknown> => clusterCheckRemoved.run({ port: 1 }, context);
@@ -307,7 +307,7 @@ describe("bastion actions against a real controller", () => {
     await ask();
   });
 
-  it("C8: cluster.health stops a run whose founder failed, where no other controller answers, but no dry run", async () => {
+  it("cluster.health fails a run whose only founder failed, but not a dry run", async () => {
     const founder = nodeEntry("n1", nodeId, { roles: ["controller"] });
     const args = { timeout: 5, settle: 0 };
     for (const outcome of ["failed", "unreachable"] as const) {
@@ -321,13 +321,13 @@ describe("bastion actions against a real controller", () => {
     expect((await clusterHealth.run(args, worker)).outputs["healthy"]).to.equal(true);
   });
 
-  it("cluster.health is content without controllers, and names each that does not answer", async () => {
+  it("cluster.health succeeds without controllers, and names each one that does not answer", async () => {
     const context = n1();
     expect((await clusterHealth.run(healthy, context)).outputs["healthy"]).to.equal(true);
     await addController(place(), "lab", "127.0.0.1:1");
     expect(await problemOf(clusterHealth.run(healthy, context))).to.match(/^API_UNREACHABLE: controller 127/);
     const { problems } = await rejectionOf(clusterHealth.run(healthy, context));
-    expect(problems[0]?.hint, "C17").to.contain("--skip-health");
+    expect(problems[0]?.hint).to.contain("--skip-health");
     const deploying = contextFor(nodeEntry("n1", nodeId), { targets: ["n1"] });
     expect((await clusterHealth.plan(healthy, deploying)) === "unknown").to.equal(false);
     const { endpoint } = await startController();
@@ -338,77 +338,77 @@ describe("bastion actions against a real controller", () => {
     ]);
   });
 
-  const waiting = (seconds: number) => ({ timeout: seconds, approvalTimeout: seconds, port });
+  const waitLimits = (seconds: number) => ({ timeout: seconds, approvalTimeout: seconds, port });
   /** Issues, records and starts the agent of node n1. */
   const admit = async (context: ActionContext): Promise<void> => {
     const key = keyFor();
-    const args = await issued(context, key);
+    const args = await inputsWithCertificate(context, key);
     await clusterRecord.run(args, context);
     await startAgent(args.issued.nodeCert, key.pem);
   };
 
-  it("cluster.waitReady waits for the node's own registration with its present key", async () => {
+  it("cluster.waitReady waits until the node has registered with its present key", async () => {
     await startController();
     const context = n1();
-    expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("it has not registered yet");
-    expect(await clusterWaitReady.plan(waiting(1), context)).to.equal("unknown");
+    expect(await problemOf(clusterWaitReady.run(waitLimits(1), context))).to.contain("it has not registered yet");
+    expect(await clusterWaitReady.plan(waitLimits(1), context)).to.equal("unknown");
     await admit(context);
-    const ready = await clusterWaitReady.run(waiting(120), context);
+    const ready = await clusterWaitReady.run(waitLimits(120), context);
     expect(ready.outputs).to.include({ id: nodeId, status: "ready" });
     await pkiIssueNode.run(keyFor().args, context);
-    expect(await problemOf(clusterWaitReady.run(waiting(1), context))).to.contain("not registered with its new key");
+    expect(await problemOf(clusterWaitReady.run(waitLimits(1), context))).to.contain("not registered with its new key");
   });
 
-  it("G4: cluster.waitReady finds a node ready that has renewed its certificate since its last deployment", async () => {
+  it("cluster.waitReady accepts a node that renewed its certificate after its last deployment", async () => {
     const { operator, clientOf } = await startController();
     const context = n1();
-    await clusterRecord.run(await issued(context), context);
+    await clusterRecord.run(await inputsWithCertificate(context), context);
     const renewed = issueTo(cluster.authority, "node", nodeId);
     const entry = inventoryEntry(renewed.cert);
     if (entry) await operator.call("recordCertificate", entry);
     await clientOf(renewed).call("registerNode", registrationOf(nodeId));
-    expect((await clusterWaitReady.run(waiting(1), context)).outputs).to.include({ id: nodeId, status: "ready" });
+    expect((await clusterWaitReady.run(waitLimits(1), context)).outputs).to.include({ id: nodeId, status: "ready" });
   });
 
-  it("cluster.waitReady waits for a controller's own endpoint and notes it in the context, once", async () => {
+  it("cluster.waitReady waits for a controller's own endpoint, and adds it to the context once", async () => {
     const { id, endpoint } = await startController();
     const entry = nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller", "worker"] });
     const context = contextFor(entry);
-    expect(await problemOf(clusterWaitReady.run({ ...waiting(1), port: 1 }, context))).to.contain("ECONNREFUSED");
+    expect(await problemOf(clusterWaitReady.run({ ...waitLimits(1), port: 1 }, context))).to.contain("ECONNREFUSED");
     const key = keyFor("r1", id);
-    const args = await issued(context, key);
+    const args = await inputsWithCertificate(context, key);
     await clusterRecord.run(args, context);
     await startAgent(args.issued.nodeCert, key.pem, id);
-    await clusterWaitReady.run(waiting(120), context);
-    await clusterWaitReady.run(waiting(120), context);
+    await clusterWaitReady.run(waitLimits(120), context);
+    await clusterWaitReady.run(waitLimits(120), context);
     expect((await loadContext(place())).controllers).to.deep.equal([endpoint]);
   });
 
-  it("cluster.waitReady says at once that a node was rejected", async () => {
+  it("cluster.waitReady fails at once for a rejected node", async () => {
     const { operator } = await startController();
     const context = n1();
     await admit(context);
-    await clusterWaitReady.run(waiting(120), context);
+    await clusterWaitReady.run(waitLimits(120), context);
     await operator.call("rejectNode", {}, { id: nodeId });
-    expect(await problemOf(clusterWaitReady.run(waiting(120), context))).to.match(/^NODE_REJECTED/);
+    expect(await problemOf(clusterWaitReady.run(waitLimits(120), context))).to.match(/^NODE_REJECTED/);
   });
 
-  it("cluster.waitReady says how to approve a pending node, and waits on until it is ready", async () => {
+  it("cluster.waitReady says how to approve a pending node, and waits until it is ready", async () => {
     const { operator } = await startController({ requireManualApproval: true });
     const context = n1();
     await admit(context);
-    const ready = clusterWaitReady.run({ ...waiting(2), approvalTimeout: 120 }, context);
+    const ready = clusterWaitReady.run({ ...waitLimits(2), approvalTimeout: 120 }, context);
     await eventually(() => notes.some((text) => text.includes(`kcore node approve ${nodeId}`)));
-    // The operator took longer than a node's request may.
+    // The wait for the operator is longer than the time limit of a node's request.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     await operator.call("approveNode", {}, { id: nodeId });
     expect((await ready).outputs).to.include({ status: "ready" });
   });
 
-  it("cluster.record tells once what was issued and expected, and a dry run says whether there is news (S-10)", async () => {
+  it("cluster.record records certificate and node once, and a dry run reports whether anything is new (S-10)", async () => {
     const { operator } = await startController();
     const context = n1({ dc: "DC2" });
-    const args = await issued(context);
+    const args = await inputsWithCertificate(context);
     expect(await clusterRecord.plan(args, context)).to.deep.include({ changed: true });
     expect(await clusterRecord.run(args, context)).to.deep.include({ changed: true });
     expect(await clusterRecord.run(args, context)).to.deep.include({ changed: false });
@@ -418,7 +418,7 @@ describe("bastion actions against a real controller", () => {
     expect(node.certificates.map(({ role, id }) => [role, id])).to.deep.equal([["node", nodeId]]);
   });
 
-  it("C1: a founder whose certificate and sub-CA have ended is deployed anew, with the state that it has", async () => {
+  it("cluster.registerController redeploys a founder whose certificate and sub-CA expired, with its present state", async () => {
     const { id, folder, stop, start, credentials, operator } = await startController();
     const context = contextFor(nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller"] }), {
       targets: ["n1"],
@@ -452,7 +452,7 @@ describe("bastion actions against a real controller", () => {
     expect((await operator.call("ready", {})).nodes).to.deep.equal({ total: 0, ready: 0 });
   });
 
-  it("cluster.registerController lets the first found the cluster and the others join it, registered before they start", async () => {
+  it("cluster.registerController lets the first controller found the cluster; the next ones join, registered before they start", async () => {
     const key = keyFor();
     const controllerCert = issueTo(cluster.authority, "controller", nodeId, { key: key.key }).cert;
     const entry = nodeEntry("n1", nodeId, { roles: ["controller"], dc: "DC2" });
@@ -492,14 +492,17 @@ describe("bastion actions against a real controller", () => {
     expect((await clusterRegisterController.run(args, worker)).outputs).to.include({ founds: false, advertise: "" });
   });
 
-  it("S-10: cluster.registerController names the keys of the sponsors that this machine issued, and keeps to them", async () => {
+  it("S-10: cluster.registerController pins the keys of sponsors whose certificates this bastion issued", async () => {
     const { endpoint, id, credentials } = await startController();
     const folder = join(cluster.home, "lab", "issued");
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, `${id}-controller.crt`), credentials.cert);
     // A controller that had this address before, and a controller of another address.
-    const gone = { host: "127.0.0.11", now: Date.now() + 60_000 };
-    await writeFile(join(folder, "gone-controller.crt"), issueTo(cluster.authority, "controller", "gone", gone).cert);
+    const formerController = { host: "127.0.0.11", now: Date.now() + 60_000 };
+    await writeFile(
+      join(folder, "gone-controller.crt"),
+      issueTo(cluster.authority, "controller", "gone", formerController).cert,
+    );
     await writeFile(join(folder, "other-controller.crt"), issueTo(cluster.authority, "controller", "other").cert);
     const context = controllerN1();
     const { cert } = issueTo(cluster.authority, "controller", nodeId);
@@ -510,7 +513,7 @@ describe("bastion actions against a real controller", () => {
       expect(outputs).to.deep.include({ join: [endpoint], joinKeys: { [endpoint]: spkiOf(credentials) } });
   });
 
-  it("V3: cluster.registerController keeps a founder's beginning while it rejoins, so that the next run changes nothing", async () => {
+  it("cluster.registerController keeps the role of founder while that controller rejoins, so that a second run changes nothing", async () => {
     const living = await startController();
     const { host, port: shared } = parseEndpoint(living.endpoint);
     const own = `127.0.0.99:${shared}`;
@@ -526,7 +529,7 @@ describe("bastion actions against a real controller", () => {
     expect(controllers.map(({ controllerId }) => controllerId)).to.include(nodeId);
   });
 
-  it("V3: cluster.registerController lets a cluster that was seen once be founded again only when it is told to", async () => {
+  it("cluster.registerController founds a known cluster a second time only on request, and not while a controller answers", async () => {
     const { endpoint, stop: end } = await startController();
     const founder = nodeEntry("n1", nodeId, { roles: ["controller"], address: parseEndpoint(endpoint).host });
     const another = nodeEntry("n2", randomUUID(), { roles: ["controller"], address: "192.0.2.2" });
@@ -538,8 +541,8 @@ describe("bastion actions against a real controller", () => {
     expect(lost.outputs).to.deep.include({ founds: true, join: [], rejoin: [`192.0.2.2:${port}`] });
     expect(lost.outputs).not.to.have.property("found");
     expect(notes.join("\n")).to.contain("n1 goes on with the state that it has");
-    const told = await registerController(context, { port, foundAgain: true });
-    expect(told.outputs).to.deep.include({ founds: true, found: true, join: [] });
+    const again = await registerController(context, { port, foundAgain: true });
+    expect(again.outputs).to.deep.include({ founds: true, found: true, join: [] });
     // Refused while a controller answers.
     const living = await startController();
     await changeControllers(place(), "lab", () => [endpoint, living.endpoint]);
@@ -548,7 +551,7 @@ describe("bastion actions against a real controller", () => {
     expect(notes.join("\n")).to.contain("not founded again");
   });
 
-  it("V3: a context of an older kcore, which has no mark, founds no second cluster; a new one founds its first", async () => {
+  it("cluster.registerController founds no second cluster from the context of an older kcore, but the first one of a new context", async () => {
     const { endpoint, stop: end } = await startController();
     const begin = () => registerController(controllerN1({ address: parseEndpoint(endpoint).host }), { port });
     const mark = join(contextFolder(cluster.home, "lab"), "unfounded.json");
@@ -561,7 +564,7 @@ describe("bastion actions against a real controller", () => {
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
   });
 
-  it("V3: a dry run that sees a controller ready notes nothing", async () => {
+  it("a dry run that finds a controller ready does not mark the context as founded", async () => {
     const { endpoint } = await startController();
     const address = parseEndpoint(endpoint).host;
     const before = await readdir(contextFolder(cluster.home, "lab"));
@@ -576,7 +579,7 @@ describe("bastion actions against a real controller", () => {
     expect(after).to.include("founded.json").and.not.include("unfounded.json");
   });
 
-  it("cluster.registerController says what to do about a key that was revoked", async () => {
+  it("cluster.registerController says how to replace a revoked key", async () => {
     const { operator } = await startController();
     const [former, next] = [0, 1].map(() => issueTo(cluster.authority, "controller", nodeId)) as [
       Credentials,
@@ -592,14 +595,14 @@ describe("bastion actions against a real controller", () => {
     );
   });
 
-  it("cluster.registerController needs a sponsor where others are named", async () => {
+  it("cluster.registerController fails when no named controller answers", async () => {
     const context = controllerN1({ vars: { joinControllers: ["127.0.0.1:1"] } });
     expect(await problemOf(registerController(context, { port: 2 })))
       .to.match(/^CLUSTER_UNHEALTHY/)
       .and.to.contain("no controller could register n1");
   });
 
-  it("cluster.waitReady says where to begin when no controller is known, and stops with its run", async () => {
+  it("cluster.waitReady says how to begin when no controller is known, and stops with its run", async () => {
     const context = n1();
     expect(await problemOf(clusterWaitReady.run({ timeout: 5, approvalTimeout: 5, port }, context))).to.match(
       /^CLUSTER_UNKNOWN/,
@@ -611,7 +614,7 @@ describe("bastion actions against a real controller", () => {
     );
   });
 
-  it("leaves the issued certificates in the context, and never a key", async () => {
+  it("pki.issueNode leaves issued certificates in the context, and never a key", async () => {
     await pkiIssueNode.run(keyFor().args, n1());
     const text = await readFile(join(cluster.home, "lab/issued", `${nodeId}-node.crt`), "utf8");
     expect(text.match(/BEGIN CERTIFICATE/g)?.length).to.equal(2);

@@ -11,8 +11,8 @@ import { refusalCodeOf, spkiOf } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
-/** A server with a controller's certificate and prepared answers. */
-interface Answering {
+/** A server with a controller's certificate and prepared answers, and the requests that it has counted. */
+interface FakeController {
   readonly endpoint: string;
   readonly key: string;
   answer: readonly [status: number, body: object];
@@ -23,38 +23,38 @@ interface Answering {
 const fine = [200, { ready: true }] as const;
 const refusal = (status: number, code: string) => [status, { code, message: "no" }] as const;
 
-describe("asking a cluster", () => {
+describe("a request to a cluster's controllers", () => {
   let cluster: TestCluster;
   const servers: Server[] = [];
-  let all: readonly Answering[];
+  let all: readonly FakeController[];
   let opened: Controllers | undefined;
 
-  const serve = async (id: string): Promise<Answering> => {
+  const serve = async (id: string): Promise<FakeController> => {
     const credentials = issueTo(cluster.authority, "controller", id);
-    const it: Answering = { endpoint: "", key: spkiOf(credentials), answer: fine, asked: 0, connections: 0 };
+    const fake: FakeController = { endpoint: "", key: spkiOf(credentials), answer: fine, asked: 0, connections: 0 };
     const server = createServer({ ...credentials, requestCert: true, minVersion: "TLSv1.3" }, (_request, response) => {
-      it.asked++;
-      response.writeHead(it.answer[0], { "content-type": "application/json" }).end(JSON.stringify(it.answer[1]));
+      fake.asked++;
+      response.writeHead(fake.answer[0], { "content-type": "application/json" }).end(JSON.stringify(fake.answer[1]));
     });
     servers.push(server);
-    server.on("secureConnection", () => it.connections++);
+    server.on("secureConnection", () => fake.connections++);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    return Object.assign(it, { endpoint: `127.0.0.1:${(server.address() as { port: number }).port}` });
+    return Object.assign(fake, { endpoint: `127.0.0.1:${(server.address() as { port: number }).port}` });
   };
   const open = (given: Partial<ControllersOptions> = {}): Controllers => {
     const endpoints = all.map(({ endpoint }) => endpoint);
     return (opened = openControllers({ endpoints, credentials: cluster.operator, clock: Date.now, ...given }));
   };
-  const look = (client: ApiClient) => client.call("ready", {});
-  const askedOf = (): readonly number[] => all.map(({ asked }) => asked);
+  const askReady = (client: ApiClient) => client.call("ready", {});
+  const requestCounts = (): readonly number[] => all.map(({ asked }) => asked);
 
   before(async () => {
     cluster = await createTestCluster();
     all = await Promise.all(["a", "b", "c"].map((id) => serve(`controller-${id}`)));
   });
   beforeEach(() => {
-    for (const it of all) Object.assign(it, { answer: fine, asked: 0, connections: 0 });
+    for (const fake of all) Object.assign(fake, { answer: fine, asked: 0, connections: 0 });
   });
   afterEach(() => opened?.close());
   after(async () => {
@@ -62,56 +62,56 @@ describe("asking a cluster", () => {
     await cluster.remove();
   });
 
-  it("begins with the first, and keeps its connection", async () => {
+  it("goes to the first controller, and keeps its connection", async () => {
     const controllers = open();
-    for (let turn = 0; turn < 3; turn++) expect((await controllers.ask(look)).ready).to.equal(true);
-    expect(askedOf()).to.deep.equal([3, 0, 0]);
+    for (let turn = 0; turn < 3; turn++) expect((await controllers.ask(askReady)).ready).to.equal(true);
+    expect(requestCounts()).to.deep.equal([3, 0, 0]);
     expect(all[0]?.connections).to.equal(1);
   });
 
-  it("asks the next where one cannot be reached, and goes on with the one that answered", async () => {
+  it("goes to the next controller when one is unreachable, and stays with the one that answered", async () => {
     const failed: [string, boolean][] = [];
     const dead = `127.0.0.1:${await freePort()}`;
     const controllers = open({
       endpoints: [dead, ...all.map(({ endpoint }) => endpoint)],
       onFailed: (_failure, endpoint, isLast) => void failed.push([endpoint, isLast]),
     });
-    await controllers.ask(look);
-    await controllers.ask(look);
+    await controllers.ask(askReady);
+    await controllers.ask(askReady);
     expect(failed).to.deep.equal([[dead, false]]);
     expect(controllers.current()).to.equal(all[0]?.endpoint);
-    expect(askedOf()).to.deep.equal([2, 0, 0]);
+    expect(requestCounts()).to.deep.equal([2, 0, 0]);
   });
 
-  it("waits for one that has just been started, where no other is left, and no longer than 3 s", async () => {
-    const [one] = all as readonly [Answering, ...Answering[]];
+  it("is repeated for at most 3 s while the only controller is still joining", async () => {
+    const [one] = all as readonly [FakeController, ...FakeController[]];
     one.answer = refusal(503, "CONTROLLER_JOINING");
     const controllers = open({ endpoints: [one.endpoint] });
-    const asking = controllers.ask(look);
+    const asking = controllers.ask(askReady);
     while (one.asked < 3) await new Promise((resolve) => setImmediate(resolve));
     one.answer = fine;
     expect((await asking).ready).to.equal(true);
     one.answer = refusal(503, "CONTROLLER_JOINING");
     one.asked = 0;
-    expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_JOINING" });
+    expect(await rejectionOf(controllers.ask(askReady))).to.include({ reason: "CONTROLLER_JOINING" });
     // Five questions a second at most.
     expect(one.asked).to.be.within(2, 16);
-    // The client reports a controller's fault at once.
+    // Any other failure of a controller is reported at once.
     one.answer = refusal(503, "CONTROLLER_READ_ONLY");
     one.asked = 0;
-    expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_READ_ONLY" });
+    expect(await rejectionOf(controllers.ask(askReady))).to.include({ reason: "CONTROLLER_READ_ONLY" });
     expect(one.asked).to.equal(1);
   });
 
-  it("asks one that has just been started once, for who asks by a clock of its own with many others (F-27)", async () => {
-    const [one] = all as readonly [Answering, ...Answering[]];
+  it("is not repeated at a joining controller for an impatient client, such as an agent (F-27)", async () => {
+    const [one] = all as readonly [FakeController, ...FakeController[]];
     one.answer = refusal(503, "CONTROLLER_JOINING");
     const controllers = open({ endpoints: [one.endpoint], isPatient: false });
-    expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_JOINING" });
+    expect(await rejectionOf(controllers.ask(askReady))).to.include({ reason: "CONTROLLER_JOINING" });
     expect(one.asked).to.equal(1);
   });
 
-  it("takes a refusal that all would give for an answer; asks the next where one has not caught up, is busy or full, or was not told yet", async () => {
+  it("ends with a refusal that every controller would give, and otherwise goes to the next controller", async () => {
     for (const [status, code, next] of [
       [404, "NODE_UNKNOWN", 0],
       [403, "KEY_REVOKED", 0],
@@ -127,75 +127,75 @@ describe("asking a cluster", () => {
       [403, "KEY_UNREGISTERED", 1],
       [403, "NODE_PENDING", 1],
     ] as const) {
-      for (const it of all) it.asked = 0;
-      (all[0] as Answering).answer = refusal(status, code);
-      expect(await refusalCodeOf(open().ask(look))).to.equal(next === 1 ? "allowed" : code);
-      expect(askedOf()).to.deep.equal([1, next, 0]);
+      for (const fake of all) fake.asked = 0;
+      (all[0] as FakeController).answer = refusal(status, code);
+      expect(await refusalCodeOf(open().ask(askReady))).to.equal(next === 1 ? "allowed" : code);
+      expect(requestCounts()).to.deep.equal([1, next, 0]);
     }
   });
 
-  it("tells the refusal when the others cannot be reached, else a problem for each", async () => {
+  it("fails with the refusal when the others are unreachable, otherwise with one problem for each", async () => {
     const dead = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
-    const refusing = all[1] as Answering;
+    const refusing = all[1] as FakeController;
     refusing.answer = refusal(503, "CONTROLLER_JOINING");
     const mixed = open({ endpoints: [refusing.endpoint, ...dead] });
-    expect(await rejectionOf(mixed.ask(look))).to.include({ reason: "CONTROLLER_JOINING", exitCode: 1 });
-    const silent = await rejectionOf(open({ endpoints: dead }).ask(look));
+    expect(await rejectionOf(mixed.ask(askReady))).to.include({ reason: "CONTROLLER_JOINING", exitCode: 1 });
+    const silent = await rejectionOf(open({ endpoints: dead }).ask(askReady));
     expect(silent.problems.map(({ code }) => code)).to.deep.equal(["API_UNREACHABLE", "API_UNREACHABLE"]);
     expect(silent.exitCode).to.equal(3);
-    const unknown = await rejectionOf(open({ endpoints: [] }).ask(look));
+    const unknown = await rejectionOf(open({ endpoints: [] }).ask(askReady));
     expect(unknown.problems.map(({ code }) => code)).to.deep.equal(["CLUSTER_UNKNOWN"]);
   });
 
-  it("asks where it is told to, quietly, and without forgetting who answered last", async () => {
+  it("to endpoints of its own reports no failure, and leaves the preferred controller as it was", async () => {
     const failed: string[] = [];
     const controllers = open({ onFailed: (_failure, endpoint) => void failed.push(endpoint) });
-    await controllers.ask(look);
+    await controllers.ask(askReady);
     const dead = `127.0.0.1:${await freePort()}`;
-    await controllers.ask(look, { endpoints: [dead, all[2]?.endpoint ?? ""] });
-    await controllers.ask(look);
-    expect(askedOf()).to.deep.equal([2, 0, 1]);
+    await controllers.ask(askReady, { endpoints: [dead, all[2]?.endpoint ?? ""] });
+    await controllers.ask(askReady);
+    expect(requestCounts()).to.deep.equal([2, 0, 1]);
     expect(failed).to.deep.equal([]);
   });
 
-  it("believes only the key that it is told to", async () => {
-    const { endpoint, key } = all[1] as Answering;
+  it("to a pinned key accepts no other key", async () => {
+    const { endpoint, key } = all[1] as FakeController;
     const controllers = open();
-    expect((await controllers.ask(look, { endpoints: [endpoint], serverKeys: [key] })).ready).to.equal(true);
-    const other = controllers.ask(look, { endpoints: [endpoint], serverKeys: ["0".repeat(64)] });
+    expect((await controllers.ask(askReady, { endpoints: [endpoint], serverKeys: [key] })).ready).to.equal(true);
+    const other = controllers.ask(askReady, { endpoints: [endpoint], serverKeys: ["0".repeat(64)] });
     const error = await rejectionOf(other);
     expect(error.problems.map(({ code }) => code)).to.deep.equal(["API_UNTRUSTED"]);
-    expect(askedOf()).to.deep.equal([0, 1, 0]);
+    expect(requestCounts()).to.deep.equal([0, 1, 0]);
   });
 
-  it("asks those that it learned of last, each once", async () => {
-    const [first, second] = all as [Answering, Answering];
+  it("goes to learned controllers last, each once", async () => {
+    const [first, second] = all as [FakeController, FakeController];
     const controllers = open({ endpoints: [first.endpoint] });
     expect(controllers.learn([first.endpoint, second.endpoint])).to.deep.equal([second.endpoint]);
     expect(controllers.learn([second.endpoint])).to.deep.equal([]);
     first.answer = refusal(503, "CONTROLLER_JOINING");
-    await controllers.ask(look);
-    expect(askedOf()).to.deep.equal([1, 1, 0]);
+    await controllers.ask(askReady);
+    expect(requestCounts()).to.deep.equal([1, 1, 0]);
   });
 
-  it("shows the credentials that are there when it connects", async () => {
+  it("uses the credentials that are current when it connects", async () => {
     let present = cluster.operator;
     const controllers = open({ credentials: () => present });
-    await controllers.ask(look);
+    await controllers.ask(askReady);
     present = issueTo(cluster.authority, "controller", "another");
-    await controllers.ask(look);
+    await controllers.ask(askReady);
     controllers.close();
-    await controllers.ask(look);
+    await controllers.ask(askReady);
     expect(all[0]?.connections).to.equal(2);
   });
 
-  it("throws what is no failure of a controller's, and asks nobody else", async () => {
+  it("passes on an error that is no controller's failure, and goes to no other controller", async () => {
     const thrownBy = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
     const bug = new TypeError("a bug");
     expect(await thrownBy(open().ask(() => Promise.reject(bug)))).to.equal(bug);
     const stop = AbortSignal.abort(new Error("stopped"));
     const asking = { endpoints: all.map(({ endpoint }) => endpoint), credentials: cluster.operator, clock: Date.now };
-    expect(await thrownBy(askOnce({ ...asking, signal: stop }, look))).to.equal(stop.reason);
-    expect(askedOf()).to.deep.equal([0, 0, 0]);
+    expect(await thrownBy(askOnce({ ...asking, signal: stop }, askReady))).to.equal(stop.reason);
+    expect(requestCounts()).to.deep.equal([0, 0, 0]);
   });
 });

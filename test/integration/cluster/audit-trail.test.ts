@@ -14,7 +14,7 @@ interface Finding {
   readonly damage: readonly { readonly file: string; readonly line: number; readonly what: string }[];
 }
 
-describe("the audit trails from the command line (S-27)", () => {
+describe("kcore audit (S-27)", () => {
   let site: ClusterSite;
   let project: TestProject;
   const at = (index: number): TestController => site.at(index);
@@ -25,7 +25,7 @@ describe("the audit trails from the command line (S-27)", () => {
     return { code, found: JSON.parse(stdout) as Finding[] };
   };
   /** The findings after a change of a file, which is restored afterwards. */
-  const tampered = async (file: string, tamper: (text: string) => void, ...words: readonly string[]) => {
+  const damageAfter = async (file: string, tamper: (text: string) => void, ...words: readonly string[]) => {
     const before = readFileSync(file);
     tamper(before.toString());
     try {
@@ -45,7 +45,7 @@ describe("the audit trails from the command line (S-27)", () => {
   });
   after(() => site?.stop());
 
-  it("are whole, and tell who did what in the order of time", async () => {
+  it("verifies whole trails, and shows who did what in order of time", async () => {
     await at(0).operator.call("putObject", { value: { size: 1 } }, { id: "Volume/v1" });
     await refusalCodeOf(at(1).operator.call("removeObject", {}, { id: "Volume/v1" }));
     expect((await kcore("exec", "--lock", "--on", "here", "--", "true")).code).to.equal(0);
@@ -68,14 +68,14 @@ describe("the audit trails from the command line (S-27)", () => {
     expect(stdout).to.match(/^TIME +TRAIL +WHO +WHAT +ABOUT +OUTCOME\n\S+ +runs +- +run\.finished +\S+ +done\n$/);
   });
 
-  it("of the controllers are not compared with a head of the runs", async () => {
+  it("does not compare the controllers' trails with --head of the runs", async () => {
     const [runs] = (await verify("--runs")).found;
     const head = `${runs?.head.n}:${runs?.head.hash}`;
     const { code, found } = await verify("--controllers", "--head", head);
     expect([code, found.map(({ state }) => state)]).to.deep.equal([0, ["whole", "whole", "whole"]]);
   });
 
-  it("go on over a restart of the controller", async () => {
+  it("verifies a controller's trail across a restart", async () => {
     await at(0).stop();
     await at(0).start();
     await at(0).operator.call("putConfig", { value: {} }, { id: "group" });
@@ -83,11 +83,11 @@ describe("the audit trails from the command line (S-27)", () => {
     expect([code, found.map(({ state }) => state)]).to.deep.equal([0, ["whole", "whole"]]);
   });
 
-  it("of the runs show a changed record, one that is gone, and one that was pruned in order", async () => {
+  it("detects a record or header that was changed, extended or deleted, and accepts a pruned one", async () => {
     const runs = join(project.project, ".kcore/runs");
     const [id = ""] = readdirSync(runs);
     const [record, header] = ["events.ndjson", "run.json"].map((name) => join(runs, id, name)) as [string, string];
-    for (const [file, tamper, told] of [
+    for (const [file, tamper, damage] of [
       [
         record,
         (text: string) => writeFileSync(record, text.replace('"done"', '"fail"')),
@@ -101,7 +101,7 @@ describe("the audit trails from the command line (S-27)", () => {
         "the header of run",
       ],
     ] as const)
-      expect((await tampered(file, tamper, "--runs"))[1]).to.contain(told);
+      expect((await damageAfter(file, tamper, "--runs"))[1]).to.contain(damage);
     expect((await kcore("runs", "prune", "--keep", "0")).stdout).to.equal("1 removed\n");
     expect((await verify("--runs")).code).to.equal(0);
     const [last] = JSON.parse((await kcore("audit", "show", "--runs", "--limit", "1", "-o", "json")).stdout) as {
@@ -111,7 +111,7 @@ describe("the audit trails from the command line (S-27)", () => {
     expect(last).to.deep.include({ type: "runs.pruned", runs: [id] });
   });
 
-  it("of the runs are whole after a resume that could not begin", async () => {
+  it("finds the runs' trail whole after a resume that was refused", async () => {
     project.write({ "project/states/bad.yaml": "steps:\n  - id: a\n    command.run: { cmd: 'false' }\n" });
     const failed = await kcore("state", "apply", "bad", "--on", "here", "-o", "json");
     expect(failed.code).to.equal(1);
@@ -127,7 +127,7 @@ describe("the audit trails from the command line (S-27)", () => {
     expect((await verify("--runs")).found[0]?.damage).to.deep.equal([]);
   });
 
-  it("are told for what can be read, and the rest is an error", async () => {
+  it("shows the trails that can be read, and reports the others as errors", async () => {
     await at(1).stop();
     try {
       const { code, found } = await verify("--controllers");
@@ -141,7 +141,7 @@ describe("the audit trails from the command line (S-27)", () => {
     }
   });
 
-  it("tell which keys a controller wrote last, without their values", async () => {
+  it("lists the keys that a controller wrote last, without their values", async () => {
     await at(0).operator.call("putObject", { value: { size: 7 } }, { id: "Volume/written" });
     const { stdout, stderr } = await kcore("audit", "show", "--origin", at(0).id, "-o", "json");
     const writes = JSON.parse(stdout) as { readonly key: string; readonly isDeleted: boolean }[];

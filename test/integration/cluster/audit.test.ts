@@ -15,11 +15,11 @@ import {
   type TestController,
 } from "#support/controllers.ts";
 
-/** Part of every written value; no line of the trail may contain it. */
+/** A part of every written value; no line of the trail may contain it. */
 const canary = "canary-5f1d";
 const unsigned = { statement: canary, signature: "", signer: "" };
 
-describe("a controller's audit", () => {
+describe("the audit log of a controller", () => {
   let cluster: TestCluster;
   let controller: TestController;
   let other: TestController;
@@ -61,17 +61,17 @@ describe("a controller's audit", () => {
   const expected = { name: "n1", roles: [] as string[], source: "roster" as const };
 
   const bundle = Buffer.from(canary);
-  type UpdateRequest = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate" | "removeUpdate";
-  const onNoUpdate = (
-    name: UpdateRequest,
+  type UpdateCall = "cancelUpdate" | "rollbackUpdate" | "promoteUpdate" | "takeOverUpdate" | "removeUpdate";
+  const onUnknownUpdate = (
+    name: UpdateCall,
     body: Readonly<Record<string, unknown>> = {},
-    told = body,
+    logged = body,
   ): readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>] => [
     () => operator().call(name, body as never, { id: "spring" }),
-    { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, ...told },
+    { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, ...logged },
   ];
 
-  /** One call of each method with a change, and the expected line; the last calls end things. */
+  /** A call of each audited method, and fields of the expected line. Calls that remove things come last. */
   const calls: Partial<Record<MethodName, readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>]>> = {
     registerNode: [() => node.call("registerNode", registrationOf(nodeId)), { target: nodeId, outcome: "done" }],
     renew: [renew, { target: nodeId, outcome: "done" }],
@@ -124,11 +124,11 @@ describe("a controller's audit", () => {
       () => operator().call("approveUpdate", { generation: 1, hash: "ab".repeat(32) }, { id: "spring" }),
       { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, generation: 1, hash: "ab".repeat(32) },
     ],
-    cancelUpdate: onNoUpdate("cancelUpdate"),
-    rollbackUpdate: onNoUpdate("rollbackUpdate", { now: true }),
-    promoteUpdate: onNoUpdate("promoteUpdate"),
-    takeOverUpdate: onNoUpdate("takeOverUpdate", { ownership: unsigned }, {}),
-    removeUpdate: onNoUpdate("removeUpdate"),
+    cancelUpdate: onUnknownUpdate("cancelUpdate"),
+    rollbackUpdate: onUnknownUpdate("rollbackUpdate", { now: true }),
+    promoteUpdate: onUnknownUpdate("promoteUpdate"),
+    takeOverUpdate: onUnknownUpdate("takeOverUpdate", { ownership: unsigned }, {}),
+    removeUpdate: onUnknownUpdate("removeUpdate"),
     attendUpdate: [
       () => operator().call("attendUpdate", { host: "bastion-1" }, { id: "spring" }),
       { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, host: "bastion-1" },
@@ -165,11 +165,11 @@ describe("a controller's audit", () => {
   };
   const names = (Object.keys(methods) as MethodName[]).filter((name) => isAudited(name));
 
-  it("S-27: is left by a call of every method that is audited", () => {
+  it("S-27: this test calls every audited method", () => {
     expect(Object.keys(calls).toSorted(), "a new method needs a call in this test").to.deep.equal(names.toSorted());
   });
 
-  it("S-27, S-7: holds one line for each call: who, what, about whom, with what outcome; never a value", async () => {
+  it("S-27, S-7: has one line for each call, with caller, target and outcome, and no value", async () => {
     for (const [name, [call, wanted]] of Object.entries(calls)) {
       const asked = name === "leave" ? other : controller;
       const mark = asked.log().length;
@@ -192,7 +192,7 @@ describe("a controller's audit", () => {
     for (const { log } of [controller, other]) expect(log()).not.to.contain(canary);
   });
 
-  it("S-27: holds what was refused, too, and who asked", async () => {
+  it("S-27: has refused calls, too", async () => {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
     const client = controller.clientOf(credentials);
@@ -204,7 +204,7 @@ describe("a controller's audit", () => {
     expect(linesSince(mark)[0]).to.deep.include({ ...line, outcome: "API_DENIED", status: 403 });
   });
 
-  it("S-27: is found by the id that an answer carries, a refusal too", async () => {
+  it("S-27: has the request id that the answer carries, also of a refusal", async () => {
     const ask = (credentials: Credentials): Promise<readonly [number | undefined, unknown]> =>
       new Promise((resolve, reject) => {
         const url = `https://${controller.endpoint}/v1/config/group`;
@@ -221,15 +221,15 @@ describe("a controller's audit", () => {
     }
   });
 
-  it("S-27: names the run on whose behalf is asked, when that is a name", async () => {
+  it("S-27: names the run that asks, if its id is well-formed", async () => {
     const ask = { endpoints: [controller.endpoint], credentials: cluster.operator, clock: Date.now };
-    for (const [run, told] of [
+    for (const [run, logged] of [
       ["20261121-r1", "20261121-r1"],
       [`x ${canary}`, undefined],
     ] as const) {
       const mark = controller.log().length;
       await askOnce({ ...ask, run }, (client) => client.call("putConfig", { value: {} }, { id: "group" }));
-      expect(linesSince(mark)[0]?.["run"]).to.equal(told);
+      expect(linesSince(mark)[0]?.["run"]).to.equal(logged);
     }
   });
 });

@@ -52,7 +52,7 @@ describe("bundles on controllers", () => {
     target = join(cluster.dir, `fetched-${id}`);
   });
 
-  const heldBy = async ({ operator }: TestController): Promise<unknown> => {
+  const heldAt = async ({ operator }: TestController): Promise<unknown> => {
     const { bundles } = await operator.call("listBundles", {});
     const found = bundles.find(({ sha256 }) => sha256 === id);
     return found && { held: found.held, whole: found.whole };
@@ -70,17 +70,17 @@ describe("bundles on controllers", () => {
     if (approve) await operator.call("approveNode", {}, { id: nodeId });
     return { nodeId, credentials, client };
   };
-  const isFetched = async (): Promise<boolean> => (await readFile(target)).equals(bytes);
+  const targetIsWhole = async (): Promise<boolean> => (await readFile(target)).equals(bytes);
 
-  it("takes one from the operator, lists it, and gives it to an approved node", async () => {
+  it("are uploaded by the operator, listed, and fetched by an approved node, once", async () => {
     const seen: number[] = [];
     await uploadBundle(first.operator, source, { onProgress: (count) => seen.push(count) });
     expect([seen[0], seen.at(-1)]).to.deep.equal([0, bytes.length]);
-    expect(await heldBy(first)).to.deep.equal(whole());
-    expect(await heldBy(second)).to.equal(undefined);
+    expect(await heldAt(first)).to.deep.equal(whole());
+    expect(await heldAt(second)).to.equal(undefined);
     const { client } = await startNode(first);
     await fetchBundle(client, source.bundle, target);
-    expect(await isFetched()).to.equal(true);
+    expect(await targetIsWhole()).to.equal(true);
     expect((await stat(target)).mode & 0o777).to.equal(0o600);
     // The bundle is complete: no piece is sent or fetched again.
     seen.length = 0;
@@ -89,7 +89,7 @@ describe("bundles on controllers", () => {
     expect(seen).to.deep.equal([bytes.length, bytes.length]);
   });
 
-  it("gives nothing to a node that waits, or was rejected, and takes nothing from any node", async () => {
+  it("are refused to pending and rejected nodes, and accepted from no node or controller", async () => {
     await uploadBundle(first.operator, source);
     const { nodeId, client } = await startNode(first, false);
     const ask = (): Promise<unknown> => client.open("bundle", {}, { id: `${id}@0` });
@@ -106,7 +106,7 @@ describe("bundles on controllers", () => {
     expect(lines.filter(({ text }) => text.includes(id))).to.have.length(3);
   });
 
-  it("goes on with an upload, and with a fetch, where they were when the controller was killed", async () => {
+  it("are resumed, uploads and fetches alike, after the controller was killed", async () => {
     const kill = (at: number) => (count: number) => {
       if (count >= at && count < bytes.length) process.kill(first.pid(), "SIGKILL");
     };
@@ -120,7 +120,7 @@ describe("bundles on controllers", () => {
     const seen: number[] = [];
     await uploadBundle(first.operator, source, { onProgress: (count) => seen.push(count) });
     expect(seen[0]).to.be.at.least(4 * mebibyte);
-    expect(await heldBy(first)).to.deep.equal(whole());
+    expect(await heldAt(first)).to.deep.equal(whole());
 
     const { client } = await startNode(first);
     const fetch = fetchBundle(client, source.bundle, target, { onProgress: kill(mebibyte / 4) });
@@ -132,10 +132,10 @@ describe("bundles on controllers", () => {
     const again = () => fetchBundle(client, source.bundle, target, { onProgress: (count) => seen.push(count) });
     await eventually(async () => (await refusalCodeOf(again())) === "allowed");
     expect(seen[0]).to.equal(held);
-    expect(await isFetched()).to.equal(true);
+    expect(await targetIsWhole()).to.equal(true);
   });
 
-  it("says so when the node's disk is full, and goes on when there is room", async function () {
+  it("are resumed after the disk of the node was full", async function () {
     if (process.getuid?.() !== 0) this.skip();
     await uploadBundle(first.operator, source);
     const { client } = await startNode(first);
@@ -152,7 +152,7 @@ describe("bundles on controllers", () => {
     }
   });
 
-  it("refuses what a file does not hold, and what a controller gives wrongly", async () => {
+  it("are refused when file or stored copy do not match the hash", async () => {
     for (const wrong of [randomBytes(bytes.length), bytes.subarray(0, mebibyte)]) {
       await writeFile(source.file, Buffer.concat([Buffer.from("header\n"), wrong]));
       expect(await codeOf(uploadBundle(first.operator, source))).to.equal("UPDATE_BUNDLE_INVALID");
@@ -166,7 +166,7 @@ describe("bundles on controllers", () => {
     expect((await stat(`${target}.part`)).size).to.equal(0);
     await writeFile(stored, bytes);
     await fetchBundle(client, source.bundle, target);
-    expect(await isFetched()).to.equal(true);
+    expect(await targetIsWhole()).to.equal(true);
   });
 
   describe("between controllers", () => {
@@ -195,7 +195,7 @@ describe("bundles on controllers", () => {
     };
     afterEach(() => fetcher.stop());
 
-    it("one that lacks a bundle fetches it from one that has it, as soon as there is one", async () => {
+    it("a controller fetches a missing bundle from a peer as soon as the peer has it", async () => {
       start(() => [first.endpoint]);
       fetcher.fetchMissing();
       await eventually(() => lines.includes("UPDATE_BUNDLE_UNKNOWN") || lines.includes("does not have the bundle"));
@@ -210,7 +210,7 @@ describe("bundles on controllers", () => {
       expect(lines).to.equal("");
     });
 
-    it("goes on at the next where one is gone, or gives something else", async () => {
+    it("a controller fetches from the next peer when one is down or holds other bytes", async () => {
       await Promise.all([uploadBundle(first.operator, source), uploadBundle(second.operator, source)]);
       // A controller compares a bundle with its id only once, at the first request.
       const { client } = await startNode(second);

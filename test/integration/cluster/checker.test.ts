@@ -6,15 +6,15 @@ import { chapters } from "../../checker/episodes.ts";
 import type { Violation } from "../../checker/judge.ts";
 import { Life, runEpisode } from "../../checker/run-episode.ts";
 
-// A slice of `npm run test:checker`, which has all 59 faults: one fault of each kind, others with each commit.
+// A slice of `npm run test:checker`: one of its 59 faults of each kind, others with each commit.
 const faults = Object.values(chapters).flatMap((kind) => partOf(kind, kind.length));
 
-/** The time until agreement does not count on a busy machine. */
-function wrong(violations: readonly Violation[]): readonly Violation[] {
+/** The violations without late agreement, which a busy machine causes. */
+function withoutLateness(violations: readonly Violation[]): readonly Violation[] {
   return violations.filter(({ rule }) => rule !== "slow");
 }
 
-describe("the checker, with a client, a model and a judge of its own, finds all as promised when", () => {
+describe("the checker's independent model finds no violation when", () => {
   let cluster: Cluster | undefined;
   const life = new Life();
 
@@ -34,7 +34,7 @@ describe("the checker, with a client, a model and a judge of its own, finds all 
     it(fault.name, async () => {
       const episode = { fault, episode: index + 1, seed: sliceBase(), lastsMs: 2_000 };
       const { violations, acknowledged } = await runEpisode(cluster as Cluster, life, episode);
-      expect(wrong(violations), howToRepeat()).to.deep.equal([]);
+      expect(withoutLateness(violations), howToRepeat()).to.deep.equal([]);
       expect(acknowledged).to.be.greaterThan(0);
     });
 });

@@ -12,7 +12,7 @@ import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import type { TestProject, CommandEnd } from "#support/kcore.ts";
 
-describe("the cluster's commands against three real controllers", () => {
+describe("commands against a cluster of three controllers", () => {
   let site: ClusterSite;
   let cluster: TestCluster;
   let controllers: readonly TestController[];
@@ -22,14 +22,14 @@ describe("the cluster's commands against three real controllers", () => {
   const at = (index: number): TestController => site.at(index);
 
   const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call(...words);
-  const does = async (...words: readonly string[]): Promise<string> => {
+  const succeed = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(stderr.replaceAll(/^.*; the next one is asked\n/gm, ""), words.join(" ")).to.equal("");
     expect(code, words.join(" ")).to.equal(0);
     return stdout;
   };
   const json = async <Value>(...words: readonly string[]): Promise<Value> =>
-    JSON.parse(await does(...words, "-o", "json")) as Value;
+    JSON.parse(await succeed(...words, "-o", "json")) as Value;
   const register = (name: string, changes: object = {}) => site.register(name, changes);
 
   before(async () => {
@@ -40,8 +40,8 @@ describe("the cluster's commands against three real controllers", () => {
   });
   after(() => site?.stop());
 
-  it("health: each controller, then the verdict", async () => {
-    const text = await does("health");
+  it("health lists each controller, then the verdict", async () => {
+    const text = await succeed("health");
     for (const { endpoint } of controllers) expect(text).to.match(new RegExp(`^${endpoint} +ok +DC[12] `, "m"));
     expect(text).to.match(/^cluster is healthy\n$/m);
     const sick = await kcore("health", "-s", at(0).endpoint, "-s", "127.0.0.1:1");
@@ -49,9 +49,9 @@ describe("the cluster's commands against three real controllers", () => {
     expect(sick.stdout).to.contain("1 of 2 controllers are not healthy");
   });
 
-  it("get nodes: the same from each controller, chosen by name, label and datacenter", async () => {
+  it("get nodes is the same from each controller, and selects by name, label and datacenter", async () => {
     await eventually(() => areAllInStep(controllers));
-    const table = await does("get", "nodes", "-s", at(0).endpoint);
+    const table = await succeed("get", "nodes", "-s", at(0).endpoint);
     expect(table.split("\n")[0]).to.match(
       /^NAME +STATUS +APPROVAL +ROLES +DC +ADDRESS +VERSION +AGE +SEEN +CERT-EXPIRY +CONFLICTS$/,
     );
@@ -71,11 +71,11 @@ describe("the cluster's commands against three real controllers", () => {
     const detail = await json<NodeDetail>("get", "node", "alpha");
     expect(detail).to.include({ id: alpha, approval: "approved" });
     expect(detail.registers.map(({ key }) => key)).to.include(`node/${alpha}/reg`);
-    expect(await does("get", "node", "alpha", "-o", "yaml")).to.match(/^id: /);
-    expect(await does("describe", "node", "alpha")).to.match(/^Name: +alpha\n/);
+    expect(await succeed("get", "node", "alpha", "-o", "yaml")).to.match(/^id: /);
+    expect(await succeed("describe", "node", "alpha")).to.match(/^Name: +alpha\n/);
   });
 
-  it("-s -s: the next one is asked when one cannot be reached; when none answers, each is named", async () => {
+  it("-s -s asks the next controller when one is unreachable, and names each when none answers", async () => {
     const some = await kcore("-s", "127.0.0.1:1", "get", "nodes", "-s", at(1).endpoint);
     expect(some.code).to.equal(0);
     expect(some.stderr).to.match(/^controller 127\.0\.0\.1:1 cannot be reached: .*; the next one is asked\n$/);
@@ -85,26 +85,26 @@ describe("the cluster's commands against three real controllers", () => {
     expect(none.stderr).to.contain("controller 127.0.0.1:1").and.to.contain("controller 127.0.0.1:2");
   });
 
-  it("get replication-status --require-healthy exits 1 with a sick one", async () => {
-    const status = await does("get", "replication-status", "--require-healthy");
+  it("get replication-status --require-healthy exits 1 with an unhealthy controller", async () => {
+    const status = await succeed("get", "replication-status", "--require-healthy");
     expect(status.match(/: healthy: /g)).to.have.length(3);
     const sick = await kcore("get", "replication-status", "--require-healthy", "-s", "127.0.0.1:1");
     expect(sick.code).to.equal(1);
     expect((await kcore("get", "replication-status", "-s", "127.0.0.1:1")).code).to.equal(0);
   });
 
-  it("get nodes -w: a line when something changes, also after its controller is gone", async () => {
+  it("get nodes -w prints a line per change, also after its controller is gone", async () => {
     const words = ["get", "nodes", "-w", "-o", "json", "-s", at(2).endpoint, "-s", at(0).endpoint];
     const { child, ended } = site.start(...words);
     let text = "";
     child.stdout?.on("data", (chunk: string) => (text += chunk));
-    const seen = (what: RegExp) => eventually(() => what.test(text));
-    await seen(/"alpha"/);
-    await does("node", "label", "alpha", "watched=yes");
-    await seen(/"watched":"yes"/);
+    const prints = (what: RegExp) => eventually(() => what.test(text));
+    await prints(/"alpha"/);
+    await succeed("node", "label", "alpha", "watched=yes");
+    await prints(/"watched":"yes"/);
     await at(2).stop();
-    await does("node", "label", "alpha", "watched=still", "-s", at(0).endpoint);
-    await seen(/"watched":"still"/);
+    await succeed("node", "label", "alpha", "watched=still", "-s", at(0).endpoint);
+    await prints(/"watched":"still"/);
     child.kill("SIGTERM");
     await ended;
     await at(2).start();
@@ -116,13 +116,13 @@ describe("the cluster's commands against three real controllers", () => {
     expect(lines.length).to.be.lessThan(20);
   });
 
-  it("on a terminal: -w draws the table anew in its place; a question takes yes and no, Ctrl-C ends", async () => {
+  it("on a terminal, -w redraws the table in place, and questions take yes and no", async () => {
     const { id } = await register("theta");
     const shell = await site.openShell(160, 30);
     try {
       await shell.enter(`${kcoreProgram} get nodes -w theta`);
       await shell.shows(/^theta +Ready /m);
-      await does("node", "reject", "theta");
+      await succeed("node", "reject", "theta");
       const screen = await shell.shows(/^theta +Rejected /m);
       expect(screen.match(/^NAME /gm)).to.have.length(1);
       expect(screen).not.to.match(/^theta +Ready/m);
@@ -140,7 +140,7 @@ describe("the cluster's commands against three real controllers", () => {
     }
   });
 
-  it("S-11: revoke cert: by serial, by node, by key; the key is refused at once", async () => {
+  it("S-11: revoke cert revokes by serial, node or key, and the key is refused at once", async () => {
     const { id, client } = await register("epsilon");
     const spki = spkiOf(nodeCredentials(cluster, randomUUID()));
     expect((await kcore("revoke", "cert")).code).to.equal(2);
@@ -156,7 +156,7 @@ describe("the cluster's commands against three real controllers", () => {
     expect((await kcore("revoke", "cert", "ffffffff", "--yes")).stderr).to.contain("[CERTIFICATE_UNKNOWN]");
   });
 
-  it("rotate sub-ca: an unreachable controller is listed, none forgotten", async () => {
+  it("rotate sub-ca lists an unreachable controller as not done", async () => {
     const file = site.passphraseFile;
     const own = () => readFileSync(join(cluster.home, "lab/sub-ca.crt"), "utf8");
     const before = own();
@@ -173,7 +173,7 @@ describe("the cluster's commands against three real controllers", () => {
     await eventually(() => areAllInStep(controllers));
   });
 
-  it("controller backup: a file for its owner alone, never over another", async () => {
+  it("controller backup writes a new file that only the owner may read", async () => {
     const file = join(project.path, "backup");
     const { code, stdout, stderr } = await kcore("controller", "backup", "-o", file);
     expect([code, stdout.replace(/\d+ bytes/, "N bytes")]).to.deep.equal([
@@ -187,17 +187,17 @@ describe("the cluster's commands against three real controllers", () => {
     expect(again.stderr).to.contain("[FILE_IN_THE_WAY]");
   });
 
-  it("apply: a Cluster that is there gets its record; a new controller of it is noted", async () => {
+  it("apply records an existing cluster once", async () => {
     const file = join(project.path, "cluster.yaml");
     writeFileSync(file, `kind: Cluster\nmetadata: { name: lab }\nspec: { controller: "${at(1).endpoint}" }\n`);
-    expect(await does("apply", "-f", file)).to.equal("cluster/lab updated\n");
-    expect(await does("apply", "-f", file)).to.equal("cluster/lab unchanged\n");
+    expect(await succeed("apply", "-f", file)).to.equal("cluster/lab updated\n");
+    expect(await succeed("apply", "-f", file)).to.equal("cluster/lab unchanged\n");
     // Replication brings the object to the other controllers a moment later.
     const kinds = async () => (await at(2).operator.call("listObjects", {})).objects.map(({ kind }) => kind);
     await eventually(async () => (await kinds()).includes("Cluster"));
   });
 
-  it("controller leave and remove: off the list and out of the context", async () => {
+  it("controller leave and controller remove take a controller out of the cluster and the context", async () => {
     expect((await kcore("controller", "leave", "127.0.0.99", "--yes")).stderr).to.contain("[CONTROLLER_UNKNOWN]");
     const left = await kcore("controller", "leave", at(2).endpoint, "--yes");
     expect(left.stdout, left.stderr).to.contain("left");
@@ -208,6 +208,6 @@ describe("the cluster's commands against three real controllers", () => {
     expect(removed.stdout, removed.stderr).to.contain("removed");
     const contexts = await json<{ controllers: string[] }[]>("config", "get-contexts");
     expect(contexts[0]?.controllers).to.deep.equal([at(0).endpoint]);
-    expect(await does("health")).to.contain("cluster is healthy");
+    expect(await succeed("health")).to.contain("cluster is healthy");
   });
 });

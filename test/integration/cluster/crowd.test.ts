@@ -9,7 +9,7 @@ import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
-/** Milliseconds after which a controller may give up a handshake; a client that slow tries again. */
+/** Milliseconds: a client that waited this long for its handshake may be reset, and tries again. */
 const patience = 4_000;
 const givenUp: Answer = { status: 0, retryAfter: undefined };
 
@@ -18,7 +18,7 @@ interface Answer {
   readonly retryAfter: string | undefined;
 }
 
-describe("a crowd at a controller", () => {
+describe("many clients at one controller", () => {
   let cluster: TestCluster;
   let controller: TestController;
 
@@ -48,7 +48,7 @@ describe("a crowd at a controller", () => {
       sent.end();
     });
 
-  it("S-17: 256 clients of one address that connect anew for each call are all answered, none is reset before its patience ends", async () => {
+  it("S-17: 256 clients of one address that reconnect for each call are all answered, and none is reset early", async () => {
     const client = async (): Promise<void> => {
       for (let answered = 0; answered < 3;) {
         const { status } = await ask(false);
@@ -59,7 +59,7 @@ describe("a crowd at a controller", () => {
     await Promise.all(Array.from({ length: 256 }, client));
   });
 
-  it("S-17: a node's key that connects and asks for nothing has 16 of them, and nobody else is kept out", async () => {
+  it("S-17: one node's key holds at most 16 idle connections, and others are served", async () => {
     const node = nodeCredentials(cluster, randomUUID());
     const { host, port } = parseEndpoint(controller.endpoint);
     let open = 0;
@@ -81,14 +81,14 @@ describe("a crowd at a controller", () => {
     }
   });
 
-  it("S-17: who has as many connections as one key may have is told so, and when to ask again", async () => {
+  it("S-17: a key with too many connections is refused with a time to retry", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: Infinity });
     try {
-      const told: Answer[] = [];
+      const answers: Answer[] = [];
       for (let round = 1; round <= 3; round++)
-        told.push(...(await Promise.all(Array.from({ length: 180 * round }, () => ask(agent)))));
-      const slow = told.filter((answer) => answer === givenUp).length;
-      const refused = told.filter((answer) => answer.status !== 200 && answer !== givenUp);
+        answers.push(...(await Promise.all(Array.from({ length: 180 * round }, () => ask(agent)))));
+      const slow = answers.filter((answer) => answer === givenUp).length;
+      const refused = answers.filter((answer) => answer.status !== 200 && answer !== givenUp);
       expect(refused.length).to.be.within(28 - slow, 60);
       expect(new Set(refused.map(({ status, retryAfter }) => `${status} ${retryAfter}`))).to.deep.equal(
         new Set(["429 1"]),

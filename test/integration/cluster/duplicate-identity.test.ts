@@ -10,8 +10,8 @@ import { areAllInStep, refusalCodeOf, startControllers } from "#support/controll
 import type { TestController } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 
-/** The same identity on another port, with an old copy of the state. */
-interface Copy {
+/** A process with the identity of another controller, on another port, with an old copy of its state. */
+interface Duplicate {
   readonly endpoint: string;
   readonly operator: ApiClient;
   readonly end: () => Promise<void>;
@@ -35,8 +35,8 @@ describe("two processes that run as one controller", () => {
     stops.push(stop);
     return controllers;
   };
-  /** Starts a copy of the last of these, made while it was stopped. By then the others know the original again, so the copy is the later one. */
-  const startCopy = async (controllers: readonly TestController[]): Promise<Copy> => {
+  /** Copies the state of the last controller while it is stopped, and starts the copy after the original is known again. */
+  const startCopy = async (controllers: readonly TestController[]): Promise<Duplicate> => {
     const original = controllers.at(-1) as TestController;
     await original.stop();
     const dbPath = `${original.dbPath}-copy`;
@@ -59,13 +59,13 @@ describe("two processes that run as one controller", () => {
     await daemon.logged("the controller listens");
     return { endpoint, operator: client, end: async () => void (await daemon.end("SIGKILL")) };
   };
-  const copiesAt = async ({ operator }: Pick<TestController, "operator">): Promise<string> =>
+  const duplicateAlarmsAt = async ({ operator }: Pick<TestController, "operator">): Promise<string> =>
     (await operator.call("replicationStatus", {})).alarms
       .filter(({ code }) => code === "TWO_COPIES")
       .map(({ message }) => message)
       .join("\n");
 
-  it("are told of on every controller with both addresses; the later one writes nothing, and nothing acknowledged is lost", async () => {
+  it("raise an alarm on every controller; the later one becomes read-only, and no acknowledged write is lost", async () => {
     const controllers = await startMany(3);
     const [first, second, third] = controllers as [TestController, TestController, TestController];
     await eventually(() => areAllInStep(controllers));
@@ -79,14 +79,14 @@ describe("two processes that run as one controller", () => {
       await Promise.all([put(third, `Twin/original-${turn}`), put(copy, `Twin/copy-${turn}`)]);
     for (const each of [first, second, third, copy])
       await eventually(async () => {
-        const told = await copiesAt(each);
-        return told.includes(third.id) && told.includes(third.endpoint) && told.includes(copy.endpoint);
+        const alarm = await duplicateAlarmsAt(each);
+        return alarm.includes(third.id) && alarm.includes(third.endpoint) && alarm.includes(copy.endpoint);
       });
-    const oneTooMany = await eventually(async () => {
+    const isReadOnly = await eventually(async () => {
       const { readOnly } = await copy.operator.call("replicationStatus", {});
       return readOnly === "TWO_COPIES";
     });
-    expect(oneTooMany).to.equal(true);
+    expect(isReadOnly).to.equal(true);
     expect((await copy.operator.call("ready", {})).ready).to.equal(false);
     // The copy may still ask its peers for missed transactions (503 CONTROLLER_JOINING).
     await eventually(
@@ -110,7 +110,7 @@ describe("two processes that run as one controller", () => {
       await eventually(async () => {
         const { objects } = await each.operator.call("listObjects", {});
         const there = new Set(objects.map(({ value }) => (value as { by?: string }).by));
-        return acknowledged.every((id) => there.has(id)) && (await copiesAt(each)) === "";
+        return acknowledged.every((id) => there.has(id)) && (await duplicateAlarmsAt(each)) === "";
       });
   });
 });

@@ -21,7 +21,7 @@ import type { TestController } from "#support/controllers.ts";
 
 const day = 86_400_000;
 
-describe("C1: a cluster whose every certificate expired while it was off", () => {
+describe("a cluster whose every certificate expired while it was off", () => {
   let site: ClusterSite;
   let agent: Daemon | undefined;
   const nodeId = randomUUID();
@@ -37,7 +37,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     const given = { host, addresses, key: createPrivateKey(key), now: Date.now() - days * day };
     return issueTo(site.cluster.authority, role, id, given);
   };
-  const shown = async ({ folder: at }: TestController): Promise<number> =>
+  const remainingDays = async ({ folder: at }: TestController): Promise<number> =>
     Math.round(daysLeft(firstCertificate(await readFile(join(at, "controller.crt"), "utf8")), Date.now()));
 
   before(async () => {
@@ -70,8 +70,8 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     await site?.stop();
   });
 
-  it("has controllers that renewed their own certificates before they listened, for the keys that are registered", async () => {
-    for (const controller of site.controllers) expect(await shown(controller)).to.equal(90);
+  it("has controllers that renewed their own certificates before they listened, for the registered keys", async () => {
+    for (const controller of site.controllers) expect(await remainingDays(controller)).to.equal(90);
     const { controllers } = await site.at(0).operator.call("listControllers", {});
     expect(controllers.map(({ key }) => key)).to.have.members(
       site.controllers.map(({ credentials }) => spkiOf(credentials)),
@@ -82,12 +82,12 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     });
   });
 
-  it("has agents that renewed theirs", async () => {
+  it("has agents that renewed their certificates", async () => {
     await agent?.logged("the certificate was renewed");
     await agent?.logged("the node is registered");
   });
 
-  it("tells its operator the one command that brings it back, which does", async () => {
+  it("names the one command that restores the operator's access", async () => {
     const before = await site.call("health");
     expect(before.code).to.equal(1);
     expect(before.stderr).to.match(
@@ -100,7 +100,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     expect((await site.call("health")).stderr).to.equal("");
   });
 
-  it("has sub-CAs that the next rotation gives the names under which controllers renew themselves", async () => {
+  it("has sub-CAs with the controllers' names after the next rotation", async () => {
     const { code } = await site.call("rotate", "sub-ca", "--passphrase-file", site.passphraseFile);
     expect(code).to.equal(0);
     for (const { folder: at } of site.controllers) {
@@ -111,7 +111,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     }
   });
 
-  it("tells of a certificate that ends in six days, and fails at two", async () => {
+  it("warns of a certificate that expires in six days, and is unhealthy at one", async () => {
     const write = async (days: number): Promise<void> => {
       const cert = await reissueOperator(folder(), site.cluster.authority, Date.now() - (90 - days) * day + 3_600_000);
       await writeFile(join(folder(), "kctl.crt"), cert);
@@ -126,7 +126,7 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     expect(urgent.stdout).to.contain("the operator's certificate ends in 1 day, on");
   });
 
-  it("renews the operator's certificate in passing, by any command that was given the passphrase", async () => {
+  it("renews the operator's certificate during any command that has the passphrase", async () => {
     const { code, stderr } = await site.project.call(["get", "nodes"], {
       KCORE_HOME: site.cluster.home,
       KCORE_CA_PASSPHRASE: "correct horse battery",
@@ -136,19 +136,19 @@ describe("C1: a cluster whose every certificate expired while it was off", () =>
     expect(Math.round(daysLeft(operator, Date.now()))).to.equal(90);
   });
 
-  it("V8: calls no cluster healthy that has nodes which are not ready, and shows no approval of a node that never came", async () => {
+  it("is unhealthy while nodes are not ready, and shows no approval for a node that never registered", async () => {
     const { id, client } = await site.register("n2");
     await client.call("goodbye", { nodeId: id });
     const expected = { name: "n3", roles: [], dc: "DC1", address: "192.0.2.3", source: "roster" as const };
     const never = randomUUID();
     await site.at(0).operator.call("setExpected", expected, { id: never });
-    const known = async (): Promise<boolean> =>
+    const isUnhealthy = async (): Promise<boolean> =>
       (await site.call("health")).stdout.endsWith("controllers are healthy; 1 of 3 nodes is ready: kcore get nodes\n");
-    await eventually(known);
+    await eventually(isUnhealthy);
     expect((await site.call("describe", "node", never)).stdout).to.match(/^Approval: +-$/m);
   });
 
-  it("says why a controller has not renewed its own, ready no more at two days", async () => {
+  it("has a controller that reports why it cannot renew, and is not ready in the last two days", async () => {
     const { id, folder: at, stop, start, operator } = site.at(1);
     await stop();
     for (const name of ["sub-ca.crt", "sub-ca.key"]) await rm(join(at, name));

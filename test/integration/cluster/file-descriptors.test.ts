@@ -13,7 +13,7 @@ import { freePort } from "#support/ports.ts";
 
 const openFiles = 200;
 
-describe("a controller that may open few files", () => {
+describe("a controller with few file descriptors", () => {
   let cluster: TestCluster;
   let controller: TestController;
   const sockets: Socket[] = [];
@@ -30,14 +30,14 @@ describe("a controller that may open few files", () => {
     await cluster.remove();
   });
 
-  const kept = (socket: Socket): Socket => {
+  const track = (socket: Socket): Socket => {
     socket.on("error", () => undefined);
     sockets.push(socket);
     return socket;
   };
   const descriptors = async (): Promise<number> => (await readdir(`/proc/${controller.pid()}/fd`)).length;
 
-  it("F-30: keeps enough of them for its store, whoever comes, and serves again when they have gone", async () => {
+  it("F-30: serves existing connections and its store during a flood, and new connections afterwards", async () => {
     const endpoint = parseEndpoint(controller.endpoint);
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
@@ -48,9 +48,9 @@ describe("a controller that may open few files", () => {
     await recordAt(controller, ...others);
     let most = 0;
     for (let index = 0; index < 400; index++) {
-      kept(connect({ ...endpoint, localAddress: `127.0.1.${1 + (index % 8)}` }));
+      track(connect({ ...endpoint, localAddress: `127.0.1.${1 + (index % 8)}` }));
       const other = others[index % others.length];
-      if (other) kept(connectTls({ ...endpoint, ...other, rejectUnauthorized: false })).write("GET / HTTP/1.1\r\n");
+      if (other) track(connectTls({ ...endpoint, ...other, rejectUnauthorized: false })).write("GET / HTTP/1.1\r\n");
       if (index % 20 !== 0) continue;
       await new Promise((resolve) => setTimeout(resolve, 50));
       most = Math.max(most, await descriptors());

@@ -12,7 +12,7 @@ import { areAllInStep, nodeCredentials, refusalCodeOf, startControllers } from "
 import type { TestController } from "#support/controllers.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 
-describe("a controller that lost its state", () => {
+describe("a controller that lost its state or its membership", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController, TestController];
   let stop: () => Promise<void>;
@@ -37,7 +37,7 @@ describe("a controller that lost its state", () => {
   const alarmsAt = async ({ operator }: TestController): Promise<readonly string[]> =>
     (await operator.call("replicationStatus", {})).alarms.map(({ code, message }) => `${code} ${message}`);
 
-  it("V3: “found” and “join” leave a state alone, also one that a restore was cut off in", async () => {
+  it("is neither founded nor joined over an existing state, also not over an interrupted restore", async () => {
     const [founder] = controllers;
     await founder.stop();
     const options = { configFile: join(founder.folder, "controller.yaml"), now: Date.now(), yaml: codec };
@@ -50,7 +50,7 @@ describe("a controller that lost its state", () => {
     expect(await codeOf(foundHere(options))).to.equal("CONTROLLER_HAS_STATE");
   });
 
-  it("V3: founds no second cluster; it and all others say why", async () => {
+  it("does not found a second cluster, and raises an alarm on every controller", async () => {
     const [founder, ...others] = controllers;
     await loseState(founder);
     await founder.start();
@@ -70,7 +70,7 @@ describe("a controller that lost its state", () => {
       expect((await operator.call("listControllers", {})).controllers).to.have.length(3);
   });
 
-  it("C3: a state that tells of no controller is put back by no command; --alone says what it knows and needs the name", async () => {
+  it("is not restored from a state without controllers; --alone shows what the state holds and needs the cluster's name", async () => {
     const [founder] = controllers;
     const configFile = join(founder.folder, "controller.yaml");
     const options = { configFile, now: Date.now(), yaml: codec, output: "table" as const, tasks: runTasks };
@@ -101,7 +101,7 @@ describe("a controller that lost its state", () => {
     expect((await founder.operator.call("getObject", {}, { id: "Lost/kept" })).value).to.deep.equal({ n: 1 });
   });
 
-  it("C2, V3: a controller that was removed while it was off is not ready, takes no writes and sends agents elsewhere; all tell of the refusal", async () => {
+  it("that was removed while it was off is not ready and takes no writes; all controllers show the refusal", async () => {
     const [first, second, third] = controllers;
     await third.stop();
     await first.operator.call("removeController", { reason: "burnt" }, { id: third.id });
@@ -123,7 +123,7 @@ describe("a controller that lost its state", () => {
     expect((await alarmsAt(third)).join("\n")).to.contain("kcore controller join --fresh");
   });
 
-  it("C2: a controller that hears from no member since its start serves reads only", async () => {
+  it("serves reads only until it hears from a member", async () => {
     const [first, second, third] = controllers;
     for (const each of controllers) await each.stop();
     await third.start();

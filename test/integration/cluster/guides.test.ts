@@ -87,17 +87,18 @@ describe("the guides of docs/day-2.md, command by command", () => {
     const onMachine = words[0] === "controller" && ["restore", "repair", "join"].includes(words[1] ?? "");
     const more = onMachine ? ["--config", join(at(0).dbPath, "../controller.yaml")] : [];
     // A command's write reaches the other controllers in milliseconds; a reader of the page is slower.
-    const isCalm = async () => (await Promise.all(controllers.map(isInStepOrDown))).every(Boolean);
+    const areWritesReplicated = async () => (await Promise.all(controllers.map(isInStepOrDown))).every(Boolean);
     // A controller that the guide stopped prevents this state, so that the wait is short.
-    for (let turn = 0; turn < 100 && !(await isCalm()); turn++) await sleep(100);
+    for (let turn = 0; turn < 100 && !(await areWritesReplicated()); turn++) await sleep(100);
     const run = async () => {
       const { code, stdout, stderr } = await site.call(...words, ...more);
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();
     // A restarted controller needs a moment to find all others ready.
-    const look = async (): Promise<boolean> => code === step.exitCode || (({ code, output } = await run()), false);
-    if (words[0] === "health") await eventually(look).catch(() => undefined);
+    const isAsOnPage = async (): Promise<boolean> =>
+      code === step.exitCode || (({ code, output } = await run()), false);
+    if (words[0] === "health") await eventually(isAsOnPage).catch(() => undefined);
     const message = `docs/day-2.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
     expect(fits(output, step.output), message).to.equal(true);
     expect(code, message).to.equal(step.exitCode);

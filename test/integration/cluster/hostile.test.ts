@@ -19,7 +19,7 @@ import { tellLongForm, tries } from "#support/hostile.ts";
 import { hangLimit } from "#support/limit.ts";
 import { seededRandom } from "#support/random.ts";
 
-/** The long form has the numbers of S-17. */
+/** Counts of connections and requests; the long form has the numbers of promise S-17. */
 const connections = tries(2_000, 10_000);
 const frames = tries(30_000, 1_000_000);
 
@@ -57,7 +57,7 @@ describe("a controller among hostile peers", function () {
     const text = await controller.operator.call("metrics", {});
     return Number(/^process_resident_memory_bytes\{[^}]*\} (\d+)$/m.exec(text)?.[1]) / 2 ** 20;
   };
-  /** The memory of a process after its start, so that its own growth is not counted as the attackers'. */
+  /** The memory of a process after its start, in MiB, so that its own growth is not counted as the attackers'. */
   const settledRss = async (): Promise<number> => {
     for (let index = 0; index < 100; index++) await rss();
     return rss();
@@ -69,7 +69,7 @@ describe("a controller among hostile peers", function () {
       socket.resume();
     });
 
-  it("S-17, S-24: cuts a peer that sends no messages but noise, deep nests or endless lines, and lives on", async () => {
+  it("S-17, S-24: disconnects a peer that sends garbage, deeply nested JSON or endless lines, and stays ready", async () => {
     const id = randomUUID();
     const credentials = issueTo(cluster.authority, "controller", id);
     await controller.operator.call("registerController", { spki: spkiOf(credentials) }, { id });
@@ -86,10 +86,10 @@ describe("a controller among hostile peers", function () {
     ];
     for (const bytes of junk) {
       const socket = await dial(credentials);
-      const gone = closed(socket);
+      const disconnected = closed(socket);
       socket.write(bytes);
       if (!bytes.includes(0x0a)) socket.write("\n");
-      await gone;
+      await disconnected;
     }
     expect((await controller.operator.call("ready", {})).ready).to.equal(true);
     expect((await rss()) - before).to.be.lessThan(50);
@@ -97,9 +97,9 @@ describe("a controller among hostile peers", function () {
 
   for (const [what, first] of [
     ["say nothing", undefined],
-    ["stop after their first words", hello],
+    ["stop after the TLS ClientHello", hello],
   ] as const)
-    it(`S-17: ${connections} connections that ${what} keep no good node out, nor fill the memory`, async () => {
+    it(`S-17: serves other nodes within its memory limit during ${connections} connections that ${what}`, async () => {
       const { id, credentials, node } = await register();
       let [most, slowest] = [0, 0];
       const sockets: Socket[] = [];
@@ -135,20 +135,20 @@ describe("a controller among hostile peers", function () {
       }
     });
 
-  it(`S-17: answers ${frames} requests of noise of one operator with refusals, and others meanwhile`, async () => {
+  it(`S-17: refuses ${frames} malformed requests of one operator, and serves others meanwhile`, async () => {
     const { id, node } = await register();
     const before = await settledRss();
     let [most, slowest] = [0, 0];
-    const lanes = 8;
+    const senders = 8;
     const began = performance.now();
     const statuses = new Map<string, number>();
-    const noise = async (lane: number): Promise<void> => {
-      const random = seededRandom(lane + 1);
+    const noise = async (sender: number): Promise<void> => {
+      const random = seededRandom(sender + 1);
       const options = { ...parseEndpoint(controller.endpoint), ...cluster.operator, rejectUnauthorized: false };
-      for (let sent = 0; sent < frames / lanes;) {
+      for (let sent = 0; sent < frames / senders;) {
         const socket = connectTls(options);
         socket.setEncoding("latin1");
-        const gone = closed(socket);
+        const disconnected = closed(socket);
         let heard = 0;
         socket.on("data", (text: string) => {
           for (const [, status = ""] of text.matchAll(/HTTP\/1.1 (\d+)/g)) {
@@ -157,12 +157,12 @@ describe("a controller among hostile peers", function () {
           }
         });
         // A few hundred requests are unanswered at any time.
-        for (let asked = 0; sent < frames / lanes && !socket.destroyed; asked += 100, sent += 100) {
+        for (let asked = 0; sent < frames / senders && !socket.destroyed; asked += 100, sent += 100) {
           socket.write(Buffer.concat(Array.from({ length: 100 }, () => noiseRequest(random))));
           while (asked - heard > 300 && !socket.destroyed) await new Promise((resolve) => setTimeout(resolve, 5));
         }
         socket.end();
-        await gone;
+        await disconnected;
       }
     };
     let over = false;
@@ -176,7 +176,7 @@ describe("a controller among hostile peers", function () {
       }
     };
     await Promise.all([
-      Promise.all(Array.from({ length: lanes }, (_, lane) => noise(lane))).finally(() => (over = true)),
+      Promise.all(Array.from({ length: senders }, (_, lane) => noise(lane))).finally(() => (over = true)),
       watch(),
     ]);
     most = Math.max(most, (await rss()) - before);
@@ -194,7 +194,7 @@ describe("a controller among hostile peers", function () {
     expect(most).to.be.lessThan(50);
   });
 
-  it("S-17: a node that asks too fast is told so, and others are served", async () => {
+  it("S-17: refuses a node that asks too fast, and serves others", async () => {
     const [fast, calm] = [await register(), await register()];
     const codes = await Promise.all(
       Array.from({ length: 300 }, () => refusalCodeOf(fast.node.call("heartbeat", { nodeId: fast.id }))),

@@ -4,8 +4,8 @@ import { createTestCluster } from "#support/cluster.ts";
 import { startControllers } from "#support/controllers.ts";
 import { rateOf, useOf } from "#support/process-use.ts";
 
-describe("three controllers that have nothing to do", () => {
-  it("wake a few times a second, for pings and nothing else", async () => {
+describe("three idle controllers", () => {
+  it("wake a few times a second, for pings only", async () => {
     const cluster = await createTestCluster();
     const { controllers, stop } = await startControllers(cluster, 3, { processes: true });
     try {
@@ -15,7 +15,7 @@ describe("three controllers that have nothing to do", () => {
       const before = controllers.map((each) => useOf(each.pid()));
       await sleep(15_000);
       const rates = before.map(rateOf);
-      // The goal is 5 (npm run bench:cluster); V8 still compiles for some minutes. The number was once 116.
+      // `npm run bench:cluster` has the goal of 5; V8 still compiles for some minutes.
       for (const { byThread, wakes } of rates) expect(wakes, JSON.stringify(byThread)).to.be.lessThan(15);
     } finally {
       await stop();

@@ -9,7 +9,7 @@ import { startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { useOf } from "#support/process-use.ts";
 
-/** Milliseconds of CPU: much more than one turn of the event loop may take. A list in one piece took 1,600. */
+/** Milliseconds of CPU, far above one turn of the event loop. A list sent in one piece takes 1,600. */
 const longest = 600;
 
 describe("a controller that is asked for long lists", () => {
@@ -49,7 +49,7 @@ describe("a controller that is asked for long lists", () => {
     ["listObjects", "/v1/objects"],
     ["backup", "/v1/backup"],
   ] as const)
-    it(`S-17: goes on writing for others while it answers ${what} with some 30 MB`, async () => {
+    it(`S-17: stores writes of others while it answers ${what} with some 30 MB`, async () => {
       const id = `Write/${randomUUID()}`;
       const slow: number[] = [];
       let isDone = false;
@@ -64,7 +64,7 @@ describe("a controller that is asked for long lists", () => {
       expect(Math.max(...slow)).to.be.lessThan(longest);
     });
 
-  it("gives the whole list to a client of kcore", async () => {
+  it("sends the whole list to a client", async () => {
     const { objects: listed } = await controller.operator.call("listObjects", {});
     expect(listed.filter(({ kind }) => kind === "Long")).to.have.length(objects);
   });

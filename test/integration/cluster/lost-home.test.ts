@@ -36,7 +36,7 @@ describe("a bastion that lost its ~/.kcore", () => {
   const create = (context: string, ...more: readonly string[]): Promise<CommandEnd> =>
     call("create", "cluster", "--context", context, "--passphrase-file", site.passphraseFile, ...more);
 
-  it("C7: makes no second CA while a controller of the roster answers, whatever the new cluster's name", async () => {
+  it("makes no second CA while a controller of the roster answers, whatever the new cluster's name", async () => {
     for (const context of ["lab", "prod"]) {
       const refused = await create(context);
       expect(refused.code, refused.stderr).to.equal(2);
@@ -53,7 +53,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     await rm(join(site.project.project, "kcore.yaml"));
   });
 
-  it("C7: gets its cluster back from a backup that was verified", async () => {
+  it("restores its cluster from a backup that was verified", async () => {
     const phrase = ["--passphrase-file", site.passphraseFile];
     const folder = join(site.cluster.home, "lab");
     await makeEscrowKey(folder, passphrase);
@@ -87,11 +87,11 @@ describe("a bastion that lost its ~/.kcore", () => {
     for (const name of ["ca.key", "sub-ca.key", "kctl.key", "escrow.key", "escrow.pub", "escrow/4b.json"])
       expect(await readFile(join(home, "lab", name)), name).to.deep.equal(await readFile(join(folder, name)));
     expect((await stat(join(home, "lab/kctl.key"))).mode & 0o777).to.equal(0o600);
-    // A backup of the first day must not let an empty controller found the cluster again.
+    // Even a first backup must not let an empty controller found the cluster again.
     expect(await wasFounded({ folder: join(home, "lab"), controllers: [] })).to.equal(true);
   });
 
-  it("C7: refuses a file that is no backup, was changed, or has another passphrase, and puts nothing back", async () => {
+  it("refuses a file that is no backup, was forged, or has another passphrase, and restores nothing", async () => {
     const phrase = join(site.project.path, "other");
     await writeFile(phrase, "another passphrase\n", { mode: 0o600 });
     const none = await call("cluster", "restore", phrase, "--passphrase-file", site.passphraseFile);
@@ -112,7 +112,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     expect((await readdir(home)).toSorted()).to.deep.equal(["config", "lab", "prod"]);
   });
 
-  it("C7: takes a server that is no controller for none", async () => {
+  it("does not count a server without a controller's certificate", async () => {
     const { cert, key } = issueTo(site.cluster.authority, "node", "6f1c2a52-0000-4000-8000-000000000000");
     const server = createServer({ cert, key }).listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -126,7 +126,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     }
   });
 
-  it("C7: an orchestration makes none either", async () => {
+  it("makes no second CA in an orchestration either", async () => {
     const n1 = { ...nodeEntry("n1"), vars: { joinControllers: [site.at(0).endpoint] } };
     const context = actionContext({ home, context: "third", nodes: new Map([["n1", n1]]) });
     expect(await codeOf(pkiCreateCluster.plan({}, context))).to.equal("CLUSTER_EXISTS");
@@ -134,8 +134,8 @@ describe("a bastion that lost its ~/.kcore", () => {
   });
 });
 
-describe("a context whose endpoints nobody answers at", () => {
-  it("C7: names the controllers that the roster has, and the command that mends the context", async () => {
+describe("a context whose endpoints do not answer", () => {
+  it("names the roster's controllers, and the command that repairs the context", async () => {
     const cluster = await createTestCluster();
     const roster = "nodes:\n  n1: { address: 127.0.0.22, roles: [controller] }\n";
     const project = new TestProject({ "roster/nodes.yaml": roster });

@@ -4,11 +4,11 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import { refusalCodeOf, startController } from "#support/controllers.ts";
 
-/** The longest time limit of clients; after a shorter pause, a controller answers the requests it finds. */
+/** The longest time limit of clients; after a shorter pause, a controller answers the requests that it finds. */
 const patienceMs = 5_000;
 
-describe("a controller that is stopped for a while (SIGSTOP)", () => {
-  it("F-31: carries out nothing that was asked of it meanwhile: its client has given up", async () => {
+describe("a controller that is paused (SIGSTOP)", () => {
+  it("F-31: does not carry out requests from the pause, whose clients have given up", async () => {
     const cluster = await createTestCluster();
     const controller = await startController(cluster, { process: true });
     const put = (number: number, client = controller.operator): Promise<unknown> =>

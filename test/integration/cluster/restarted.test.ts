@@ -34,7 +34,7 @@ describe("a controller that was started again", () => {
   });
 
   for (const signal of ["SIGTERM", "SIGKILL"] as const)
-    it(`C14: shows a live node Ready at once, and a stopped one with its reason, after ${signal}`, async () => {
+    it(`shows a live node as ready at once, and a stopped one with its reason, after ${signal}`, async () => {
       await controller.stop(signal);
       await controller.start();
       expect(await statuses()).to.deep.equal({ [alive]: "ready", [stopped]: "its agent was stopped" });
@@ -42,7 +42,7 @@ describe("a controller that was started again", () => {
       expect(nodes).to.deep.equal({ total: 2, ready: 1 });
     });
 
-  it("C5: a controller that was put back tells that it has to catch up, and nothing of an empty state", async () => {
+  it("reports that it has to catch up after a restore, and no empty state", async () => {
     // A second, unreachable member is registered, because a sole member has no controller to catch up with.
     const other = { spki: "0".repeat(64), address: "127.0.0.1:1", dc: "DC2" };
     await controller.operator.call("registerController", other, { id: randomUUID() });

@@ -8,9 +8,9 @@ import { nodeProgram } from "#support/program.ts";
 import { createTestCluster } from "#support/cluster.ts";
 import { startController } from "#support/controllers.ts";
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 
-/** Acts as the owner of the folder: replaces each new file in it with a link to a file of root's, at once. */
+/** Runs as the folder's owner: replaces each new file in the folder by a link to a file of root's. */
 const attack = `
 const fs = require("node:fs");
 const [folder, victim] = process.argv.slice(1);
@@ -25,8 +25,8 @@ for (;;)
       } catch {}
 `;
 
-describe("a controller's state, whose owner is not root", () => {
-  it("H4: root restores nothing through a name that the owner can swap", async function () {
+describe("a controller's state folder of a hostile owner", () => {
+  it("is not used by a restore as root to write through a link", async function () {
     if (process.getuid?.() !== 0) this.skip();
     const cluster = await createTestCluster();
     const controller = await startController(cluster);
@@ -46,8 +46,8 @@ describe("a controller's state, whose owner is not root", () => {
       const text = await readFile(join(controller.folder, "controller.yaml"), "utf8");
       await writeFile(config, text.replace(controller.dbPath, folder));
       await mkdir(folder, { mode: 0o700 });
-      await chown(folder, nobody, nobody);
-      const attacker = spawn(process.execPath, ["-e", attack, folder, victim], { uid: nobody, gid: nobody });
+      await chown(folder, nobodyUid, nobodyUid);
+      const attacker = spawn(process.execPath, ["-e", attack, folder, victim], { uid: nobodyUid, gid: nobodyUid });
       try {
         await once(attacker.stdout, "data");
         for (let turn = 0; turn < 6; turn++)

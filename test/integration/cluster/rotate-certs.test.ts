@@ -35,7 +35,7 @@ describe("rotate certs on a live cluster of three controllers", () => {
     const { stdout } = await asked;
     return new X509Certificate(stdout.slice(stdout.indexOf("-----BEGIN")));
   };
-  const reasonAt = (controller: TestController, credentials: Credentials): Promise<string> =>
+  const refusalAt = (controller: TestController, credentials: Credentials): Promise<string> =>
     refusalCodeOf(controller.clientOf(credentials).call("listNodes", {}));
   const lastSeen = async (): Promise<number> =>
     Date.parse((await at(0).operator.call("getNode", {}, { id: nodeId })).lastSeen);
@@ -60,7 +60,7 @@ describe("rotate certs on a live cluster of three controllers", () => {
     await site?.stop();
   });
 
-  it("gives every controller a new key and certificate, hot: no heartbeat is missed, and the old keys end", async () => {
+  it("gives every controller a new key and certificate without a missed heartbeat, and revokes the old keys", async () => {
     const before = await Promise.all(controllers.map(shownBy));
     const { key: nodeKey } = await at(0).operator.call("getNode", {}, { id: nodeId });
     let heartbeats = 0;
@@ -97,13 +97,13 @@ describe("rotate certs on a live cluster of three controllers", () => {
     await eventually(() => areAllInStep(controllers));
     for (const asked of controllers)
       for (const { credentials } of controllers)
-        await eventually(async () => (await reasonAt(asked, credentials)) === "KEY_REVOKED");
+        await eventually(async () => (await refusalAt(asked, credentials)) === "KEY_REVOKED");
     const { controllers: listed } = await at(0).operator.call("listControllers", {});
     const registered = listed.map(({ key, nextKey }) => [key, nextKey]);
     expect(registered).to.have.deep.members(after.map((one) => [spkiOf({ cert: one.toString() }), undefined]));
   });
 
-  it("changes no controller's key while one cannot hear of it, says which, and exits 1", async () => {
+  it("changes no controller's key while one is unreachable, names that controller, and exits 1", async () => {
     const former = await Promise.all(controllers.map(shownBy));
     await at(2).stop("SIGKILL");
     const missed = await rotate();

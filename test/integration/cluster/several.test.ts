@@ -49,7 +49,7 @@ describe("several controllers", () => {
       return lists.every(({ nodes }) => nodes.find((node) => node.id === id)?.status === status);
     });
 
-  it("S-11: refuse a rejected node from the moment its record is there, also on a connection that stands", async () => {
+  it("S-11: refuse a rejected node as soon as the record arrives, on an open connection too", async () => {
     const { id, credentials } = await register(0);
     await knownEverywhere(id);
     const nodes = controllers.map((controller) => controller.clientOf(credentials));
@@ -64,7 +64,7 @@ describe("several controllers", () => {
     expect((await (nodes[2] as (typeof nodes)[0]).call("getNode", {}, { id })).status).to.equal("rejected");
   });
 
-  it("S-11: cut the open stream of a revoked key when its record comes, on every controller, and refuse it after a restart", async () => {
+  it("S-11: cut the open stream of a revoked key when the revocation arrives, and refuse the key after a restart", async () => {
     const id = randomUUID();
     const { credentials } = await register(0, id);
     await knownEverywhere(id);
@@ -91,7 +91,7 @@ describe("several controllers", () => {
       await open("revoked", credentials, controller);
     }
     await at(2).operator.call("revoke", { spki: spkiOf(credentials), reason: "stolen" });
-    // The other key's streams were opened before: no time limit ends those of the revoked one.
+    // The other key's streams were opened first, so a time limit would end those first.
     await eventually(() => ended.length >= controllers.length);
     expect(ended).to.deep.equal(controllers.map(() => "revoked"));
     await at(0).stop();
@@ -105,7 +105,7 @@ describe("several controllers", () => {
     expect(listed.find(({ spki }) => spki === spkiOf(credentials))).to.include({ id, status: "revoked" });
   });
 
-  it("S-12: node A asks nothing as node B, while its own identical call succeeds", async () => {
+  it("S-12: refuse node A every call about node B, and answer the same calls about itself", async () => {
     const [a, b] = [await register(0), await register(1)];
     await knownEverywhere(b.id);
     for (const controller of controllers) {
@@ -128,7 +128,7 @@ describe("several controllers", () => {
     }
   });
 
-  it("tell a disagreement on requireManualApproval, and the stricter wins", async () => {
+  it("report different settings of requireManualApproval, and apply the stricter one", async () => {
     const strict = await startControllers(cluster, 2, { config: (index) => ({ requireManualApproval: index === 1 }) });
     try {
       const [lenient] = strict.controllers as [TestController];
@@ -150,7 +150,7 @@ describe("several controllers", () => {
     }
   });
 
-  it("S-11: take nothing more from a controller whose key is revoked, over a stream that they opened themselves", async () => {
+  it("S-11: accept nothing more from a controller with a revoked key, on a stream that they opened themselves", async () => {
     const { controllers: pair, stop: stopPair } = await startControllers(cluster, 2);
     try {
       // The second one joined, so it is the side that dialled.

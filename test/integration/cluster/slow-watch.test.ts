@@ -11,12 +11,12 @@ import { nodeCredentials, recordAt, registrationOf, startController } from "#sup
 import type { TestController } from "#support/controllers.ts";
 import { TestProject } from "#support/kcore.ts";
 
-/** A process and its output so far. */
-function followed(child: ChildProcess) {
-  let [told, complained] = ["", ""];
-  child.stdout?.on("data", (text: string) => (told += text));
-  child.stderr?.on("data", (text: string) => (complained += text));
-  return { child, told: () => told, complained: () => complained, ended: once(child, "exit") };
+/** A process, its output and its error output so far, and its end. */
+function collect(child: ChildProcess) {
+  let [output, errors] = ["", ""];
+  child.stdout?.on("data", (text: string) => (output += text));
+  child.stderr?.on("data", (text: string) => (errors += text));
+  return { child, told: () => output, complained: () => errors, ended: once(child, "exit") };
 }
 
 describe("a watch whose client does not read", () => {
@@ -32,7 +32,7 @@ describe("a watch whose client does not read", () => {
     await controller.clientOf(credentials).call("registerNode", registrationOf(id, { hostname }));
     return id;
   };
-  /** Changes a node's 64 labels repeatedly, some 25 KiB of a watch each time. */
+  /** Changes a node's 64 labels until the condition holds; each change is some 25 KiB in a watch. */
   const changeUntil = async (isEnough: (turn: number) => boolean): Promise<void> => {
     for (let turn = 0; turn < 500 && !isEnough(turn); turn++) {
       const changes = Array.from({ length: 8 }, (_, part) => {
@@ -59,16 +59,16 @@ describe("a watch whose client does not read", () => {
     await cluster?.remove();
   });
 
-  it("is cut at a backlog of 16 MiB; get -w and top connect anew and show what they missed", async () => {
-    const get = followed(project.start(["get", "nodes", "-w", "-o", "json"], { KCORE_HOME: cluster.home }).child);
+  it("is cut at a backlog of 16 MiB; get -w and top reconnect and show what they missed", async () => {
+    const get = collect(project.start(["get", "nodes", "-w", "-o", "json"], { KCORE_HOME: cluster.home }).child);
     const program = join(import.meta.dirname, "../../support/follow-fleet-process.ts");
     const env = { ...process.env, KCORE_HOME: cluster.home };
     const words = ["--disable-warning=ExperimentalWarning", program, controller.endpoint];
-    const top = followed(spawn(process.execPath, words, { stdio: ["ignore", "pipe", "pipe"], env }));
+    const top = collect(spawn(process.execPath, words, { stdio: ["ignore", "pipe", "pipe"], env }));
     const both = [get, top];
     try {
       await eventually(() => both.every(({ told }) => told().includes("loaded")));
-      // Both watch once they report this node.
+      // Both are watching once they show this node.
       await register("before");
       await eventually(() => both.every(({ told }) => told().includes("before")));
       for (const { child } of both) child.kill("SIGSTOP");
@@ -79,7 +79,7 @@ describe("a watch whose client does not read", () => {
       for (const { child } of both) child.kill("SIGCONT");
       await eventually(() => both.every(({ told }) => told().includes("missed")));
       await eventually(() => get.told().includes(`"rejected"`) && top.told().includes("loaded: rejected"));
-      // The client reads the pending messages before the connection's end.
+      // The client reads all buffered messages before it sees the end of the connection.
       await eventually(() => get.complained().includes("the next controller is asked"));
       await eventually(() => /^lost\n[^]*^live$/m.test(top.told()));
       // The view continues.

@@ -9,10 +9,10 @@ import { eventually } from "#support/cluster.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 import type { TempDir } from "#support/temp-dir.ts";
 
-describe("what the daemons tell systemd", () => {
+describe("notifications of the daemons to systemd", () => {
   let dir: TempDir;
   let socket: string;
-  let told = "";
+  let received = "";
   let systemd: ChildProcess | undefined;
   const supervise = (environment: Readonly<Record<string, string | undefined>>, problems: string[] = []) =>
     createSupervisor({ environment, pid: process.pid, onProblem: (reason) => problems.push(reason) });
@@ -20,7 +20,7 @@ describe("what the daemons tell systemd", () => {
   beforeEach(async () => {
     dir = await makeTempDir("notify");
     socket = join(dir.path, "notify");
-    told = "";
+    received = "";
   });
   afterEach(async () => {
     systemd?.kill("SIGKILL");
@@ -41,11 +41,11 @@ while True:
     print(text.decode(), flush=True)
 `;
     systemd = spawn("python3", ["-c", program, socket], { stdio: ["ignore", "pipe", "inherit"] });
-    systemd.stdout?.setEncoding("utf8").on("data", (text: string) => (told += text));
-    await eventually(() => told.includes("listening"));
+    systemd.stdout?.setEncoding("utf8").on("data", (text: string) => (received += text));
+    await eventually(() => received.includes("listening"));
   };
 
-  it("says nothing where nobody asks", async () => {
+  it("are not sent without NOTIFY_SOCKET", async () => {
     const problems: string[] = [];
     const supervisor = supervise({ PATH: "/nonexistent" }, problems);
     supervisor.ready();
@@ -54,23 +54,23 @@ while True:
     expect(problems).to.deep.equal([]);
   });
 
-  it("tells a real listener that it is ready, alive and stopping", async function () {
+  it("report ready, watchdog and stopping to a real listener", async function () {
     const { PATH } = process.env;
     await listen();
     const problems: string[] = [];
     const supervisor = supervise({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: "600000", PATH }, problems);
     supervisor.ready();
-    const isTold = (word: string) => (): boolean => told.includes(word) || problems.length > 0;
-    await eventually(isTold("WATCHDOG=1"));
+    const isSent = (word: string) => (): boolean => received.includes(word) || problems.length > 0;
+    await eventually(isSent("WATCHDOG=1"));
     supervisor.stopping();
-    await eventually(isTold("STOPPING=1"));
+    await eventually(isSent("STOPPING=1"));
     // A machine without systemd has no systemd-notify, and the controller says so.
     if (problems.some((problem) => problem.includes("ENOENT"))) this.skip();
     expect(problems).to.deep.equal([]);
-    expect(told).to.contain("READY=1");
+    expect(received).to.contain("READY=1");
   });
 
-  it("tells once when systemd-notify cannot do it, and goes on", async () => {
+  it("that systemd-notify cannot send are reported once", async () => {
     await writeFile(join(dir.path, "systemd-notify"), "#!/bin/sh\nexit 1\n");
     await chmod(join(dir.path, "systemd-notify"), 0o755);
     const problems: string[] = [];
@@ -81,7 +81,7 @@ while True:
     expect(problems).to.have.length(1);
   });
 
-  it("leaves another process's watchdog alone", async () => {
+  it("skip the watchdog of another process", async () => {
     await writeFile(join(dir.path, "systemd-notify"), `#!/bin/sh\necho "$*" >>${dir.path}/told\n`);
     await chmod(join(dir.path, "systemd-notify"), 0o755);
     const supervisor = supervise({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: "3000", WATCHDOG_PID: "1", PATH: dir.path });

@@ -39,7 +39,7 @@ describe("kcore top against three real controllers", () => {
 
   const kcore = (...words: readonly string[]) => site.call(...words);
 
-  it("refuses without a terminal, with what to do instead", async () => {
+  it("refuses without a terminal, and names the alternatives", async () => {
     const { code, stderr } = await kcore("top");
     expect(code).to.equal(2);
     expect(stderr).to.contain("kcore top needs a terminal");
@@ -48,13 +48,13 @@ describe("kcore top against three real controllers", () => {
     expect(other).to.equal(2);
   });
 
-  it("says which controllers could not be reached, and takes no terminal", async () => {
+  it("names the controllers that are unreachable, and leaves the terminal as it was", async () => {
     const shell = await openTop("-s 127.0.0.1:1");
     const screen = await shell.shows(/API_UNREACHABLE/);
     expect(screen).to.contain("before");
   });
 
-  it("--once prints what stands, as text and as JSON", async () => {
+  it("--once prints the present state as text and as JSON", async () => {
     const { code, stdout, stderr } = await kcore("top", "--once");
     expect([code, stderr]).to.deep.equal([0, ""]);
     expect(stdout).to.match(/^context lab, as reported by 127\.0\.0\.11:\d+ at /);
@@ -68,16 +68,16 @@ describe("kcore top against three real controllers", () => {
     expect(found.map(({ replication }) => replication?.healthy)).to.deep.equal([true, true, true]);
   });
 
-  it("is told of changes alone: what stands is not sent a second time", async () => {
+  it("gets only changes from a watch that has the present state", async () => {
     const stream = await at(1).operator.open("watch", {});
     const lines = readLines(stream, WatchLine);
     await register("n0", { dc: "DC3" });
-    const told: unknown = (await lines.next()).value;
-    expect(told).to.have.property("type").that.is.oneOf(["register", "soft"]);
+    const line: unknown = (await lines.next()).value;
+    expect(line).to.have.property("type").that.is.oneOf(["register", "soft"]);
     stream.destroy();
   });
 
-  it("follows the cluster, goes on with the next controller when one is lost, and gives the terminal back", async () => {
+  it("shows changes live, fails over to the next controller, and restores the terminal", async () => {
     const shell = await openTop(controllers.map(({ endpoint }) => `-s ${endpoint}`).join(" "));
     const first = await shell.shows(/✓ live +127\.0\.0\.11:/);
     expect(first).to.match(/✓ n1 +Ready +worker +DC1/);
@@ -105,7 +105,7 @@ describe("kcore top against three real controllers", () => {
     await shell.shows(/✓ live +127\.0\.0\.12:/);
     await shell.shows(/127\.0\.0\.11:\d+ +DC1 +(down|suspect|connecting)/);
 
-    // Without any controller the last data stay, marked as old.
+    // Without any controller the last data stay on the screen, marked as stale.
     await at(1).stop();
     await at(2).stop();
     await shell.shows(/lost 127\.0\.0\.1\d:\d+, trying 127\.0\.0\.1\d/);

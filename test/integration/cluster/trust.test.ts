@@ -42,7 +42,7 @@ import { openWirePeer } from "#support/wire-peer.ts";
 
 const day = 86_400_000;
 const pemOf = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }) as string;
-const lately = () => ({ notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) });
+const validNow = () => ({ notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) });
 
 describe("trust between clients and controllers", () => {
   let cluster: TestCluster;
@@ -102,7 +102,7 @@ describe("trust between clients and controllers", () => {
       publicKey: createPublicKey(key),
       issuer: by.certificate,
       signer: by.key,
-      ...lately(),
+      ...validNow(),
       usages: ["server", "client"],
       hosts: ["127.0.0.1"],
       uri: "kcore://lab/node/a",
@@ -134,15 +134,15 @@ describe("trust between clients and controllers", () => {
       await dir.remove();
     }
   };
-  interface Asked {
+  interface Reply {
     readonly status: number | string;
     readonly reason: string;
   }
-  /** The controller's answers to a client without checks, each on a new connection. */
+  /** The controller's answer to a client that verifies nothing, on a new connection. */
   const ask = (
     credentials: Partial<Credentials>,
     { path = "/healthz", method = "GET", body = "", maxVersion = "TLSv1.3" as SecureVersion, headers = {} } = {},
-  ): Promise<Asked> =>
+  ): Promise<Reply> =>
     new Promise((resolve) => {
       const { cert, key } = credentials;
       const options = { ...parseEndpoint(controller.endpoint), path, method, headers, cert, key, maxVersion };
@@ -157,27 +157,31 @@ describe("trust between clients and controllers", () => {
   /** Log lines since a mark. */
   const logSince = (mark: number): string => controller.log().slice(mark);
 
-  it("S-10: a client trusts only a controller of its own cluster, for this host", async () => {
+  it("S-10: a client trusts only a controller of its own cluster and for this host", async () => {
     const authority = cluster.authority;
-    const of = (credentials: Credentials): Promise<string> =>
+    const healthOfServer = (credentials: Credentials): Promise<string> =>
       listen(createServer({ ...credentials, minVersion: "TLSv1.3" }, (_request, response) => response.end("{}"))).then(
         (port) => healthOf(port, cluster.operator),
       );
-    expect(await of(issueTo(authority, "controller", "c"))).to.equal("allowed");
-    expect(await of(issueTo(authority, "node", "n"))).to.match(/^API_UNTRUSTED .*not a controller/);
-    expect(await of(issueTo(authority, "controller", "c", { host: "127.0.0.2" }))).to.match(/^API_UNTRUSTED/);
-    expect(await of(issueTo(stranger.authority, "controller", "c"))).to.match(/^API_UNTRUSTED/);
-    expect(await of(issueTo(authority, "controller", "c", { now: Date.now() - 91 * day }))).to.match(/^API_UNTRUSTED/);
+    expect(await healthOfServer(issueTo(authority, "controller", "c"))).to.equal("allowed");
+    expect(await healthOfServer(issueTo(authority, "node", "n"))).to.match(/^API_UNTRUSTED .*not a controller/);
+    expect(await healthOfServer(issueTo(authority, "controller", "c", { host: "127.0.0.2" }))).to.match(
+      /^API_UNTRUSTED/,
+    );
+    expect(await healthOfServer(issueTo(stranger.authority, "controller", "c"))).to.match(/^API_UNTRUSTED/);
+    expect(await healthOfServer(issueTo(authority, "controller", "c", { now: Date.now() - 91 * day }))).to.match(
+      /^API_UNTRUSTED/,
+    );
     const uri = "kcore://other/controller/c";
-    expect(await of(signed({ commonName: "kcore-controller-x", uri }))).to.match(/^API_UNTRUSTED/);
+    expect(await healthOfServer(signed({ commonName: "kcore-controller-x", uri }))).to.match(/^API_UNTRUSTED/);
   });
 
-  it("S-10: refuses 23 bad certificates, each with a reason in the log", async () => {
+  it("S-10: a controller refuses 23 kinds of bad certificates, and logs each reason", async () => {
     const registered = randomUUID();
     await controller.clientOf(nodeCredentials(cluster, registered)).call("registerNode", registrationOf(registered));
     const revoked = nodeCredentials(cluster, randomUUID());
     await controller.operator.call("revoke", { spki: spkiOf(revoked), reason: "test" });
-    const [member, unheardOf] = [randomUUID(), randomUUID()].map((id) => issueTo(cluster.authority, "node", id)) as [
+    const [member, unrecorded] = [randomUUID(), randomUUID()].map((id) => issueTo(cluster.authority, "node", id)) as [
       Credentials,
       Credentials,
     ];
@@ -187,7 +191,7 @@ describe("trust between clients and controllers", () => {
       commonName: "kctl",
       publicKey: createPublicKey(own),
       signer: own,
-      ...lately(),
+      ...validNow(),
       usages: ["client"],
       uri: "kcore://lab/operator/ann",
     });
@@ -234,7 +238,7 @@ describe("trust between clients and controllers", () => {
         issueTo(cluster.authority, "controller", controller.id),
         /KEY_UNREGISTERED/,
       ],
-      ["of a node that nobody ever told of", unheardOf, /KEY_UNREGISTERED/],
+      ["of a node that nobody ever told of", unrecorded, /KEY_UNREGISTERED/],
       ["whose key was revoked", revoked, /KEY_REVOKED/],
       ["a node's, on the controllers' stream", member, /may not ask GET \/v1\/replicate/, { path: "/v1/replicate" }],
       [
@@ -249,8 +253,8 @@ describe("trust between clients and controllers", () => {
       const mark = controller.log().length;
       const answer = await ask(credentials, options);
       expect(answer.status, name).to.be.oneOf(["refused", 401, 403, 404]);
-      const told = `${answer.reason} ${logSince(mark)}`;
-      expect(told, name).to.match(reason);
+      const evidence = `${answer.reason} ${logSince(mark)}`;
+      expect(evidence, name).to.match(reason);
       if (answer.status !== 404) expect(logSince(mark), `${name}: log`).to.match(/refused/);
     }
     expect((await ask({})).status).to.equal("refused");
@@ -260,7 +264,7 @@ describe("trust between clients and controllers", () => {
     expect((await ask(good)).status).to.equal(200);
   });
 
-  it("S-10: a session that was resumed is checked like any other", async () => {
+  it("S-10: a resumed session is checked like a new one", async () => {
     const id = randomUUID();
     const credentials = issueTo(cluster.authority, "node", id);
     await recordAt(controller, credentials);
@@ -284,7 +288,7 @@ describe("trust between clients and controllers", () => {
     expect(answer).not.to.contain(" 200 ");
   });
 
-  describe("H2: a controller with its sub-CA, its certificate and its place in the replication", () => {
+  describe("a stolen controller: its sub-CA, certificate and place in the replication", () => {
     let evil: Authority;
 
     before(() => {
@@ -316,7 +320,7 @@ describe("trust between clients and controllers", () => {
         peer.close();
       }
     };
-    it("makes no operator, whatever it writes", async () => {
+    it("cannot make an operator by the registers that it writes", async () => {
       const made = operatorOf(evil);
       const spki = spkiOf(made);
       const issued = {
@@ -341,7 +345,7 @@ describe("trust between clients and controllers", () => {
           expect(answer.reason).to.match(/was not issued on the bastion|does not come with the CA that issued it/);
         }
       }
-      // The bastion's CA beside its own does not help either.
+      // Nor does it help to send the bastion's CA along.
       const beside = made.cert + cluster.authority.certificatePem;
       expect((await ask({ ...made, cert: beside }, { path: "/v1/nodes" })).status).to.equal(403);
       const leaf = made.cert.slice(0, made.cert.indexOf("-----END CERTIFICATE-----\n") + 26);
@@ -349,7 +353,7 @@ describe("trust between clients and controllers", () => {
       expect((await ask({ ...made, cert: instead }, { path: "/v1/nodes" })).status).to.be.oneOf([403, "refused"]);
     });
 
-    it("makes no controller, whatever it writes", async () => {
+    it("cannot make another controller by the registers that it writes", async () => {
       const id = randomUUID();
       const made = issueTo(evil, "controller", id);
       await writeAsMember([{ key: `controller/${id}/auth`, value: { spki: spkiOf(made), dc: "DC1" } }], async () =>
@@ -374,7 +378,7 @@ describe("trust between clients and controllers", () => {
       expect(await refusalCodeOf(dialled)).to.contain("was not issued on the bastion");
     });
 
-    it("keeps nobody out whose certificate a new sub-CA of the bastion issued", async () => {
+    it("does not prevent the bastion's new sub-CA from issuing valid certificates", async () => {
       const key = generateKey();
       const certificatePem = signSubCa({ root, publicKey: createPublicKey(key), now: Date.now() });
       const authority = { ...cluster.authority, certificate: firstCertificate(certificatePem), certificatePem, key };
@@ -387,7 +391,7 @@ describe("trust between clients and controllers", () => {
       expect((await ask(ann, { path })).status).to.equal(200);
     });
 
-    it("locks no operator out for ever, whatever it revokes: the root has the last word", async () => {
+    it("cannot lock an operator out for good: the root CA issues a new certificate", async () => {
       const site = await ClusterSite.open(1);
       const { home, operator, authority } = site.cluster;
       try {
@@ -408,27 +412,27 @@ describe("trust between clients and controllers", () => {
       }
     });
 
-    it("plays no controller to a client, at whatever address", async () => {
+    it("cannot pose as another controller to a client", async () => {
       const made = issueTo(evil, "controller", controller.id);
       const port = await listen(createServer(made, (_request, response) => response.end("{}")));
       expect(await healthOf(port, cluster.operator)).to.match(/^API_UNTRUSTED .*was not issued on the bastion/);
     });
   });
 
-  it("says before it connects that our own certificate has expired", async () => {
+  it("a client reports before connecting that its own certificate has expired", async () => {
     const expired = issueTo(cluster.authority, "node", "a", { now: Date.now() - 121 * day });
     expect(await healthOf(9, expired)).to.match(/^API_UNTRUSTED our own certificate expired on/);
   });
 
-  it("says that nobody listens, and gives up on who never answers", async () => {
+  it("a client reports a refused connection, and gives up on a server that never answers", async () => {
     expect(await healthOf(9, cluster.operator)).to.match(/^API_UNREACHABLE .*ECONNREFUSED/);
     const server = createServer({ ...issueTo(cluster.authority, "controller", "c") }, () => undefined);
     const port = await listen(server);
     expect(await healthOf(port, cluster.operator, 3_000)).to.contain("no answer within 3 s");
   });
 
-  it("S-17: cuts connections that never finish their handshake", async () => {
-    // A usual server waits as long as Node's default.
+  it("S-17: a controller cuts connections that never finish their handshake", async () => {
+    // A server with Node's default limit waits longer.
     const usual = createTlsServer().listen(0, "127.0.0.1");
     await once(usual, "listening");
     const places = [
@@ -460,7 +464,7 @@ describe("trust between clients and controllers", () => {
   const renew = (client: ApiClient, nodeId: string): Promise<Credentials> =>
     renewCredentials(client, nodeId, cluster.authority.rootPem);
 
-  it("S-10, S-11: a new key that an operator records ends the old one at once, also on a connection that stands", async () => {
+  it("S-10, S-11: a new key that an operator records ends the old one at once, on an open connection too", async () => {
     const { id, credentials } = await registered();
     const old = controllers.map((controller) => controller.clientOf(credentials));
     for (const client of old) await client.call("heartbeat", { nodeId: id });
@@ -483,22 +487,22 @@ describe("trust between clients and controllers", () => {
     );
   });
 
-  it("S-12: a node, rejected or not, is told of its controller whether it is ready, and no more", async () => {
+  it("S-12: a node learns of its controller only whether it is ready", async () => {
     const { id, credentials } = await registered();
     const { operator } = controller;
-    const told = async (): Promise<string> => (await ask(credentials, { path: "/readyz" })).reason;
-    expect(await told()).to.equal('{"ready":true}');
+    const readyz = async (): Promise<string> => (await ask(credentials, { path: "/readyz" })).reason;
+    expect(await readyz()).to.equal('{"ready":true}');
     await operator.call("rejectNode", {}, { id });
-    expect(await told()).to.equal('{"ready":true}');
+    expect(await readyz()).to.equal('{"ready":true}');
     const { peers } = await operator.call("ready", {});
     const { id: second, endpoint } = controllers[1] as TestController;
     expect(
       peers.find(({ controllerId }) => controllerId === second)?.address,
-      "C17: the name that people know",
+      "operators see the registered address",
     ).to.equal(endpoint);
   });
 
-  it("S-14: a renewal ends the old key once the new one registers, not before", async () => {
+  it("S-14: a renewal ends the old key when the new one registers, not before", async () => {
     const { id, credentials } = await registered();
     const old = controller.clientOf(credentials);
     const next = controller.clientOf(await renew(old, id));
@@ -509,7 +513,7 @@ describe("trust between clients and controllers", () => {
     expect(await refusalCodeOf(next.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
 
-  it("S-17: a node that renews all the time is told so, whatever key it has by then", async () => {
+  it("S-17: a node that renews all the time is refused, whichever key it has by then", async () => {
     const { id, credentials } = await registered();
     let client = controller.clientOf(credentials);
     let renewals = 0;
@@ -527,8 +531,8 @@ describe("trust between clients and controllers", () => {
     expect(await refusalCodeOf(client.call("heartbeat", { nodeId: id }))).to.equal("allowed");
   });
 
-  it("F-25: a certificate that expired while its node was off lets it renew by its old key for 30 days, and do nothing else", async () => {
-    /** The same key and names, with a certificate that ended a moment ago. */
+  it("F-25: an expired certificate of a node can only renew itself, with its old key and for 30 days", async () => {
+    /** A registered node whose certificate, for the same key and names, has just expired. */
     const expired = async (by = cluster.authority) => {
       const { id, credentials } = await registered();
       const given = { key: createPrivateKey(credentials.key), now: Date.now() - 90 * day - 1_000 };
@@ -572,7 +576,7 @@ describe("trust between clients and controllers", () => {
       return names.filter((name) => name.endsWith(".key")).toSorted();
     };
 
-    it("S-15: is on no disk before its certificate comes, nor after a rotation that was given up", async () => {
+    it("S-15: is on no disk before its certificate arrives, nor after an abandoned rotation", async () => {
       const given = await certified();
       expect(await keysOnDisk()).to.deep.equal(deployed);
       await second().stop();
@@ -583,7 +587,7 @@ describe("trust between clients and controllers", () => {
       );
     });
 
-    it("S-15: takes the former one's place, 0600, and serves one certificate only", async () => {
+    it("S-15: replaces the former key with mode 0600, and accepts one certificate only", async () => {
       const overtaken = await certified();
       await certified();
       expect(await refusalCodeOf(second().operator.call("subCaInstall", { certificate: overtaken }))).to.equal(
@@ -600,7 +604,7 @@ describe("trust between clients and controllers", () => {
     });
   });
 
-  it("S-10: kcore rotate signs only for who holds the key that this machine issued a certificate for", async () => {
+  it("S-10: kcore rotate signs only for the controller key that this machine issued a certificate for", async () => {
     const site = await ClusterSite.open(1);
     const { cluster: own, passphraseFile } = site;
     const { id, credentials, log } = site.at(0);
@@ -608,7 +612,7 @@ describe("trust between clients and controllers", () => {
     const rotate = (what: string) => site.call("rotate", what, "--passphrase-file", passphraseFile);
     try {
       await mkdir(dirname(file), { recursive: true });
-      // For kcore, the answering server has a certificate of a stolen sub-CA.
+      // To kcore, the server seems to show a certificate of a stolen sub-CA.
       await writeFile(file, issueTo(own.authority, "controller", id).cert);
       for (const what of ["sub-ca", "certs"]) {
         const mark = log().length;
@@ -629,7 +633,7 @@ describe("trust between clients and controllers", () => {
   });
 
   describe("a controller that joins", () => {
-    /** A joining controller, registered by the server at the sponsor's address; `joinKeys` are the keys that it must find. */
+    /** Starts a joining controller that the sponsor has registered; `joinKeys` are the pinned keys of sponsors. */
     const joining = async (sponsor: TestController, joinKeys: object): Promise<TestController> => {
       const config = { replication: { join: [sponsor.advertised], joinKeys } };
       const joiner = await prepareController(cluster, { sponsor, config });
@@ -641,9 +645,9 @@ describe("trust between clients and controllers", () => {
     };
     const isReady = async ({ operator }: TestController): Promise<boolean> => (await operator.call("ready", {})).ready;
 
-    it("S-10: takes nothing from an impostor at its sponsor's address, whose certificate a stolen sub-CA made", async () => {
+    it("S-10: accepts nothing from an impostor at its sponsor's address with a certificate of a stolen sub-CA", async () => {
       const sponsor = await startController(cluster);
-      // The impostor has all that the CA vouches for: the cluster's name, a controller's certificate for this host, a list of members.
+      // The impostor has everything that the CA vouches for: the cluster's name, a certificate for this host, members.
       const impostor = await startController(cluster);
       others.push(sponsor, impostor);
       const joiner = await joining(impostor, { [impostor.advertised]: spkiOf(sponsor.credentials) });
@@ -655,7 +659,7 @@ describe("trust between clients and controllers", () => {
       expect(welcome.log()).not.to.contain("by the CA's signature alone");
     });
 
-    it("S-10: believes the CA alone where nobody named a key, and says so", async () => {
+    it("S-10: trusts the CA alone when no key is pinned, and logs that", async () => {
       const sponsor = await startController(cluster);
       others.push(sponsor);
       const joiner = await joining(sponsor, {});
@@ -664,7 +668,7 @@ describe("trust between clients and controllers", () => {
     });
   });
 
-  it("S-10: a controller that founded the cluster does not found a second one when it is started again after it left", async () => {
+  it("S-10: a controller that left does not found a second cluster when it is started again", async () => {
     const started = await startControllers(cluster, 2);
     const [founder, other] = started.controllers as [TestController, TestController];
     others.push(founder, other);

@@ -1,18 +1,17 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { runHook, type HookEnd } from "#actions/run-hook.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { eventually } from "#support/cluster.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a hook on the bastion", () => {
-  let folder: string;
-  const log = (): string => join(folder, "hook.log");
+  const at = folderOfEachTest("hook");
+  const log = (): string => at("hook.log");
   const run = (command: string, more: object = {}): Promise<HookEnd> =>
     runHook({
       words: ["/bin/sh", "-c", command],
-      cwd: folder,
+      cwd: at(),
       env: { KCORE_NODE: "n1" },
       log: log(),
       limitSeconds: 60,
@@ -22,15 +21,12 @@ describe("a hook on the bastion", () => {
       ...more,
     });
 
-  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-hook-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-  it("knows its node, and what it prints is kept", async () => {
+  it("knows its node, and its output is kept", async () => {
     expect(await run("echo drained $KCORE_NODE; echo and >&2")).to.deep.equal({ ok: true });
     expect(readFileSync(log(), "utf8")).to.equal("drained n1\nand\n");
   });
 
-  it("that fails says how, with the end of what it printed and nothing that drives a terminal", async () => {
+  it("reports its exit code or signal and its last output, without control characters", async () => {
     expect(await run(String.raw`printf 'no \033[2Jpods'; exit 3`)).to.deep.equal({
       ok: false,
       message: "it exits with 3: no pods",
@@ -38,14 +34,14 @@ describe("a hook on the bastion", () => {
     expect(await run("kill -9 $$")).to.have.property("message", "it ended by SIGKILL: no pods");
   });
 
-  it("is ended a little before its time is over, and what it printed last is told", async () => {
+  it("is terminated shortly before its time limit, and its last output is reported", async () => {
     const stuck = await run("echo evicting web; sleep 60", { limitSeconds: 60, spareSeconds: 57 });
     expect(stuck).to.deep.equal({ ok: false, message: "it ran out of its 60 s: evicting web" });
     const obliging = await run("trap 'exit 0' TERM; sleep 60 & wait", { limitSeconds: 60, spareSeconds: 57 });
     expect(obliging).to.have.property("ok", false);
   });
 
-  it("that does not end when it is told to is answered for within its time all the same", async () => {
+  it("that ignores SIGTERM gets a failure within its time limit", async () => {
     const { message, exit } = await run("trap '' TERM; echo $$; while :; do sleep 1; done", {
       limitSeconds: 5,
       spareSeconds: 2,
@@ -59,7 +55,7 @@ describe("a hook on the bastion", () => {
     expect(isAlive(mark)).to.equal(false);
   });
 
-  it("that does not end when whoever attends leaves is waited for, past the time when it would be answered for", async () => {
+  it("that ignores SIGTERM when the attendant leaves is waited for", async () => {
     const stop = new AbortController();
     const command = "trap '' TERM; echo $$; sleep 3.5";
     const ended = run(command, { limitSeconds: 3, spareSeconds: 1, signal: stop.signal }).catch(String);
@@ -70,7 +66,7 @@ describe("a hook on the bastion", () => {
     expect(isAlive(mark)).to.equal(false);
   });
 
-  it("that is a gate is tried until it holds", async () => {
+  it("that is a gate is repeated until it succeeds", async () => {
     const command = "test -e tried || { touch tried; exit 1; }";
     expect(await run(command, { isRepeated: true })).to.deep.equal({ ok: true });
   });

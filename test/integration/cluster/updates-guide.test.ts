@@ -39,9 +39,10 @@ describe("the guides of docs/updates.md, command by command", () => {
     };
     let { code, output } = await run();
     // Nodes need a moment; a reader of the page is slower.
-    const isLook = words[2] === "get" && !words.includes("-w");
-    const look = async (): Promise<boolean> => fits(output, step.output) || (({ code, output } = await run()), false);
-    if (isLook) await eventually(look).catch(() => undefined);
+    const isQuery = words[2] === "get" && !words.includes("-w");
+    const isAsOnPage = async (): Promise<boolean> =>
+      fits(output, step.output) || (({ code, output } = await run()), false);
+    if (isQuery) await eventually(isAsOnPage).catch(() => undefined);
     const message = `docs/updates.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;
     expect(fits(output, step.output), message).to.equal(true);
     expect(code, message).to.equal(step.exitCode);

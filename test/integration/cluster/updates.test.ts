@@ -17,26 +17,26 @@ type Plan = ReplyOf<"planUpdate">;
 /** The id of a node of the roster, which is this machine. */
 const hereId = randomUUID();
 
-describe("cluster updates by their commands, against three real controllers", () => {
+describe("kcore update against three controllers", () => {
   let site: UpdateSite;
-  /** A node's answer in place of its work, by host name. */
+  /** The answer of a node, by host name, in place of its real work. */
   const answers = new Map<string, (step: string) => StepAnswer | Promise<StepAnswer>>();
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
   const call = (...words: readonly string[]) => site.call(...words);
   const kcore = (...words: readonly string[]): Promise<CommandEnd> => site.call("update", "cluster", ...words);
-  const does = async (...words: readonly string[]): Promise<string> => {
+  const succeed = async (...words: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await kcore(...words);
     expect(code, `${words.join(" ")}: ${stderr}`).to.equal(0);
     return stdout;
   };
   const json = async <Value>(...words: readonly string[]): Promise<Value> =>
-    JSON.parse(await does(...words, "-o", "json")) as Value;
+    JSON.parse(await succeed(...words, "-o", "json")) as Value;
   const get = (name: string): Promise<View> => json("get", name);
   const apply = (file: string, ...more: readonly string[]) =>
-    does("apply", "-f", file, "--passphrase-file", "passphrase", "--bundle", bundleOf(file), ...more);
+    succeed("apply", "-f", file, "--passphrase-file", "passphrase", "--bundle", bundleOf(file), ...more);
   const bundleOf = (file: string): string => /version: "?([\d.]+)/.exec(readFileSync(pathOf(file), "utf8"))?.[1] ?? "";
-  const reaches = (name: string, phase: string): Promise<View> =>
+  const untilPhase = (name: string, phase: string): Promise<View> =>
     eventually(async () => {
       const view = await get(name);
       return view.phase === phase && view;
@@ -84,11 +84,11 @@ steps:
   });
   after(() => site?.stop());
 
-  it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
+  it("apply leaves an unchanged manifest alone; a changed one is the next generation and needs a new approval", async () => {
     const file = manifest("again", ["n3"], "0.4.0");
     await apply(file);
     // Without a new signature, kcore asks for no passphrase.
-    expect(await does("apply", "-f", file, "--bundle", "0.4.0")).to.match(/^again unchanged: generation 1, /);
+    expect(await succeed("apply", "-f", file, "--bundle", "0.4.0")).to.match(/^again unchanged: generation 1, /);
     const stale = (await get("again")).hash;
     manifest("again", ["n3", "n4"], "0.4.0");
     const [applied] = JSON.parse(await apply(file, "-o", "json")) as { generation: number; result: string }[];
@@ -101,25 +101,25 @@ steps:
     const refused = await kcore("approve", "again", "--hash", stale);
     expect(refused.code).to.equal(1);
     expect(refused.stderr).to.contain("[UPDATE_PLAN_CHANGED]");
-    expect(await does("approve", "-f", file, "--hash", (await get("again")).hash.slice(0, 12), "-w")).to.match(
+    expect(await succeed("approve", "-f", file, "--hash", (await get("again")).hash.slice(0, 12), "-w")).to.match(
       /^n4 \(DC2\) succeeded: runs 0\.4\.0\nagain succeeded, generation 2, 2\/2 done\n$/m,
     );
   });
 
-  it("-o json of what changes an update: data alone, and of -w each transition alone", async () => {
+  it("-o json prints the changed update, and with -w one line per transition", async () => {
     const held = Promise.withResolvers<StepAnswer>();
     answers.set("n3", (step) => (step === "prepare" ? held.promise : { ok: true }));
     await apply(manifest("as-data", ["n3"], "0.6.0"));
     expect(await json("approve", "as-data")).to.include({ name: "as-data", result: "approved", generation: 1 });
     expect(await json("approve", "as-data")).to.include({ result: "unchanged" });
     held.resolve({ ok: true });
-    await reaches("as-data", "succeeded");
-    const lines = (await does("rollback", "as-data", "-w", "-o", "json")).trimEnd().split("\n");
+    await untilPhase("as-data", "succeeded");
+    const lines = (await succeed("rollback", "as-data", "-w", "-o", "json")).trimEnd().split("\n");
     const last = lines.map((line) => JSON.parse(line) as object).at(-1);
     expect(last).to.include({ type: "update", phase: "rolled_back" });
   });
 
-  it("a node that fails ends it, with its reason; -w tells each transition, and exits 0 once it is taken back because somebody asks", async () => {
+  it("a failed node ends the rollout with its reason; -w exits 1 then, and 0 after a requested rollback", async () => {
     const failure = { kind: "service", message: "kcore-agent.service is failed" } as const;
     answers.set("n4", (step) => (step === "activate" ? { ok: false, failure } : { ok: true }));
     const target = { version: "0.5.0", allowDowngrade: true };
@@ -133,13 +133,13 @@ steps:
     expect(lines.at(-1)).to.include({ type: "update", phase: "failed", reason: `n4: ${failure.message}` });
     const failed = lines.find((line) => line.type === "node" && JSON.stringify(line).includes('"failed"'));
     expect(failed).to.have.nested.property("node.failure.kind", "service");
-    expect(await does("get", "failing")).to.match(/^n4 .* failed .* service: kcore-agent\.service is failed$/m);
-    await does("rollback", "failing", "-w");
-    expect(await does("get", "failing", "-w")).to.contain("failing rolled_back");
-    expect(await does("get", "failing")).to.match(/^Asked by: +operator ann$/m);
+    expect(await succeed("get", "failing")).to.match(/^n4 .* failed .* service: kcore-agent\.service is failed$/m);
+    await succeed("rollback", "failing", "-w");
+    expect(await succeed("get", "failing", "-w")).to.contain("failing rolled_back");
+    expect(await succeed("get", "failing")).to.match(/^Asked by: +operator ann$/m);
   });
 
-  it("what is not viable: tells each node's reason, exits 1, and changes nothing", async () => {
+  it("a blocked plan shows each node's reason, exits 1, and changes nothing", async () => {
     const file = manifest("blocked", ["n5", "n6"], "0.4.0");
     const planned = await kcore("plan", "-f", file, "--bundle", "0.4.0");
     expect(planned.code).to.equal(1);
@@ -158,7 +158,7 @@ steps:
     expect(plan?.nodes.map(({ blockers }) => blockers.length)).to.deep.equal([0, 1]);
   });
 
-  it("kcore diff and kcore apply take it as any other manifest", async () => {
+  it("kcore diff and kcore apply handle the manifest like any other", async () => {
     const file = manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto" });
     const words = ["-f", file, "--bundle", "0.4.0"];
     const signing = ["--passphrase-file", "passphrase"];
@@ -167,7 +167,7 @@ steps:
     expect(differs.stdout).to.match(/^ {2}\+ cluster target\.version: 0\.4\.0$/m);
     const done = await call("apply", ...words, ...signing);
     expect(done.stdout, done.stderr).to.match(/^clusterupdate\/by-apply created$/m);
-    await reaches("by-apply", "succeeded");
+    await untilPhase("by-apply", "succeeded");
     expect((await call("diff", ...words)).stdout).to.equal("clusterupdate/by-apply unchanged\n");
     manifest("by-apply", ["n5"], "0.4.0", { approvalPolicy: "auto", timeouts: { verifySeconds: 5 } });
     expect((await call("diff", ...words)).stdout).to.contain("~ cluster timeouts.verifySeconds: 300 -> 5\n");
@@ -178,7 +178,7 @@ steps:
     expect(JSON.parse(refused.stdout)).to.have.nested.property("[0].phase", "refused");
   });
 
-  it("attend: runs what the bastion signed for each node, and answers; a failed one ends the rollout", async () => {
+  it("attend runs the signed hooks for each node and reports them; a failed hook ends the rollout", async () => {
     const command = 'echo "$KCORE_NODE $KCORE_ADDRESS" >>drained';
     const drain = { enabled: true, command, after: { command: "echo back $KCORE_NODE >>drained" } };
     const healthGates = [{ name: "web", command: "test -e open || { echo closed; exit 3; }", withinSeconds: 1 }];
@@ -217,7 +217,7 @@ steps:
     expect(failure?.message).to.match(/^it (ran out of its 8 s: evicting web|was not drained in time)$/);
   });
 
-  it("attend: a state is applied to the node as kcore state apply does it, and leaves a record", async () => {
+  it("attend applies a drain's state like kcore state apply, and leaves a record", async () => {
     const drain = { enabled: true, state: "emptied", params: { word: "gone" } };
     await apply(manifest("by-state", ["n7"], "0.4.0", { drain, approvalPolicy: "auto" }));
     const watched = await kcore("get", "by-state", "-w");
@@ -227,7 +227,7 @@ steps:
     expect((await call("runs", "list")).stdout).to.match(/ state apply emptied --on here /);
   });
 
-  it("on a terminal: approve shows the plan and asks, -w draws in its place, Ctrl-C leaves the rollout alone", async () => {
+  it("on a terminal, approve shows the plan and asks, -w redraws in place, and Ctrl-C leaves the rollout running", async () => {
     const held = Promise.withResolvers<StepAnswer>();
     answers.set("n3", (step) => (step === "activate" ? held.promise : { ok: true }));
     await apply(manifest("at-terminal", ["n3", "n5"], "0.6.0"));
@@ -265,7 +265,7 @@ steps:
     expect(names.stdout).to.equal("at-terminal\t\n");
   });
 
-  it("a takeover takes the passphrase of the CA's keys", async () => {
+  it("takeover needs the passphrase of the CA's keys", async () => {
     const refused = await kcore("takeover", "again", "-s", at(2).endpoint);
     expect(refused.stderr).to.contain("[QUESTION_UNANSWERED]");
     const words = ["again", "-s", at(2).endpoint, "--passphrase-file", site.passphraseFile] as const;

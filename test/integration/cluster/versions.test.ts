@@ -6,7 +6,6 @@ import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
 import { spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
-import { timeToAgree } from "#support/agreement.ts";
 import { openWirePeer } from "#support/wire-peer.ts";
 import type { WirePeer } from "#support/wire-peer.ts";
 
@@ -38,7 +37,7 @@ describe("controllers of two versions", () => {
     for (const peer of peers.splice(0)) peer.close();
   });
 
-  const meet = async (
+  const connectPeer = async (
     controller: TestController,
     says: Pick<Parameters<typeof openWirePeer>[1], "hello" | "welcome">,
   ) => {
@@ -47,13 +46,13 @@ describe("controllers of two versions", () => {
     return peer;
   };
 
-  it("F-29: speak the newest protocol that both know, and pass over what a greeting says besides", async () => {
+  it("F-29: speak the newest protocol that both know, and ignore unknown parts of a greeting", async () => {
     for (const [proto, common] of [
       [[1, 1], 1],
       [[0, 1], 1],
       [[0, newest + 5], newest],
     ] as const) {
-      const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
+      const peer = await connectPeer(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
       expect(await peer.next("welcome")).to.include({ proto: common });
       // Both sides have sent their welcome: now the controller pulls.
       await peer.next("pull");
@@ -61,7 +60,7 @@ describe("controllers of two versions", () => {
     }
   });
 
-  it("F-29: refuse each other in words when they have no protocol in common, and go on", async () => {
+  it("F-29: refuse each other with a reason when they share no protocol, and keep working", async () => {
     const [first] = controllers;
     const greetings = [
       { hello: { proto: [newest + 1, newest + 2] } },
@@ -71,7 +70,7 @@ describe("controllers of two versions", () => {
       { welcome: { proto: newest + 1 } },
     ];
     for (const says of greetings) {
-      const peer = await meet(first, says);
+      const peer = await connectPeer(first, says);
       const { code, message } = await peer.next("refuse");
       expect(code).to.equal("PROTOCOL_UNKNOWN");
       expect(message).to.match(new RegExp(`^this controller speaks replication protocol ${newest}`));
@@ -80,34 +79,36 @@ describe("controllers of two versions", () => {
     const { alarms } = await first.operator.call("replicationStatus", {});
     expect(alarms.map((alarm) => alarm.code)).not.to.include("PEER_MALFORMED");
     await first.operator.call("putObject", { value: { goes: "on" } }, { id: "Version/one" });
-    await timeToAgree(controllers);
+    await untilAgreed(controllers);
   });
 
-  it("F-29: show an operator why a newer one refuses them, and forget it when it does not any more", async () => {
+  it("F-29: show the reason of a newer one's refusal until it accepts them", async () => {
     const [first] = controllers;
-    const newer = await meet(first, {});
+    const newer = await connectPeer(first, {});
     newer.send({
       t: "refuse",
       code: "PROTOCOL_RETIRED",
       message: "this controller speaks replication protocol 2 to 4",
     });
-    const viewed = async (): Promise<{ readonly state: string; readonly reason?: string | undefined } | undefined> => {
+    const viewOfPeer = async (): Promise<
+      { readonly state: string; readonly reason?: string | undefined } | undefined
+    > => {
       const status = await first.operator.call("replicationStatus", {});
       return status.peers.find(({ controllerId }) => controllerId === other.id);
     };
     const view = await eventually(async () => {
-      const found = await viewed();
+      const found = await viewOfPeer();
       return found?.state === "refused" ? found : undefined;
     });
     expect(view.reason).to.equal(
       "it refuses us: this controller speaks replication protocol 2 to 4 (PROTOCOL_RETIRED)",
     );
-    const upgraded = await meet(first, {});
+    const upgraded = await connectPeer(first, {});
     await upgraded.next("pull");
-    await eventually(async () => (await viewed())?.state === "connected");
+    await eventually(async () => (await viewOfPeer())?.state === "connected");
   });
 
-  it("F-29: keep and pass on, byte for byte, what only the newer one understands", async () => {
+  it("F-29: keep and replicate registers unchanged that only the newer one understands", async () => {
     const [first, second] = controllers;
     const node = randomUUID();
     const future = new Map([
@@ -116,31 +117,31 @@ describe("controllers of two versions", () => {
       [`node/${node}/label/tier`, '{"value":"ssd","since":"2027-01-01T00:00:00Z"}'],
       ["object/Cluster/main", '{"sv":3,"nested":{"more":[1,2,{"still":null}]}}'],
     ]);
-    const newer = await meet(first, { hello: { proto: [1, 2] } });
+    const newer = await connectPeer(first, { hello: { proto: [1, 2] } });
     await newer.next("pull");
     newer.push([...future].map(([key, text]) => ({ key, text })));
 
     const quarantined = async ({ operator }: TestController): Promise<number> =>
       (await operator.call("replicationStatus", {})).quarantined;
     const origin = `${other.id}#1`;
-    const arrived = async (controller: TestController): Promise<void> => {
+    const untilArrived = async (controller: TestController): Promise<void> => {
       await eventually(async () => (await controller.operator.call("replicationStatus", {})).vv[origin] === 1);
       // Unreadable registers are hidden; readable ones with unknown fields are shown.
       await eventually(async () => (await quarantined(controller)) === 2);
       const { value } = await controller.operator.call("getObject", {}, { id: "Cluster/main" });
       expect(value).to.deep.equal(JSON.parse(future.get("object/Cluster/main") ?? ""));
     };
-    await arrived(second);
-    await timeToAgree(controllers);
+    await untilArrived(second);
+    await untilAgreed(controllers);
 
     // A quarantined register survives a crash (journal) and a stop (snapshot) of the controller that cannot read it, and returns unchanged.
     await second.stop("SIGKILL");
     await second.start();
     await second.stop("SIGTERM");
     await second.start();
-    await arrived(second);
-    await timeToAgree(controllers);
-    const again = await meet(second, { hello: { proto: [1, 2], origin: `${other.id}#2` } });
+    await untilArrived(second);
+    await untilAgreed(controllers);
+    const again = await connectPeer(second, { hello: { proto: [1, 2], origin: `${other.id}#2` } });
     await again.next("pull");
     const found = new Map((await again.pullAll()).map(({ key, text }) => [key, text]));
     for (const [key, text] of future) expect(found.get(key)).to.equal(text);
@@ -149,3 +150,14 @@ describe("controllers of two versions", () => {
     expect(alarms.map(({ code }) => code)).not.to.include("STATE_DIVERGENCE");
   });
 });
+
+/** Waits until all controllers have the same transactions and the same state. */
+async function untilAgreed(controllers: readonly TestController[]): Promise<void> {
+  await eventually(async () => {
+    const states = await Promise.all(controllers.map(({ operator }) => operator.call("replicationStatus", {})));
+    const views = states.map(({ vv, digest }) =>
+      JSON.stringify([Object.entries(vv).toSorted(([a], [b]) => (a < b ? -1 : 1)), digest]),
+    );
+    return new Set(views).size === 1;
+  });
+}

@@ -75,7 +75,7 @@ describe("kcore web with a cluster", () => {
     await stranger?.remove();
   });
 
-  it("shows the fleet as kcore top does, live, each thing with a page of its own", async () => {
+  it("shows the fleet live as kcore top does, with a page for each item", async () => {
     const { url } = await start("--port", "0");
     browser = await startBrowser();
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
@@ -97,7 +97,7 @@ describe("kcore web with a cluster", () => {
     await page.close();
   });
 
-  it("for other machines lets in operators of this cluster alone, by TLS, until their key is revoked", async () => {
+  it("listens for other machines by TLS, and admits operators of this cluster only", async () => {
     const { url } = await start("--listen", "127.0.0.1:0", "--name", "localhost", "--name", "127.0.0.1");
     expect(url).to.match(/^https:\/\/localhost:\d+\/$/);
     expect(await curl(url, cluster.operator)).to.match(/<h1>Runs<\/h1>[^]*\n200$/);
@@ -111,7 +111,7 @@ describe("kcore web with a cluster", () => {
     expect(await curl(url.replace("https:", "http:"))).to.match(/Empty reply|reset|Received HTTP\/0.9/i);
   });
 
-  it("is shown an operator's certificate by a browser that took it from the file that the documentation makes", async () => {
+  it("accepts the operator's certificate from the PKCS #12 file that the documentation makes", async () => {
     const { url } = await start("--listen", "127.0.0.1:0", "--name", "localhost");
     const page = readFileSync(new URL("../../../docs/reading-a-run.md", import.meta.url), "utf8");
     const command = (/^openssl pkcs12 .*$/m.exec(page)?.[0] ?? "").replaceAll("~/.kcore/prod", `${cluster.home}/lab`);
@@ -121,7 +121,7 @@ describe("kcore web with a cluster", () => {
     expect(execFileSync("curl", [...words, url], { encoding: "utf8" })).to.include("<h1>Runs</h1>");
   });
 
-  it("serves a certificate that says who it is and can be used for nothing else", async () => {
+  it("serves a certificate for servers only, with the listener's names", async () => {
     const { url } = await start("--listen", "127.0.0.1:0", "--name", "localhost");
     const text = await new Promise<string>((resolve) =>
       execFile(
@@ -142,7 +142,7 @@ describe("kcore web with a cluster", () => {
     expect(text).not.to.match(/Client Authentication|kcore:\/\//);
   });
 
-  it("serves a certificate of one's own, and knows by the controllers' refusal that its own operator was revoked", async () => {
+  it("serves the certificate of --tls-cert, and answers 503 once the controllers refuse its own operator", async () => {
     const { cert, key } = issueTo(cluster.authority, "controller", randomUUID(), { host: "localhost" });
     project.write({ "own.crt": cert, "own.key": key });
     const own = ["crt", "key"].map((kind) => join(project.path, `own.${kind}`)) as [string, string];

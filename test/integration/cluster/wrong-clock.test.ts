@@ -17,11 +17,11 @@ import { nodeEntry } from "#support/runs.ts";
 
 const minute = 60_000;
 
-describe("a bastion whose clock is off", () => {
+describe("a bastion whose clock is wrong", () => {
   let cluster: TestCluster;
   const servers: Server[] = [];
   let asked = 0;
-  /** A controller whose clock is so far behind. */
+  /** The endpoint of a controller whose clock is so many milliseconds behind. */
   const controllerBehind = async (ms: number): Promise<string> => {
     const { ca, cert, key } = issueTo(cluster.authority, "controller", "6f1c2a52-0000-4000-8000-000000000000");
     const server = createServer({ ca, cert, key, requestCert: true, rejectUnauthorized: true }, (_, response) => {
@@ -33,7 +33,7 @@ describe("a bastion whose clock is off", () => {
     await once(server, "listening");
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
   };
-  const use = (...endpoints: readonly string[]) =>
+  const useControllers = (...endpoints: readonly string[]) =>
     changeControllers({ home: cluster.home, codec }, "lab", () => endpoints);
 
   before(async () => {
@@ -44,45 +44,45 @@ describe("a bastion whose clock is off", () => {
     await cluster.remove();
   });
 
-  it("C7: issues no certificate, and says both times", async () => {
+  it("issues no certificate, and reports both times", async () => {
     const n1 = nodeEntry("n1");
     const given = { passphrase: () => Promise.resolve(passphrase), home: cluster.home, node: n1 };
     const context = actionContext({ ...given, nodes: new Map([["n1", n1]]) });
     const key = generateKey();
     const facts = { spki: publicDer(key).toString("base64"), proof: proveKey(key, challengeFor(n1, context)) };
     const endpoint = await controllerBehind(60 * minute);
-    await use(endpoint);
+    await useControllers(endpoint);
     const issuing = pkiIssueNode.run({ identity: { nodeKey: { facts } }, hosts: [] }, context);
     const { problems, message } = await rejectionOf(issuing);
     expect(problems[0]?.code).to.equal("CLOCK_DIFFERS");
     expect(message).to.match(
       new RegExp(`this machine's clock says \\d{4}-.*Z, that of controller ${endpoint} \\d{4}-.*Z: nothing is signed`),
     );
-    // Ten minutes, by which certificates begin early, do no harm; one controller that agrees is enough, and without an answer kcore signs.
-    const context2 = { ...context, runId: "r2" };
-    await use(endpoint, await controllerBehind(5 * minute));
-    await checkClockOnce(context2);
-    await use("127.0.0.1:1");
-    await checkClockOnce(context2);
-    await use(await controllerBehind(-60 * minute));
-    expect(await codeOf(checkClockOnce(context2))).to.equal("CLOCK_DIFFERS");
+    // Certificates begin ten minutes early, so smaller differences pass. One controller that agrees is enough; without an answer kcore signs.
+    const laterRun = { ...context, runId: "r2" };
+    await useControllers(endpoint, await controllerBehind(5 * minute));
+    await checkClockOnce(laterRun);
+    await useControllers("127.0.0.1:1");
+    await checkClockOnce(laterRun);
+    await useControllers(await controllerBehind(-60 * minute));
+    expect(await codeOf(checkClockOnce(laterRun))).to.equal("CLOCK_DIFFERS");
   });
 
-  it("C7: asks each controller once a run, however many keys the run opens", async () => {
+  it("is checked by one question to each controller a run, however many keys the run opens", async () => {
     const n1 = nodeEntry("n1", { roles: ["controller"] });
     const given = { passphrase: () => Promise.resolve(passphrase), home: cluster.home, node: n1, runId: "r3" };
     const context = actionContext({ ...given, nodes: new Map([["n1", n1]]) });
     const key = generateKey();
     const facts = { spki: publicDer(key).toString("base64"), proof: proveKey(key, challengeFor(n1, context)) };
-    await use(await controllerBehind(0));
+    await useControllers(await controllerBehind(0));
     asked = 0;
     const identity = { nodeKey: { facts }, controllerKey: { facts }, subCaKey: { facts } };
     await pkiIssueNode.run({ identity, hosts: [] }, context);
     expect(asked).to.equal(1);
   });
 
-  it("C7: rotates nothing", async () => {
-    await use(await controllerBehind(-60 * minute));
+  it("rotates no certificate", async () => {
+    await useControllers(await controllerBehind(-60 * minute));
     const project = new TestProject();
     try {
       const file = join(project.path, "passphrase");

@@ -24,7 +24,7 @@ import {
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../../..");
 
-/** Limits for one push on a node: processes, bytes and exchanges, which are the same in each run, but for beats. */
+/** Upper limits for one push to a node; the counts are the same in each run, except for beats. */
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. V has ten guards and asks the package manager. */
   converged: { W: 10, V: 20 },
@@ -62,8 +62,8 @@ interface Pushed {
   readonly changed: number;
 }
 
-/** A node with a workload of its own, behind a line that counts. */
-class Pushing {
+/** A node with a workload, behind a line that counts bytes. */
+class MeasuredNode {
   readonly #project = new TestProject();
   readonly #targets: Targets;
   readonly #line: DelayLine;
@@ -95,7 +95,7 @@ class Pushing {
     return { ...spent, stdout: ended?.stdout ?? "" };
   }
 
-  /** Pushes once, proves the node's state, and gives the cost. */
+  /** Pushes once, verifies the node's files, and gives the cost. */
   async push(): Promise<Pushed> {
     const words = ["state", "apply", "workload", "--on", "t1", "--output", "json"];
     const { processes, bytes, stdout } = await this.spend(words);
@@ -118,19 +118,19 @@ class Pushing {
   }
 }
 
-describe("what a push costs a node", () => {
+describe("the cost of a push on the node", () => {
   let targets: Targets;
-  const open: Pushing[] = [];
+  const open: MeasuredNode[] = [];
 
-  async function pushing(work: Workload): Promise<Pushing> {
+  async function startMeasuredNode(work: Workload): Promise<MeasuredNode> {
     const line = await startDelayLine({ target: { host: targets.addresses[0] ?? "", port: targets.port } });
-    const made = new Pushing(targets, line, work);
+    const made = new MeasuredNode(targets, line, work);
     open.push(made);
     return made;
   }
 
   before(async () => {
-    // Users install the built texts, which are smaller, so that the bundle must be up to date.
+    // Users install the bundle, whose texts are smaller.
     const bundle = join(root, "dist/main.js");
     const newest = Math.max(
       ...globSync("src/**/*.{ts,sh}", { cwd: root }).map((file) => statSync(join(root, file)).mtimeMs),
@@ -142,7 +142,7 @@ describe("what a push costs a node", () => {
   afterEach(() => Promise.all(open.splice(0).map((each) => each.end())));
   after(() => targets?.stop());
 
-  it("counts each process exactly once", async () => {
+  it("is counted exactly once for each process", async () => {
     const login = ["-F", "none", "-i", targets.identityFile, "-p", String(targets.port)];
     const ssh = (command: string) =>
       run("ssh", [
@@ -162,8 +162,8 @@ describe("what a push costs a node", () => {
   });
 
   for (const [what, ...words] of [["exec", "--", "true"], ["ping"], ["facts"]] as const)
-    it(`starts hardly more than ssh does for ${what}`, async () => {
-      const node = await pushing(workload());
+    it(`is hardly more than that of plain ssh for ${what}`, async () => {
+      const node = await startMeasuredNode(workload());
       const { processes, bytes, turns, stdout } = await node.spend([what, "--on", "t1", ...words]);
       console.log(`      ${what}: ${processes} processes, ${bytes} bytes sent, ${turns} turns`);
       expect(stdout).to.match({ exec: /^$/, ping: /^t1 +ok /m, facts: /hostname: / }[what]);
@@ -172,15 +172,15 @@ describe("what a push costs a node", () => {
       expect(turns, "turns").to.be.at.most(limits.adhocTurns);
     });
 
-  itWithEach("is within the limits for a node in order, however often it was pushed to", async (name) => {
+  itWithEach("is within the limits for a node in order, after several pushes too", async (name) => {
     const work = workloads[name]();
-    const node = await pushing(work);
+    const node = await startMeasuredNode(work);
     const first = await node.push();
     const second = await node.push();
     let last = second;
     for (let times = 0; times < 2 * limits.beats; times++) last = await node.push();
-    tell("from scratch", first);
-    tell("in order", second);
+    printCost("from scratch", first);
+    printCost("in order", second);
     expect([first.changed, second.changed, last.changed]).to.deep.equal([stepsOf(work), 0, 0]);
     expect(last.processes - second.processes, "more processes after more runs").to.be.at.most(limits.beats);
     expect(second.exchanges, "exchanges").to.be.at.most(limits.exchanges);
@@ -191,21 +191,21 @@ describe("what a push costs a node", () => {
   });
 
   for (const [shape, work] of Object.entries({ flat: workload(), nested: nested(workload()) }))
-    it(`makes the ${shape} workload from scratch within the limit`, async () => {
-      const pushed = await (await pushing(work)).push();
-      tell(`${shape}, from scratch`, pushed);
+    it(`is within the limit for the ${shape} workload on a new node`, async () => {
+      const pushed = await (await startMeasuredNode(work)).push();
+      printCost(`${shape}, from scratch`, pushed);
       expect(pushed.changed).to.equal(30);
       expect(pushed.processes, "processes").to.be.at.most(limits.scratch);
     });
 
-  itWithEach("starts no process more, and exchanges nothing more, for more steps in order", async (name) => {
+  itWithEach("does not grow with the number of steps in order", async (name) => {
     const works = [workloads[name](), workloads[name](3)] as const;
-    const [some, many] = [await pushing(works[0]), await pushing(works[1])];
+    const [some, many] = [await startMeasuredNode(works[0]), await startMeasuredNode(works[1])];
     const each =
       ((await many.push()).processes - (await some.push()).processes) / (stepsOf(works[1]) - stepsOf(works[0]));
     const [small, large] = [await some.push(), await many.push()];
-    tell(`${stepsOf(works[0])} steps in order`, small);
-    tell(`${stepsOf(works[1])} steps in order, ${each.toFixed(1)} processes for each that changed`, large);
+    printCost(`${stepsOf(works[0])} steps in order`, small);
+    printCost(`${stepsOf(works[1])} steps in order, ${each.toFixed(1)} processes for each that changed`, large);
     expect([small.changed, large.changed]).to.deep.equal([0, 0]);
     expect(large.processes - small.processes, "more processes").to.be.at.most(limits.beats);
     expect(large.exchanges).to.equal(small.exchanges);
@@ -213,13 +213,13 @@ describe("what a push costs a node", () => {
   });
 
   for (const kind of ["directories", "files", "links"] as const)
-    it(`starts few processes for each of the ${kind} that changes`, async () => {
+    it(`is few processes for each of the ${kind} that changes`, async () => {
       const work = (count: number) => workload({ directories: 0, files: 0, links: 0, commands: false, [kind]: count });
-      const [ten, thirty] = [await pushing(work(10)), await pushing(work(30))];
+      const [ten, thirty] = [await startMeasuredNode(work(10)), await startMeasuredNode(work(30))];
       const [small, large] = [await ten.push(), await thirty.push()];
       const each = (large.processes - small.processes) / 20;
-      tell(`10 ${kind} changed`, small);
-      tell(`30 ${kind} changed, ${each} processes each`, large);
+      printCost(`10 ${kind} changed`, small);
+      printCost(`30 ${kind} changed, ${each} processes each`, large);
       expect([small.changed, large.changed]).to.deep.equal([stepsOf(work(10)), stepsOf(work(30))]);
       expect(large.exchanges, "exchanges").to.equal(small.exchanges);
       expect(each, "processes").to.be.at.most(limits.changed[kind]);
@@ -231,11 +231,11 @@ describe("what a push costs a node", () => {
         ...workload({ directories: 0, files: 0, links: 0, commands: false }),
         commands: Array.from({ length }, (_, at) => ({ path: `made${at}`, guard })),
       });
-      const [few, many] = [await pushing(work(2)), await pushing(work(22))];
+      const [few, many] = [await startMeasuredNode(work(2)), await startMeasuredNode(work(22))];
       const [small, large] = [await few.push(), await many.push()];
       const each = (large.processes - small.processes) / 20;
-      tell(`2 commands ran`, small);
-      tell(`22 commands ran, ${each} processes each`, large);
+      printCost(`2 commands ran`, small);
+      printCost(`22 commands ran, ${each} processes each`, large);
       expect([small.changed, large.changed]).to.deep.equal([2, 22]);
       expect(large.exchanges, "exchanges").to.equal(small.exchanges);
       // Beside the processes that time itself starts.
@@ -248,7 +248,7 @@ function itWithEach(title: string, test: (name: WorkloadName) => Promise<void>):
   for (const name of workloadNames) it(`${title} (workload ${name})`, () => test(name));
 }
 
-function tell(what: string, { processes, bytes, exchanges }: Pushed): void {
+function printCost(what: string, { processes, bytes, exchanges }: Pushed): void {
   const exchanged = `${exchanges} ${exchanges === 1 ? "exchange" : "exchanges"}`;
   console.log(`      ${what}: ${processes} processes, ${(bytes / 1000).toFixed(1)} KB sent, ${exchanged}`);
 }

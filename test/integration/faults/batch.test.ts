@@ -29,10 +29,10 @@ import { SteppedNode } from "#support/stepped-node.ts";
 import { stepOf } from "#support/steps.ts";
 
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
-const words = (text: string, times: number): string => `${text} 'quoted' \\ $x\n`.repeat(times);
+const longText = (text: string, times: number): string => `${text} 'quoted' \\ $x\n`.repeat(times);
 
-/** A node with a target folder, a part of which exists with wrong contents. */
-class Scene {
+/** A node with a target folder of which a part exists, with wrong contents. */
+class BatchNode {
   readonly folder = mkdtempSync(join(tmpdir(), "kcore-batch-"));
   readonly root = join(this.folder, "target");
   readonly node: SteppedNode;
@@ -54,7 +54,7 @@ class Scene {
     const { root } = this;
     chmodSync(root, 0o755);
     mkdirSync(join(root, "old"), { mode: 0o700 });
-    writeFileSync(join(root, "conf"), words("old", 100), { mode: 0o600 });
+    writeFileSync(join(root, "conf"), longText("old", 100), { mode: 0o600 });
     writeFileSync(join(root, "gone"), "away with it");
     symlinkSync("nowhere", join(root, "link"));
   }
@@ -70,8 +70,8 @@ class Scene {
       folder: stepOf(directoryManaged, { path: at("new"), mode: "0750" }),
       beneath: stepOf(directoryManaged, { path: at("new/deep"), mode: "0755", owner: "nobody" }),
       repaired: stepOf(directoryManaged, { path: at("old"), mode: "0755" }),
-      conf: stepOf(fileManaged, { path: at("conf"), content: words("new", 90), mode: "0644" }),
-      kept: stepOf(fileManaged, { path: at("new/kept"), content: words("kept", 2) }),
+      conf: stepOf(fileManaged, { path: at("conf"), content: longText("new", 90), mode: "0644" }),
+      kept: stepOf(fileManaged, { path: at("new/kept"), content: longText("kept", 2) }),
       owned: stepOf(fileManaged, { path: at("new/deep/o"), content: "o\n", mode: "0700", owner: "nobody" }),
       link: stepOf(symlinkManaged, { path: at("link"), target: "new/deep" }),
       fresh: stepOf(symlinkManaged, { path: at("fresh"), target: "conf" }),
@@ -99,11 +99,11 @@ class Scene {
     return { run, over: run.session.perform([{ stage: "s", drafts: this.drafts() }]) };
   }
 
-  /** Every file is either old or new. */
+  /** Expects every file to be either old or new, not a mixture. */
   expectWholeFiles(): void {
-    expect(readFileSync(join(this.root, "conf"), "utf8")).to.be.oneOf([words("old", 100), words("new", 90)]);
+    expect(readFileSync(join(this.root, "conf"), "utf8")).to.be.oneOf([longText("old", 100), longText("new", 90)]);
     for (const line of this.tree())
-      if (line.startsWith("/new/kept ")) expect(line.endsWith(words("kept", 2))).to.equal(true);
+      if (line.startsWith("/new/kept ")) expect(line.endsWith(longText("kept", 2))).to.equal(true);
   }
 }
 
@@ -120,37 +120,37 @@ interface Undisturbed {
   readonly points: number;
 }
 
-describe("a batch of data steps under fault", () => {
-  const scenes = new Set<Scene>();
-  const sceneOn = (shell: string): Scene => {
-    const scene = new Scene(shell);
-    scenes.add(scene);
+describe("a batch of files, folders and links under faults", () => {
+  const nodes = new Set<BatchNode>();
+  const nodeOn = (shell: string): BatchNode => {
+    const scene = new BatchNode(shell);
+    nodes.add(scene);
     return scene;
   };
   afterEach(() => {
-    for (const scene of scenes) scene.remove();
-    scenes.clear();
+    for (const scene of nodes) scene.remove();
+    nodes.clear();
   });
 
-  /** One run without a fault: all others must come to the same result. */
+  /** Runs once without a fault, for comparison. */
   const undisturbed = async (shell: string): Promise<Undisturbed> => {
-    const scene = sceneOn(shell);
+    const scene = nodeOn(shell);
     const { run, over } = scene.begin();
     await over;
     await run.session.finish("done");
     return { events: endsOf(run.events), tree: scene.tree(), points: scene.node.count };
   };
 
-  /** Tests the points in several scenes at once, since most of the time is spent waiting. */
+  /** Tests several points at once on nodes of their own, since most of the time is waiting. */
   const atPoints = async (
     shell: string,
     points: readonly number[],
-    test: (scene: Scene, point: number) => Promise<void>,
+    test: (scene: BatchNode, point: number) => Promise<void>,
   ): Promise<void> => {
     const left = [...points];
     await Promise.all(
       Array.from({ length: 4 }, async () => {
-        const scene = sceneOn(shell);
+        const scene = nodeOn(shell);
         for (let point = left.shift(); point !== undefined; point = left.shift()) {
           scene.prepare();
           scene.node.reset(point);
@@ -180,10 +180,10 @@ describe("a batch of data steps under fault", () => {
 
   for (const shell of shells)
     for (const [what, fault] of Object.entries(faults))
-      it(`comes to the state and the events of an undisturbed run when ${what} at any point, in ${shell}`, async () => {
+      it(`has the events and files of an undisturbed run when ${what} at any point, in ${shell}`, async () => {
         const expected = await undisturbed(shell);
         expect(expected.points, JSON.stringify(expected.events)).to.be.greaterThan(25);
-        // More points for the worst fault: others with each commit, all of them in the long form.
+        // `killed` gets more points than the others. Each commit tries others; the long form tries all.
         const points = partOf(
           Array.from({ length: expected.points }, (_, index) => index + 1),
           what.startsWith("killed") ? 3 : 9,
@@ -206,7 +206,7 @@ describe("a batch of data steps under fault", () => {
       });
 
   for (const shell of shells)
-    it(`F-5 fails where the disk became full, leaves what was before it, and comes to the same end later, in ${shell}`, async () => {
+    it(`F-5 fails at the step where the disk filled, and completes in a later run, in ${shell}`, async () => {
       const expected = await undisturbed(shell);
       const points = Array.from({ length: expected.points }, (_, index) => index + 1);
       await atPoints(shell, partOf(points, 6), async (scene, point) => {
@@ -236,8 +236,8 @@ describe("a batch of data steps under fault", () => {
     });
 
   for (const shell of shells)
-    it(`leaves of folders made together those before the one that fails, which says why, in ${shell}`, async () => {
-      const { root, node } = sceneOn(shell);
+    it(`keeps the folders made before a failing one, and reports its reason, in ${shell}`, async () => {
+      const { root, node } = nodeOn(shell);
       const folder = (name: string) => stepOf(directoryManaged, { path: join(root, name), mode: "0750" });
       const drafts = Object.entries({ a: folder("a"), b: folder("b".repeat(300)), c: folder("c") });
       const run = await performOn(
@@ -248,14 +248,14 @@ describe("a batch of data steps under fault", () => {
       expect(run.outcomes()).to.have.members(["a changed", "b failed", "c interrupted"]);
       expect(existsSync(join(root, "a"))).to.equal(true);
       expect(existsSync(join(root, "c"))).to.equal(false);
-      const said = run.events.filter((event) => JSON.stringify(event).includes("too long"));
-      expect(said.map((event) => "step" in event && event.step)).to.not.deep.equal([]);
-      expect(JSON.stringify(said)).to.not.match(/"test\/[ac]"/);
+      const reports = run.events.filter((event) => JSON.stringify(event).includes("too long"));
+      expect(reports.map((event) => "step" in event && event.step)).to.not.deep.equal([]);
+      expect(JSON.stringify(reports)).to.not.match(/"test\/[ac]"/);
     });
 
   for (const shell of shells)
-    it(`begins no step after one whose file cannot be made, in ${shell}`, async () => {
-      const { root, node } = sceneOn(shell);
+    it(`stops after a file that cannot be made, in ${shell}`, async () => {
+      const { root, node } = nodeOn(shell);
       const file = (name: string, owner: string) =>
         stepOf(fileManaged, { path: join(root, name), content: `${name}\n`, owner });
       const drafts = Object.entries({ a: file("a", "root"), b: file("b", "kcore-no-user"), c: file("c", "root") });
@@ -269,8 +269,8 @@ describe("a batch of data steps under fault", () => {
     });
 
   for (const shell of shells)
-    it(`makes a folder before one beneath it that goes by another name, in ${shell}`, async () => {
-      const { root, node } = sceneOn(shell);
+    it(`makes a folder before another below it that is named through a link, in ${shell}`, async () => {
+      const { root, node } = nodeOn(shell);
       symlinkSync("run", join(root, "other-name"));
       const folder = (name: string) => stepOf(directoryManaged, { path: join(root, name), mode: "0750" });
       const drafts = {
@@ -288,8 +288,8 @@ describe("a batch of data steps under fault", () => {
       expect(existsSync(join(root, "run/app/sub"))).to.equal(true);
     });
 
-  it("F-17 begins no further step of a batch after a stop", async () => {
-    const scene = sceneOn("/bin/dash");
+  it("F-17 starts no further step after a stop", async () => {
+    const scene = nodeOn("/bin/dash");
     const middle = Math.floor((await undisturbed("/bin/dash")).points / 3);
     scene.node.reset(middle);
     const { run, over } = scene.begin();
@@ -304,8 +304,8 @@ describe("a batch of data steps under fault", () => {
   });
 
   for (const shell of shells)
-    it(`S-4 believes no line that a link's target forges, in ${shell}`, async () => {
-      const scene = sceneOn(shell);
+    it(`S-4 ignores lines that the target of a link forges, in ${shell}`, async () => {
+      const scene = nodeOn(shell);
       const { root, node } = scene;
       const wanted = stepOf(fileManaged, { path: join(root, "x"), content: "wanted\n", mode: "0644" });
       const { data } = wanted;

@@ -11,7 +11,7 @@ import { person } from "#support/encrypted-values.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 
-/** Searches argv and environment of every process for texts, as fast as it can, and prints its findings. It gets the texts by stdin. */
+/** Searches arguments and environment of every process for the texts from stdin, and prints its findings. */
 const watcher = `
 const { readdirSync, readFileSync } = require("node:fs");
 const words = JSON.parse(readFileSync(0, "utf8"));
@@ -32,7 +32,7 @@ const timer = setInterval(look, 2);
 process.on("SIGTERM", () => { clearInterval(timer); console.log("rounds " + rounds); process.exit(0); });
 `;
 
-describe("canary secrets in whole runs of kcore", () => {
+describe("secrets in whole runs of kcore", () => {
   let project: string;
   let state: string;
   let target: string;
@@ -58,7 +58,7 @@ describe("canary secrets in whole runs of kcore", () => {
       mkdirSync(join(project, name), { mode: 0o755 });
     writeFileSync(join(project, "secrets", "file"), `${canaries.file}\n`, { mode: 0o600 });
     writeFileSync(join(project, "secrets", "command"), `${canaries.command}\n`, { mode: 0o600 });
-    // The literal stands in the state file itself, in a sensitive step, and must go no further.
+    // The literal stands in the state file itself, in a sensitive step.
     writeFileSync(
       join(project, "roster", "nodes.yaml"),
       `nodes:\n  here:\n    address: 127.0.0.1\n    transport: local\n    id: 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11\n    stateDir: ${state}\n`,
@@ -153,13 +153,13 @@ steps:
     ["a failure with --debug", ["failing", "--debug"], 1],
   ];
   for (const [what, [state = "", ...options], code] of expected)
-    it(`S-7 shows no secret: ${what}`, () => {
+    it(`S-7 are not printed: ${what}`, () => {
       const result = run("state", "apply", state, "--on", "here", "--yes", ...options);
       for (const word of words) expect(result.output).to.not.include(word);
       expect(result.code, result.output).to.equal(code);
     });
 
-  it("S-7 keeps no secret in records, logs and the node's state folder", () => {
+  it("S-7 are not in records, logs and the node's state folder", () => {
     const found = words.flatMap((word) => {
       try {
         // The word goes by stdin: the watcher would find it in grep's own arguments.
@@ -179,7 +179,7 @@ steps:
     expect(readFileSync(join(target, "from-seal"), "utf8")).to.equal(`token=${canaries.sealed}`);
   });
 
-  it("S-7 had no secret in argv or environment of any process at any moment", async () => {
+  it("S-7 were in no process's arguments or environment at any moment", async () => {
     watching.kill("SIGTERM");
     await new Promise((resolve) => watching.once("exit", resolve));
     expect(seen).to.match(/rounds (\d{2,})\n$/);

@@ -1,15 +1,5 @@
 import { spawn } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { sh } from "#engine/step/sh.ts";
@@ -17,20 +7,19 @@ import { createTransport } from "#engine/transport/connect.ts";
 import { eventually } from "#support/cluster.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 const pattern = readFileSync("/proc/sys/kernel/core_pattern", "utf8").trim();
 
-describe("Core dumps", () => {
-  let folder: string;
+describe("core dumps", () => {
+  const at = folderOfEachTest("core");
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-core-"));
-    chmodSync(folder, 0o700);
+    chmodSync(at(), 0o700);
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   const cores = (): string[] =>
-    readdirSync(folder, { recursive: true, withFileTypes: true })
+    readdirSync(at(), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.startsWith(pattern))
       .map(({ parentPath, name }) => join(parentPath, name));
   const childrenOf = (pid: number): number[] => {
@@ -39,32 +28,32 @@ describe("Core dumps", () => {
     return children.flatMap((child) => [child, ...childrenOf(child)]);
   };
 
-  it("S-7: are written of no process of a run, on neither end", async function () {
-    // If the kernel pipes core dumps to a program or keeps them elsewhere, only the limits can be tested.
+  it("S-7: are disabled for every process of a run, on bastion and node", async function () {
+    // If the kernel pipes core dumps elsewhere, only the limits can be tested.
     const isPlain = /^[a-z]+$/.test(pattern);
     const free = ["-c", 'ulimit -c unlimited && exec "$@"', "sh"];
     if (isPlain) {
       // A shell without the limit leaves a core dump, so that the test can fail.
-      spawn("/bin/sh", [...free, "/bin/sh", "-c", "kill -SEGV $$"], { cwd: folder });
+      spawn("/bin/sh", [...free, "/bin/sh", "-c", "kill -SEGV $$"], { cwd: at() });
       await eventually(() => cores()[0]);
       for (const core of cores()) rmSync(core);
     }
-    const state = join(folder, "state");
-    for (const name of ["roster", "states", "orchestrate"]) mkdirSync(join(folder, name));
+    const state = at("state");
+    for (const name of ["roster", "states", "orchestrate"]) mkdirSync(at(name));
     const secret = `canary-${Math.random().toString(36).slice(2)}`;
     const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
     writeFileSync(
-      join(folder, "roster", "nodes.yaml"),
+      at("roster", "nodes.yaml"),
       `nodes:\n  here: { address: 127.0.0.1, transport: local, id: ${id}, stateDir: ${state} }\n`,
     );
     writeFileSync(
-      join(folder, "states", "waits.yaml"),
+      at("states", "waits.yaml"),
       `steps:\n  - id: waits\n    sensitive: true\n    command.run: { cmd: "read -r x; sleep 1000", stdin: "${secret}" }\n`,
     );
     const words = ["state", "apply", "waits", "--on", "here", "--output", "json"];
-    const env = { ...kcoreEnvironment, HOME: folder };
-    const cli = spawn("/bin/sh", [...free, kcore, ...words], { cwd: folder, env, stdio: "ignore" });
-    const runs = join(folder, ".kcore", "runs");
+    const env = { ...kcoreEnvironment, HOME: at() };
+    const cli = spawn("/bin/sh", [...free, kcore, ...words], { cwd: at(), env, stdio: "ignore" });
+    const runs = at(".kcore", "runs");
     const headerOf = (): { pid: number } | undefined => {
       const [run] = existsSync(runs) ? readdirSync(runs).filter((name) => !name.startsWith(".")) : [];
       if (run === undefined) return undefined;
@@ -100,9 +89,9 @@ describe("Core dumps", () => {
     expect(cores()).to.deep.equal([]);
   });
 
-  it("S-7: are written of no shell on a node whose logins may write them", async () => {
-    const transport = createTransport({ home: folder });
-    const run = sessionOn(folder, {
+  it("S-7: are disabled in shells of a node whose logins enable them", async () => {
+    const transport = createTransport({ home: at() });
+    const run = sessionOn(at(), {
       connect: async (...target) => {
         const host = await transport.connect(...target);
         return { ...host, exec: (command, options) => host.exec(`ulimit -Sc unlimited; ${command}`, options) };

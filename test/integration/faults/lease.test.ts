@@ -24,21 +24,25 @@ describe("the lease of a run", () => {
     for (const server of servers.splice(0)) await server.stop();
     rmSync(folder, { recursive: true, force: true });
   });
-  /** A node behind an sshd with these lines of configuration. */
+  /** Starts an sshd with these lines of configuration. */
   const serve = async (...config: readonly string[]): Promise<Endpoint> => {
     const server = await startSshd({ config });
     servers.push(server);
     return { ...server.endpoint(), name: "n1" };
   };
-  /** Begins a run whose connection is closed in its first step, and whose bastion does not come back. */
-  const leave = async (state: string, how: Parameters<typeof sessionOn>[1], drafts: readonly UnresolvedStep[]) => {
+  /** Starts a run, closes its connection in the first step, and does not reconnect. */
+  const loseBastion = async (
+    state: string,
+    how: Parameters<typeof sessionOn>[1],
+    drafts: readonly UnresolvedStep[],
+  ) => {
     const run = sessionOn(state, { ...how, retryDelays: [] });
     const work = run.session.perform([{ stage: "s", drafts }]);
     await run.seen(({ type }) => type === "step.started");
     await run.session.host()?.close();
     expect((await work).outcome).to.equal("unreachable");
   };
-  const isLetGo = (state: string): Promise<unknown> => {
+  const lockReleased = (state: string): Promise<unknown> => {
     const lock = join(state, "lock");
     return eventually(() => readdirSync(lock).every((name) => lstatSync(join(lock, name)).isFile()));
   };
@@ -49,16 +53,16 @@ describe("the lease of a run", () => {
     always: true,
   });
 
-  it("F-2 is taken up again by a bastion that was silent for a while and comes back on the same connection", async () => {
+  it("F-2 continues when a silent bastion sends again on the same connection", async () => {
     const state = join(folder, "state");
     const run = sessionOn(state, { runId: "silent" });
     const work = run.session.perform([
       { stage: "s", drafts: [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))] },
     ]);
     await run.seen((event) => event.type === "step.started" && event.title === "slow");
-    // The same as the runner does after 30 s without a beat.
+    // The runner does the same after 30 s without a beat.
     rmSync(join(state, "runs", "silent", "attached"));
-    // Well before the bastion's next beat, which comes every 5 s.
+    // The bastion's next beat comes up to 5 s later.
     await eventually(() => existsSync(join(folder, "slow")));
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(existsSync(join(folder, "next"))).to.equal(false);
@@ -67,7 +71,7 @@ describe("the lease of a run", () => {
     expect([outcome, run.outcomes()]).to.deep.equal(["done", ["slow changed", "next changed"]]);
   });
 
-  it("F-2 goes on over a new connection when the old one is dead without a word", async () => {
+  it("F-2 continues over a new connection when the old one is dead", async () => {
     const endpoint = await serve();
     const line = await startDelayLine({ target: { port: endpoint.port } });
     try {
@@ -87,7 +91,7 @@ describe("the lease of a run", () => {
     }
   });
 
-  it("F-2 ends a run that nobody follows any more, and nothing secret of it stays", async () => {
+  it("F-2 ends an abandoned run, and leaves no secret of the run", async () => {
     const endpoint = await serve("SetEnv K_LEASE=1");
     const left = join(folder, "state", "runs", "left");
     const run = sessionOn(join(folder, "state"), { runId: "left", endpoint, retryDelays: [] });
@@ -102,13 +106,13 @@ describe("the lease of a run", () => {
     expect(readdirSync(left)).to.not.include("blobs");
   });
 
-  it("O2: a runner lets go within seconds when the connection was closed, as by a kill of the run's process", async () => {
+  it("ends within seconds after the connection was closed, as by a kill of the run's process", async () => {
     // Ten minutes of silence become 200 s here, so 15 s after a close become 5.
     const endpoint = await serve("SetEnv K_LEASE=200");
     const state = join(folder, "state");
     const shared = { runId: "killed", nonce: "0123456789abcdef".repeat(2), endpoint };
-    await leave(state, shared, [draftOf("slow", touch("slow", 1))]);
-    await isLetGo(state);
+    await loseBastion(state, shared, [draftOf("slow", touch("slow", 1))]);
+    await lockReleased(state);
     // The step was not interrupted, and a late bastion continues with a new runner.
     const again = sessionOn(state, { ...shared, resumed: true });
     const drafts = [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))];
@@ -118,23 +122,23 @@ describe("the lease of a run", () => {
     expect(readFileSync(join(folder, "slow"), "utf8")).to.equal("x\n");
   });
 
-  it("O2: a runner whose run's process was killed lets go also behind a step that lasts longer than a silence may", async () => {
+  it("ends after a closed connection even behind a step longer than the lease", async () => {
     // A silence is 5 s here, and a runner waits 2 s after a closed connection: a step of 7 s outlasts both.
     const state = join(folder, "state");
     const endpoint = await serve("SetEnv K_LEASE=100");
-    await leave(state, { runId: "long", endpoint }, [draftOf("slow", touch("slow", 7))]);
+    await loseBastion(state, { runId: "long", endpoint }, [draftOf("slow", touch("slow", 7))]);
     await eventually(() => existsSync(join(folder, "slow")));
     // The mark of a closed connection; without it, as after a silence, the runner waits ten minutes.
     expect(existsSync(join(state, "runs", "long", "attached"))).to.equal(true);
-    await isLetGo(state);
+    await lockReleased(state);
   });
 
-  it("O2: the seconds of a step do not count for those in which a bastion may come back", async () => {
-    // The runner waits 7 s after a closed connection, behind a step of 8 s.
+  it("does not count the seconds of a running step", async () => {
+    // The runner waits 7 s after a closed connection, and the step takes 8 s.
     const state = join(folder, "state");
     const shared = { runId: "back", nonce: "0123456789abcdef".repeat(2), endpoint: await serve("SetEnv K_LEASE=280") };
     const drafts = [draftOf("slow", touch("slow", 8)), draftOf("next", touch("next"))];
-    await leave(state, shared, drafts);
+    await loseBastion(state, shared, drafts);
     await eventually(() => existsSync(join(folder, "slow")));
     const again = sessionOn(state, { ...shared, resumed: true });
     const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
@@ -143,7 +147,7 @@ describe("the lease of a run", () => {
     expect(readFileSync(join(state, "runs", "back", "journal"), "utf8")).to.not.include("abandoned");
   });
 
-  it("O2: a runner lets go at once when its node's disk filled and the run is over", async function () {
+  it("ends at once when the node's disk is full and the run is over", async function () {
     const state = join(folder, "full");
     mkdirSync(state, { mode: 0o700 });
     try {
@@ -161,13 +165,13 @@ describe("the lease of a run", () => {
       await run.session.finish(outcome, problem);
       expect(outcome).to.equal("failed");
       rmSync(join(state, "fill"));
-      await isLetGo(state);
+      await lockReleased(state);
     } finally {
       execFileSync("umount", ["-l", state]);
     }
   });
 
-  it("F-22 drives a node whose sshd allows one session and few beginnings", async () => {
+  it("F-22 lets four runs at once complete on a node whose sshd allows one session and few logins", async () => {
     const endpoint = await serve("MaxSessions 1", "MaxStartups 1:100:1");
     const results = await Promise.all(
       [0, 1, 2, 3].map(async (index) => {

@@ -1,20 +1,18 @@
 import { expect } from "chai";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
-describe("many runs on one node at once", () => {
-  let folder: string;
-  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-race-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+describe("several runs on one node at once", () => {
+  const at = folderOfEachTest("race");
 
   for (let round = 1; round <= 5; round++)
-    it(`F-15 never interleave, and those that lose are told at once, round ${round}`, async () => {
-      const state = join(folder, "state");
-      const log = join(folder, "log");
+    it(`F-15 never interleave, and the losers are refused at once, round ${round}`, async () => {
+      const state = at("state");
+      const log = at("log");
       const step = (name: string): Step => ({
         want: {},
         probe: sh``,

@@ -26,7 +26,7 @@ const shells: Readonly<Record<string, string>> = {
   mksh: "/usr/bin/mksh",
 };
 
-describe("odd logins", () => {
+describe("unusual logins", () => {
   let sshd: SshServer;
   // Processes of a login shell may make folders for a moment longer; in this folder they cannot.
   let all: string;
@@ -58,7 +58,7 @@ describe("odd logins", () => {
   };
 
   for (const [name, path] of Object.entries(shells))
-    it(`F-12 works for a login with ${name} and noisy files`, async function () {
+    it(`F-12 with ${name} and printing start-up files start the runner`, async function () {
       if (!existsSync(path)) return this.skip();
       const { createTransport } = await import("#engine/transport/connect.ts");
       const { openFollowerChannel } = await import("#engine/session/follower-channel.ts");
@@ -87,12 +87,12 @@ describe("odd logins", () => {
           if (type === "runner") link.end();
         },
       });
-      const said = await link.closed;
+      const reason = await link.closed;
       await host.close();
-      expect(frames.slice(0, 2), said).to.deep.equal(["hello", "runner"]);
+      expect(frames.slice(0, 2), reason).to.deep.equal(["hello", "runner"]);
     });
 
-  it("F-12 runs a whole program behind noisy files of root", async () => {
+  it("F-12 of root with printing start-up files run a whole program", async () => {
     for (const file of rcFiles) writeFileSync(join(sshd.home("root"), file), noise);
     const state = mkdtempSync("/var/tmp/kcore-login-");
     const { outcome, problem } = await performOn(state, [draftOf("hello", hello)], {
@@ -106,7 +106,7 @@ describe("odd logins", () => {
     ["a forced command", ["ForceCommand /bin/echo This account is for backups only"], "for backups only"],
     ["a forced command that reads on", ["ForceCommand /bin/cat"], "sends back all that kcore sends"],
   ] as const)
-    it(`F-12 says clearly that ${what} is in the way`, async () => {
+    it(`F-12 with ${what} are reported as such`, async () => {
       const forced = await startSshd({ config: [...lines] });
       try {
         const { problem } = await performOn(join(folder, "state"), [draftOf("hello", hello)], {
@@ -129,17 +129,17 @@ describe("odd logins", () => {
       }
     });
 
-  /** A start-up file that starts a shell: at a login with sudo, over a real sshd; at root's login, as bash does it. */
-  const astray = {
+  /** Start-up files that start another shell or read kcore's lines: at a login over sshd, or emulated for root. */
+  const startUpFiles = {
     "exec sh": { user: "u-bash", line: "exec sh\n" },
     "bash, and goes on": { user: "u-bash", line: "bash --norc\n" },
     "exec sh, of root's": { user: "root", line: "exec sh\n" },
-    "read, which takes a line (O14)": { user: "u-bash", line: "read -r answer\n" },
-    "read, which takes two lines (O14)": { user: "u-bash", line: "read -r answer; read -r more\n" },
+    "read, which takes a line": { user: "u-bash", line: "read -r answer\n" },
+    "read, which takes two lines": { user: "u-bash", line: "read -r answer; read -r more\n" },
   };
-  for (const [what, { user, line }] of Object.entries(astray))
+  for (const [what, { user, line }] of Object.entries(startUpFiles))
     for (const work of ["a program", "a ping"])
-      it(`F-12 says at once that a start-up file starts another shell, to ${work}: ${what}`, async () => {
+      it(`F-12 that start another shell or read lines are reported at once by ${work}: ${what}`, async () => {
         const { createTransport } = await import("#engine/transport/connect.ts");
         const transport = createTransport({ home: folder });
         writeFileSync(join(sshd.home("u-bash"), ".bashrc"), line);
@@ -157,7 +157,7 @@ describe("odd logins", () => {
         expect(`${problem?.message}: ${problem?.hint}`).to.match(/\breads?\b.*\.bashrc/);
       });
 
-  it("F-12 says so when the login shell is no shell", async () => {
+  it("F-12 without a login shell are reported", async () => {
     const nologin = await startSshd({ users: [{ name: "u-none", shell: "/usr/sbin/nologin" }] });
     try {
       const { problem } = await performOn(join(folder, "state"), [draftOf("hello", hello)], {

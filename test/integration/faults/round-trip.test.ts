@@ -34,15 +34,15 @@ const perProgram = 150;
 /** A step with these texts as facts, which fails to converge if one byte differs. */
 function step(texts: readonly string[]): Step {
   const facts = texts.map((text, index): [string, string] => [`v${index}`, text]);
-  const join2 = (parts: readonly Sh[]): Sh => parts.reduce((before, part) => sh`${before}; ${part}`);
-  return { want: Object.fromEntries(facts), probe: join2(facts.map(([name, text]) => sh`fact ${name} ${text}`)) };
+  const joinSteps = (parts: readonly Sh[]): Sh => parts.reduce((before, part) => sh`${before}; ${part}`);
+  return { want: Object.fromEntries(facts), probe: joinSteps(facts.map(([name, text]) => sh`fact ${name} ${text}`)) };
 }
 
 describe("any text through quoting", () => {
   const samples = (seed: number): string[] => fc.sample(anyText, { numRuns: perProgram, seed });
 
   for (const shell of shellsOf(import.meta.filename))
-    it(`S-3 arrives as it was written, in ${shell}`, async () => {
+    it(`S-3 arrives unchanged as a fact, in ${shell}`, async () => {
       for (let seed = 1; seed <= 4; seed++) {
         const texts = samples(seed);
         const { outcome, have, stderr } = await runStepOn(shell, step(texts));
@@ -54,7 +54,7 @@ describe("any text through quoting", () => {
     });
 
   for (const shell of shellsOf(import.meta.filename))
-    it(`S-3 S-7 arrives as a secret and as a file's bytes too, in ${shell}`, async () => {
+    it(`S-3 S-7 arrives unchanged as a secret and as file contents, in ${shell}`, async () => {
       for (const text of samples(9).slice(0, 40)) {
         const bytes = blobOf(Buffer.from(text), { sensitive: true });
         const { have, stdout, stderr } = await runStepOn(shell, {
@@ -65,7 +65,7 @@ describe("any text through quoting", () => {
       }
     });
 
-  it("S-3 arrives as it was written over ssh, as command, path and file name", async () => {
+  it("S-3 arrives unchanged over ssh, as command, path and file name", async () => {
     const sshd = await startSshd();
     const folder = mkdtempSync(join(tmpdir(), "kcore-round-"));
     try {

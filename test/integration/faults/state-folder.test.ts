@@ -5,14 +5,12 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
@@ -20,41 +18,40 @@ import { sh } from "#engine/step/sh.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 
 describe("the state folder of a node", () => {
-  let folder: string;
+  const at = folderOfEachTest("state");
   let state: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-state-"));
-    chmodSync(folder, 0o755);
-    state = join(folder, "state");
+    chmodSync(at(), 0o755);
+    state = at("state");
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  const touch = (): Step => ({ want: {}, probe: sh``, apply: sh`: >${join(folder, "ran")}`, always: true });
+  const touch = (): Step => ({ want: {}, probe: sh``, apply: sh`: >${at("ran")}`, always: true });
   /** The problem of one run; undefined if it succeeded. */
   async function problemOfRun(): Promise<string | undefined> {
     const { problem } = await performOn(state, [draftOf("it", touch())], { runId: "r1" });
-    expect(existsSync(join(folder, "ran"))).to.equal(problem === undefined);
+    expect(existsSync(at("ran"))).to.equal(problem === undefined);
     return problem?.code;
   }
 
   const elsewhere = (): string => {
-    const path = join(folder, "elsewhere");
+    const path = at("elsewhere");
     mkdirSync(path, { mode: 0o700 });
     return path;
   };
   const traps: Readonly<Record<string, [(path: string) => void, RegExp]>> = {
     "a link to a folder": [(path) => symlinkSync(elsewhere(), path), /^STATE_UNSAFE$/],
-    "a dangling link": [(path) => symlinkSync(join(folder, "nowhere"), path), /^STATE_UN(SAFE|USABLE)$/],
+    "a dangling link": [(path) => symlinkSync(at("nowhere"), path), /^STATE_UN(SAFE|USABLE)$/],
     "a FIFO": [(path) => execFileSync("mkfifo", [path]), /^STATE_UN(SAFE|USABLE)$/],
     "a file": [(path) => writeFileSync(path, ""), /^STATE_UN(SAFE|USABLE)$/],
     "somebody else's folder": [
       (path) => {
         mkdirSync(path, { mode: 0o700 });
-        chownSync(path, nobody, nobody);
+        chownSync(path, nobodyUid, nobodyUid);
       },
       /^STATE_UNSAFE$/,
     ],
@@ -73,37 +70,37 @@ describe("the state folder of a node", () => {
         if (place.includes("/")) mkdirSync(join(state, "runs"), { mode: 0o700 });
         plant(join(state, place));
         expect(await problemOfRun()).to.match(code);
-        expect(existsSync(join(folder, "elsewhere")) ? readdirSync(join(folder, "elsewhere")) : []).to.deep.equal([]);
-        expect(existsSync(join(folder, "nowhere"))).to.equal(false);
+        expect(existsSync(at("elsewhere")) ? readdirSync(at("elsewhere")) : []).to.deep.equal([]);
+        expect(existsSync(at("nowhere"))).to.equal(false);
       });
 
-  it("S-5 refuses to live below a folder that somebody else could swap", async () => {
-    mkdirSync(join(folder, "open"));
-    chmodSync(join(folder, "open"), 0o777);
-    state = join(folder, "open", "state");
+  it("S-5 refuses a parent folder that another user could replace", async () => {
+    mkdirSync(at("open"));
+    chmodSync(at("open"), 0o777);
+    state = at("open", "state");
     expect(await problemOfRun()).to.equal("STATE_UNSAFE");
-    rmSync(join(folder, "open"), { recursive: true });
-    mkdirSync(join(folder, "open"));
-    chownSync(join(folder, "open"), nobody, nobody);
+    rmSync(at("open"), { recursive: true });
+    mkdirSync(at("open"));
+    chownSync(at("open"), nobodyUid, nobodyUid);
     expect(await problemOfRun()).to.equal("STATE_UNSAFE");
   });
 
-  it("S-5 makes everything for root alone", async () => {
+  it("S-5 makes everything accessible for root alone", async () => {
     expect(await problemOfRun()).to.equal(undefined);
     const open = execFileSync("find", [state, "!", "-type", "l", "-perm", "/077"], { encoding: "utf8" });
     expect(open).to.equal("");
   });
 
-  it("S-5 S-7 has nothing left of a run that was killed, once the next one came", async () => {
+  it("S-5 S-7 keeps only the journal of a killed run, after the next run", async () => {
     const secret = "correct-horse-battery-staple";
     const blob = blobOf(secret, { sensitive: true });
     const step: Step = {
       want: { done: "yes" },
       probe: sh`fact done no`,
-      apply: sh`cp ${blob} "$K_TMP/copy"; : >${join(folder, "there")}; sleep 30`,
+      apply: sh`cp ${blob} "$K_TMP/copy"; : >${at("there")}; sleep 30`,
     };
     let dead = false;
-    const { connect } = createTransport({ home: folder });
+    const { connect } = createTransport({ home: at() });
     const killed = sessionOn(state, {
       runId: "killed",
       connect: (endpoint, options) =>
@@ -112,7 +109,7 @@ describe("the state folder of a node", () => {
           : connect(endpoint, options),
     });
     void killed.session.perform([{ stage: "s", drafts: [draftOf("it", step)] }]);
-    while (!existsSync(join(folder, "there"))) await new Promise((resolve) => setTimeout(resolve, 20));
+    while (!existsSync(at("there"))) await new Promise((resolve) => setTimeout(resolve, 20));
     expect(execFileSync("grep", ["-rl", secret, state], { encoding: "utf8" })).to.not.equal("");
     const [pid = ""] = readFileSync(join(state, "runs", "killed", "current"), "utf8").split(" ");
     const runner = Number(execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }));
@@ -129,7 +126,7 @@ describe("the state folder of a node", () => {
     void killed.session.finish("interrupted");
   });
 
-  it("S-4 lets a step of another user forge no facts of the steps after it", async () => {
+  it("S-4 prevents a step of another user from forging facts of later steps", async () => {
     const forger: Step = {
       want: {},
       probe: sh``,
@@ -140,9 +137,9 @@ describe("the state folder of a node", () => {
     const victim: Step = {
       want: { state: "good" },
       probe: sh`sleep 1; fact state bad`,
-      apply: sh`: >${join(folder, "mended")}`,
+      apply: sh`: >${at("mended")}`,
     };
     await performOn(state, [draftOf("forger", forger, { runAs: "nobody" }), draftOf("victim", victim)]);
-    expect(existsSync(join(folder, "mended"))).to.equal(true);
+    expect(existsSync(at("mended"))).to.equal(true);
   });
 });

@@ -13,47 +13,47 @@ const { name: user, group } = hostileUser;
 const times = tries(4, 500);
 const content = "what root writes";
 
-interface Work {
+interface AttackedModule {
   readonly title: string;
   readonly module: ModuleDefinition;
-  /** The path in the folder; the folder itself if there is none. */
+  /** The path within the folder; the folder itself if absent. */
   readonly path?: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly place?: "sticky";
-  /** The owner's files, and those among them that are swapped all the time. */
+  /** The owner's files, and those of them that the owner swaps all the time. */
   readonly fill?: readonly string[];
   readonly swaps: readonly string[];
 }
 
 const file = { module: fileManaged, path: "/conf", swaps: ["conf"] } as const;
 
-const works: readonly Work[] = [
-  { ...file, title: "H4: a file is put there", args: { content, mode: "0644", owner: user, group: "root" } },
-  { ...file, title: "H4: a file there is replaced as it is", args: { content }, fill: ["conf"] },
-  { ...file, title: "H4: a file there is kept", args: { content, owner: user, backup: true }, fill: ["conf"] },
+const attackedModules: readonly AttackedModule[] = [
+  { ...file, title: "creates a file", args: { content, mode: "0644", owner: user, group: "root" } },
+  { ...file, title: "replaces a file and keeps its owner", args: { content }, fill: ["conf"] },
+  { ...file, title: "replaces a file with a backup", args: { content, owner: user, backup: true }, fill: ["conf"] },
   {
     ...file,
-    title: "H5: folders above a file are made",
+    title: "creates parent folders of a file",
     path: "/a/b/conf",
     args: { content, owner: user, makeDirs: true },
     swaps: ["a", "a/b", "a/b/conf"],
   },
   {
-    title: "H5: a folder is made, or gets owner and mode",
+    title: "creates a folder, or sets its owner and mode",
     module: directoryManaged,
     path: "/entry",
     args: { mode: "0777", owner: user, group },
     swaps: ["entry"],
   },
   {
-    title: "H5: all that lies beneath gets owner and mode",
+    title: "sets owner and mode recursively",
     module: directoryManaged,
     args: { mode: "0777", fileMode: "0666", owner: user, group, recurse: ["owner", "group", "mode"] },
     fill: ["sub/conf", "sub/secret", "conf", "sub/deep/f"],
     swaps: ["sub", "sub/conf", "conf", "sub/entry"],
   },
   {
-    title: "H5: a key is made, or gets owner and mode",
+    title: "creates a key, or sets its owner and mode",
     module: keyGenerated,
     path: "/conf",
     args: { mode: "0640", owner: user, group },
@@ -61,7 +61,7 @@ const works: readonly Work[] = [
     swaps: ["conf"],
   },
   {
-    title: "H5: a folder of somebody's is removed",
+    title: "removes another user's folder",
     module: fileAbsent,
     args: { recurse: true },
     place: "sticky",
@@ -69,7 +69,7 @@ const works: readonly Work[] = [
     swaps: ["sub", "sub/deep"],
   },
   {
-    title: "H5: a link is put into a sticky folder",
+    title: "creates a link in a sticky folder",
     module: symlinkManaged,
     path: "/../conf",
     args: { target: "secret" },
@@ -78,13 +78,13 @@ const works: readonly Work[] = [
   },
 ];
 
-describe("root in a folder whose owner attacks", function () {
+describe("root's work in a folder whose owner swaps files touches nothing else", function () {
   let home: HostileHome;
   afterEach(() => home.remove());
 
   for (const shell of shellsOf(import.meta.filename, ["dash", "bash", "busybox sh", "mksh"]))
-    for (const { title, module, path = "", args, place = "home", fill = [], swaps } of works) {
-      const attack = async (text: (all: unknown) => string, lane: string): Promise<void> => {
+    for (const { title, module, path = "", args, place = "home", fill = [], swaps } of attackedModules) {
+      const attack = async (text: (all: unknown) => string, way: string): Promise<void> => {
         const at = (home.dir + path).replace("/dir/..", "");
         const work = text({ path: at, ...args });
         home.fill(fill);
@@ -95,7 +95,7 @@ describe("root in a folder whose owner attacks", function () {
         home.restrain();
         expect(home.damage).to.deep.equal([]);
         if (isLongForm) expect(done, "got through").to.be.greaterThan(0);
-        tellLongForm(`${title}, ${lane} on ${shell}: ${times} tries, ${done} got through, nothing of root's touched`);
+        tellLongForm(`${title}, ${way} on ${shell}: ${times} tries, ${done} got through, nothing of root's touched`);
       };
       it(`S-6 ${title}, on ${shell}`, () => {
         home = new HostileHome(place);

@@ -19,10 +19,10 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 const secret = "the secret content of this file";
 
-/** Runs as the user `nobody` until it is killed, and tries a local attacker's means as fast as it can. */
+/** Runs as the user `nobody`, and attacks a folder as a local user can, in a loop. */
 const attacker = `
 const fs = require("node:fs");
 const [dir, victim, forbidden] = process.argv.slice(1);
@@ -39,18 +39,18 @@ for (;;) {
 }
 `;
 
-describe("a file that another user wants", () => {
+describe("a file in a folder of a hostile user", () => {
   let folder: string;
   let victim: string;
   let attack: ChildProcess | undefined;
-  let said = "";
+  let attackerOutput = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "kcore-swap-"));
     chmodSync(folder, 0o755);
     victim = join(folder, "victim");
     writeFileSync(victim, "untouched", { mode: 0o600 });
     mkdirSync(join(folder, "forbidden"));
-    said = "";
+    attackerOutput = "";
   });
   afterEach(() => {
     attack?.kill("SIGKILL");
@@ -68,15 +68,15 @@ describe("a file that another user wants", () => {
   };
   const unleash = async (dir: string): Promise<void> => {
     attack = spawn(process.execPath, ["-e", attacker, dir, victim, join(folder, "forbidden")], {
-      uid: nobody,
-      gid: nobody,
+      uid: nobodyUid,
+      gid: nobodyUid,
       stdio: ["ignore", "pipe", "ignore"],
     });
-    attack.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    attack.stdout?.on("data", (chunk: Buffer) => (attackerOutput += chunk.toString()));
     await new Promise((resolve) => setTimeout(resolve, 200));
   };
 
-  it("S-6 is never readable for others while it is written, not even for a moment", async () => {
+  it("S-6 is never readable for others while it is written", async () => {
     const dir = join(folder, "dir");
     mkdirSync(dir);
     chmodSync(dir, 0o755);
@@ -87,12 +87,12 @@ describe("a file that another user wants", () => {
       expect(outcome).to.equal("changed");
       expect(statSync(join(dir, "conf")).mode & 0o777).to.equal(0o600);
     }
-    expect(said).to.equal("");
+    expect(attackerOutput).to.equal("");
     expect(readdirSync(dir)).to.deep.equal(["conf"]);
   });
 
   for (const shell of shells)
-    it(`S-6 leaves the other names of a hard link alone, in ${shell}`, async () => {
+    it(`S-6 is replaced without a change to other names of its hard link or to a link's target, in ${shell}`, async () => {
       const dir = join(folder, "dir");
       mkdirSync(dir);
       linkSync(victim, join(dir, "conf"));

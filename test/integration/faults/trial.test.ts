@@ -12,8 +12,8 @@ import { startSshd } from "#support/sshd.ts";
 import { stepOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-/** Changes that can shut the bastion out, tried on OpenSSH itself. */
-describe("a change on trial", () => {
+/** Changes to the configuration of OpenSSH itself. */
+describe("a change on trial, which can shut the bastion out", () => {
   let sshd: SshServer;
   let temp: TempDir;
   let pidFile: string;
@@ -33,8 +33,8 @@ describe("a change on trial", () => {
 
   const reload = (): string => `kill -HUP "$(cat ${pidFile})"`;
   const risk = { risk: "connectivity", confirm: 5 } as const;
-  /** sshd's configuration with one more line, and a reload that takes it up. */
-  const change = (line: string): UnresolvedStep[] => [
+  /** Adds a line to sshd's configuration, and reloads sshd. */
+  const changeOfSshd = (line: string): UnresolvedStep[] => [
     draftOf("config", stepOf(fileManaged, { path: config, content: `${line}\n${before}` }), risk),
     draftOf("reload", stepOf(commandRun, { cmd: `${reload()}; sleep 0.5`, revert: reload() }), risk),
   ];
@@ -47,14 +47,14 @@ describe("a change on trial", () => {
   };
   const connections = ({ events }: TestSession): number =>
     events.filter(({ type }) => type === "node.connected").length;
-  const isOver = (): void => {
+  const expectNoTrial = (): void => {
     expect(readdirSync(join(temp.path, "state")).filter((name) => name.startsWith("trial"))).to.deep.equal([]);
   };
 
-  it("stays when a new connection confirms it, of which there is one for all steps in a row", async () => {
+  it("stays when one new connection confirms all of its steps", async () => {
     const run = open("good");
     const result = await perform(run, [
-      ...change("MaxSessions 9"),
+      ...changeOfSshd("MaxSessions 9"),
       draftOf("behind", stepOf(commandRun, { cmd: "true" })),
     ]);
     expect(result.problem).to.equal(undefined);
@@ -63,16 +63,16 @@ describe("a change on trial", () => {
     expect(readFileSync(config, "utf8")).to.equal(`MaxSessions 9\n${before}`);
     const notes = run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []));
     expect(notes).to.include("a new connection confirmed it");
-    isOver();
+    expectNoTrial();
     const again = open("again");
-    await perform(again, change("MaxSessions 9").slice(0, 1));
+    await perform(again, changeOfSshd("MaxSessions 9").slice(0, 1));
     expect([again.outcomes(), connections(again)]).to.deep.equal([["config ok"], 1]);
   });
 
-  it("O17: is taken back by the node itself when it keeps new connections out; the run names its steps, what was met and what is back", async () => {
+  it("is reverted by the node itself when it keeps new connections out; the run names steps, last attempt and result", async () => {
     const run = open("bad");
     const result = await perform(run, [
-      ...change("AllowUsers nobody"),
+      ...changeOfSshd("AllowUsers nobody"),
       draftOf("behind", stepOf(commandRun, { cmd: "true" })),
     ]);
     expect(result.problem?.code).to.equal("CONNECTIVITY_REVERTED");
@@ -83,12 +83,12 @@ describe("a change on trial", () => {
     const away = run.events.flatMap((event) => (event.type === "node.disconnected" ? [event.reason] : []));
     expect(away).to.deep.equal([...new Set(away)]);
     expect(readFileSync(config, "utf8")).to.equal(before);
-    isOver();
+    expectNoTrial();
   });
 
-  it("is taken back at once when a step of it fails, and what the failure says stays the problem", async () => {
+  it("is reverted at once when a step fails, whose failure stays the problem", async () => {
     const run = open("fails");
-    const [first] = change("MaxSessions 9");
+    const [first] = changeOfSshd("MaxSessions 9");
     const fails = draftOf("fails", stepOf(commandRun, { cmd: "exit 7", revert: "false" }), { risk: "connectivity" });
     const result = await perform(run, [first as UnresolvedStep, fails]);
     expect(result.problem?.message).to.contain("exit code 7");
@@ -97,12 +97,12 @@ describe("a change on trial", () => {
       "the node has gone back to what was before, but: a command to go back with ended with status 1",
     );
     expect(readFileSync(config, "utf8")).to.equal(before);
-    isOver();
+    expectNoTrial();
   });
 
-  it("is taken back when the run is stopped before it could be confirmed", async () => {
+  it("is reverted when the run is stopped before a confirmation", async () => {
     const run = open("stopped");
-    const [first, second] = change("MaxSessions 9") as [UnresolvedStep, UnresolvedStep];
+    const [first, second] = changeOfSshd("MaxSessions 9") as [UnresolvedStep, UnresolvedStep];
     const flag = join(temp.path, "flag");
     const slow = draftOf(
       "slow",
@@ -115,10 +115,10 @@ describe("a change on trial", () => {
     await working;
     expect(run.outcomes()).to.deep.equal(["config changed", "slow changed"]);
     expect(readFileSync(config, "utf8")).to.equal(before);
-    isOver();
+    expectNoTrial();
   });
 
-  it("is taken back at its deadline, whatever the run is doing", async () => {
+  it("is reverted at its deadline, even during a step", async () => {
     const run = open("late");
     const flag = join(temp.path, "flag");
     const apply = sh`: >${flag}; sleep 60`;
@@ -127,12 +127,12 @@ describe("a change on trial", () => {
       { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply },
       { ...risk, timeout: 4 },
     );
-    const [first] = change("AllowUsers nobody") as [UnresolvedStep];
+    const [first] = changeOfSshd("AllowUsers nobody") as [UnresolvedStep];
     const working = perform(run, [first, endless]);
     while (!existsSync(flag)) await sleep(10);
     writeFileSync(join(temp.path, "state/trial/deadline"), "0\n");
     expect((await working).problem?.code).to.equal("STEP_TIMEOUT");
     expect(readFileSync(config, "utf8")).to.equal(before);
-    isOver();
+    expectNoTrial();
   });
 });

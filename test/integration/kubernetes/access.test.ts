@@ -8,7 +8,7 @@ import { describeWithKube } from "#support/kube-server.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
 const roles = "/apis/rbac.authorization.k8s.io/v1";
-describeWithKube("who asks a real API server, and whether it answers", (kube) => {
+describeWithKube("access to a real API server", (kube) => {
   before(() => kube().create("/api/v1/nodes", { metadata: { name: "n1" } }));
 
   const node = async (kubeconfig: string, args: object, context = actionContext()) => {
@@ -18,7 +18,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
   const problemOf = async (work: Promise<unknown>): Promise<Problem | undefined> =>
     (await rejectionOf(work)).problems[0];
 
-  it("a user without the right is told verb and resource, and the rule that is missing", async () => {
+  it("reports verb, resource and the missing rule for a user without the right", async () => {
     const nobody = kube().kubeconfig({ user: "nobody" });
     expect(await problemOf(node(nobody, { cordoned: true }))).to.deep.include({
       code: "KUBERNETES_FORBIDDEN",
@@ -45,19 +45,19 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
     });
   });
 
-  it("a token that the server does not know is told as that, and not shown", async () => {
+  it("reports an unknown token without showing it", async () => {
     const problem = await problemOf(node(kube().kubeconfig({ token: "expired-long-ago" }), {}));
     expect(problem).to.include({ code: "KUBERNETES_UNAUTHORIZED" });
     expect(JSON.stringify(problem)).not.to.include("expired-long-ago");
   });
 
-  it("another CA than the server's is a server that is not trusted, and nothing is sent to it", async () => {
+  it("reports a server of another CA as untrusted, and sends it nothing", async () => {
     const problem = await problemOf(node(kube().kubeconfig({ ca: otherCa() }), {}));
     expect(problem?.code).to.equal("KUBERNETES_UNTRUSTED");
     expect(problem?.message).to.include(kube().url);
   });
 
-  it("a server that goes away in the middle of a drain is waited for, and the drain goes on", async () => {
+  it("waits during a drain for a server that goes away, and continues the drain", async () => {
     const containers = [{ name: "c", image: "i" }];
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true }];
     const pods = "/api/v1/namespaces/default/pods";
@@ -85,7 +85,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
     expect(context.notes.at(-1)).to.equal("n1 is drained");
   });
 
-  it("a server that is not there is told at once", async () => {
+  it("reports an unreachable server at once", async () => {
     await kube().pause();
     try {
       const problem = await problemOf(node(kube().kubeconfig(), { cordoned: true }));

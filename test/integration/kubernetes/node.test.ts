@@ -41,9 +41,9 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
   const budget = async (allowed: number) => {
     const selector = { matchLabels: { app: name } };
     await kube().create(budgets, { metadata: { name: `pdb-${name}` }, spec: { minAvailable: 1, selector } });
-    await allow(allowed);
+    await allowDisruptions(allowed);
   };
-  const allow = (disruptionsAllowed: number) =>
+  const allowDisruptions = (disruptionsAllowed: number) =>
     kube().patch(`${budgets}/pdb-${name}/status`, {
       status: { observedGeneration: 1, disruptionsAllowed, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1 },
     });
@@ -51,12 +51,12 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     const { items } = await kube().get(`${pods}?fieldSelector=spec.nodeName=${name}`);
     return items.map(({ metadata }) => metadata.name);
   };
-  const ready = (status: string) =>
+  const setReady = (status: string) =>
     kube().patch(`/api/v1/nodes/${name}/status`, {
       status: { conditions: [{ type: "Ready", status, reason: "KubeletNotReady", message: "no network" }] },
     });
 
-  it("labels, annotates, taints and cordons, as its dry run says, and finds it in order the second time", async () => {
+  it("labels, annotates, taints and cordons as its dry run reports, and finds all in order the second time", async () => {
     await kube().patch(`/api/v1/nodes/${name}`, { spec: { taints: [{ key: "foreign", effect: "NoExecute" }] } });
     const wanted = {
       labels: { zone: "b", rack: "r1" },
@@ -81,14 +81,14 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect(await ask("run", back)).to.deep.equal(inOrder);
   });
 
-  it("keeps a taint that somebody adds in the very moment", async () => {
+  it("keeps taints of concurrent writers", async () => {
     const wanted = Array.from({ length: 8 }, (_, i) => ({ taints: { [`t${i}:NoSchedule`]: "" } }));
     await Promise.all(wanted.map((taints) => ask("run", taints)));
     const keys = (await node()).spec.taints?.map(({ key }) => key);
     expect(keys).to.include.members(wanted.map((_, i) => `t${i}`));
   });
 
-  it("drains: waits while the budget refuses, names it, and goes on when it lets go", async () => {
+  it("waits in a drain while the disruption budget refuses, names the budget, and continues", async () => {
     await pod(`a-${name}`);
     const owner = { apiVersion: "apps/v1", kind: "DaemonSet", name: "ds", uid: "u", controller: true };
     await pod(`ds-${name}`, { ownerReferences: [owner] });
@@ -96,7 +96,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     const context = contextFor({
       note: (text: string) => {
         context.notes.push(text);
-        if (/needs 1 healthy pods/.test(text)) void allow(1);
+        if (/needs 1 healthy pods/.test(text)) void allowDisruptions(1);
       },
     });
     const { changed, notes } = await ask("run", { drained: true }, context);
@@ -112,7 +112,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect(again.changed).to.equal(false);
   });
 
-  it("says in a dry run what it would evict and what would have to wait, and evicts nothing", async () => {
+  it("reports in a dry run what it would evict and what would wait, and evicts nothing", async () => {
     await pod(`a-${name}`);
     await budget(0);
     const { changed, notes } = await ask("plan", { drained: true });
@@ -126,7 +126,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect((await node()).spec.unschedulable).to.equal(undefined);
   });
 
-  it("gives up a drain when its time is up, with each pod that is left and why", async () => {
+  it("gives up a drain after its time limit, naming each remaining pod with the reason", async () => {
     await pod(`a-${name}`);
     await pod(`slow-${name}`, { labels: {}, spec: { terminationGracePeriodSeconds: 600 } });
     await budget(0);
@@ -142,7 +142,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect((await node()).spec.unschedulable).to.equal(true);
   });
 
-  it("touches nothing where a pod may not go, until leave is given", async () => {
+  it("evicts nothing when a pod may not go, until the options allow it", async () => {
     await pod(`alone-${name}`, { ownerReferences: [] });
     await pod(`dir-${name}`, { spec: { volumes: [{ name: "tmp", emptyDir: {} }] } });
     for (const how of ["run", "plan"] as const) {
@@ -156,9 +156,9 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect(await podNames()).to.deep.equal([]);
   });
 
-  it("waits until the node is Ready and gives it back only then", async () => {
+  it("uncordons the node only when it is Ready", async () => {
     await ask("run", { cordoned: true });
-    await ready("False");
+    await setReady("False");
     const back = { ready: true, cordoned: false };
     const late = await rejectionOf(ask("run", { ...back, readyTimeout: "1s" }));
     expect(late.problems[0]).to.include({
@@ -168,13 +168,13 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect((await node()).spec.unschedulable).to.equal(true);
     expect((await ask("plan", { ready: true })).changed).to.equal("unknown");
     const waiting = ask("run", back);
-    await ready("True");
+    await setReady("True");
     expect((await waiting).changed).to.equal(true);
     expect((await node()).spec.unschedulable).to.equal(undefined);
     expect(await ask("run", back)).to.deep.equal(inOrder);
   });
 
-  it("waits for a node that joins; otherwise one that is not there is an error", async () => {
+  it("waits for a joining node; otherwise a missing node is an error", async () => {
     name = `late${count}`;
     const missing = await rejectionOf(ask("run", { cordoned: true }));
     expect(missing.problems[0]?.code).to.equal("KUBERNETES_NODE_UNKNOWN");
@@ -182,11 +182,11 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect((await ask("plan", { ready: true })).changed).to.equal("unknown");
     const joining = ask("run", { ready: true, labels: { role: "x" } });
     await kube().create("/api/v1/nodes", { metadata: { name } });
-    await ready("True");
+    await setReady("True");
     expect((await joining).changed).to.equal(true);
   });
 
-  it("deletes the node's object, after a drain where that is asked for", async () => {
+  it("deletes the node's object, after a drain if requested", async () => {
     await pod(`a-${name}`);
     const leave = { drained: true, absent: true };
     expect((await ask("plan", leave)).notes.at(-1)).to.equal(`would delete the node ${name}`);
@@ -195,7 +195,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     for (const how of ["run", "plan"] as const) expect(await ask(how, leave)).to.deep.equal(inOrder);
   });
 
-  it("finds in a dry run what the stages before it would leave", async () => {
+  it("continues in a dry run from what earlier stages would leave", async () => {
     const context = contextFor({ dryRun: true });
     await ask("plan", { drained: true, labels: { a: "1" } }, context);
     expect((await ask("plan", { cordoned: false, labels: { a: "1" } }, context)).notes.at(-1)).to.equal(

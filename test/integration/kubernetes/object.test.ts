@@ -32,7 +32,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
   const versionOf = async (name: string): Promise<unknown> =>
     (await kube().get(`${maps}/${name}`)).metadata.resourceVersion;
 
-  it("makes what is not there, as its dry run says, and finds it in order the second time", async () => {
+  it("creates an object as its dry run reports, and finds it in order the second time", async () => {
     const wanted = mapOf("fresh", { a: "1" });
     const would = { changed: true, notes: ["would create ConfigMap default/fresh"] };
     expect(await plan(wanted)).to.deep.equal(would);
@@ -44,7 +44,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     expect(await versionOf("fresh"), "nothing was written").to.equal(version);
   });
 
-  it("takes back what drifted, and what it does not name any more", async () => {
+  it("reverts drift, and removes fields that it no longer names", async () => {
     await run(mapOf("drift", { a: "1", b: "2" }));
     await kube().patch(`${maps}/drift?fieldManager=kcore`, { data: { a: "9", c: "3" } });
     const wanted = mapOf("drift", { a: "1" });
@@ -56,7 +56,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     expect((await run(wanted)).changed).to.equal(false);
   });
 
-  it("names who set a field otherwise, in a dry run too, and takes it over only by force", async () => {
+  it("names the other manager of a field, in a dry run too, and takes the field over only with force", async () => {
     await run(mapOf("shared", { a: "1" }));
     await kube().patch(`${maps}/shared?fieldManager=somebody`, { data: { a: "2" } });
     const wanted = mapOf("shared", { a: "1" });
@@ -74,7 +74,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     expect((await run(wanted)).changed, "it is kcore's now").to.equal(false);
   });
 
-  it("comes to own what was there in the same form, once", async () => {
+  it("takes ownership of an equal object once", async () => {
     await kube().create(maps, { metadata: { name: "found" }, data: { a: "1" } });
     expect(await plan(mapOf("found", { a: "1" }))).to.deep.equal({
       changed: true,
@@ -84,7 +84,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     expect((await run(mapOf("found", { a: "1" }))).changed).to.equal(false);
   });
 
-  it("deletes and waits until it is gone, as its dry run says", async () => {
+  it("deletes an object and waits for its end, as its dry run reports", async () => {
     await run(mapOf("leaving", {}));
     const absent = mapOf("leaving", {}, { absent: true });
     expect(await plan(absent), "and leaves it there").to.deep.equal({
@@ -98,7 +98,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
       expect(await ask(how, absent)).to.deep.equal({ changed: false, notes: [] });
   });
 
-  it("says what holds up an object that does not go", async () => {
+  it("names the finalizers that hold a deleted object", async () => {
     await kube().create(maps, { metadata: { name: "held", finalizers: ["example.com/hold"] } });
     const absent = mapOf("held", {}, { absent: true, wait: { timeout: "1500ms" } });
     const { problems } = await rejectionOf(run(absent));
@@ -112,7 +112,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     expect((await leaving).changed, "somebody else deleted it").to.equal(false);
   });
 
-  it("shows no value of a Secret, and changes it all the same", async () => {
+  it("changes a Secret without showing its value", async () => {
     const wanted = (password: string) => ({
       manifest: {
         apiVersion: "v1",
@@ -130,7 +130,7 @@ describeWithKube("kubernetes.object against a real API server", (kube) => {
     expect((await run(wanted("the-second-password"))).changed).to.equal(false);
   });
 
-  it("takes several objects of a file or template, with a namespace and a kind that the same stage makes", async () => {
+  it("applies several objects of a file or template, including a namespace and a kind of the same stage", async () => {
     const definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: { name: widgets.example.com }
@@ -169,7 +169,7 @@ spec:
     expect((await plan(bigger)).notes).to.deep.equal(["would change Widget team/w", "  spec.size: 3 → 4"]);
   });
 
-  it("finds in a dry run, and waits for in a run, what the stages before it make", async () => {
+  it("finds in a dry run what earlier stages would make, and waits for it in a run", async () => {
     const names = { plural: "gears", singular: "gear", kind: "Gear" };
     const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
     const versions = [{ name: "v1", served: true, storage: true, schema }];
@@ -203,7 +203,7 @@ spec:
     ]);
   });
 
-  it("gives later stages where each object lies, in a dry run too", async () => {
+  it("gives later stages the place of each object, in a dry run too", async () => {
     const manifest = [
       { apiVersion: "v1", kind: "Namespace", metadata: { name: "own" } },
       { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } },
@@ -221,7 +221,7 @@ spec:
     }
   });
 
-  it("waits for a condition or a field, with the controller's words, and not for ever", async () => {
+  it("waits for a condition or a field up to a time limit, showing the controller's message", async () => {
     const labels = { app: "web" };
     const template = { metadata: { labels }, spec: { containers: [{ name: "web", image: "web:1" }] } };
     const manifest = {
@@ -247,7 +247,7 @@ spec:
     expect((await run({ manifest, wait: field })).changed).to.equal(false);
   });
 
-  it("tells a kind that there is not, and a manifest that the server refuses, with its words", async () => {
+  it("reports an unknown kind, and a manifest that the server refuses", async () => {
     const kind = await rejectionOf(
       run({ manifest: { apiVersion: "v1", kind: "ConfigMapp", metadata: { name: "x" } } }),
     );

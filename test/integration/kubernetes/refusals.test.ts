@@ -13,8 +13,8 @@ import { KubeStandIn, type KubeRequest, type PreparedAnswer } from "#support/kub
 import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
-/** Faults that no API server of one version has by itself: proxies before it, versions that differ, lines that break. */
-describe("Kubernetes' API as seen through what stands before it", () => {
+/** Faults that no API server of one version has by itself: proxies, other versions, broken connections. */
+describe("the Kubernetes client with a faulty server or proxy", () => {
   let server: KubeStandIn;
   beforeEach(async () => (server = await KubeStandIn.start()));
   afterEach(() => server.stop());
@@ -33,13 +33,13 @@ describe("Kubernetes' API as seen through what stands before it", () => {
   const resources = [{ name: "configmaps", kind: "ConfigMap", namespaced: true }];
   const ownerReferences = [{ kind: "ReplicaSet", name: "r", controller: true }];
   const podOf = (name: string) => ({ metadata: { name, namespace: "web", uid: name, ownerReferences } });
-  const problemOf = async (said: PreparedAnswer): Promise<Problem | undefined> => {
-    server.answer = () => said;
+  const problemOf = async (outputs: PreparedAnswer): Promise<Problem | undefined> => {
+    server.answer = () => outputs;
     return (await rejectionOf(run({ cordoned: true }))).problems[0];
   };
 
-  it("sends the credentials, a path below the server's own, and how long a body is, of a DELETE too", async () => {
-    server.answer = ({ method }) => (method === "GET" && server.asked.length > 2 ? gone : { body: node });
+  it("sends credentials, a base path, and the length of a body, also for DELETE", async () => {
+    server.answer = ({ method }) => (method === "GET" && server.asked.length > 2 ? notFound : { body: node });
     await run({ absent: true }, server.kubeconfig({ path: "/k8s/clusters/c1" }));
     const [get, ...others] = server.asked as [KubeRequest, ...KubeRequest[]];
     const remove = others.find(({ method }) => method === "DELETE") as KubeRequest;
@@ -49,9 +49,9 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(JSON.parse(remove.body)).to.deep.include({ propagationPolicy: "Background" });
   });
 
-  const gone: PreparedAnswer = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
+  const notFound: PreparedAnswer = { status: 404, body: { kind: "Status", code: 404, message: "not found" } };
 
-  it("tells what a proxy says in its own words", async () => {
+  it("reports a proxy's message", async () => {
     expect(await problemOf({ status: 502, body: "<html>Bad Gateway</html>" })).to.deep.equal({
       code: "KUBERNETES_REFUSED",
       message: `${server.url} did not get nodes n1`,
@@ -60,7 +60,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(await problemOf({ status: 503, body: "" })).to.include({ detail: "HTTP 503" });
   });
 
-  it("takes an answer that is no JSON, or breaks off, for no answer", async () => {
+  it("treats an answer that is no JSON, or is cut off, as no answer", async () => {
     expect(await problemOf({ body: "welcome" })).to.include({ code: "KUBERNETES_UNREACHABLE" });
     const cut = await problemOf((response) => {
       response.writeHead(200, { "content-length": 1000 });
@@ -70,13 +70,13 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(cut?.message).to.include("aborted");
   });
 
-  it("does not follow where it is led", async () => {
+  it("follows no redirect", async () => {
     const led = await problemOf((response) => response.writeHead(302, { location: "https://192.0.2.1/" }).end());
     expect(led).to.include({ code: "KUBERNETES_REFUSED" });
     expect(server.asked).to.have.length(1);
   });
 
-  it("does not trust a certificate of another name, and asks it nothing", async () => {
+  it("sends nothing to a server whose certificate has another name", async () => {
     const other = await KubeStandIn.start("DNS:elsewhere.example");
     try {
       const { problems } = await rejectionOf(run({ cordoned: true }, other.kubeconfig()));
@@ -87,7 +87,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     }
   });
 
-  it("asks for nothing by a name that would be another path, a list's even", () => {
+  it("refuses names that would form another path", () => {
     const kubeconfig = { content: server.kubeconfig() };
     for (const name of [".", "..", "a/b", "a%2f"]) {
       expect(kubernetesNode.args.safeParse({ kubeconfig, name, absent: true }).success, name).to.equal(false);
@@ -105,7 +105,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     }
   });
 
-  it("S11: reads no more than a bound of an answer and of a list, and waits for nothing that sends more", async () => {
+  it("limits the size of an answer and of a list, and reads no further", async () => {
     let sent = 0;
     const pad = "x".repeat(1 << 20);
     const pod = { metadata: { name: "p", annotations: { pad } } };
@@ -122,7 +122,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(large?.message).to.include("an answer of more than 8 MiB");
   });
 
-  it("takes answers of another shape for no answer, and ends a list that has no end", async () => {
+  it("rejects answers of a wrong shape, and a list without an end", async () => {
     for (const body of [
       "null",
       "7",
@@ -155,7 +155,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(problems[0]).to.include({ code: "KUBERNETES_UNREACHABLE" });
   });
 
-  it("is not flooded by what a server says", async () => {
+  it("limits messages and values of a server in its own output", async () => {
     const flood = "x".repeat(4 << 20);
     const causes = Array.from({ length: 5000 }, () => ({
       reason: "FieldManagerConflict",
@@ -174,22 +174,22 @@ describe("Kubernetes' API as seen through what stands before it", () => {
       { body: { ...node, metadata: { name: "n1", annotations: { a: flood } } } },
     ];
     const said: string[] = [];
-    const asked = async (answer: KubeStandIn["answer"], args: object): Promise<void> => {
+    const requestAndCollect = async (answer: KubeStandIn["answer"], args: object): Promise<void> => {
       server.answer = answer;
       const context = actionContext();
       const result: unknown = await run(args, server.kubeconfig(), context).catch((error: unknown) => error);
       said.push(JSON.stringify([context.notes, (result as Partial<KcoreError>).problems]));
     };
     for (const answer of answers)
-      await asked(() => answer, { ready: true, readyTimeout: "1s", annotations: { a: "b" } });
+      await requestAndCollect(() => answer, { ready: true, readyTimeout: "1s", annotations: { a: "b" } });
     const withPods =
       (items: unknown) =>
       ({ path }: KubeRequest) => ({ body: path.startsWith("/api/v1/pods") ? { items } : node });
-    await asked(withPods(pods), { drained: true });
+    await requestAndCollect(withPods(pods), { drained: true });
     for (const text of said) expect(text.length, text.slice(0, 200)).to.be.below(64 << 10);
   });
 
-  it("evicts what came to a node between the look and the cordon", async () => {
+  it("evicts a pod that came between listing and cordoning", async () => {
     let pods: string[] = [];
     server.answer = ({ method, path }) => {
       if (path === "/api/v1") return { body: { resources: [] } };
@@ -203,7 +203,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(context.notes).to.include("evicts from n1: web/late");
   });
 
-  it("gives up an eviction that is refused for good at once", async () => {
+  it("gives up an eviction at once that the server refuses for good", async () => {
     server.answer = ({ method, path }) => {
       if (path === "/api/v1") return { body: { resources: [] } };
       if (path.startsWith("/api/v1/pods")) return { body: { items: [podOf("a")] } };
@@ -214,7 +214,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(problems[0]).to.include({ code: "KUBERNETES_REFUSED", detail: "gracePeriodSeconds: must not be negative" });
   });
 
-  it("in a dry run adds a stage's taints to the node as it is now", async () => {
+  it("plans a stage's taints against the node's present version", async () => {
     let version = 1;
     server.answer = ({ method, body }) => {
       const { metadata = {} } = (method === "PATCH" ? JSON.parse(body) : {}) as {
@@ -253,7 +253,9 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     ];
     server.answer = ({ method, path }) => {
       if (path === "/api/v1") return { body: { resources } };
-      return method === "GET" ? gone : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
+      return method === "GET"
+        ? notFound
+        : { status: 409, body: { code: 409, message: "conflicts", details: { causes } } };
     };
     const { problems } = await rejectionOf(apply());
     expect(problems[0]).to.include({
@@ -262,7 +264,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     });
   });
 
-  it("waits on while what stands before it says that it is not there", async () => {
+  it("keeps waiting while a proxy reports the server as unavailable", async () => {
     const ready = { ...node, status: { conditions: [{ type: "Ready", status: "True" }] } };
     const answers: PreparedAnswer[] = [
       { body: node },
@@ -276,7 +278,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(context.notes).to.deep.equal([`waiting: ${server.url} did not get nodes n1: no endpoints`]);
   });
 
-  it("ends when it is stopped, also while a program that gives the credentials does not", async () => {
+  it("ends when it is stopped, even while a credentials program hangs", async () => {
     const folder = await makeTempDir("endless");
     try {
       const path = join(folder.path, "config");
@@ -290,7 +292,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     }
   });
 
-  it("goes through the proxy that the kubeconfig names", async () => {
+  it("uses the proxy that the kubeconfig names", async () => {
     const asked: string[] = [];
     const proxy = createServer();
     proxy.on("connect", ({ url = "" }, socket: Duplex) => {
@@ -318,7 +320,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     }
   });
 
-  it("takes nothing for a change that somebody else wrote while it compared", async () => {
+  it("does not report another writer's change as its own", async () => {
     const versions = ["1", "2", "2", "2"];
     const map = () => {
       const resourceVersion = versions.shift() ?? "";
@@ -330,7 +332,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     expect(versions).to.deep.equal([]);
   });
 
-  it("reads all pages of a list, evicts by the version that the server has, and waits when it has too much to do", async () => {
+  it("reads all pages of a list, evicts by the server's API version, and waits when the server is busy", async () => {
     const evictions = { name: "pods/eviction", kind: "Eviction", namespaced: true };
     let pods = ["a", "b"];
     let isBusy = true;

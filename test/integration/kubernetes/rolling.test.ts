@@ -69,7 +69,7 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"))
       .join("\n");
 
-  it("drains each node, brings it in order and gives it back before the next begins, as the dry run counts", async () => {
+  it("drains, configures and uncordons each node before the next, in the order of its dry run", async () => {
     await pod("a", "n1");
     await pod("b", "n2");
     const words = ["orchestrate", "roll", "n1,n2", "--output", "json"];
@@ -93,16 +93,16 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
     expect((await kube().get("/api/v1/namespaces/default/pods")).items).to.deep.equal([]);
   });
 
-  it("leaves a node cordoned when it is stopped during a drain, and says so; the next run goes on", async () => {
+  it("reports that a node stays cordoned after a stop during its drain, and continues in the next run", async () => {
     await pod("stuck", "n1", { finalizers: ["example.com/hold"] });
     const { child, ended } = project.start(["orchestrate", "hold", "n1", "--output", "plain"]);
     const stuck = "/api/v1/namespaces/default/pods/stuck";
     while ((await kube().get(stuck)).metadata.deletionTimestamp === undefined) await sleep(50);
     // The first signal waits for the running steps; the second aborts them.
-    let said = "";
-    child.stderr?.on("data", (text: string) => (said += text));
+    let shown = "";
+    child.stderr?.on("data", (text: string) => (shown += text));
     child.kill("SIGINT");
-    while (!said.includes("A second signal aborts it")) await sleep(20);
+    while (!shown.includes("A second signal aborts it")) await sleep(20);
     child.kill("SIGINT");
     const { code, stdout } = await ended;
     expect(code, stdout).to.equal(130);
@@ -113,7 +113,7 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
     expect(again.code, again.stderr).to.equal(0);
   });
 
-  it("S-7: shows and records no value of a Secret, in no form", async () => {
+  it("S-7: shows and records no value of a Secret in any form", async () => {
     for (const password of ["first-secret-value", "other-secret-value"]) {
       writeFileSync(join(project.path, "password"), password, { mode: 0o600 });
       const words = ["orchestrate", "secrets", "--set", `password=file:${project.path}/password`];

@@ -15,7 +15,7 @@ describe("a lab's lock", () => {
 
   after(() => home.remove());
 
-  it("lets one at a time in", async () => {
+  it("admits one holder at a time", async () => {
     const order: string[] = [];
     const work = async (name: string): Promise<void> => {
       order.push(`${name} in`);
@@ -30,7 +30,7 @@ describe("a lab's lock", () => {
     expect(order.filter((line) => line.endsWith("in"))).to.have.length(2);
   });
 
-  it("says who is in the way when it waited long enough", async () => {
+  it("names the holder after the time limit", async () => {
     await withLock(home.path, "b", 10, async () => {
       const refused = await withLock(home.path, "b", 0, async () => "let in").catch((error: unknown) => error);
       expect(refused).to.be.instanceOf(KcoreError);
@@ -38,7 +38,7 @@ describe("a lab's lock", () => {
     });
   });
 
-  it("is free again when its holder is killed", async () => {
+  it("is released when its holder is killed", async () => {
     const module = resolve(import.meta.dirname, "../../../src/lab/lock.ts");
     const program = `const { withLock } = await import(${JSON.stringify(module)});
       await withLock(${JSON.stringify(home.path)}, "c", 10, async () => { console.log("in"); await new Promise((done) => setTimeout(done, 60_000)); });`;

@@ -14,7 +14,7 @@ describe("the lab's package server", () => {
   let server: ChildProcess;
   let port: number;
 
-  /** The path is sent unchanged: fetch would remove “..”. */
+  /** Sends the path unchanged, unlike fetch, which would remove “..”. */
   function get(path: string): Promise<{ status: number | undefined; body: string }> {
     return new Promise((resolve, reject) => {
       request({ host: "127.0.0.1", port, path }, (response) => {
@@ -58,7 +58,7 @@ describe("the lab's package server", () => {
   });
 
   for (const path of ["/../secret", "/..%2fsecret", "/%2e%2e/secret", "//../secret", "/", "/..", "/%", "/nothing"]) {
-    it(`answers ${path} with nothing`, async () => {
+    it(`sends no content for ${path}`, async () => {
       expect((await get(path).catch(() => ({ body: "" }))).body).to.equal("");
     });
   }

@@ -21,7 +21,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 const profile = "/nix/var/nix/profiles/web";
 
-/** A library, a page that needs it, and a program that needs both. `version` is the program's alone, `wide` the number of its further paths. */
+/** A library, a page that needs it, and a program that needs both; `wide` is the number of the program's further paths. */
 const expression = `{ version, wide }:
 let
   make = name: text: derivation {
@@ -36,7 +36,7 @@ let
 in make "web-\${version}" "\${version} \${lib} \${page} \${toString more}"
 `;
 
-/** The outcomes of one run, and the paths it sent. */
+/** The result of one run. */
 interface Sent {
   readonly outcomes: readonly string[];
   /** Names of the paths that were read to be sent. */
@@ -46,22 +46,22 @@ interface Sent {
   readonly problem: string | undefined;
 }
 
-/** Kills the runner of this state folder, which the highest lock names. */
+/** Kills the runner that the highest lock of this state folder names. */
 function killRunner(state: string): void {
   const highest = Math.max(...readdirSync(join(state, "lock")).map(Number));
   process.kill(Number(readlinkSync(join(state, "lock", String(highest))).split(":")[0]), "SIGKILL");
 }
 
-describe("a closure of the bastion's store, with the real Nix on both sides", () => {
+describe("a closure of the bastion's store, with real Nix on both sides", () => {
   let folder: TempDir;
   const path = process.env["PATH"];
   before(async function () {
     if (process.getuid?.() !== 0 || !existsSync("/usr/bin/nix-store")) return this.skip();
     folder = await makeTempDir("closure");
     mkdirSync(join(folder.path, "bin"));
-    // The bastion's nix-store is this machine's, over a store of the test.
+    // The bastion's nix-store is this machine's, with a store of the test.
     const program = join(folder.path, "bin", "nix-store");
-    writeFileSync(program, `#!/bin/sh\nexec ${at("bastion", "/usr/bin/nix-store")} "$@"\n`);
+    writeFileSync(program, `#!/bin/sh\nexec ${inNamedStore("bastion", "/usr/bin/nix-store")} "$@"\n`);
     chmodSync(program, 0o755);
     process.env["PATH"] = `${join(folder.path, "bin")}:${path}`;
   });
@@ -77,27 +77,27 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
   };
   beforeEach(() => fresh("home"));
 
-  /** A program that sees the store of that name, with this /bin/sh. */
-  function at(name: string, program: string, shell?: string): string {
+  /** The command of a program that sees the named store, with this /bin/sh. */
+  function inNamedStore(name: string, program: string, shell?: string): string {
     const store = join(folder.path, name, "nix");
     mkdirSync(join(store, "store"), { recursive: true });
     const asSh = shell === undefined ? [] : [`mount --bind ${shell} /mnt/root${realpathSync("/bin/sh")}`];
     return withOwnStore(program, `mount --bind ${store} /mnt/root/nix`, ...asSh);
   }
-  /** The output of a command that sees that store. */
+  /** The output of a command that sees the named store. */
   const inStore = (name: string, command: string): string =>
-    execFileSync("sh", ["-c", `${at(name, "sh")} -c ${quote(command)} 2>&1`], {
+    execFileSync("sh", ["-c", `${inNamedStore(name, "sh")} -c ${quote(command)} 2>&1`], {
       encoding: "utf8",
       env: { PATH: path },
     });
   function build(version: string, wide = 0): string {
     writeFileSync(join(folder.path, "web.nix"), expression);
     const settings = "--option sandbox false --option build-users-group '' --option substitute false";
-    const said = inStore(
+    const printed = inStore(
       "bastion",
       `nix-build --no-out-link ${settings} --argstr version ${version} --arg wide ${wide} ${join(folder.path, "web.nix")}`,
     );
-    return said.trim().split("\n").at(-1) ?? "";
+    return printed.trim().split("\n").at(-1) ?? "";
   }
   async function exported(of: string): Promise<ExportedClosure> {
     const context = actionContext({ home: join(folder.path, "home") });
@@ -110,13 +110,13 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       const host = openLocal("n1");
       const exec: typeof host.exec = (command, options) =>
         host.exec(
-          `export NIX_CONFIG=${quote(config)}; exec ${at("node", "/bin/sh", shell)} -c ${quote(command)}`,
+          `export NIX_CONFIG=${quote(config)}; exec ${inNamedStore("node", "/bin/sh", shell)} -c ${quote(command)}`,
           options,
         );
       return Promise.resolve({ ...host, exec });
     };
   let runs = 0;
-  async function deliver(
+  async function sendClosure(
     { storePath, narHash, source }: ExportedClosure,
     {
       shell = "/bin/dash",
@@ -155,31 +155,31 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     inStore("node", `nix-store --verify-path $(nix-store -qR ${of}) && echo sound`);
 
   for (const shell of shells)
-    it(`goes whole to a node that has nothing, then only what is new, then nothing, with ${shell}`, async function () {
+    it(`is sent whole to an empty node, then only its new paths, then nothing, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const [one, two] = [await exported(build("1")), await exported(build("2"))];
       expect(one.source.map((part) => part.path.slice(44))).to.deep.equal(["lib-1", "page-1", "web-1"]);
-      const first = await deliver(one, { shell });
+      const first = await sendClosure(one, { shell });
       expect(first, JSON.stringify(first)).to.deep.include({
         outcomes: ["web changed"],
         sent: ["lib-1", "page-1", "web-1"],
         notes: ["the store lacks 3 of 3 paths"],
       });
       expect(generation()).to.equal(one.storePath);
-      const dry = await deliver(two, { shell, dryRun: true });
+      const dry = await sendClosure(two, { shell, dryRun: true });
       expect(dry).to.deep.include({ outcomes: ["web would-change"], sent: [], exchanges: 1 });
-      const update = await deliver(two, { shell });
+      const update = await sendClosure(two, { shell });
       expect(update).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
       expect(update.notes).to.deep.equal(["the store lacks 1 of 3 paths"]);
       expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
       // In order: not even the list of paths is sent.
-      expect(await deliver(two, { shell })).to.deep.include({ outcomes: ["web ok"], sent: [], exchanges: 1 });
+      expect(await sendClosure(two, { shell })).to.deep.include({ outcomes: ["web ok"], sent: [], exchanges: 1 });
       // The node has the path, but its profile is elsewhere.
-      const back = await deliver(one, { shell, change: (step) => ({ ...step, want: { ...step.want, a: "1" } }) });
+      const back = await sendClosure(one, { shell, change: (step) => ({ ...step, want: { ...step.want, a: "1" } }) });
       expect(back.problem).to.contain("NIX_DOWNGRADE");
     });
 
-  it("goes to the node as far as a run before it was cut off", async () => {
+  it("is completed after a run that was cut off", async () => {
     const closure = await exported(build("1"));
     // The paths are imported, as before the cut, but not the profile's.
     const files = closure.source.slice(0, 2).map(({ file }) => file);
@@ -187,19 +187,19 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       "node",
       `for file in ${files.join(" ")}; do { gzip -dc $file; head -c 8 /dev/zero; } | nix-store --import || exit; done`,
     );
-    const rest = await deliver(closure);
+    const rest = await sendClosure(closure);
     expect(rest).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
   });
 
   for (const shell of shells)
-    it(`puts right what is damaged on the node: what is needed by others where it is, what is not is sent again, with ${shell}`, async function () {
+    it(`has damaged paths sent again, in place where other paths need them, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const [one, two] = [await exported(build("1")), await exported(build("2"))];
-      await deliver(one);
+      await sendClosure(one);
       const [lib, page] = one.source;
       inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
       // By itself, Nix fetches nothing.
-      const update = await deliver(two, { shell, config: "substitute = false" });
+      const update = await sendClosure(two, { shell, config: "substitute = false" });
       expect(update, JSON.stringify(update)).to.deep.include({
         outcomes: ["web changed"],
         sent: ["web-2", "lib-1", "page-1"],
@@ -215,22 +215,22 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       // An unused path: the top of a run that was cut off before it set the profile.
       inStore("node", `nix-env -p ${profile} --set ${one.storePath} && nix-env -p ${profile} --delete-generations old`);
       inStore("node", `: >${two.storePath}.tmp && mv -f ${two.storePath}.tmp ${two.storePath}`);
-      const again = await deliver(two, { shell });
+      const again = await sendClosure(two, { shell });
       expect(again, JSON.stringify(again)).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
       expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
 
       // A path that an older generation of the profile protects from deletion.
       inStore("node", `: >${one.storePath}.tmp && mv -f ${one.storePath}.tmp ${one.storePath}`);
-      const back = await deliver(one, { shell, change: ({ guard: _guard, ...step }) => step });
+      const back = await sendClosure(one, { shell, change: ({ guard: _guard, ...step }) => step });
       expect(back, JSON.stringify(back)).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
       expect([generation(), verify(one.storePath).includes("sound")]).to.deep.equal([one.storePath, true]);
     });
 
-  it("of many paths, too, sends in portions what is lacking", async () => {
+  it("of many paths is sent in portions, each of which stays after a failure", async () => {
     const closure = await exported(build("1", 300));
-    // As if each path had 1 MiB: 64 are a portion.
+    // Each path counts as 1 MiB, and a portion has 64.
     const source = closure.source.map((part) => ({ ...part, size: 1 << 20 }));
-    const parts = await deliver({ ...closure, source });
+    const parts = await sendClosure({ ...closure, source });
     expect(parts.outcomes, JSON.stringify(parts)).to.deep.equal(["web changed"]);
     expect(new Set(parts.sent).size).to.equal(303);
     expect(parts.sent).to.have.length(303);
@@ -239,22 +239,22 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     expect(verify(closure.storePath)).to.contain("sound");
     // The paths of an earlier portion stay, though the run was cut off during the next one.
     fresh();
-    const cut = await deliver({ ...closure, source }, { breakAt: 150 });
+    const cut = await sendClosure({ ...closure, source }, { breakAt: 150 });
     expect(cut.outcomes, JSON.stringify(cut)).to.not.include("web changed");
-    const rest = await deliver({ ...closure, source });
+    const rest = await sendClosure({ ...closure, source });
     expect(rest.outcomes).to.deep.equal(["web changed"]);
     expect(rest.sent).to.have.length(303 - 128);
     // The next portion, or the next run, sends again a path that the garbage collector took.
     fresh();
     const atRead = (count: number): void => void (count === 150 && inStore("node", "nix-store --gc"));
-    const taken = await deliver({ ...closure, source }, { atRead });
+    const taken = await sendClosure({ ...closure, source }, { atRead });
     expect(taken.outcomes, JSON.stringify(taken)).to.deep.equal(["web failed"]);
-    expect((await deliver({ ...closure, source })).outcomes).to.deep.equal(["web changed"]);
+    expect((await sendClosure({ ...closure, source })).outcomes).to.deep.equal(["web changed"]);
     expect(verify(closure.storePath)).to.contain("sound");
     // A runner is killed between two portions: the next one asks anew, and no path comes twice.
     fresh();
     const kill = (count: number): void => void (count === 150 && killRunner(join(folder.path, "node", "state")));
-    const killed = await deliver({ ...closure, source }, { atRead: kill });
+    const killed = await sendClosure({ ...closure, source }, { atRead: kill });
     expect(killed.outcomes, JSON.stringify(killed)).to.deep.equal(["web changed"]);
     expect(killed.sent.length).to.be.at.most(303 + 64);
   });

@@ -19,7 +19,7 @@ const nix = (...words: readonly string[]): string =>
     stdio: "pipe",
   });
 
-/** Nix' evaluation of a machine's configuration, with the stand-in for nixpkgs. */
+/** The configuration of a machine as Nix evaluates it, with the stand-in for nixpkgs. */
 function evaluate(folder: string): Record<string, unknown> {
   const modules = `[ ${join(folder, "configuration.nix")} ]`;
   const system = `(import ${join(fixtures, "nixpkgs-stand-in/nixos-system.nix")} { modules = ${modules}; }).config`;
@@ -27,21 +27,21 @@ function evaluate(folder: string): Record<string, unknown> {
   return JSON.parse(nix("--eval", "--strict", "--json", "--expr", config)) as Record<string, unknown>;
 }
 
-describe("a NixOS configuration by kcore", () => {
+describe("a NixOS configuration that kcore writes", () => {
   let folder: TempDir;
   beforeEach(async () => {
     folder = await makeTempDir("nixos");
   });
   afterEach(() => folder.remove());
 
-  it("is Nix", () => {
+  it("parses as Nix", () => {
     const root = join(fixtures, "nixos");
     const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".nix"));
     expect(files).to.have.length(5);
     nix("--parse", ...files.map((name) => join(root, name)));
   });
 
-  it("sets options that there are, to values of their kinds, and what hardware the live system found", () => {
+  it("sets existing options to values of their types, and includes the hardware of the live system", () => {
     const config = evaluate(join(fixtures, "nixos/hosts/n1.example.org"));
     expect(config).to.deep.include({
       networking: {
@@ -63,7 +63,7 @@ describe("a NixOS configuration by kcore", () => {
     ]);
   });
 
-  it("says nothing but what it was given, whatever that is", async () => {
+  it("keeps any text as data", async () => {
     const machine: LiveMachine = {
       name: "n1",
       user: "ops",
@@ -115,7 +115,7 @@ describe("a NixOS configuration by kcore", () => {
     expect(config["fileSystems"]).to.have.property(nasty);
   });
 
-  it("is refused by the stand-in where an option is not one, or has another kind of value", async () => {
+  it("is refused by the stand-in for an unknown option or a value of another type", async () => {
     for (const [line, message] of [
       ["networking.hostname = 1;", "the stand-in knows no option networking.hostname"],
       ["networking.hostName = 1;", "networking.hostName must be str, and is 1"],
@@ -126,7 +126,7 @@ describe("a NixOS configuration by kcore", () => {
     }
   });
 
-  it("is one of a flake, which finds each machine by its folder", async () => {
+  it("is found by the flake in its machine's folder", async () => {
     await cp(join(fixtures, "nixos"), folder.path, { recursive: true });
     await mkdir(join(folder.path, "hosts/n2"));
     await writeFile(join(folder.path, "hosts/n2/configuration.nix"), '{ networking.hostName = "n2"; }');

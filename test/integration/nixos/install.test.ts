@@ -66,7 +66,7 @@ describe("nixos.installed", () => {
     mount: `#!/bin/sh\n[ "$1 $2" != "-t vfat" ] || exec /bin/mount -t tmpfs none "$4"\nexec /bin/mount "$@"\n`,
     efibootmgr: "#!/bin/sh\nexit 64\n",
   });
-  const real = readFileSync(join(standIn, "nixos-install"), "utf8");
+  const standInInstaller = readFileSync(join(standIn, "nixos-install"), "utf8");
   const live = (...more: readonly string[]): string =>
     withOwnStore(
       "sh",
@@ -81,17 +81,17 @@ describe("nixos.installed", () => {
   const context = contextOf({ nodeId: nodeEntry("n1").id });
   const install = (given: { installer?: string; dryRun?: boolean; live?: string } = {}): Promise<StepRun> => {
     const args = { disk: { byId }, flake, nixpkgs: `path:${join(project.path, "nixpkgs")}`, offline: true };
-    const { installer = real, dryRun = false } = given;
+    const { installer = standInInstaller, dryRun = false } = given;
     return runStepOn(given.live ?? live(), stepOf(nixosInstalled, args, context), { bin: bin(installer), dryRun });
   };
   /** The output of a command that sees the new root at ./root. */
-  const inside = (command: string): string => {
+  const inNewRoot = (command: string): string => {
     const folder = join(project.path, "root");
     mkdirSync(folder, { recursive: true });
     return run("unshare", "-m", "sh", "-c", `mount ${device}p3 ${folder} && cd ${folder} && ${command}`).trim();
   };
 
-  it("installs the flake's machine, keeps the host key, and finds it in order from then on", async () => {
+  it("installs the flake's machine with its host key, and finds it in order afterwards", async () => {
     const done = await install();
     expect(done.outcome, JSON.stringify(done)).to.equal("changed");
     expect(done.notes).to.deep.equal([
@@ -100,33 +100,33 @@ describe("nixos.installed", () => {
       "nixos-install: installing the boot loader",
     ]);
     expect(
-      inside("ls -A etc/nixos/hosts/n1; cat etc/ssh/ssh_host_ed25519_key; ls etc/NIXOS").split("\n"),
+      inNewRoot("ls -A etc/nixos/hosts/n1; cat etc/ssh/ssh_host_ed25519_key; ls etc/NIXOS").split("\n"),
     ).to.deep.equal([
       ...["configuration", "disko", "hardware-configuration", "kcore"].map((name) => `${name}.nix`),
       "key",
       "etc/NIXOS",
     ]);
     // The profile and the boot entry are the system of the flake.
-    const system = inside("readlink nix/var/nix/profiles/$(readlink nix/var/nix/profiles/system)");
+    const system = inNewRoot("readlink nix/var/nix/profiles/$(readlink nix/var/nix/profiles/system)");
     expect(system).to.match(/^\/nix\/store\/\w{32}-nixos-system-n1-25\.05$/);
-    expect(inside("cat boot/loader")).to.equal(system);
-    expect(inside(`cat .${system}/etc/systemd/system/kcore-node-agent.service`)).to.contain(
+    expect(inNewRoot("cat boot/loader")).to.equal(system);
+    expect(inNewRoot(`cat .${system}/etc/systemd/system/kcore-node-agent.service`)).to.contain(
       "ExecStart=/nix/var/nix/profiles/kcore/bin/kcore-node agent",
     );
-    expect(inside(`cat .${system}/settings.json`)).to.contain('"address":["192.0.2.11/24","2001:db8::11/64"]');
-    expect(inside("ls -A").split("\n")).not.to.include(".kcore-unfinished");
+    expect(inNewRoot(`cat .${system}/settings.json`)).to.contain('"address":["192.0.2.11/24","2001:db8::11/64"]');
+    expect(inNewRoot("ls -A").split("\n")).not.to.include(".kcore-unfinished");
     expect(run("blkid", "-p", "-o", "value", "-s", "LABEL", `${device}p3`).trim()).to.equal("kcore-system");
     expect((await install()).outcome).to.equal("ok");
     expect((await install({ dryRun: true })).outcome).to.equal("ok");
   });
 
-  it("does not touch what it did not make", async () => {
-    inside("echo mine > file");
+  it("refuses a root that it did not make", async () => {
+    inNewRoot("echo mine > file");
     const done = await install();
-    expect([done.problem?.code, inside("cat file")]).to.deep.equal(["OS_FOUND", "mine"]);
+    expect([done.problem?.code, inNewRoot("cat file")]).to.deep.equal(["OS_FOUND", "mine"]);
   });
 
-  it("goes on with a store that was begun in this boot, and begins anew what lost its power", async () => {
+  it("continues with a store of this boot, and starts over with one of an earlier boot", async () => {
     const failed = await install({
       installer: '#!/bin/sh\necho \'error: no space\'\nmkdir -p "$2/nix" && echo begun >"$2/nix/begun"\nexit 1\n',
     });
@@ -134,12 +134,12 @@ describe("nixos.installed", () => {
       "NIXOS_INSTALL_FAILED",
       "error: no space",
     ]);
-    expect(inside("cat nix/begun")).to.equal("begun");
+    expect(inNewRoot("cat nix/begun")).to.equal("begun");
     const onwards = await install({ installer: '#!/bin/sh\ncat "$2/nix/begun"\nexit 1\n' });
     expect(onwards.problem?.detail?.trim()).to.equal("begun");
-    inside("echo another boot > .kcore-unfinished");
+    inNewRoot("echo another boot > .kcore-unfinished");
     const anew = await install();
-    expect([anew.outcome, inside("ls nix")]).to.deep.equal(["changed", "store\nvar"]);
+    expect([anew.outcome, inNewRoot("ls nix")]).to.deep.equal(["changed", "store\nvar"]);
   });
 
   it("refuses a live system without nixos-install, in a dry run too", async () => {
@@ -151,8 +151,8 @@ describe("nixos.installed", () => {
     ]);
   });
 
-  it("os.live tells of the live system, and of nothing but that where it runs from the disk", async () => {
-    const done = await runStepOn(live(), stepOf(osLive, { disk: { byId } }, context), { bin: bin(real) });
+  it("os.live reports the facts of a live system", async () => {
+    const done = await runStepOn(live(), stepOf(osLive, { disk: { byId } }, context), { bin: bin(standInInstaller) });
     expect(done.outcome, JSON.stringify(done)).to.equal("ok");
     expect(done.have).to.deep.include({ running: "no", device: `/dev/disk/by-id/${byId}`, hardware: "{ }" });
     expect(done.have).to.deep.include({ hostKeys: "/etc/ssh/ssh_host_ed25519_key" });

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { nixText, type NixValue } from "#system/nixos/nix-text.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-/** Contents of strings, names and blocks: Nix's special characters are far more frequent than in life. */
+/** Strings, names and blocks, with far more of Nix's special characters than usual. */
 const text = fc
   .array(
     fc.oneof(
@@ -34,7 +34,7 @@ const text = fc
     { maxLength: 12 },
   )
   .map((parts) => parts.join("").replaceAll("\0", ""));
-/** Whole lines, like those of files. */
+/** Several whole lines, as in files. */
 const lines = fc
   .array(
     fc
@@ -54,14 +54,14 @@ const value = fc.letrec<{ value: NixValue }>((tie) => ({
   ),
 })).value;
 
-describe("what is written as Nix", () => {
+describe("values written as Nix", () => {
   let folder: TempDir;
   before(async () => {
     folder = await makeTempDir("nix-text");
   });
   after(() => folder.remove());
 
-  it("is read by Nix as the same value, whatever the texts in it are", () => {
+  it("are read by Nix as the same values", () => {
     const seed = Number(process.env["KCORE_SEED"] ?? Date.now() % 1_000_000);
     const values = fc.sample(value, { numRuns: 2000, seed });
     const file = join(folder.path, `values-of-seed-${seed}.nix`);

@@ -42,9 +42,9 @@ describe("packs", () => {
   let repository: string;
   let folder: string;
 
-  const asSomebody = ["-c", "user.name=t", "-c", "user.email=t@example.net"];
+  const gitIdentity = ["-c", "user.name=t", "-c", "user.email=t@example.net"];
   const git = (...words: readonly string[]): string =>
-    execFileSync("git", ["-C", repository, ...asSomebody, ...words], { encoding: "utf8" }).trim();
+    execFileSync("git", ["-C", repository, ...gitIdentity, ...words], { encoding: "utf8" }).trim();
 
   function commit(files: Readonly<Record<string, string>>, tag: string): string {
     for (const [name, text] of Object.entries(files)) {
@@ -72,12 +72,12 @@ describe("packs", () => {
   const apply = (state: string) =>
     project.kcore("state", "apply", state, "--on", "here", "--set", `folder=${folder}`, "--output", "plain");
 
-  it("are what was pinned in a clone whose attributes convert line ends, and where they are not the error says that", async () => {
+  it("verify in a clone that converts line ends; without packs/.gitattributes the error names the cause", async () => {
     project.write({ "project/.gitattributes": "* text=auto eol=crlf\n" });
     await add();
     const clone = join(project.path, "clone");
     const inProject = (...words: readonly string[]): string =>
-      execFileSync("git", [...asSomebody, ...words], {
+      execFileSync("git", [...gitIdentity, ...words], {
         cwd: project.project,
         encoding: "utf8",
         stdio: ["ignore", "pipe", "ignore"],
@@ -99,7 +99,7 @@ describe("packs", () => {
     expect(stderr).to.contain("PACK_CHANGED").and.contain("only in its line ends").and.contain("packs/.gitattributes");
   });
 
-  it("keep what stands in packs/.gitattributes, and add their line once", async () => {
+  it("keep an existing packs/.gitattributes, and add their line once", async () => {
     project.write({ "project/packs/.gitattributes": "*.bin -diff" });
     await add();
     await project.kcore("pack", "update");
@@ -108,7 +108,7 @@ describe("packs", () => {
     );
   });
 
-  it("clear what a killed command left, and lose no pin when several are added at once", async () => {
+  it("clean up after a killed command, and lose no pin when several are added at once", async () => {
     project.write({ "project/packs/.new-abc123/pack/pack.yaml": "name: half\n" });
     const names = ["one", "two", "three", "four"];
     for (const name of names) project.write({ [`${name}/pack.yaml`]: `name: ${name}\n` });
@@ -122,11 +122,11 @@ describe("packs", () => {
     ]);
   });
 
-  it("are looked for from the project where their source is relative, and the error says so", async () => {
+  it("resolve a relative source from the project, and the error says so", async () => {
     const { code, stderr } = await project.call(["pack", "add", "packs.git/web", "--project", project.project]);
     expect(code).to.equal(2);
-    const told = `there is no folder ${join(project.project, "packs.git/web")}`;
-    expect(stderr).to.contain("PACK_UNREACHABLE").and.contain(told).and.contain("from the project");
+    const missing = `there is no folder ${join(project.project, "packs.git/web")}`;
+    expect(stderr).to.contain("PACK_UNREACHABLE").and.contain(missing).and.contain("from the project");
     expect((await project.kcore("pack", "add", "--help")).stdout.replaceAll(/\s+/g, " ")).to.contain(
       "from the project's folder",
     );
@@ -147,7 +147,7 @@ describe("packs", () => {
     expect((await project.kcore("pack", "verify")).code).to.equal(0);
   });
 
-  it("that were changed by hand are told of, and not overwritten", async () => {
+  it("are refused and not overwritten after a change by hand", async () => {
     await add("--ref", "v1");
     commit({ "templates/page.hbs": "HELLO {{name}}\n" }, "v2");
     const page = join(project.project, "packs/greet/templates/page.hbs");
@@ -159,7 +159,7 @@ describe("packs", () => {
     expect(readFileSync(page, "utf8")).to.equal("hello {{name}}\nby hand\n");
   });
 
-  it("follow another revision when they are told to, and go when they are told to", async () => {
+  it("are updated to another revision and removed on request", async () => {
     await add("--ref", "v1");
     const second = commit({ "templates/page.hbs": "HELLO {{name}}\n", "files/more": "x" }, "v2");
     expect((await project.kcore("pack", "update")).stdout).to.contain(git("rev-parse", "v1").slice(0, 12));
@@ -171,13 +171,13 @@ describe("packs", () => {
     expect((await project.kcore("pack", "list", "-o", "json")).stdout).to.equal("[]\n");
   });
 
-  it("come from a folder, too", async () => {
+  it("are added from a folder, too", async () => {
     const { code, stdout } = await project.kcore("pack", "add", join("..", "packs.git/web"));
     expect([code, stdout.includes("sha256:")]).to.deep.equal([0, true]);
     expect((await add()).stderr).to.contain("has a pack “greet” already");
   });
 
-  it("are refused when they hold a link, have no name, or are not there; the project stays as it is", async () => {
+  it("are refused with a link, without a name, or when missing; the project stays unchanged", async () => {
     symlinkSync("/etc/passwd", join(repository, "web/files/link"));
     symlinkSync("/etc", join(repository, "out"));
     git("add", "-A");
@@ -198,7 +198,7 @@ describe("packs", () => {
     );
   });
 
-  it("come back, or go, when their folder is gone; an update that was killed before it pinned is taken up", async () => {
+  it("are restored or removed when their folder is missing; an update killed before its pin is completed", async () => {
     await add("--ref", "v1");
     const place = join(project.project, "packs/greet");
     rmSync(place, { recursive: true });
@@ -217,17 +217,17 @@ describe("packs", () => {
     expect(removed.code, removed.stderr).to.equal(0);
   });
 
-  it("take the place of nothing that lies there already, pack or not", async () => {
+  it("do not replace an existing folder", async () => {
     project.write({ "project/packs/greet/notes.txt": "mine\n" });
     const { code, stderr } = await add();
     expect([code, stderr.includes("packs/greet")], stderr).to.deep.equal([2, true]);
     expect(readFileSync(join(project.project, "packs/greet/notes.txt"), "utf8")).to.equal("mine\n");
   });
 
-  it("are got without git's variables of the repository around, and from no address with a password", async () => {
+  it("are fetched without inherited git variables, and not from a URL with a password", async () => {
     const around = join(project.path, "around");
     execFileSync("git", ["init", "-q", around]);
-    execFileSync("git", ["-C", around, ...asSomebody, "commit", "-q", "--allow-empty", "-m", "x"]);
+    execFileSync("git", ["-C", around, ...gitIdentity, "commit", "-q", "--allow-empty", "-m", "x"]);
     const head = readFileSync(join(around, ".git/HEAD"), "utf8");
     const { ended } = project.start(["pack", "add", repository, "--path", "web", "--ref", "v1"], {
       GIT_DIR: join(around, ".git"),
@@ -237,14 +237,15 @@ describe("packs", () => {
     expect(readFileSync(join(around, ".git/HEAD"), "utf8")).to.equal(head);
     expect(existsSync(join(around, ".git/FETCH_HEAD"))).to.equal(false);
     expect(code, stderr).to.equal(0);
-    const said = join(project.path, "said");
-    await project.start(["pack", "add", "ssh://127.0.0.1/x"], { GIT_SSH_COMMAND: `env >${said}; false` }).ended;
-    expect(readFileSync(said, "utf8")).to.match(/^SSH_ASKPASS_REQUIRE=force$/m);
+    const environmentFile = join(project.path, "said");
+    await project.start(["pack", "add", "ssh://127.0.0.1/x"], { GIT_SSH_COMMAND: `env >${environmentFile}; false` })
+      .ended;
+    expect(readFileSync(environmentFile, "utf8")).to.match(/^SSH_ASKPASS_REQUIRE=force$/m);
     const refused = await project.kcore("pack", "add", "https://me:hunter2@127.0.0.1:1/x.git");
     expect(refused.stderr).to.contain("SECRET_LITERAL").and.not.contain("hunter2");
   });
 
-  it("never take the place of a module of the project's own", async () => {
+  it("do not replace a module of the project", async () => {
     commit({ "modules/aaa.motd.yaml": pack["modules/greet.line.yaml"] ?? "" }, "v4");
     await add("--ref", "v4");
     const own = (pack["modules/greet.line.yaml"] ?? "").replace("an empty file", "what the project says");
@@ -255,7 +256,7 @@ describe("packs", () => {
     }
   });
 
-  it("give modules that begin with their name only", async () => {
+  it("provide only modules that begin with the pack's name", async () => {
     const odd = "params: { folder: { type: string } }\nsteps:\n  - id: a\n    site.motd: { path: /nowhere/x }\n";
     commit({ "modules/site.motd.yaml": pack["modules/greet.line.yaml"] ?? "", "states/odd.yaml": odd }, "v3");
     await add("--ref", "v3");

@@ -45,7 +45,7 @@ describe("the runtime for nodes", () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("starts in a root that holds nothing but its store path and a shell, through a profile, without a PATH", function () {
+  it("starts in a root with only its store path and a shell, through a profile, without a PATH", function () {
     if (process.getuid?.() !== 0) this.skip();
     const bare = join(folder, "bare");
     unpackExport(gunzipSync(readFileSync(runtime.file)), bare);
@@ -54,34 +54,34 @@ describe("the runtime for nodes", () => {
     symlinkSync("kcore-1-link", join(bare, "profiles", "kcore"));
     symlinkSync(runtime.storePath, join(bare, "profiles", "kcore-1-link"));
     const words = [bare, "/profiles/kcore/bin/kcore-node", "agent", "run"];
-    const said = execFileSync("/usr/sbin/chroot", words, { encoding: "utf8", env: {} });
-    expect(said).to.equal(`started agent run from ${runtime.storePath}/app/kcore.mjs\n`);
+    const output = execFileSync("/usr/sbin/chroot", words, { encoding: "utf8", env: {} });
+    expect(output).to.equal(`started agent run from ${runtime.storePath}/app/kcore.mjs\n`);
   });
 
-  it("has the same bytes and so the same store path when it is built again", async () => {
+  it("has the same bytes and store path when it is built again", async () => {
     const again = await build("other cache");
     expect([again.storePath, again.sha256]).to.deep.equal([runtime.storePath, runtime.sha256]);
   });
 
-  it("is built once and then found", async () => {
+  it("is cached", async () => {
     notes.length = 0;
     expect(await build("cache")).to.deep.equal(runtime);
     expect(notes).to.deep.equal([]);
   });
 
-  it("is given as nix.profile takes it", async () => {
+  it("is accepted by nix.profile", async () => {
     const { outputs } = await runtimeBuild.run(runtimeBuild.args.parse({}), actionContext());
     const { storePath: path, narHash, source } = outputs;
     const taken = nixProfile.args.parse({ path, narHash, source });
     expect(taken.source?.map((one) => one.path)).to.deep.equal([path]);
   });
 
-  it("is built anew when its file is not whole", async () => {
+  it("is built again when its cached file is incomplete", async () => {
     writeFileSync(runtime.file, "half");
     expect((await build("cache")).sha256).to.equal(runtime.sha256);
   });
 
-  it("says what to do when the program for nodes was not built", async () => {
+  it("fails when the program for nodes was not built", async () => {
     const empty = join(folder, "empty");
     mkdirSync(empty);
     const problems = await problemsOfAsync(() =>

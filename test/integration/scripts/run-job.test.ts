@@ -18,7 +18,7 @@ describe("a job of the test run", () => {
     return { name: "own", suite: "unit", class: "processor", files: [relative(root, file)], timeout, known: 1 };
   }
 
-  it("tells counts, failures and the CPU that its children took", async () => {
+  it("reports counts, failures and the CPU of its children", async () => {
     const spin = "const end = process.cpuUsage().user + 2e5; while (process.cpuUsage().user < end);";
     const job = jobOf(`
       import { spawnSync } from "node:child_process";
@@ -34,12 +34,12 @@ describe("a job of the test run", () => {
     expect(output).to.include("Error: wrong");
   });
 
-  it("is failed when its process ends without a result", async () => {
+  it("fails when its process ends without a result", async () => {
     const { failed } = await startJob(jobOf("process.exit(0);")).ended;
     expect(failed).to.deep.equal([{ file: "own", title: "own", message: "ended by 0 without a result" }]);
   });
 
-  it("lets hooks clean up when it is ended in a test that hangs, and begins no other", async () => {
+  it("runs hooks when it is ended during a hanging test, and starts no further test", async () => {
     const [begun, cleaned, other] = ["begun", "cleaned", "other"].map((name) => join(temp.path, name)) as [
       string,
       string,

@@ -28,8 +28,8 @@ const { steps } = parsePlainYaml(
 };
 const step = steps.find(({ id }) => id === "controller's keys of an earlier version");
 
-/** The step's own sh, in folders of the test, with the user `nobody` as the controller's user. */
-describe("the state kcore/key, where an earlier version kept a controller's keys", () => {
+/** Runs the step's own sh in folders of the test, with the user `nobody` as the controller's user. */
+describe("the state kcore/key", () => {
   let dir: string;
   let certs: string;
   let pki: string;
@@ -48,7 +48,7 @@ describe("the state kcore/key, where an earlier version kept a controller's keys
   });
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-  const make = (folder: string, age: number): void => {
+  const makePair = (folder: string, age: number): void => {
     const [key, certificate] = [join(folder, "controller.key"), join(folder, "controller.crt")];
     const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=c".split(" ");
     execFileSync("openssl", [...request, "-keyout", key, "-out", certificate], { stdio: "ignore" });
@@ -57,15 +57,15 @@ describe("the state kcore/key, where an earlier version kept a controller's keys
     const at = Date.now() / 1000 - age;
     for (const file of [key, certificate]) utimesSync(file, at, at);
   };
-  const adapted = (text = ""): string =>
+  const withTestPaths = (text = ""): string =>
     text
       .replaceAll("/var/lib/kcore/controller/pki", pki)
       .replaceAll("/etc/kcore", dir)
       .replaceAll(" kcore -c", " nobody -c");
   const isDue = (shell: readonly string[]): boolean =>
-    spawnSync("env", [...shell, "-c", adapted(step?.unless)]).status !== 0;
+    spawnSync("env", [...shell, "-c", withTestPaths(step?.unless)]).status !== 0;
   const take = (shell: readonly string[]): number | null =>
-    spawnSync("env", [...shell, "-c", adapted(step?.["command.run"]?.cmd)]).status;
+    spawnSync("env", [...shell, "-c", withTestPaths(step?.["command.run"]?.cmd)]).status;
   const read = (folder: string, name: string): string => readFileSync(join(folder, name), "utf8");
 
   const expectOwn = (folder: string): void => {
@@ -76,22 +76,22 @@ describe("the state kcore/key, where an earlier version kept a controller's keys
   };
 
   for (const shell of [["sh"], ["bash"], ["busybox", "sh"]]) {
-    it(`takes the youngest pair, once (${shell.join(" ")})`, () => {
-      make(certs, 100);
+    it(`takes over the youngest key pair of an earlier version once (${shell.join(" ")})`, () => {
+      makePair(certs, 100);
       expect(isDue(shell)).to.equal(true);
       expect(take(shell)).to.equal(0);
       expectOwn(certs);
-      make(pki, 50);
+      makePair(pki, 50);
       expect(isDue(shell)).to.equal(true);
       expect(take(shell)).to.equal(0);
       expectOwn(pki);
     });
 
-    it(`leaves alone what the controller has replaced since, and half a pair (${shell.join(" ")})`, () => {
+    it(`leaves a newer pair of the controller, and half a pair (${shell.join(" ")})`, () => {
       expect(isDue(shell)).to.equal(false);
-      make(certs, 100);
-      make(pki, 50);
-      make(own, 10);
+      makePair(certs, 100);
+      makePair(pki, 50);
+      makePair(own, 10);
       expect(isDue(shell)).to.equal(false);
       rmSync(join(certs, "controller.key"));
       rmSync(join(pki, "controller.key"));
@@ -100,11 +100,11 @@ describe("the state kcore/key, where an earlier version kept a controller's keys
     });
   }
 
-  it("C12: of a machine that is taken over, the keys of every former id go, and no others", () => {
+  it("removes the keys of every former id of an adopted machine, and no others", () => {
     const [a, b, other] = ["aaaaaaaa", "bbbbbbbb", "aaaaaaaa-2"];
     const drop = steps.find(({ id }) => id === "keys of the former ids");
     const shell = (text = ""): number | null =>
-      spawnSync("sh", ["-c", adapted(text).replaceAll(/former=\{\{.*\}\}/g, `former='${a}|${b}'`)]).status;
+      spawnSync("sh", ["-c", withTestPaths(text).replaceAll(/former=\{\{.*\}\}/g, `former='${a}|${b}'`)]).status;
     for (const [id, isDropped] of [
       [b, true],
       [a, true],
@@ -122,9 +122,9 @@ describe("the state kcore/key, where an earlier version kept a controller's keys
     }
   });
 
-  it("S-6: shows nothing that the controller's own user may not read, and leaves the present pair", () => {
-    make(own, 100);
-    make(pki, 50);
+  it("S-6: reads no file that the controller's user may not read, and leaves the present pair", () => {
+    makePair(own, 100);
+    makePair(pki, 50);
     const before = read(own, "controller.key");
     const secret = join(dir, "secret");
     writeFileSync(secret, "only root's", { mode: 0o600 });

@@ -10,7 +10,7 @@ import type { Ports } from "#updater/ports.ts";
 import { hangLimit } from "#support/limit.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-describe("what the updater does to its node", () => {
+describe("the updater's access to its node", () => {
   let folder: TempDir;
   let stop: AbortController;
   let ports: Ports;
@@ -22,7 +22,7 @@ describe("what the updater does to its node", () => {
   afterEach(() => folder.remove());
   const at = (name: string): string => join(folder.path, name);
 
-  it("runs a program with nothing of its own environment, and keeps the end of what it says", async () => {
+  it("runs a program with a minimal environment, and keeps the end of its output", async () => {
     const ended = await ports.run(["sh", "-c", "env | cut -d= -f1 | sort; echo why >&2; exit 3"], hangLimit);
     expect({ ...ended, stdout: ended.stdout.split("\n") }).to.deep.equal({
       code: 3,
@@ -35,10 +35,10 @@ describe("what the updater does to its node", () => {
     expect(await ports.run(["no-such-program"], hangLimit)).to.deep.include({ code: 127 });
   });
 
-  it("kills a program whose time is over", async () =>
+  it("kills a program after its time limit", async () =>
     expect((await ports.run(["sleep", "60"], 1)).code).to.equal(undefined));
 
-  it("ends with its signal, and what it runs with it", async () => {
+  it("ends programs and waits when its signal fires", async () => {
     const ended = Promise.allSettled([ports.run(["sleep", "60"], hangLimit), ports.sleep(hangLimit)]);
     stop.abort();
     for (const one of await ended)
@@ -62,7 +62,7 @@ describe("what the updater does to its node", () => {
     expect(await ports.list(folder.path)).to.have.members(["a", "link"]);
   });
 
-  it("knows the size and the sum of a file, and the room for more", async () => {
+  it("reads size and hash of a file, and the free space", async () => {
     writeFileSync(at("bundle"), "text");
     const sum = createHash("sha256").update("text").digest("hex");
     expect([await ports.sizeOf(at("bundle")), await ports.sizeOf(at("none"))]).to.deep.equal([4, undefined]);
@@ -72,13 +72,13 @@ describe("what the updater does to its node", () => {
     expect(await ports.list(at("none"))).to.deep.equal([]);
   });
 
-  it("knows one boot, and a time that goes on in it", async () => {
+  it("reads the boot id and an uptime that advances", async () => {
     expect(await ports.bootId()).to.match(/^[0-9a-f-]{36} \d+$/);
     const since = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
     expect(Math.abs(ports.uptime() - since)).to.be.lessThan(86_400_000);
   });
 
-  it("asks a URL for its status, without following it anywhere", async () => {
+  it("reads the status of a URL without following a redirect", async () => {
     const server = createServer((_, answer) => answer.writeHead(302, { location: "/elsewhere" }).end("body"));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
@@ -90,7 +90,7 @@ describe("what the updater does to its node", () => {
     expect(await ports.ask(`http://127.0.0.1:${port}/`, hangLimit).catch((error: unknown) => error)).to.be.an("error");
   });
 
-  it("has a folder for itself as long as it lives", async () => {
+  it("locks a folder while it runs", async () => {
     const squatter = createServer();
     // A name that any user of the node could take first.
     await new Promise<void>((resolve) => squatter.listen({ path: `\0kcore-updater:${folder.path}` }, resolve));

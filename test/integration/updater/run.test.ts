@@ -14,7 +14,7 @@ import { statementOf } from "#support/update-world.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
-/** The updater's process as systemd starts it; the lab tests its work with Nix and systemd. */
+/** The updater's process as systemd starts it; the lab tests updates with Nix and systemd. */
 describe("kcore updater run", () => {
   let cluster: TestCluster;
   let folder: string;
@@ -43,7 +43,7 @@ describe("kcore updater run", () => {
     ownership: signOwner(cluster, "u1"),
   });
 
-  it("takes an order of this cluster's bastion, says so, and ends", async () => {
+  it("accepts an order of this cluster's bastion, reports it, and ends", async () => {
     const { code, log, report } = await run(order({}));
     expect(code, log).to.equal(0);
     expect(report).to.include({ state: "fenced" });
@@ -51,7 +51,7 @@ describe("kcore updater run", () => {
     expect(log).to.match(/^\{"time":.*"message":"takes an order","unit":"kcore-updater"/m);
   });
 
-  it("refuses another bastion's, and one for another cluster", async () => {
+  it("refuses an order of another bastion or for another cluster", async () => {
     const stranger = await createTestCluster();
     try {
       const { report } = await run(order({}, stranger));
@@ -65,12 +65,12 @@ describe("kcore updater run", () => {
     expect(report?.failure?.message).to.contain("it is for the cluster");
   });
 
-  it("leaves a folder that another one works in alone", async () => {
+  it("exits 1 when another updater holds the folder", async () => {
     await ensurePrivateFolder(folder);
     const unlock = await lockFolder(folder);
     try {
       const { code, log, report } = await run(order({}));
-      // systemd tries again.
+      // systemd starts it again.
       expect([code, report], log).to.deep.equal([1, undefined]);
       expect(log).to.contain("another updater is at work");
     } finally {

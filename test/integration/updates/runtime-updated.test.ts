@@ -17,14 +17,14 @@ import type { UpdaterBehaviour } from "#support/updater-process.ts";
 
 const bytes = "a bundle";
 const sha256 = createHash("sha256").update(bytes).digest("hex");
-const brought = bundleOf("0.2.0", { sha256, size: bytes.length });
+const newBundle = bundleOf("0.2.0", { sha256, size: bytes.length });
 
-/** The result of update.sign; the number at the end of an owner's name decides its epoch. */
+/** The result of update.sign; the number at the end of the owner's name decides its epoch. */
 function signedOf({ update = "u1", owner = "bastion-1" }: { readonly update?: string; readonly owner?: string } = {}) {
   const epoch = 10 * Number(/\d+$/.exec(owner)?.[0]);
   const sign = (said: object) => ({ statement: JSON.stringify(said), signature: "", signer: "" });
   const ownership = sign(ownershipOf({ name: update, owner, epoch }));
-  const signed = sign(statementOf("0.2.0", {}, { name: update, bundle: brought }));
+  const signed = sign(statementOf("0.2.0", {}, { name: update, bundle: newBundle }));
   return { epoch, order: JSON.stringify({ signed, ownership }).slice(1, -1) };
 }
 
@@ -44,7 +44,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
 
       const folder = (): string => join(temp.path, "updates");
       const journal = (): Journal => JSON.parse(readFileSync(join(folder(), "journal.json"), "utf8")) as Journal;
-      /** Writes files in the updater's order. */
+      /** Writes the journal in the updater's order of keys. */
       const keep = ({ fence, report, ...rest }: { fence: object; report: object; doing: object }): void => {
         const { brings, ...empty } = emptyJournal();
         writeFileSync(join(folder(), "journal.json"), JSON.stringify({ ...empty, fence, report, brings, ...rest }));
@@ -80,7 +80,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         return ran;
       };
 
-      it("brings a node there, and back", async () => {
+      it("updates a node and rolls it back", async () => {
         await start();
         expect((await run("fenced", {}, { dryRun: true })).outcome).to.equal("would-change");
         await changed("fenced");
@@ -97,7 +97,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect((await run("rolled_back", { owner: "bastion-2" })).outcome).to.equal("ok");
       });
 
-      it("goes back though another update has come to the node since, and had nothing of it", async () => {
+      it("rolls back after another update came, which had changed nothing", async () => {
         await start();
         for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
         const other = { update: "u2", owner: "bastion-2", target: runtimePath("0.3.0") };
@@ -108,7 +108,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect((await changed("rolled_back")).now["runtime"]).to.equal(runtimePath("0.1.0"));
       });
 
-      it("takes a NixOS system for what it was built of, and what is only tried for nothing, unless that is asked for", async () => {
+      it("compares a NixOS system with the flake it was built of, and counts a tried system only on request", async () => {
         const flake = "git+https://example.org/systems?ref=main&rev=0123456789abcdef0123456789abcdef01234567";
         const [system, profile] = [join(temp.path, "current-system"), join(temp.path, "kcore")];
         const built = join(temp.path, "built");
@@ -131,7 +131,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect(await runs({ tried: true })).to.equal(flake);
       });
 
-      it("comes as far as a boot that the updater is about to make, and is not deceived by one that was", async () => {
+      it("counts a boot that the updater is about to make, and not one that it has made", async () => {
         mkdirSync(folder(), { recursive: true });
         const fence = { name: "u1", epoch: 1, owner: "bastion-1", generation: 1, seq: 3 };
         const bootId = nodePorts(AbortSignal.timeout(60_000), () => Promise.resolve()).bootId;
@@ -150,7 +150,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect(await at("another")).to.deep.equal(["would-change", "ok", "would-change"]);
       });
 
-      it("takes what another owner has begun there, and has not held, for nothing that is done", async () => {
+      it("does not count what another owner started and has not held", async () => {
         await start();
         for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
         updater?.kill("SIGKILL");
@@ -163,7 +163,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         }
       });
 
-      it("tells why the updater failed, and that it is a gate", async () => {
+      it("reports the updater's failure, and names a failed gate", async () => {
         await start({ hold: { kind: "gate", message: 'web: “http://x” answers "500"\nnot 200' } });
         for (const to of ["fenced", "prepared", "activated"]) await changed(to);
         const { problem } = await run("held");
@@ -175,7 +175,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(runtimePath("0.1.0"));
       });
 
-      it("takes the node over by the epoch that was signed for it, and goes on behind the last order of the update", async () => {
+      it("takes over with the signed epoch, and continues after the last order of the update", async () => {
         await start();
         const fence = '"fence":{"name":"u1","epoch":10,"owner":"c1","generation":3,"seq":9}';
         const { order } = signedOf({ owner: "c1" });

@@ -17,7 +17,7 @@ import { wideRun } from "#support/wide-run.ts";
 
 const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
 
-/** Steps that continue once their file exists. */
+/** A state whose steps wait for a file, and fail by its content. */
 const states = (path: string) => `steps:
   - id: wait
     command.run: { cmd: "echo begun; while ! test -e ${path}/{{ node.name }}; do sleep 0.02; done; cat ${path}/{{ node.name }}" }
@@ -83,7 +83,7 @@ describe("kcore web", () => {
     await project?.remove();
   });
 
-  it("shows a living run as it goes on: rows open, what fails comes first, the end is told", async () => {
+  it("shows a running run live: open rows, failures first, and the end", async () => {
     const { page, complaints } = await open();
     await page.getByText("Nothing has been run in this project yet.").waitFor();
     const run = project.start(["state", "apply", "wait", "--on", "role:web"]);
@@ -120,7 +120,7 @@ describe("kcore web", () => {
     await page.close();
   });
 
-  it("tells a run that is resumed while its page is open", async () => {
+  it("shows a run that is resumed while its page is open", async () => {
     const { page } = await open();
     await page.locator("tbody a").first().click();
     await page.locator(".verdict", { hasText: "failed" }).waitFor();
@@ -131,7 +131,7 @@ describe("kcore web", () => {
     await page.close();
   });
 
-  it("says when it cannot be heard any more, and is live again when it can", async () => {
+  it("shows a lost connection, and a new server needs a new address", async () => {
     const { page } = await open();
     const link = page.locator("#link");
     await link.getByText("live").waitFor();
@@ -145,7 +145,7 @@ describe("kcore web", () => {
     await page.close();
   });
 
-  it("lets in whoever has the token, and nobody else; changes nothing; stays in its place", async () => {
+  it("admits the token's holder only, changes nothing, and serves nothing outside its pages", async () => {
     const id = await record(recordedRun("failed"));
     expect((await get("/")).status).to.equal(200);
     expect((await get("/", { authorization: "Bearer x" })).status).to.equal(403);
@@ -177,7 +177,7 @@ describe("kcore web", () => {
     }
   });
 
-  it("gives its cookie to no server of another port of this machine, and its address to nobody who is refused", async () => {
+  it("sends its cookie to no other port of this machine, and its path to no refused client", async () => {
     const got: (string | undefined)[] = [];
     const other = createServer(({ headers }, response) => {
       got.push(headers.cookie);
@@ -202,7 +202,7 @@ describe("kcore web", () => {
     }
   });
 
-  it("narrows the list by state and node, and goes on to older runs", async () => {
+  it("filters the list by state and node, and pages to older runs", async () => {
     await record(recordedRun("done"));
     const list = async (words: string) => (await get(`/?${words}`)).text();
     const rows = (text: string) => text.split("<tr>").length - 2;
@@ -214,7 +214,7 @@ describe("kcore web", () => {
     expect(rows(await list(`before=${newest}`))).to.equal(2);
   });
 
-  it("shows the bars where they belong when the time axis has grown, of rows too that have done nothing since", async () => {
+  it("rescales the bars of all rows when the time axis grows", async () => {
     const events = recordedRun("failed");
     const [begin] = events;
     const known = events.filter(({ type }) => type !== "run.finished");
@@ -237,7 +237,7 @@ describe("kcore web", () => {
   });
 
   for (const colorScheme of ["light", "dark"] as const)
-    it(`is legible and fits a phone: ${colorScheme}`, async () => {
+    it(`is legible and fits a phone, in ${colorScheme} colours`, async () => {
       const id = await record(wideRun({ nodes: 6, steps: 12, failEvery: 5, apart: 700 }));
       for (const path of ["/", `/runs/${id}`]) {
         const { page } = await open(path, { colorScheme, viewport: { width: 375, height: 740 }, isMobile: true });
@@ -249,7 +249,7 @@ describe("kcore web", () => {
       }
     });
 
-  it("says what is wrong with where it shall listen", async () => {
+  it("reports wrong options of where to listen", async () => {
     const { port } = url;
     const taken = await project.kcore("web", "--port", port);
     expect(taken.code).to.equal(2);

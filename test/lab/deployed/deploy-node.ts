@@ -16,8 +16,7 @@ const pairOf = (name: "controller" | "node"): string =>
   name === "node" ? `${certs}/node` : "/etc/kcore/controller/controller";
 
 /** deploy_node on two nodes that share one lab: each test leaves both deployed and in order. */
-describe("deploy_node on real nodes", function () {
-  this.timeout(600_000);
+describe("deploy_node on real nodes", () => {
   let deployed: DeployedLab;
   let bastion: Bastion;
   let n1: LabNode;
@@ -35,7 +34,7 @@ describe("deploy_node on real nodes", function () {
   const statuses = async (): Promise<Readonly<Record<string, string>>> =>
     Object.fromEntries((await nodes()).map(({ hostname, status }) => [hostname, status]));
 
-  it("takes three bare nodes to Ready at once, though its terminal is closed on the way", async () => {
+  it("deploys three bare nodes at once, though its terminal is closed meanwhile", async () => {
     expect(deployed.first.endedBefore).to.equal(0);
     expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
     const table = await bastion.does("get", "nodes");
@@ -44,18 +43,18 @@ describe("deploy_node on real nodes", function () {
       .and.match(/n2 +Ready +approved +worker/);
   });
 
-  it("does what its dry run on the bare machines had said, which is a plan all the same", async () => {
+  it("does what its dry run on the bare machines predicted", async () => {
     const { plan, run } = deployed.first;
     const done = await bastion.events(run);
     expect(contradictions(plan, done)).to.deep.equal([]);
-    // The dry run is sure of about half of the run's changes.
+    // The dry run predicts about half of the run's changes with certainty.
     const foreseen = stepsThat("would-change", plan).length;
     expect(foreseen, JSON.stringify(stepsThat("unknown", plan))).to.be.at.least(
       stepsThat("changed", done).length * 0.4,
     );
   });
 
-  it("is watched live from another terminal, and told whole afterwards", async () => {
+  it("can be watched from another terminal, and its record is complete", async () => {
     const { attached, run: first } = deployed.first;
     expect(attached.code, outputOf(attached)).to.equal(0);
     const shown = await bastion.does("runs", "show", first, "--events");
@@ -69,7 +68,7 @@ describe("deploy_node on real nodes", function () {
     expect(await bastion.does("runs", "list")).to.match(new RegExp(`${first} +done `));
   });
 
-  it("says in a dry run what it would do to a bare node, and changes nothing", async () => {
+  it("dry run: shows the changes to a bare node, and makes none", async () => {
     const look = async (): Promise<readonly string[]> =>
       Promise.all([contentsOf(n4), ...n4.disks.map(({ image }) => sumOf(image))]);
     const before = await look();
@@ -83,7 +82,7 @@ describe("deploy_node on real nodes", function () {
       expect(differences((before[index] ?? "").split("\n"), after.split("\n"))).to.deep.equal([]);
   });
 
-  it("changes nothing in the second run, in two exchanges for each node", async () => {
+  it("changes nothing in the second run, with two exchanges for each node", async () => {
     const second = await bastion.deploy("n1,n2,n3");
     expect(second.code, outputOf(second)).to.equal(0);
     expect(second.stdout).to.match(/^3 nodes: 3 done \(n1, n2, n3\)\nSteps: \d+ succeeded \(changed=0\), 0 failed/m);
@@ -94,7 +93,7 @@ describe("deploy_node on real nodes", function () {
     expect(exchangesOf(events)).to.deep.equal({ n1: 2, n2: 2, n3: 2 });
   });
 
-  it("says 0 changes in a dry run on deployed nodes", async () => {
+  it("dry run: reports 0 changes on deployed nodes", async () => {
     const dry = await bastion.deploy("n1,n2,n3", "--dry-run");
     expect(dry.code, outputOf(dry)).to.equal(0);
     const events = await bastion.events();
@@ -138,7 +137,7 @@ describe("deploy_node on real nodes", function () {
     },
   ];
   for (const { what, node, make, mended, look } of drifts)
-    it(`mends exactly ${what}`, async () => {
+    it(`corrects exactly ${what}`, async () => {
       const machine = node === "n1" ? n1 : n2;
       await on(machine, make);
       await bastion.deploy(node, "--dry-run");
@@ -150,7 +149,7 @@ describe("deploy_node on real nodes", function () {
       await on(machine, look);
     });
 
-  it("mounts the data disks as findmnt and sgdisk see them, and keeps the controller's state off them", async () => {
+  it("mounts the data disks, and keeps the controller's state off them", async () => {
     const mounts = await on(n1, "findmnt -rno TARGET,FSTYPE,OPTIONS,PARTLABEL | grep /var/lib/kcore");
     expect(mounts).to.match(/^\/var\/lib\/kcore\/volumes ext4 \S*noatime/m);
     expect(mounts).to.match(/^\/var\/lib\/kcore\/volumes1 ext4 /m);
@@ -178,7 +177,7 @@ describe("deploy_node on real nodes", function () {
     expect(Number(/: ([\d.]+) /.exec(updater)?.[1]), updater).to.be.at.most(6.0);
   });
 
-  it("drops certificates that openssl verifies strictly, with the owners and modes they need", async () => {
+  it("installs certificates that openssl verifies strictly, with the right owners and modes", async () => {
     for (const [machine, name] of [
       [n1, "controller"],
       [n1, "node"],
@@ -231,7 +230,7 @@ describe("deploy_node on real nodes", function () {
     expect(version).to.match(/^kcore \d+\.\d+\.\d+/);
   });
 
-  it("does ad hoc work on Debian and BusyBox nodes", async () => {
+  it("exec, ping and facts work on Debian and BusyBox nodes", async () => {
     const uname = await bastion.does("exec", "--on", "role:worker", "--", "uname", "-a");
     expect(uname)
       .to.match(/n2 .*Linux n2/)
@@ -249,7 +248,7 @@ describe("deploy_node on real nodes", function () {
     }
   });
 
-  it("takes a node to Ready whose power was cut in the middle of deploy_node, and then finds it in order", async () => {
+  it("completes a deployment that a power cut interrupted, and then finds the node in order", async () => {
     const deploy = ["orchestrate", "deploy_node", "n4", "--passphrase-file", "passphrase"];
     const { ended: run } = await bastion.begin(deploy);
     // Not while apt works: the operator has to mend an interrupted dpkg (F-20).

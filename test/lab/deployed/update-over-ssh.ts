@@ -7,7 +7,7 @@ import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const good = "0.2.0";
-/** In this version, the agent of one node ends as soon as it begins. */
+/** The agent of this version exits at once on one node. */
 const bad = "0.3.0";
 const badFirst = `if (process.argv[2] === "agent" && (await import("node:os")).hostname() === "n1") process.exit(3);`;
 
@@ -61,7 +61,7 @@ spec:
       ),
     );
 
-  it("says what it would do, brings the version to all, and finds nothing to do then", async () => {
+  it("shows its changes, brings the version to all nodes, and then finds nothing to do", async () => {
     const [before] = await versions();
     const plan = await update(good, "--dry-run");
     expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
@@ -74,13 +74,13 @@ spec:
     expect(again.stdout).to.not.contain("changed:");
   });
 
-  it("takes an update back that was done", async () => {
+  it("rolls back a finished update", async () => {
     const ended = await update(good, "--rollback");
     expect(ended.code, ended.stdout + ended.stderr).to.equal(0);
     expect(await versions()).to.not.include(good);
   });
 
-  it("takes everything back when a node does not come up with it", async () => {
+  it("rolls back all nodes when one does not come up with the version", async () => {
     const ended = await update(bad);
     expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
     expect(ended.stdout, ended.stdout).to.match(

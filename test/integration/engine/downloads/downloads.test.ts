@@ -46,36 +46,36 @@ describe("downloads of the bastion", () => {
     headers: {},
     ...more,
   });
-  const request = (signal = new AbortController().signal): FetchRequest & { readonly told: number[] } => {
-    const told: number[] = [];
-    return { signal, told, onProgress: ({ got }) => told.push(got) };
+  const request = (signal = new AbortController().signal): FetchRequest & { readonly progress: number[] } => {
+    const progress: number[] = [];
+    return { signal, progress, onProgress: ({ got }) => progress.push(got) };
   };
-  const kept = (): string[] => (existsSync(cache) ? readdirSync(cache) : []);
-  /** Code and message of a fetch that must fail and leave nothing. */
-  async function refused(fetch: Fetch, what: RemoteContent): Promise<string> {
+  const cached = (): string[] => (existsSync(cache) ? readdirSync(cache) : []);
+  /** Code and message of a fetch that must fail, with a hint and an empty cache. */
+  async function refusalOf(fetch: Fetch, what: RemoteContent): Promise<string> {
     const problems = await problemsOf(() => fetch(what, request()));
     expect(problems).to.have.length(1);
     expect(problems[0]?.hint).to.be.a("string");
-    expect(kept()).to.deep.equal([]);
+    expect(cached()).to.deep.equal([]);
     return `${problems[0]?.code} ${problems[0]?.message.replaceAll(server.url, "URL")} ${problems[0]?.detail ?? ""}`.trim();
   }
 
-  it("fetches once for all who ask, and not again in this process or another", async () => {
+  it("fetches once for concurrent requests, and not again in this process or another", async () => {
     const fetch = open();
     const [one, two] = [request(), request()];
     const ends = await Promise.all([fetch(content("/file"), one), fetch(content("/file"), two)]);
     const file = join(cache, sha256);
     expect(ends).to.deep.equal([1, 2].map(() => ({ file, sha256, size: body.length })));
     expect(readFileSync(file).equals(body)).to.equal(true);
-    expect([one.told, two.told].map((told) => told[0])).to.deep.equal([0, 0]);
+    expect([one.progress, two.progress].map((progress) => progress[0])).to.deep.equal([0, 0]);
     expect([statSync(file).mode & 0o777, statSync(cache).mode & 0o777]).to.deep.equal([0o600, 0o700]);
     await fetch(content("/file"), request());
     const later = request();
     await open()(content("/none"), later);
-    expect([server.asked(), later.told]).to.deep.equal([["GET /file - -"], []]);
+    expect([server.asked(), later.progress]).to.deep.equal([["GET /file - -"], []]);
   });
 
-  it("gives the bytes as a blob, and has them again when the file was damaged", async () => {
+  it("offers the content as a blob, and fetches it again when the cached file is damaged", async () => {
     await open()(content("/file"), request());
     writeFileSync(join(cache, sha256), "damaged");
     const blob = remoteBlob(content("/file"), open());
@@ -89,73 +89,73 @@ describe("downloads of the bastion", () => {
     expect(server.asked()).to.have.length(2);
   });
 
-  it("refuses other bytes, a cut, what is not there, and nobody who listens", async () => {
+  it("refuses other bytes, a cut connection, a missing file and a closed port", async () => {
     const other = blobOf("a").sha256;
-    expect(await refused(open(), content("/file", { sha256: other }))).to.equal(
+    expect(await refusalOf(open(), content("/file", { sha256: other }))).to.equal(
       `DOWNLOAD_DIFFERS the content of URL/file has another SHA-256 wanted ${other}\nfound  ${sha256}`,
     );
-    expect(await refused(open(), content("/cut"))).to.equal(
+    expect(await refusalOf(open(), content("/cut"))).to.equal(
       "DOWNLOAD_FAILED the bastion cannot fetch URL/cut: the connection was cut before its end",
     );
-    expect(await refused(open(), content("/none"))).to.equal(
+    expect(await refusalOf(open(), content("/none"))).to.equal(
       "DOWNLOAD_FAILED the bastion cannot fetch URL/none: the server answers 404 Not Found",
     );
     const url = `http://127.0.0.1:${await freePort()}/`;
-    expect(await refused(open(), content("/", { url }))).to.contain("ECONNREFUSED");
+    expect(await refusalOf(open(), content("/", { url }))).to.contain("ECONNREFUSED");
   });
 
-  it("bounds size, time and redirects", async () => {
-    expect(await refused(open({ bytes: 100_000 }), content("/file"))).to.contain("larger than 100000 bytes");
-    expect(await refused(open({ bytes: 5_000_000 }), content("/endless"))).to.contain("larger than 5000000 bytes");
-    expect(await refused(open({ whole: 300 }), content("/endless"))).to.contain("it took longer than 0.3 s");
-    expect(await refused(open({ stall: 200 }), content("/half"))).to.contain("nothing came for 0.2 s");
+  it("limits size, time and redirects", async () => {
+    expect(await refusalOf(open({ bytes: 100_000 }), content("/file"))).to.contain("larger than 100000 bytes");
+    expect(await refusalOf(open({ bytes: 5_000_000 }), content("/endless"))).to.contain("larger than 5000000 bytes");
+    expect(await refusalOf(open({ whole: 300 }), content("/endless"))).to.contain("it took longer than 0.3 s");
+    expect(await refusalOf(open({ stall: 200 }), content("/half"))).to.contain("nothing came for 0.2 s");
     const silent = createHttp(() => undefined).listen(0, "127.0.0.1");
     await once(silent, "listening");
     const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
-    expect(await refused(open({ answer: 200 }), content("/", { url }))).to.contain("no answer came in 0.2 s");
+    expect(await refusalOf(open({ answer: 200 }), content("/", { url }))).to.contain("no answer came in 0.2 s");
     silent.closeAllConnections();
     silent.close();
     server.asked();
-    expect(await refused(open(), content("/round"))).to.contain("leads on more than 10 times");
+    expect(await refusalOf(open(), content("/round"))).to.contain("leads on more than 10 times");
     expect(server.asked()).to.have.length(11);
   });
 
-  it("gives headers to the URL's own server alone, and names no secret URL", async () => {
+  it("sends headers to the URL's own server only, and never names a secret URL", async () => {
     const headers = { "X-Token": secret(token) };
     await open()(content("/moved", { headers }), request());
     expect(server.asked()).to.deep.equal(["GET /moved - token", "GET /file - -"]);
     const url = secret(`http://127.0.0.1:${await freePort()}/hidden`);
     cache = `${cache}-secret`;
-    expect(await refused(open(), content("/", { url }))).to.equal(
+    expect(await refusalOf(open(), content("/", { url }))).to.equal(
       "DOWNLOAD_FAILED the bastion cannot fetch the URL: ECONNREFUSED",
     );
   });
 
-  it("ends when nobody waits for it any more, and not before", async () => {
+  it("ends a download when its last request is aborted, and not before", async () => {
     const fetch = open();
     const [one, two] = [new AbortController(), new AbortController()];
     const first = request(one.signal);
     const ends = Promise.allSettled([fetch(content("/half"), first), fetch(content("/half"), request(two.signal))]);
-    while (!kept().some((name) => name.endsWith(".tmp"))) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (!cached().some((name) => name.endsWith(".tmp"))) await new Promise((resolve) => setTimeout(resolve, 10));
     one.abort(new Error("left"));
     await new Promise((resolve) => setImmediate(resolve));
-    expect(kept()).to.have.length(1);
+    expect(cached()).to.have.length(1);
     two.abort(new Error("left too"));
     // A new request does not join a download that is being ended.
     const last = new AbortController();
     const anew = fetch(content("/half"), request(last.signal));
     last.abort(new Error("left last"));
     expect(await anew.catch(String)).to.equal("Error: left last");
-    expect((await ends).map((end) => (end.status === "rejected" ? String(end.reason) : "there"))).to.deep.equal([
+    expect((await ends).map((end) => (end.status === "rejected" ? String(end.reason) : "fetched"))).to.deep.equal([
       "Error: left",
       "Error: left too",
     ]);
-    while (kept().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (cached().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
     await fetch(content("/file"), request());
-    expect(kept()).to.deep.equal([sha256]);
+    expect(cached()).to.deep.equal([sha256]);
   });
 
-  it("lets go what nobody asked for in thirty days, and what a killed process left", async () => {
+  it("removes files unused for thirty days, and partial files of killed processes", async () => {
     await open()(content("/file"), request());
     const old = (name: string, days: number): void => {
       writeFileSync(join(cache, name), "old");
@@ -166,7 +166,7 @@ describe("downloads of the bastion", () => {
     old("c.tmp", 2);
     writeFileSync(join(cache, sha256), "damaged");
     await open()(content("/file"), request());
-    expect(kept().toSorted()).to.deep.equal([sha256, "b"].toSorted());
+    expect(cached().toSorted()).to.deep.equal([sha256, "b"].toSorted());
   });
 
   describe("over https", () => {
@@ -210,15 +210,15 @@ describe("downloads of the bastion", () => {
     beforeEach(() => void proxied.splice(0));
     const proxyUrl = (): string => `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
 
-    it("checks the certificate, by a CA that is given", async () => {
-      expect(await refused(open(), content("/", { url }))).to.contain("self-signed certificate");
+    it("verifies the certificate, against a given CA file too", async () => {
+      expect(await refusalOf(open(), content("/", { url }))).to.contain("self-signed certificate");
       const caFile = join(folder.path, "none.pem");
-      expect(await refused(open(), content("/", { url, caFile }))).to.contain(`cannot read caFile ${caFile}`);
+      expect(await refusalOf(open(), content("/", { url, caFile }))).to.contain(`cannot read caFile ${caFile}`);
       await open()(content("/", { url, caFile: ca() }), request());
-      expect(kept()).to.deep.equal([sha256]);
+      expect(cached()).to.deep.equal([sha256]);
     });
 
-    it("goes by the proxies that the environment or the step names", async () => {
+    it("uses the proxies of the environment or of the step", async () => {
       const env = { http_proxy: proxyUrl(), https_proxy: proxyUrl() };
       await open({}, env)(content("/", { url, caFile: ca() }), request());
       expect(proxied).to.deep.equal([`CONNECT ${new URL(url).host}`]);

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { PeerTransfer } from "#engine/peer-transfer/peer-transfer.ts";
@@ -15,12 +14,13 @@ import { nodeEntry } from "#support/runs.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const names = ["n1", "n2", "n3", "n4"] as const;
 
-describe("nodes that feed one another over SSH", () => {
+describe("transfers between nodes over SSH", () => {
   const servers: SshServer[] = [];
-  let folder: string;
+  const at = folderOfEachTest("feed");
   let reads: number;
   let warnings: string[];
   before(async () => {
@@ -30,12 +30,10 @@ describe("nodes that feed one another over SSH", () => {
     for (const server of servers) await server.stop();
   });
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-feed-"));
-    chmodSync(folder, 0o755);
+    chmodSync(at(), 0o755);
     reads = 0;
     warnings = [];
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
   const bytes = randomBytes(6_000_000);
   const { sha256, size } = blobOf(bytes);
@@ -44,15 +42,15 @@ describe("nodes that feed one another over SSH", () => {
     return Promise.resolve(bytes);
   };
   const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
-  /** The content, which blocks the bastion until `open`. */
-  function gated(): { readonly slow: Blob; readonly open: () => void } {
+  /** The content, whose read on the bastion waits for `open`. */
+  function gatedContent(): { readonly slow: Blob; readonly open: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => promise.then(read) });
     return { slow, open: resolve };
   }
   const blob = (sensitive = false): Blob => new Blob({ sha256, size, sensitive, read, label: "image" });
   function stepFor(name: string, content: Blob): Step {
-    const path = join(folder, `image-${name}`);
+    const path = at(`image-${name}`);
     return {
       want: { size: String(size) },
       probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
@@ -63,26 +61,26 @@ describe("nodes that feed one another over SSH", () => {
 
   interface Setting {
     readonly content?: Blob;
-    /** The nodes' port in the roster, on which another server listens than the one that kcore reaches. */
-    readonly told?: number;
+    /** The nodes' port in the roster, if other than the port that kcore connects to. */
+    readonly rosterPort?: number;
     readonly reached?: readonly SshServer[];
     /** Called when the sessions have begun. */
     readonly meanwhile?: (sessions: readonly TestSession[]) => Promise<void>;
   }
 
-  /** All nodes at once. */
-  async function runAll({ content = blob(), told, reached = servers, meanwhile }: Setting = {}) {
+  /** Runs a step with the content on all nodes at once. */
+  async function runAll({ content = blob(), rosterPort: told, reached = servers, meanwhile }: Setting = {}) {
     const emit = (event: RunEventBody): void => {
       if (event.type === "warning") warnings.push(`${event.node}: ${event.text}`);
     };
     const peerTransfer = new PeerTransfer({ emit });
     const runId = `test-${randomBytes(4).toString("hex")}`;
-    const { connect } = createTransport({ home: folder });
+    const { connect } = createTransport({ home: at() });
     const runs = names.map((name, index) => {
       const server = reached[index] as SshServer;
       const endpoint = server.endpoint({ name, port: told ?? server.port });
       const { address, port, user } = endpoint;
-      const stateDir = join(folder, name);
+      const stateDir = at(name);
       return sessionOn(stateDir, {
         endpoint,
         node: nodeEntry(name, { address, port, user, transport: "ssh", stateDir }),
@@ -103,16 +101,16 @@ describe("nodes that feed one another over SSH", () => {
     await peerTransfer.close();
     return { ends, events: runs.flatMap(({ events }) => events) };
   }
-  const isThere = (): boolean => names.every((name) => readFileSync(join(folder, `image-${name}`)).equals(bytes));
-  const remains = (): string[] =>
-    names.flatMap((name) => readdirSync(join(folder, name, "runs")).filter((run) => run.startsWith("feed-")));
+  const haveAll = (): boolean => names.every((name) => readFileSync(at(`image-${name}`)).equals(bytes));
+  const leftovers = (): string[] =>
+    names.flatMap((name) => readdirSync(at(name, "runs")).filter((run) => run.startsWith("feed-")));
 
-  it("is sent by the bastion once, and nothing is left on them", async () => {
+  it("send the content from the bastion once, and leave nothing on the nodes", async () => {
     const before = servers.map((server) => readFileSync(keysOf(server)));
     const { ends, events } = await runAll();
     expect(warnings).to.deep.equal([]);
     expect(ends).to.deep.equal(names.map(() => "done"));
-    expect([reads, isThere(), remains()]).to.deep.equal([1, true, []]);
+    expect([reads, haveAll(), leftovers()]).to.deep.equal([1, true, []]);
     const from = events.flatMap((event) => (event.type === "node.sent" ? [event.from] : []));
     expect(from.filter((one) => one === undefined).length).to.equal(1);
     expect(from.length).to.equal(names.length);
@@ -125,9 +123,9 @@ describe("nodes that feed one another over SSH", () => {
     }
   });
 
-  it("is sent by the bastion where nodes do not reach one another", async () => {
-    const { ends, events } = await runAll({ told: await freePort() });
-    expect([ends, reads, isThere(), remains()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
+  it("fall back to the bastion when nodes cannot reach each other", async () => {
+    const { ends, events } = await runAll({ rosterPort: await freePort() });
+    expect([ends, reads, haveAll(), leftovers()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
     expect(warnings.length).to.equal(names.length - 1);
     expect(warnings.join()).to.match(
       /^n\d: the bastion sends it image, which it could not get from n\d: after 0 bytes: .*Connection refused/,
@@ -135,26 +133,26 @@ describe("nodes that feed one another over SSH", () => {
     expect(events.filter(({ type }) => type === "node.sent").length).to.equal(names.length);
   });
 
-  it("is sent by the bastion where a node lets in one session at a time", async () => {
+  it("fall back to the bastion when a node allows one session at a time", async () => {
     const narrow = await startSshd({ config: ["MaxSessions 1"] });
     try {
       const { ends } = await runAll({ reached: names.map(() => narrow) });
-      expect([ends, reads, isThere(), remains()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
+      expect([ends, reads, haveAll(), leftovers()]).to.deep.equal([names.map(() => "done"), names.length, true, []]);
       expect(warnings.length).to.equal(names.length);
     } finally {
       await narrow.stop();
     }
   });
 
-  it("comes from the bastion to each when it is sensitive", async () => {
+  it("are not used for sensitive content, which the bastion sends to each node", async () => {
     const { ends, events } = await runAll({ content: blob(true) });
-    expect([ends, reads, isThere()]).to.deep.equal([names.map(() => "done"), names.length, true]);
+    expect([ends, reads, haveAll()]).to.deep.equal([names.map(() => "done"), names.length, true]);
     expect(warnings).to.deep.equal([]);
     expect(events.some(({ type }) => type === "node.waiting")).to.equal(false);
   });
 
-  it("waits for nobody who was stopped, and a stop does not wait", async () => {
-    const { slow, open } = gated();
+  it("go on without a stopped node, and a stopped node does not wait", async () => {
+    const { slow, open } = gatedContent();
     const { ends } = await runAll({
       content: slow,
       meanwhile: async (runs) => {
@@ -165,11 +163,11 @@ describe("nodes that feed one another over SSH", () => {
       },
     });
     expect(ends.toSorted()).to.deep.equal([...names.slice(1).map(() => "done"), "interrupted"]);
-    expect([reads, remains(), warnings]).to.deep.equal([1, [], []]);
+    expect([reads, leftovers(), warnings]).to.deep.equal([1, [], []]);
   });
 
-  it("comes from another node, or from the bastion, when the first that had it is gone", async () => {
-    const { slow, open } = gated();
+  it("take another source when the first node that had the content is gone", async () => {
+    const { slow, open } = gatedContent();
     const { ends } = await runAll({
       content: slow,
       meanwhile: async (runs) => {
@@ -180,6 +178,6 @@ describe("nodes that feed one another over SSH", () => {
       },
     });
     expect(ends).to.deep.equal(names.map(() => "done"));
-    expect([isThere(), remains()]).to.deep.equal([true, []]);
+    expect([haveAll(), leftovers()]).to.deep.equal([true, []]);
   });
 });

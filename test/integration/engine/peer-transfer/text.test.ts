@@ -36,17 +36,17 @@ const nonce = "0123456789abcdef";
 
 interface TalkOptions {
   readonly words?: readonly string[];
-  /** Seconds of silence that the text allows. */
+  /** Seconds of silence after which the node ends the transfer shell. */
   readonly silence?: number;
-  /** Other contents of files, for this node alone. */
+  /** Files to replace on this node by bind mounts: path and its other file. */
   readonly over?: Readonly<Record<string, string>>;
 }
 
-/** Without an sshd, the second file of keys stays unknown. */
+/** A node without an sshd, so that kcore does not learn of a second file of keys. */
 const noSshd = { "/usr/sbin/sshd": "/dev/null" };
 
-/** A shell that runs the node's text, on this machine. */
-class Talk {
+/** A shell on this machine that runs the node's part of transfers between nodes. */
+class NodeShell {
   readonly child: ChildProcess;
   readonly id = randomBytes(4).toString("hex");
   readonly #heard: string[] = [];
@@ -73,7 +73,7 @@ class Talk {
     this.child.stdin?.write(text);
   }
 
-  /** The rest of the line that begins so. */
+  /** Waits for a line that begins so, and gives its rest. */
   hear(start: string): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.#waiting.push({ start, resolve });
@@ -81,7 +81,7 @@ class Talk {
     return promise;
   }
 
-  /** The answer, without the frames before it. */
+  /** Sends a command and gives its answer, without the frames of progress before it. */
   async ask(command: string, more = ""): Promise<string> {
     const number = (this.#number += 1);
     this.say(`${command.replace("N", String(number))}\n${more}`);
@@ -105,21 +105,21 @@ class Talk {
   }
 }
 
-describe("a node's part in the transfer, whatever its shell is", () => {
+describe("a node's part in transfers between nodes", () => {
   let folder: string;
-  let talks: Talk[];
+  let nodeShells: NodeShell[];
   let server: SshServer;
   before(async () => (server = await startSshd()));
   after(() => server.stop());
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "kcore-feed-"));
-    talks = [];
+    nodeShells = [];
   });
   afterEach(async () => {
-    for (const talk of talks) {
-      talk.child.stdin?.end();
-      talk.child.stdin?.destroy();
-      await talk.ended();
+    for (const startNode of nodeShells) {
+      startNode.child.stdin?.end();
+      startNode.child.stdin?.destroy();
+      await startNode.ended();
     }
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
@@ -129,16 +129,16 @@ describe("a node's part in the transfer, whatever its shell is", () => {
   const name = `${sha256}.b`;
   const named = `${name} ${content.length} ${sha256}`;
 
-  /** The state folder of a running run. */
-  function node(label: string): string {
+  /** Makes the state folder of a node with a running run. */
+  function makeState(label: string): string {
     const state = join(folder, label);
     mkdirSync(join(state, "runs", runId, "followers", "1", "in"), { recursive: true, mode: 0o700 });
     execFileSync("mkfifo", [join(state, "runs", runId, "ctl")]);
     return state;
   }
-  function talk(...args: ConstructorParameters<typeof Talk>): Talk {
-    const made = new Talk(...args);
-    talks.push(made);
+  function talk(...args: ConstructorParameters<typeof NodeShell>): NodeShell {
+    const made = new NodeShell(...args);
+    nodeShells.push(made);
     return made;
   }
   /** The files of keys of the server's root, with their contents. */
@@ -146,43 +146,43 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     const ssh = join(server.home("root"), ".ssh");
     return Object.fromEntries(readdirSync(ssh).map((file) => [file, readFileSync(join(ssh, file), "utf8")]));
   };
-  const remains = (state: string): string[] => readdirSync(join(state, "runs"));
+  const leftovers = (state: string): string[] => readdirSync(join(state, "runs"));
   const inOf = (state: string): string => join(state, "runs", runId, "followers", "1", "in", name);
 
   async function nextRun(state: string): Promise<void> {
     expect((await performOn(state, [draftOf("any", commandStep(sh`:`))])).outcome).to.equal("done");
   }
 
-  /** A node with the content, which others reach by the server. */
-  async function source(words?: readonly string[]): Promise<{ readonly from: Talk; readonly state: string }> {
-    const state = node("source");
+  /** Starts a node with the content, which other nodes reach by the server. */
+  async function startSource(words?: readonly string[]): Promise<{ readonly from: NodeShell; readonly state: string }> {
+    const state = makeState("source");
     const from = talk(state, server.home("root"), words ? { words } : {});
     writeFileSync(inOf(state), content);
     expect(await from.ask(`keep N ${named}`)).to.equal("yes");
     return { from, state };
   }
-  const admit = async (node: Talk, { line } = makeOneTimeKey()): Promise<void> => {
+  const admitKey = async (node: NodeShell, { line } = makeOneTimeKey()): Promise<void> => {
     expect(await node.ask(`admit N ${name} ${line}`)).to.equal("yes");
   };
-  const fetched = (to: Talk, key = makeOneTimeKey(), hostKey = server.hostKey): Promise<string> =>
+  const fetch = (to: NodeShell, key = makeOneTimeKey(), hostKey = server.hostKey): Promise<string> =>
     to.ask(`fetch N ${named} 127.0.0.1 ${server.port} root ${hostKey}`, `${key.secret.trimEnd()}\n\n`);
 
   for (const shell of shells) {
     const words = shell.split(" ");
-    it(`gives and takes with ${shell}`, async () => {
+    it(`offers and fetches with ${shell}`, async () => {
       const before = rootKeys();
-      const state = node("source");
+      const state = makeState("source");
       const from = talk(state, server.home("root"), { words });
       const kept = from.ask(`keep N ${named}`);
       writeFileSync(inOf(state), content.subarray(0, 1000));
       appendFileSync(inOf(state), content.subarray(1000));
       expect(await kept).to.equal("yes");
       const key = makeOneTimeKey();
-      await admit(from, key);
+      await admitKey(from, key);
 
-      const other = node("reader");
+      const other = makeState("reader");
       const to = talk(other, folder, { words });
-      expect(await fetched(to, key)).to.equal("yes");
+      expect(await fetch(to, key)).to.equal("yes");
       const place = join(other, "runs", runId, "blobs", name);
       expect([readFileSync(place).equals(content), statSync(place).mode & 0o777]).to.deep.equal([true, 0o600]);
       // The key has been removed.
@@ -197,12 +197,12 @@ describe("a node's part in the transfer, whatever its shell is", () => {
       from.say("bye\n");
       to.say("bye\n");
       await Promise.all([from.ended(), to.ended()]);
-      expect([remains(state), remains(other)]).to.deep.equal([[runId], [runId]]);
+      expect([leftovers(state), leftovers(other)]).to.deep.equal([[runId], [runId]]);
       expect(rootKeys()).to.deep.equal(before);
     });
 
-    it(`leaves the file of keys as it was with ${shell}`, async () => {
-      const state = node("source");
+    it(`restores authorized_keys exactly, with ${shell}`, async () => {
+      const state = makeState("source");
       const { line } = makeOneTimeKey();
       const cases: Readonly<Record<string, string | undefined>> = {
         nothing: undefined,
@@ -238,7 +238,7 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     });
   }
 
-  it("leaves the first file of keys alone where sshd looks at a second one", async () => {
+  it("writes to the second file of keys when sshd reads one", async () => {
     const says = (files: string): string => {
       const file = join(folder, "sshd");
       writeFileSync(file, `#!/bin/sh\necho 'port 22'\necho 'authorizedkeysfile ${files}'\n`, { mode: 0o755 });
@@ -252,10 +252,10 @@ describe("a node's part in the transfer, whatever its shell is", () => {
       [".ssh/authorized_keys /etc/keys/%u", "authorized_keys"],
       [".ssh/authorized_keys .ssh/authorized_keys2", "authorized_keys2"],
     ] as const) {
-      const one = talk(node(files.replaceAll("/", "-")), join(folder, "home"), {
+      const one = talk(makeState(files.replaceAll("/", "-")), join(folder, "home"), {
         over: { "/usr/sbin/sshd": says(files) },
       });
-      await admit(one);
+      await admitKey(one);
       expect(readdirSync(ssh)).to.deep.equal([...new Set(["authorized_keys", used])]);
       expect(readFileSync(join(ssh, used), "utf8")).to.match(/^restrict,expiry-time="\d{14}",command="exec cat '/m);
       one.say("bye\n");
@@ -265,8 +265,8 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     }
   });
 
-  it("lets nobody in by a file of keys that is a link", async () => {
-    const state = node("source");
+  it("refuses to admit keys through a symbolic link", async () => {
+    const state = makeState("source");
     const { line } = makeOneTimeKey();
     for (const link of [".ssh", ".ssh/authorized_keys"]) {
       const home = join(folder, `home ${link.length}`);
@@ -282,14 +282,14 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     }
   });
 
-  it("gives by a key no more than that content, and nothing when it is dismissed", async () => {
-    const { from } = await source();
-    const to = talk(node("reader"), folder);
-    expect(await fetched(to)).to.match(/^no after 0 bytes: .*Permission denied/);
+  it("offers through a key only that content, and nothing after its dismissal", async () => {
+    const { from } = await startSource();
+    const to = talk(makeState("reader"), folder);
+    expect(await fetch(to)).to.match(/^no after 0 bytes: .*Permission denied/);
     const key = makeOneTimeKey();
     const file = join(folder, "key");
     writeFileSync(file, key.secret, { mode: 0o600 });
-    await admit(from, key);
+    await admitKey(from, key);
     const options = [
       "StrictHostKeyChecking=no",
       "UserKnownHostsFile=/dev/null",
@@ -308,16 +308,16 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     expect(execFileSync("ssh", words).equals(content)).to.equal(true);
     from.say("dismiss\n");
     await from.ask(`admit N other.b ${makeOneTimeKey().line}`);
-    expect(await fetched(to, key)).to.match(/^no after 0 bytes: .*Permission denied/);
+    expect(await fetch(to, key)).to.match(/^no after 0 bytes: .*Permission denied/);
   });
 
-  it("refuses what is something else than what was to come, and what is more", async () => {
-    const { from, state } = await source();
+  it("refuses other bytes, fewer bytes and more bytes than announced", async () => {
+    const { from, state } = await startSource();
     const has = join(state, "runs", `feed-${from.id}`, `has.${name}`);
-    const other = node("reader");
+    const other = makeState("reader");
     const to = talk(other, folder);
     const key = makeOneTimeKey();
-    await admit(from, key);
+    await admitKey(from, key);
     const wrong = Buffer.from(content);
     wrong[7] = (wrong[7] as number) ^ 1;
     for (const [bytes, answer] of [
@@ -327,7 +327,7 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     ] as const) {
       writeFileSync(`${has}.new`, bytes);
       renameSync(`${has}.new`, has);
-      expect(await fetched(to, key)).to.match(answer);
+      expect(await fetch(to, key)).to.match(answer);
     }
     expect(existsSync(join(other, "runs", runId, "blobs", name))).to.equal(false);
     expect(readdirSync(join(other, "runs", `feed-${to.id}`)).filter((one) => one !== "beat")).to.deep.equal([
@@ -336,34 +336,34 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     ]);
   });
 
-  it("logs in to nobody but the node whose key it was told", async () => {
-    const { from } = await source();
+  it("connects only to a node with the expected host key", async () => {
+    const { from } = await startSource();
     const key = makeOneTimeKey();
-    await admit(from, key);
-    const answer = await fetched(talk(node("reader"), folder), key, makeOneTimeKey().line);
+    await admitKey(from, key);
+    const answer = await fetch(talk(makeState("reader"), folder), key, makeOneTimeKey().line);
     expect(answer).to.match(/^no after 0 bytes: .*Host key verification failed/);
   });
 
-  it("does not say in our own words what another node said", async () => {
+  it("does not take another node's output for its own frames", async () => {
     const key = makeOneTimeKey();
     const keys = join(server.home("root"), ".ssh", "authorized_keys");
     const before = readFileSync(keys);
     appendFileSync(keys, `command="echo ${nonce} 1 yes >&2" ${key.line}\n`);
     try {
-      const to = talk(node("reader"), folder);
-      expect(await fetched(to, key)).to.equal("no after 0 bytes: ");
+      const to = talk(makeState("reader"), folder);
+      expect(await fetch(to, key)).to.equal("no after 0 bytes: ");
     } finally {
       writeFileSync(keys, before);
     }
   });
 
-  it("leaves nothing, after the next run, of a file of keys that it was about to make", async () => {
+  it("killed while it creates authorized_keys leaves nothing after the next run", async () => {
     const home = join(folder, "home");
     mkdirSync(join(home, ".ssh"), { recursive: true });
     const sync = join(folder, "sync");
     const note = join(folder, "note");
     writeFileSync(sync, `#!/bin/sh\ncase $* in .ssh/*) : >${note} && exec sleep 30 ;; esac\n`, { mode: 0o755 });
-    const state = node("source");
+    const state = makeState("source");
     const one = talk(state, home, { over: { ...noSshd, "/usr/bin/sync": sync } });
     void one.ask(`admit N ${name} ${makeOneTimeKey().line}`);
     while (!existsSync(note)) await sleep(10);
@@ -376,7 +376,7 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     expect(readdirSync(join(home, ".ssh"))).to.deep.equal([]);
   });
 
-  it("leaves alone what somebody else does to the file of keys meanwhile", async () => {
+  it("keeps what another program writes to authorized_keys meanwhile", async () => {
     const home = join(folder, "home");
     const file = join(home, ".ssh", "authorized_keys");
     mkdirSync(join(home, ".ssh"), { recursive: true });
@@ -389,8 +389,8 @@ describe("a node's part in the transfer, whatever its shell is", () => {
       `#!/bin/sh\n[ -e ${note} ] || case $* in *kcore-feed-*.n | .ssh/*) : >${note}; printf '\\nssh-ed25519 BBBB other' >>${file} ;; esac\n`,
       { mode: 0o755 },
     );
-    const one = talk(node("source"), home, { over: { ...noSshd, "/usr/bin/sync": sync } });
-    await admit(one);
+    const one = talk(makeState("source"), home, { over: { ...noSshd, "/usr/bin/sync": sync } });
+    await admitKey(one);
     expect(readFileSync(file, "utf8")).to.match(
       /^ssh-ed25519 AAAA somebody\nssh-ed25519 BBBB other\nrestrict,.* kcore-feed-[0-9a-f]*\.n-\n$/,
     );
@@ -403,7 +403,7 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     expect(readdirSync(join(home, ".ssh"))).to.deep.equal(["authorized_keys"]);
   });
 
-  describe("where a disk is full", () => {
+  describe("with a full disk", () => {
     let home: string;
     beforeEach(() => {
       home = join(folder, "home");
@@ -419,24 +419,24 @@ describe("a node's part in the transfer, whatever its shell is", () => {
       }
     };
 
-    it("lets nobody in, and leaves nothing", async () => {
+    it("refuses to admit keys, and leaves nothing", async () => {
       fill();
-      const one = talk(node("source"), home, { over: noSshd });
+      const one = talk(makeState("source"), home, { over: noSshd });
       expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("no it refuses every connection");
       one.say("bye\n");
       await one.ended();
       expect(readdirSync(home)).to.deep.equal(["filler"]);
     });
 
-    it("leaves it to the next run to take out what it wrote", async () => {
+    it("leaves removing its keys to the next run", async () => {
       const file = join(home, ".ssh", "authorized_keys");
       mkdirSync(join(home, ".ssh"));
       writeFileSync(file, "ssh-ed25519 AAAA somebody");
-      const state = node("source");
+      const state = makeState("source");
       const one = talk(state, home, { over: noSshd });
       writeFileSync(inOf(state), content);
       expect(await one.ask(`keep N ${named}`)).to.equal("yes");
-      await admit(one);
+      await admitKey(one);
       fill();
       one.say("bye\n");
       await one.ended();
@@ -453,27 +453,27 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     });
   });
 
-  it("says that it has no ssh client", async () => {
-    const to = talk(node("reader"), folder, { over: { "/usr/bin/ssh": "/dev/null" } });
-    expect(await fetched(to)).to.equal("no it has no ssh client");
+  it("reports a missing ssh client", async () => {
+    const to = talk(makeState("reader"), folder, { over: { "/usr/bin/ssh": "/dev/null" } });
+    expect(await fetch(to)).to.equal("no it has no ssh client");
   });
 
-  it("puts nothing into a run that is over", async () => {
-    const { from, state } = await source();
+  it("refuses to add content to a finished run", async () => {
+    const { from, state } = await startSource();
     const key = makeOneTimeKey();
-    await admit(from, key);
-    const other = node("reader");
+    await admitKey(from, key);
+    const other = makeState("reader");
     const to = talk(other, folder);
     await to.hear("hello");
     rmSync(join(other, "runs", runId, "ctl"));
-    expect(await fetched(to, key)).to.equal("no it cannot be put in its place");
+    expect(await fetch(to, key)).to.equal("no it cannot be put in its place");
     expect(existsSync(join(other, "runs", runId, "blobs"))).to.equal(false);
     rmSync(join(state, "runs", runId, "ctl"));
     expect(await from.ask(`keep N other.b 5 ${sha256}`)).to.equal("no the run is over");
   });
 
-  it("ends a transfer that is cut, and its own when nobody listens any more", async () => {
-    const { from, state } = await source();
+  it("reports a transfer that is cut", async () => {
+    const { from, state } = await startSource();
     const has = join(state, "runs", `feed-${from.id}`, `has.${name}`);
     // A disk that hangs in the middle of a read.
     rmSync(has);
@@ -483,9 +483,9 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     });
     slow.stdout.pipe(createWriteStream(has));
     const key = makeOneTimeKey();
-    await admit(from, key);
-    const to = talk(node("reader"), folder);
-    const answer = fetched(to, key);
+    await admitKey(from, key);
+    const to = talk(makeState("reader"), folder);
+    const answer = fetch(to, key);
     expect(await to.hear("1 at ")).to.equal("1000");
     await server.dropSessions();
     expect(await answer).to.match(/^no after 1000 bytes: /);
@@ -493,34 +493,34 @@ describe("a node's part in the transfer, whatever its shell is", () => {
   });
 
   for (const [what, end] of Object.entries({
-    "its stdin ends": (one: Talk) => one.child.stdin?.end(),
-    "nobody says anything for long": () => undefined,
-    "it is told to end": (one: Talk) => one.child.kill("SIGTERM"),
+    "stdin ends": (one: NodeShell) => one.child.stdin?.end(),
+    "no message comes for long": () => undefined,
+    "SIGTERM comes": (one: NodeShell) => one.child.kill("SIGTERM"),
   }))
-    it(`leaves nothing when ${what}`, async () => {
+    it(`removes its files and keys when ${what}`, async () => {
       for (const shell of shells) {
         const words = shell.split(" ");
         const before = rootKeys();
-        const state = node(`source of ${words[0]}`);
-        const one = talk(state, server.home("root"), { words, ...(what.startsWith("nobody") && { silence: 2 }) });
-        await admit(one);
+        const state = makeState(`source of ${words[0]}`);
+        const one = talk(state, server.home("root"), { words, ...(what.startsWith("no message") && { silence: 2 }) });
+        await admitKey(one);
         one.say(`keep 9 other.b 5 ${sha256}\n`);
         await one.hear("9 at 0");
         const below = await descendantsOf(one.child.pid ?? -1);
         expect(below.length).to.be.greaterThan(0);
         end(one);
         await one.ended();
-        expect(remains(state)).to.deep.equal([runId]);
+        expect(leftovers(state)).to.deep.equal([runId]);
         expect(rootKeys()).to.deep.equal(before);
       }
     });
 
-  it("is cleared by the next run when it was killed", async () => {
+  it("killed leaves its removal to the next run", async () => {
     const before = rootKeys();
-    const state = node("source");
+    const state = makeState("source");
     rmSync(join(state, "runs", runId), { recursive: true });
     const one = talk(state, server.home("root"));
-    await admit(one);
+    await admitKey(one);
     writeFileSync(join(state, "runs", `feed-${one.id}`, `has.${name}`), content);
     one.child.kill("SIGKILL");
     await one.ended();
@@ -534,6 +534,6 @@ describe("a node's part in the transfer, whatever its shell is", () => {
     await other.ended();
     await nextRun(state);
     expect(rootKeys()).to.deep.equal(before);
-    expect(remains(state).filter((one) => one.startsWith("feed-"))).to.deep.equal([]);
+    expect(leftovers(state).filter((one) => one.startsWith("feed-"))).to.deep.equal([]);
   });
 });

@@ -15,15 +15,15 @@ function* repeat(count: number, ...frames: readonly string[]): Generator<string>
 }
 
 const floods: Readonly<Record<string, (key: string) => Iterable<string>>> = {
-  "values without end": (key) => Array.from({ length: 200 }, (_, at) => `now ${key} value${at}=${long}`),
-  "a fact below 5,000 others": () => [`fact facts ${"a.".repeat(5_000)}a=1`, "facts-end"],
-  "notes without end": (key) => repeat(200, `note ${key} ${long}`),
-  "a step that starts again and again": (key) => repeat(200, `start ${key}`, `end ${key} failed 1`),
+  "endless values": (key) => Array.from({ length: 200 }, (_, at) => `now ${key} value${at}=${long}`),
+  "a fact nested 5,000 levels deep": () => [`fact facts ${"a.".repeat(5_000)}a=1`, "facts-end"],
+  "endless notes": (key) => repeat(200, `note ${key} ${long}`),
+  "a step that starts repeatedly": (key) => repeat(200, `start ${key}`, `end ${key} failed 1`),
 };
 
-describe("A run with one hostile node", () => {
+describe("a run with one hostile node", () => {
   for (const [what, says] of partOf(Object.entries(floods), 2))
-    it(`M1: fails that node by its name and takes the others to their end: ${what}`, async () => {
+    it(`fails that node by name and completes the others, with ${what}`, async () => {
       const farm = await startFarm(3, { pace: 10, floods: { name: "n2", says } });
       const project = new TestProject();
       try {

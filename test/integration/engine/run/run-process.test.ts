@@ -25,20 +25,23 @@ describe("a run's own process", () => {
   beforeEach(() => (project = mkdtempSync(join(tmpdir(), "kcore-run-"))));
   afterEach(() => rmSync(project, { recursive: true, force: true }));
 
-  async function launch(scenario: string, { attended = false, passphrase = "" } = {}) {
+  async function startRun(scenario: string, { attended = false, passphrase = "" } = {}) {
     const folder = await newRun({ attended });
-    return { folder, launched: relaunch(folder, scenario, passphrase) };
+    return { folder, launched: startProcess(folder, scenario, passphrase) };
   }
   async function newRun({ attended = false, created = 1_790_000_000_000 } = {}): Promise<RunFolder> {
     return (await createRun({ project, request, who: "me@here", created, attended })).folder;
   }
-  function relaunch(folder: RunFolder, scenario: string, passphrase = "") {
+  function startProcess(folder: RunFolder, scenario: string, passphrase = "") {
     return launchRun({ folder, program: [process.execPath, fakeRun, scenario], passphrase });
   }
   function follow(folder: RunFolder, launched?: { hasExited: () => boolean }, answers = false) {
     return new RunClient({ folder, by: "me@here", answers, ...(launched ? { launched } : {}) });
   }
-  async function all(follower: RunClient, onEvent: (event: RunEvent) => void = () => undefined): Promise<RunEvent[]> {
+  async function eventsOf(
+    follower: RunClient,
+    onEvent: (event: RunEvent) => void = () => undefined,
+  ): Promise<RunEvent[]> {
     const events: RunEvent[] = [];
     for await (const event of follower.events()) {
       events.push(event);
@@ -46,35 +49,35 @@ describe("a run's own process", () => {
     }
     return events;
   }
-  async function gone(folder: RunFolder): Promise<void> {
+  async function processEnded(folder: RunFolder): Promise<void> {
     while (isAlive((await readHeader(folder)).process)) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 
   it("gives a view every event from the first to the last, numbered without gaps", async () => {
-    const { folder, launched } = await launch("short");
-    const events = await all(follow(folder, launched));
+    const { folder, launched } = await startRun("short");
+    const events = await eventsOf(follow(folder, launched));
     expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));
     expect(events.at(0)?.type).to.equal("run.started");
     expect(events.at(-1)?.type).to.equal("run.finished");
     const recorded = parseRecording(readFileSync(folder.events)).events;
     expect(recorded).to.deep.equal(events);
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("is waited for by who follows it from elsewhere when it has hardly been asked for", async () => {
+  it("is waited for by a follower that comes before the process", async () => {
     const folder = await newRun({ created: Date.now() });
-    const events = all(follow(folder));
-    events.catch(() => {}); // the run may fail before its process is there
+    const events = eventsOf(follow(folder));
+    events.catch(() => {}); // A late await must not count as an unhandled rejection.
     await new Promise((resolve) => setTimeout(resolve, 50));
-    relaunch(folder, "short");
+    startProcess(folder, "short");
     expect((await events).at(-1)?.type).to.equal("run.finished");
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("keeps its record from everybody else", async () => {
-    const { folder, launched } = await launch("short");
-    await all(follow(folder, launched));
-    await gone(folder);
+  it("keeps its record readable for the owner only", async () => {
+    const { folder, launched } = await startRun("short");
+    await eventsOf(follow(folder, launched));
+    await processEnded(folder);
     const mode = (path: string) => statSync(path).mode & 0o777;
     expect([folder.path, folder.nodeLogs].map(mode)).to.deep.equal([0o700, 0o700]);
     expect([folder.events, folder.header, folder.processLog, join(folder.nodeLogs, "n1.log")].map(mode)).to.deep.equal([
@@ -83,31 +86,31 @@ describe("a run's own process", () => {
     expect(readFileSync(join(folder.nodeLogs, "n1.log"), "utf8")).to.match(/ \| hello\n/);
   });
 
-  it("works where the project's path is longer than a socket's may be", async () => {
+  it("works when the project's path is longer than a socket's path may be", async () => {
     project = join(project, "a".repeat(60), "b".repeat(60));
-    const { folder, launched } = await launch("short");
-    expect((await all(follow(folder, launched))).at(-1)?.type).to.equal("run.finished");
-    await gone(folder);
+    const { folder, launched } = await startRun("short");
+    expect((await eventsOf(follow(folder, launched))).at(-1)?.type).to.equal("run.finished");
+    await processEnded(folder);
     project = join(project, "../..");
   });
 
-  it("goes on when its views are gone, and lets new ones come in the middle (F-3)", async () => {
-    const { folder, launched } = await launch("slow");
+  it("continues without views, and serves a view that comes later (F-3)", async () => {
+    const { folder, launched } = await startRun("slow");
     const first = follow(folder, launched);
-    await all(first, ({ seq }) => {
+    await eventsOf(first, ({ seq }) => {
       if (seq === 8) first.leave();
     });
-    const events = await all(follow(folder));
+    const events = await eventsOf(follow(folder));
     expect(events.at(-1)).to.include({ type: "run.finished", exitCode: 0 });
     expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("serves several views at once, a sleeping one among them", async () => {
-    const { folder, launched } = await launch("flood");
+  it("serves several views at once, even when one does not read", async () => {
+    const { folder, launched } = await startRun("flood");
     const follower = follow(folder, launched);
     let asleep: ReturnType<typeof connect> | undefined;
-    const events = await all(follower, ({ seq }) => {
+    const events = await eventsOf(follower, ({ seq }) => {
       if (seq !== 5) return;
       asleep = inWorkingFolder(folder.path, () => connect("socket"));
       asleep.on("error", () => undefined);
@@ -116,20 +119,20 @@ describe("a run's own process", () => {
     });
     asleep?.destroy();
     expect(events.at(-1)).to.include({ type: "run.finished", exitCode: 0 });
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("takes the first answer to a question and records it nowhere, in no form (S-7)", async () => {
-    const { folder, launched } = await launch("ask", { attended: true });
+  it("accepts the first answer to a question, and records it in no form (S-7)", async () => {
+    const { folder, launched } = await startRun("ask", { attended: true });
     const follower = follow(folder, launched, true);
     const secret = "correct horse battery";
-    const events = await all(follower, (event) => {
+    const events = await eventsOf(follower, (event) => {
       if (event.type === "question.asked") follower.send({ type: "answer", id: event.question.id, value: secret });
       if (event.type === "question.asked") follower.send({ type: "answer", id: event.question.id, value: "too late" });
     });
     expect(events.at(-1)).to.include({ type: "run.finished", exitCode: 0 });
     expect(events.find(({ type }) => type === "step.output")).to.include({ text: "it is *** and ***\n" });
-    await gone(folder);
+    await processEnded(folder);
     const forms = [secret, Buffer.from(secret).toString("base64"), encodeURIComponent(secret)];
     const files = readdirSync(folder.path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
     const texts = files.map(({ parentPath, name }) => readFileSync(join(parentPath, name), "utf8"));
@@ -137,26 +140,26 @@ describe("a run's own process", () => {
     expect(forms.filter((form) => texts.some((text) => text.includes(form)))).to.deep.equal([]);
   });
 
-  it("hands a passphrase over without file, argument or environment (S-7)", async () => {
-    const { folder, launched } = await launch("handed", { passphrase: "open sesame" });
-    const events = await all(follow(folder, launched));
+  it("receives a passphrase without file, argument or environment (S-7)", async () => {
+    const { folder, launched } = await startRun("handed", { passphrase: "open sesame" });
+    const events = await eventsOf(follow(folder, launched));
     expect(events.find(({ type }) => type === "step.output")).to.include({ text: "handed over: 11 characters\n" });
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("shows a bug of its own with the stack and ends with 70", async () => {
-    const { folder, launched } = await launch("bug");
-    const model = reduceEvents(await all(follow(folder, launched)));
+  it("shows a bug with its stack, and exits 70", async () => {
+    const { folder, launched } = await startRun("bug");
+    const model = reduceEvents(await eventsOf(follow(folder, launched)));
     expect(model).to.include({ exitCode: 70, outcome: "failed" });
     expect(model.problems[0]?.detail).to.match(/TypeError: cannot read what is not there\n +at /);
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("tells that it died, and another process goes on from a torn record (F-3)", async () => {
-    const { folder, launched } = await launch("endless");
+  it("that was killed is reported as dead, and another process continues from a torn record (F-3)", async () => {
+    const { folder, launched } = await startRun("endless");
     let failure: unknown;
     try {
-      await all(follow(folder, launched), ({ seq }) => {
+      await eventsOf(follow(folder, launched), ({ seq }) => {
         if (seq === 10) void killDriver(folder);
       });
     } catch (error) {
@@ -166,12 +169,12 @@ describe("a run's own process", () => {
     expect((failure as KcoreError).problems[0]?.code).to.equal("RUN_DIED");
     appendFileSync(folder.events, '{"seq":4711,"at":1,"ty');
     const before = parseRecording(readFileSync(folder.events)).events.length;
-    const events = await all(follow(folder, relaunch(folder, "resumed")));
+    const events = await eventsOf(follow(folder, startProcess(folder, "resumed")));
     expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));
     expect(
       events.find((event) => event.type === "step.finished" && event.title === `after ${before} events`),
     ).to.not.equal(undefined);
-    await gone(folder);
+    await processEnded(folder);
     // The time between a run's parts does not count, not even for a list, which does not read all events.
     const { at: partAt } = events.findLast(({ type }) => type === "run.started") ?? { at: 0 };
     const [first, last] = [events[0]?.at ?? 0, events.at(-1)?.at ?? 0];
@@ -180,7 +183,7 @@ describe("a run's own process", () => {
     expect(await summarizeRun(folder)).to.include({ milliseconds });
   });
 
-  it("stops before the next step when the bastion's disk is full, with its record intact (F-6)", async function () {
+  it("stops before the next step when the bastion's disk is full, with an intact record (F-6)", async function () {
     if (process.getuid?.() !== 0) this.skip();
     const folder = await newRun();
     // The record has a disk of its own, which only this shell sees and which goes with the shell.
@@ -203,23 +206,23 @@ describe("a run's own process", () => {
   });
 
   it("is driven by one process only (F-15)", async () => {
-    const { folder, launched } = await launch("endless");
+    const { folder, launched } = await startRun("endless");
     const follower = follow(folder, launched);
     let second: ReturnType<typeof launchRun> | undefined;
-    const events = await all(follower, ({ seq }) => {
-      if (seq === 5) second = relaunch(folder, "endless");
+    const events = await eventsOf(follower, ({ seq }) => {
+      if (seq === 5) second = startProcess(folder, "endless");
       if (seq > 5 && second?.hasExited()) follower.send({ type: "abort" });
     });
     expect(events.filter(({ type }) => type === "run.started")).to.have.lengthOf(1);
     expect(readFileSync(folder.processLog, "utf8")).to.contain("is still going on");
-    await gone(folder);
+    await processEnded(folder);
   });
 
-  it("hangs up on a view that says what no view may say", async () => {
-    const { folder, launched } = await launch("endless");
+  it("closes the connection of a view that sends an unknown message", async () => {
+    const { folder, launched } = await startRun("endless");
     const follower = follow(folder, launched);
     let hungUp = false;
-    await all(follower, ({ seq }) => {
+    await eventsOf(follower, ({ seq }) => {
       if (seq !== 6) return;
       const socket = inWorkingFolder(folder.path, () => connect("socket"));
       socket
@@ -231,7 +234,7 @@ describe("a run's own process", () => {
       socket.resume().write('{"type":"run","command":"id"}\n');
     });
     expect(hungUp).to.equal(true);
-    await gone(folder);
+    await processEnded(folder);
   });
 });
 

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
@@ -17,12 +16,13 @@ import { commandStep, draftOf, performOn, printedIn, sessionOn } from "#support/
 import { partOf } from "#support/slice.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a node's session over SSH, under faults", () => {
   let sshd: SshServer;
   let line: DelayLine;
   let endpoint: Endpoint;
-  let folder: string;
+  const inFolder = folderOfEachTest("breakable");
   let state: string;
   before(async () => {
     sshd = await startSshd();
@@ -34,30 +34,27 @@ describe("a node's session over SSH, under faults", () => {
     await sshd?.stop();
   });
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-breakable-"));
-    chmodSync(folder, 0o755);
-    state = join(folder, "state");
+    chmodSync(inFolder(), 0o755);
+    state = inFolder("state");
   });
   afterEach(() => {
     line.setRate(undefined);
-    rmSync(folder, { recursive: true, force: true });
   });
 
-  const slow = (seconds: number, name = "log"): Step =>
-    commandStep(sh`sleep ${seconds}; echo x >>${join(folder, name)}`);
+  const slow = (seconds: number, name = "log"): Step => commandStep(sh`sleep ${seconds}; echo x >>${inFolder(name)}`);
   /** The step “slow”, which takes 3 s unless it is in order, and the step “next”. */
   const twoSteps = (more: Partial<Step> = {}): UnresolvedStep[] => {
-    const path = join(folder, "log");
+    const path = inFolder("log");
     const probe = sh`[ -s ${path} ] && fact n 1 || fact n 0`;
     const step = { want: { n: "1" }, probe, apply: sh`sleep 3; echo x >>${path}`, ...more };
     return [draftOf("slow", step), draftOf("next", slow(0, "next"))];
   };
   const lines = (name = "log"): number =>
-    existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").split("\n").length - 1 : 0;
+    existsSync(inFolder(name)) ? readFileSync(inFolder(name), "utf8").split("\n").length - 1 : 0;
   const startedStep = (title: string) => (event: RunEventBody) =>
     event.type === "step.started" && event.title === title;
 
-  it("F-17 aborts the running step also when that is asked for while the connection is down", async () => {
+  it("F-17 aborts the running step when abort comes while the connection is down", async () => {
     const run = sessionOn(state, { endpoint, retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
     await run.seen(startedStep("slow"));
@@ -71,7 +68,7 @@ describe("a node's session over SSH, under faults", () => {
     expect([lines(), run.outcomes()]).to.deep.equal([0, ["slow interrupted"]]);
   });
 
-  it("gives up on a node that takes connections but runs no shell any more", async () => {
+  it("gives up on a node that accepts connections but runs no shell", async () => {
     const { connect } = createTransport({ home: state });
     let connections = 0;
     const run = sessionOn(state, {
@@ -92,7 +89,7 @@ describe("a node's session over SSH, under faults", () => {
     expect(connections).to.be.lessThan(6);
   });
 
-  it("F-4 gives a new runner what is left when the old one is gone, and looks at the interrupted step again", async () => {
+  it("F-4 gives the rest to a new runner when the old one is gone, and probes the interrupted step again", async () => {
     const run = sessionOn(state, { endpoint, runId: "gone" });
     // One shell for the whole step, without a separate probe.
     const work = run.session.perform([{ stage: "s", drafts: twoSteps({ quiet: true }) }]);
@@ -116,7 +113,7 @@ describe("a node's session over SSH, under faults", () => {
     );
   });
 
-  it("notices a runner that died under an open connection, and gives a new one the rest when its step has ended", async () => {
+  it("replaces a runner that died while the connection stays open, once its step has ended", async () => {
     const run = sessionOn(state, { endpoint, runId: "died" });
     const work = run.session.perform([{ stage: "s", drafts: twoSteps() }]);
     const pid = join(state, "runs", "died", "pid");
@@ -128,12 +125,12 @@ describe("a node's session over SSH, under faults", () => {
     expect([lines(), lines("next")]).to.deep.equal([1, 1]);
   });
 
-  it("F-17 kills after 5 s what does not heed TERM, also below a shell that does", async () => {
+  it("F-17 kills a process after 5 s that ignores SIGTERM, also below a shell that obeys it", async () => {
     const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
     const run = sessionOn(state, { endpoint });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("deaf", deaf)] }]);
-    const said = await run.seen(({ type }) => type === "step.output");
-    const pid = Number(said.type === "step.output" && said.text);
+    const printed = await run.seen(({ type }) => type === "step.output");
+    const pid = Number(printed.type === "step.output" && printed.text);
     run.session.abort();
     const result = await work;
     await run.session.finish("interrupted");
@@ -143,11 +140,11 @@ describe("a node's session over SSH, under faults", () => {
     expect(isAlive(markProcess(pid))).to.equal(false);
   });
 
-  const image = (size: number): Step => {
+  const stepWithContent = (size: number): Step => {
     const bytes = randomBytes(size);
     const { sha256 } = blobOf(bytes);
     const blob = new Blob({ sha256, size, sensitive: false, read: () => Promise.resolve(bytes), label: "image" });
-    const path = join(folder, "image");
+    const path = inFolder("image");
     return {
       want: { size: String(size) },
       probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
@@ -155,17 +152,17 @@ describe("a node's session over SSH, under faults", () => {
     };
   };
 
-  it("tells of a large content while a thin line takes it, longer than it may stand still, and arrives", async () => {
+  it("reports progress of a large content on a slow line, which may take longer than the stall limit", async () => {
     line.setRate(1_200_000);
     const size = 6_000_000;
-    const run = await performOn(state, [draftOf("image", image(size))], { endpoint, transferStall: 1500 });
+    const run = await performOn(state, [draftOf("image", stepWithContent(size))], { endpoint, transferStall: 1500 });
     expect([run.outcome, run.outcomes()]).to.deep.equal(["done", ["image changed"]]);
-    const told = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
-    expect(told.length).to.be.at.least(3);
-    expect(told.map(({ sent }) => sent)).to.deep.equal(told.map(({ sent }) => sent).toSorted((a, b) => a - b));
-    // Bytes on their way do not count: a window is 2 MiB, and the line takes its time for it.
-    expect(told[0]?.sent).to.be.at.most(2_400_000);
-    expect(told.at(-1)?.rate).to.be.within(1, 2_400_000);
+    const progress = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
+    expect(progress.length).to.be.at.least(3);
+    expect(progress.map(({ sent }) => sent)).to.deep.equal(progress.map(({ sent }) => sent).toSorted((a, b) => a - b));
+    // Only acknowledged bytes count as sent: a window is 2 MiB.
+    expect(progress[0]?.sent).to.be.at.most(2_400_000);
+    expect(progress.at(-1)?.rate).to.be.within(1, 2_400_000);
     const sent = run.events.filter(({ type }) => type === "node.sent");
     expect(sent).to.have.length(1);
     expect(sent[0]).to.include({ name: "image", bytes: size });
@@ -173,38 +170,38 @@ describe("a node's session over SSH, under faults", () => {
   });
 
   const big = blobOf(Buffer.alloc(2_500_000, "all work and no play\n"));
-  const put = (): Step => {
-    const path = join(folder, "big");
+  const putBigFile = (): Step => {
+    const path = inFolder("big");
     return {
       want: { content: big.sha256 },
       probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
       apply: sh`put_file ${big} ${path} 0644 root root`,
     };
   };
-  const count = (name: string): Step => commandStep(sh`echo x >>${join(folder, name)}; echo "output of ${name}"`);
-  /** One run of two segments and a large blob, over a line that breaks once. */
+  const countingStep = (name: string): Step => commandStep(sh`echo x >>${inFolder(name)}; echo "output of ${name}"`);
+  /** Performs two segments and a large content over a line that breaks once. */
   async function runOver(cut: () => void): Promise<void> {
     cut();
     const drafts = [
-      draftOf("one", count("one"), { register: "one" }),
-      draftOf("put", put()),
-      draftOf("two", () => count("two"), { needs: { facts: false, steps: ["one"] } }),
+      draftOf("one", countingStep("one"), { register: "one" }),
+      draftOf("put", putBigFile()),
+      draftOf("two", () => countingStep("two"), { needs: { facts: false, steps: ["one"] } }),
     ];
     const run = await performOn(state, drafts, { endpoint, runId: "cut" });
     expect(run.problem).to.equal(undefined);
     expect(run.outcomes()).to.deep.equal(["one changed", "put changed", "two changed"]);
     expect([lines("one"), lines("two")]).to.deep.equal([1, 1]);
-    expect(readFileSync(join(folder, "big")).length).to.equal(big.size);
+    expect(readFileSync(inFolder("big")).length).to.equal(big.size);
     expect(printedIn(run).join("")).to.equal("output of one\noutput of two\n");
     expect(readdirSync(join(state, "runs", "cut"))).to.deep.equal(["journal"]);
     expect(readFileSync(join(state, "runs", "cut", "journal"), "utf8")).to.match(/ bye done\n$/);
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(inFolder(), { recursive: true, force: true });
   }
 
   for (const bytes of partOf([6_000, 9_000, 14_000, 36_000, 60_000, 1_300_000, 2_500_000, 2_560_000], 2))
-    it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes sent`, () =>
+    it(`F-1 loses and repeats nothing when the line breaks after ${bytes} bytes sent`, () =>
       runOver(() => line.cutNext("up", bytes)));
   for (const bytes of partOf([3_100, 3_600, 4_000, 4_500, 5_200, 6_000], 2))
-    it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes received`, () =>
+    it(`F-1 loses and repeats nothing when the line breaks after ${bytes} bytes received`, () =>
       runOver(() => line.cutNext("down", bytes)));
 });

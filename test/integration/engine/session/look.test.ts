@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
 import { keyGenerated } from "#engine/modules/key-generated.ts";
@@ -15,29 +14,27 @@ import type { Connect } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { commandStep, draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
-/** The memory of one node. */
+/** A memory of one node, with the hashes of the steps that were in order. */
 function memoryOf(): LookMemory & { readonly hashes: Set<string> } {
   const hashes = new Set<string>();
   return { hashes, has: (hash) => hashes.has(hash), add: (more) => more.forEach((hash) => hashes.add(hash)) };
 }
 
-describe("a look at a node, on this machine", () => {
-  let folder: string;
+describe("a look at a node without a runner, on this machine", () => {
+  const at = folderOfEachTest("look");
   let state: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-look-"));
-    state = join(folder, "state");
+    state = at("state");
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  const at = (name: string): string => join(folder, name);
   const fileDraft = (name: string, keys: Partial<PlannedStep> = {}): UnresolvedStep => {
     const data = { kind: "file", path: at(name), blob: blobOf(`${name}\n`), mode: "0644", makeDirs: false } as const;
     return draftOf(name, stepOfData(data), keys);
   };
   /** A step that makes a file, with a probe of its own. */
-  const marker = (name: string): Step => ({
+  const fileByProbe = (name: string): Step => ({
     want: { there: "yes" },
     probe: sh`if [ -e ${at(name)} ]; then fact there yes; else fact there no; fi`,
     apply: sh`: >${at(name)}`,
@@ -48,17 +45,17 @@ describe("a look at a node, on this machine", () => {
     await test.session.finish(result.outcome, result.problem);
     return { ...test, ...result, exchanges: test.session.exchanges };
   };
-  const finished = ({ events }: Pick<TestSession, "events">) =>
+  const finishedSteps = ({ events }: Pick<TestSession, "events">) =>
     events.flatMap((event) =>
       event.type === "step.finished" ? [[event.title, event.outcome, event.reason ?? ""].join(" ").trim()] : [],
     );
-  /** All names below the state folder, with the time of their last change. */
-  const stateNow = (): string => execFileSync("find", [state, "-printf", "%p %T@ %C@\n"], { encoding: "utf8" });
+  /** All paths below the state folder, with the times of their last changes. */
+  const stateListing = (): string => execFileSync("find", [state, "-printf", "%p %T@ %C@\n"], { encoding: "utf8" });
 
   const everyKind = (): UnresolvedStep[] => [
     fileDraft("a"),
     fileDraft("b", { milestone: "b_there" }),
-    draftOf("marker", marker("m"), { register: "mark" }),
+    draftOf("marker", fileByProbe("m"), { register: "mark" }),
     draftOf("made", commandStep(sh`: >${at("made")}`), { creates: at("made") }),
     draftOf("guarded", commandStep(sh`: >${at("guarded")}`), { unless: `[ -e ${at("guarded")} ]` }),
     draftOf("never", commandStep(sh`false`), { onlyIf: "[ -e /nonexistent ]" }),
@@ -66,14 +63,14 @@ describe("a look at a node, on this machine", () => {
     draftOf("handler", commandStep(sh`:`), { onFailure: ["test/a"] }),
   ];
 
-  it("is the whole run where all steps are in order: it leaves the state folder as it is", async () => {
+  it("is the whole run when all steps are in order, and leaves the state folder unchanged", async () => {
     const looks = memoryOf();
     const first = await run(everyKind(), { looks });
-    const before = stateNow();
+    const before = stateListing();
     const second = await run(everyKind(), { looks });
-    expect(stateNow()).to.equal(before);
+    expect(stateListing()).to.equal(before);
     expect([first.outcome, second.outcome, second.exchanges]).to.deep.equal(["done", "done", 1]);
-    expect(finished(second)).to.deep.equal([
+    expect(finishedSteps(second)).to.deep.equal([
       "a ok",
       "b ok",
       "marker ok",
@@ -88,11 +85,11 @@ describe("a look at a node, on this machine", () => {
     // The same in a dry run, and the same result with a runner.
     const dry = await run(everyKind(), { looks, dryRun: true });
     const full = await run(everyKind());
-    expect([finished(dry), finished(full)]).to.deep.equal([finished(second), finished(second)]);
+    expect([finishedSteps(dry), finishedSteps(full)]).to.deep.equal([finishedSteps(second), finishedSteps(second)]);
     expect([dry.exchanges, dry.leaves, full.leaves]).to.deep.equal([1, second.leaves, second.leaves]);
   });
 
-  it("is not sent where the node's last run with these steps did not leave all of them in order", async () => {
+  it("is not sent unless the node's last run left exactly these steps in order", async () => {
     const looks = memoryOf();
     const fails = draftOf("fails", commandStep(sh`false`), { creates: at("never") });
     await run([fileDraft("a"), fails], { looks });
@@ -104,14 +101,14 @@ describe("a look at a node, on this machine", () => {
     expect(existsSync(join(state, "runs/resumed"))).to.equal(true);
   });
 
-  const lookedAt = async (change: () => void, drafts = everyKind): Promise<Awaited<ReturnType<typeof run>>> => {
+  const runAfterLook = async (change: () => void, drafts = everyKind): Promise<Awaited<ReturnType<typeof run>>> => {
     const looks = memoryOf();
     await run(drafts(), { looks });
     change();
     return run(drafts(), { looks });
   };
 
-  const left: readonly (readonly [string, () => void])[] = [
+  const changesOnNode: readonly (readonly [string, () => void])[] = [
     ["a lock of a dead run", () => symlinkSync(`1:1:dead:r0:somebody@bastion`, join(state, "lock/9"))],
     [
       "an owed reaction",
@@ -125,7 +122,7 @@ describe("a look at a node, on this machine", () => {
           `mkdir -p ${join(state, "runs/r0")} && echo 1 1 dead >${join(state, "runs/r0/mark")}`,
         ]),
     ],
-    ["a milestone that was forgotten", () => rmSync(join(state, "milestones"))],
+    ["a missing milestone", () => rmSync(join(state, "milestones"))],
     ["a state folder that others can write", () => execFileSync("chmod", ["0777", join(state, "lock")])],
     ["a file with other contents", () => writeFileSync(at("a"), "other\n")],
     ["a file with another mode", () => execFileSync("chmod", ["0600", at("b")])],
@@ -133,35 +130,35 @@ describe("a look at a node, on this machine", () => {
     ["a guard that does not hold", () => rmSync(at("guarded"))],
     ["a path that a command creates", () => rmSync(at("made"))],
   ];
-  for (const [what, change] of left)
+  for (const [what, change] of changesOnNode)
     it(`leaves ${what} to the runner, over the same connection`, async () => {
-      const { events, exchanges } = await lookedAt(change);
+      const { events, exchanges } = await runAfterLook(change);
       expect(events.filter(({ type }) => type === "node.connecting").length).to.equal(1);
       // The look, and the runner, which may ask for contents.
       expect(exchanges).to.be.greaterThan(1);
     });
 
-  it("reports nothing of a look behind which a runner works: all steps are looked at again under the lock", async () => {
+  it("reports nothing when a runner follows, which probes all steps again under the lock", async () => {
     // The probe of the second step changes the first one's file, as another run between look and lock would.
     const racing: Step = {
-      ...marker("m"),
+      ...fileByProbe("m"),
       probe: sh`[ -e ${at("m")} ] || [ -e ${at("raced")} ] || { : >${at("raced")} && echo other >${at("a")}; }
 if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     };
     const drafts = (): UnresolvedStep[] => [fileDraft("a"), draftOf("racing", racing)];
     writeFileSync(at("raced"), "");
-    const result = await lookedAt(() => {
+    const result = await runAfterLook(() => {
       rmSync(at("m"));
       rmSync(at("raced"));
     }, drafts);
-    expect(finished(result)).to.deep.equal(["a changed", "racing changed"]);
+    expect(finishedSteps(result)).to.deep.equal(["a changed", "racing changed"]);
     expect(readFileSync(at("a"), "utf8")).to.equal("a\n");
   });
 
-  it("looks again for each stage, and gives registered values to later ones", async () => {
+  it("is sent for each stage, and gives registered values to later stages", async () => {
     const looks = memoryOf();
     const stages = [
-      { stage: "one", drafts: [draftOf("marker", marker("m"), { register: "mark" })] },
+      { stage: "one", drafts: [draftOf("marker", fileByProbe("m"), { register: "mark" })] },
       {
         stage: "two",
         drafts: [
@@ -193,39 +190,39 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     expect(readFileSync(at("late"), "utf8")).to.equal("yes\n");
   });
 
-  it("goes on with a new connection after a look that has died", async () => {
+  it("that dies is followed by a new connection", async () => {
     const dying: Step = {
-      ...marker("m"),
+      ...fileByProbe("m"),
       probe: sh`[ -e ${at("died")} ] || { : >${at("died")} && kill -KILL $$; }
 if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     };
     writeFileSync(at("died"), "");
-    const result = await lookedAt(
+    const result = await runAfterLook(
       () => rmSync(at("died")),
       () => [draftOf("dying", dying)],
     );
-    expect([result.outcome, ...finished(result)]).to.deep.equal(["done", "dying ok"]);
+    expect([result.outcome, ...finishedSteps(result)]).to.deep.equal(["done", "dying ok"]);
     expect(result.events.filter(({ type }) => type === "node.connecting").length).to.equal(2);
   });
 
-  it("ends a probe that takes longer than its step may, and goes on with a runner", async () => {
+  it("ends a probe after the step's time limit, and a runner follows", async () => {
     const hanging: Step = {
-      ...marker("m"),
+      ...fileByProbe("m"),
       timeout: 1,
       probe: sh`[ -e ${at("hung")} ] || { : >${at("hung")} && echo $$ >${at("pid")} && sleep 1000; }
 if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     };
     writeFileSync(at("hung"), "");
-    const result = await lookedAt(
+    const result = await runAfterLook(
       () => rmSync(at("hung")),
       () => [draftOf("hanging", hanging)],
     );
-    expect([result.outcome, ...finished(result)]).to.deep.equal(["done", "hanging ok"]);
+    expect([result.outcome, ...finishedSteps(result)]).to.deep.equal(["done", "hanging ok"]);
     expect(existsSync(`/proc/${readFileSync(at("pid"), "utf8").trim()}`)).to.equal(false);
   });
 
-  /** Runs the second of two runs under strace: its calls, without failed ones, that open for writing and that change files, and all. */
-  const traced = async (first: readonly UnresolvedStep[], second = first) => {
+  /** Runs twice, the second time under strace: its successful calls, those that open for writing, and those that change files. */
+  const traceLook = async (first: readonly UnresolvedStep[], second = first) => {
     const looks = memoryOf();
     await run(first, { looks });
     const log = at("trace");
@@ -257,24 +254,24 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
     return { result, calls, writes, changes };
   };
 
-  it("opens nothing for writing, and starts the listed programs alone", async () => {
-    const { calls, writes, changes } = await traced(everyKind());
+  it("opens nothing for writing, and starts only the listed programs", async () => {
+    const { calls, writes, changes } = await traceLook(everyKind());
     const programs = calls
       .flatMap((call) => basename(/^execve\("([^"]*)"/.exec(call)?.[1] ?? ""))
       .filter((name) => name !== "");
     expect([writes, changes]).to.deep.equal([[], []]);
     expect(programs).to.deep.equal(["sh", "env", "sh", "dd", "stat", "stat", "sha256sum"]);
     const forks = calls.filter((call) => /^(?:clone3?|v?fork)\(/.test(call)).length;
-    // Four programs, the output of the first `stat` and of the evidence, and a shell for each text of the three steps.
+    // Four programs, the output of the first `stat` and of the evidence, and one shell for each text of the three steps.
     expect(forks).to.be.at.most(programs.length - 3 + 3);
   });
 
-  it("lets a key sign the challenge of each run, and writes no file for it", async () => {
+  it("signs the challenge of each run with the node's key, without writing a file", async () => {
     const path = at("node.key");
     const drafts = (challenge: string) => [
       draftOf("key", stepOf(keyGenerated, { path, challenge }), { register: "key" }),
     ];
-    const { result, writes, changes } = await traced(drafts("run 1"), drafts("run 2"));
+    const { result, writes, changes } = await traceLook(drafts("run 1"), drafts("run 2"));
     expect([writes, changes]).to.deep.equal([[], []]);
     const { spki = "", proof = "" } = result.registered.get("key")?.facts ?? {};
     const key = createPublicKey({ key: Buffer.from(spki, "base64"), format: "der", type: "spki" });
@@ -282,13 +279,13 @@ if [ -e ${at("m")} ]; then fact there yes; else fact there no; fi`,
   });
 
   it("reports notes of probes as a runner does", async () => {
-    const noting: Step = { ...marker("m"), probe: sh`note "a b"; fact there yes; echo out; note c` };
+    const noting: Step = { ...fileByProbe("m"), probe: sh`note "a b"; fact there yes; echo out; note c` };
     const drafts = () => [draftOf("noting", noting, { register: "noting" }), fileDraft("a")];
     const reported = ({ events, registered }: Awaited<ReturnType<typeof run>>) => [
       events.filter(({ type }) => type.startsWith("step.")).map((event) => ({ ...event, duration: 0 })),
       registered.get("noting"),
     ];
-    const looked = await lookedAt(() => undefined, drafts);
+    const looked = await runAfterLook(() => undefined, drafts);
     expect(looked.exchanges).to.equal(1);
     const full = await run(drafts());
     const [steps = [], registered] = reported(full);

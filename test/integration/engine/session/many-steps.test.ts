@@ -7,10 +7,10 @@ import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
-/** More steps than a runner knows at a time (segment.ts). */
+/** More steps than a runner takes at a time (segment.ts). */
 const many = 401;
 
-describe("many steps of a segment", () => {
+describe("a segment of many steps", () => {
   const at = folderOfEachTest("many-steps");
   const file = (number: number): Step =>
     stepOfData({
@@ -25,7 +25,7 @@ describe("many steps of a segment", () => {
 
   beforeEach(() => mkdirSync(at("out")));
 
-  it("are all applied, and steps of the last portion react to the first one", async () => {
+  it("applies all, and steps of the last portion react to the first step", async () => {
     const { session, outcomes } = sessionOn(at("state"));
     const drafts = [
       ...files(),
@@ -39,7 +39,7 @@ describe("many steps of a segment", () => {
     expect(outcomes().slice(-2)).to.deep.equal(["reacting changed", "idle skipped"]);
   });
 
-  it("are looked at again: one that differs in each portion is put in order, the others stay", async () => {
+  it("corrects one differing step in each portion, and leaves the others unchanged", async () => {
     for (const round of ["changed", "ok"]) {
       if (round === "ok") for (const number of [7, 207, 400]) unlinkSync(at("out", `f${number}`));
       const kept = round === "ok" ? statSync(at("out/f300")).ino : undefined;
@@ -54,7 +54,7 @@ describe("many steps of a segment", () => {
     }
   });
 
-  it("end at the first failure, but for those that react to it", async () => {
+  it("ends at the first failure, except for steps that react to it", async () => {
     const { session, outcomes } = sessionOn(at("state"));
     const [first, ...others] = files();
     const broken = draftOf("broken", { want: {}, always: true, probe: sh`:`, apply: sh`exit 3` });

@@ -21,7 +21,7 @@ import { MemoryTables } from "#support/tables.ts";
 const MiB = 1024 ** 2;
 const fingerprint = "0123456789abcdef";
 
-describe("a node that was granted something, on this machine (F-18, ADR 0012)", () => {
+describe("saving a disk's table before a granted wipe, on this machine (F-18, ADR 0012)", () => {
   let folder: string;
   let disk: LoopDisk | undefined;
   let tables: MemoryTables;
@@ -42,7 +42,7 @@ describe("a node that was granted something, on this machine (F-18, ADR 0012)", 
 
   const name = (): string => basename(folder);
   const grant = (): string => `${name()}:${fingerprint}`;
-  /** Prints, at apply, whether it has a grant. */
+  /** A step that wipes only with a grant. */
   const wipe = (): Step => ({
     want: { wiped: "yes" },
     probe: sh`[ ! -e ${join(folder, "wiped")} ] && fact wiped no || fact wiped yes`,
@@ -58,7 +58,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     return { ...run, end: run.problem ? `${run.problem.code} ${run.problem.message}` : run.outcome };
   };
 
-  it("saves what lies there, every byte of it, before it says what was granted", async () => {
+  it("saves every byte of the table before the first segment is sent", async () => {
     const { end, events } = await perform();
     expect(end).to.equal("done");
     const types = events.map(({ type }) => type);
@@ -90,7 +90,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(kept?.device.texts["blkid"]).to.contain('PTTYPE="dos"');
   });
 
-  it("M4: keeps a save only for the wipe that followed it", async () => {
+  it("keeps a save only if the wipe followed, or if its end is unknown", async () => {
     const held = { ...wipe(), guard: sh`refuse DISK_IN_USE "it is mounted"` };
     const refused = await perform({ grants: [grant(), `${name()}:${"f".repeat(16)}`] }, held);
     expect(tables.forgotten).to.deep.equal([name()]);
@@ -109,7 +109,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     ]);
   });
 
-  it("is granted nothing when the save cannot be kept", async () => {
+  it("withholds the grant when the save cannot be kept", async () => {
     tables.failure = new Error("no space left on device");
     const { end, events } = await perform();
     expect(end).to.match(/^DISK_NOT_SAVED .*no space left on device$/);
@@ -117,7 +117,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(tables.dropped).to.equal(1);
   });
 
-  it("is granted nothing of what it does not have", async () => {
+  it("saves nothing for a disk that the node does not have", async () => {
     const other = `${name()}-other:${fingerprint}`;
     const { end, events } = await perform({ grants: [other] });
     expect(end).to.match(/^DISK_HAS_DATA /);
@@ -126,7 +126,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(tables.kept).to.deep.equal([]);
   });
 
-  it("is granted nothing where two arrays have the name: the other one may be meant", async () => {
+  it("saves nothing when two arrays have the granted name", async () => {
     const other = mkdtempSync(join(tmpdir(), "kcore-other-"));
     const second = openLoopDisk(other, Buffer.alloc(512, 1));
     const array = name().replaceAll("-", "_");
@@ -143,7 +143,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     }
   });
 
-  it("is asked for no more than before where nothing is granted, and in a dry run", async () => {
+  it("costs no exchange without a grant or in a dry run", async () => {
     for (const [options, wanted] of [
       [{ grants: [] }, /^DISK_HAS_DATA /],
       [{ dryRun: true }, /^done$/],
@@ -156,7 +156,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(tables.kept).to.deep.equal([]);
   });
 
-  it("is asked once a session, and again when the run is resumed", async () => {
+  it("saves once a session, and again when the run is resumed", async () => {
     const shared = { runId: "resumed", nonce: "1".repeat(32) };
     const first = sessionOn(join(folder, "state"), settings(shared));
     await first.session.perform([]);
@@ -168,7 +168,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     expect(tables.kept.length).to.equal(2);
   });
 
-  describe("a disk that is named by its place", () => {
+  describe("a disk named by its path", () => {
     const places = "/dev/disk/by-path";
     let isOurs: boolean;
     before(() => {
@@ -181,14 +181,14 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
       if (isOurs) rmdirSync(places);
     });
 
-    it("is saved by that name", async () => {
+    it("is saved under that name", async () => {
       await perform({ grants: [`pci-${name()}:${fingerprint}`] });
       expect(tables.kept.map(({ device }) => device.name)).to.deep.equal([`pci-${name()}`]);
       expect(tables.kept[0]?.device.ids).to.include.members([`byId ${name()}`, `busPath pci-${name()}`]);
     });
 
     for (const shell of shellsOf(import.meta.filename))
-      it(`is granted by its serial number, and by its place where it has none, on ${shell}`, async () => {
+      it(`is granted by its serial number, or by its path when it has none, on ${shell}`, async () => {
         const wanted = async (ids: string): Promise<string | undefined> => {
           const probe = sh`${diskFunctions}
 ${grantFunctions}
@@ -204,7 +204,7 @@ is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
   });
 
   for (const shell of shellsOf(import.meta.filename, [...shells, "mksh"]))
-    it(`tells the same on ${shell}`, async function () {
+    it(`saves the same on ${shell}`, async function () {
       const nonce = "2".repeat(32);
       const [program = "", ...words] = shell.split(" ");
       const text = savingText({ nonce, stateDir: join(folder, "state"), runId: "r" }, [name(), "no'such $(disk)"]);
@@ -225,7 +225,7 @@ is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
       expect(reader.results.get("other")).to.include({ isAbsent: true });
     });
 
-  it("tells of a header of LUKS all that stands before the data", async () => {
+  it("saves everything before the data of a LUKS container", async () => {
     // LUKS2 On-Disk Format, 3: the part that is read.
     const header = Buffer.alloc(16 * MiB);
     header.write("LUKS\xba\xbe\0\x02", 0, "latin1");

@@ -5,14 +5,12 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Outcome } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
@@ -37,66 +35,65 @@ import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import { commandStep, draftOf, performOn, printedIn, sessionOn, type TestSession } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a node's session, on this machine", () => {
-  let folder: string;
+  const inFolder = folderOfEachTest("session");
   let state: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-session-"));
-    state = join(folder, "state");
-    chmodSync(folder, 0o755);
+    state = inFolder("state");
+    chmodSync(inFolder(), 0o755);
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   const fileStep = (name: string, content: string): Step => {
-    const path = join(folder, name);
+    const path = inFolder(name);
     const data = { kind: "file", path, blob: blobOf(content), mode: "0644", makeDirs: false } as const;
     return { ...stepOfData(data), show: sh`cat ${path}`, shown: content };
   };
 
-  it("begins each segment with nothing of the last step before it", async () => {
+  it("starts each segment without state of the previous steps", async () => {
     const marker = (name: string, react?: string): Step => ({
       want: { there: "yes" },
-      probe: sh`[ -e ${join(folder, name)} ] && fact there yes || fact there no`,
-      apply: sh`: >${join(folder, name)}`,
-      ...(react !== undefined && { react: sh`: >${join(folder, react)}` }),
+      probe: sh`[ -e ${inFolder(name)} ] && fact there yes || fact there no`,
+      apply: sh`: >${inFolder(name)}`,
+      ...(react !== undefined && { react: sh`: >${inFolder(react)}` }),
     });
     const { session, outcomes } = sessionOn(state);
-    // Two steps of one module: their common text is sent once.
+    // Two steps share their module's text, which is sent once.
     const drafts = [
       draftOf("config", marker("config")),
       draftOf("first service", marker("one", "reaction")),
       draftOf("service", marker("two", "reaction"), { restartOn: ["test/config"] }),
     ];
     await session.perform([{ stage: "s", drafts }]);
-    rmSync(join(folder, "reaction"));
+    rmSync(inFolder("reaction"));
     await session.perform([{ stage: "t", drafts: [draftOf("alone", marker("alone"))] }]);
-    rmSync(join(folder, "two"));
+    rmSync(inFolder("two"));
     const watching = draftOf("watching", marker("two", "reaction"), { onChanges: ["test/nothing"] });
     await session.perform([{ stage: "u", drafts: [watching] }]);
     await session.perform([{ stage: "v", drafts: [draftOf("last", marker("last"))] }], { isLast: true });
     await session.finish("done");
-    expect(existsSync(join(folder, "reaction"))).to.equal(false);
+    expect(existsSync(inFolder("reaction"))).to.equal(false);
     expect(outcomes().slice(3)).to.deep.equal(["alone changed", "watching skipped", "last changed"]);
   });
 
-  it("ends its runner with the last segment, without being asked", async () => {
+  it("ends its runner with the last segment, without a message from the bastion", async () => {
     const { session } = sessionOn(state, { runId: "r1" });
     const drafts = [draftOf("a", fileStep("a", "x"))];
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
-    // The runner ends without a farewell, and without waiting for the bastion.
+    // The runner does not wait for the bastion.
     while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
 
-    // A later segment is performed all the same.
+    // A later segment needs a new runner, and is performed all the same.
     const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
     await session.finish("done");
     expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
-    expect(readFileSync(join(folder, "b"), "utf8")).to.equal("y");
+    expect(readFileSync(inFolder("b"), "utf8")).to.equal("y");
   });
 
-  it("F-30: holds no connection and no lock while it rests, and goes on where it was", async () => {
+  it("F-30: holds no connection and no lock between stages, and continues afterwards", async () => {
     const resting = sessionOn(state, { runId: "r3" });
     const [a, b] = ["a", "b"].map((name) => draftOf(name, fileStep(name, `content of ${name}\n`)));
     await resting.session.perform([{ stage: "one", drafts: a ? [a] : [] }]);
@@ -112,7 +109,7 @@ describe("a node's session, on this machine", () => {
     expect(resting.events.some(({ type }) => type === "node.disconnected")).to.equal(false);
   });
 
-  it("F-30: waits for other files to be closed when this machine opens no more", async () => {
+  it("F-30: waits until this machine can open another file", async () => {
     let tries = 0;
     const { outcomes } = await performOn(state, [draftOf("a", fileStep("a", "x"))], {
       connect: (endpoint) => {
@@ -124,13 +121,13 @@ describe("a node's session, on this machine", () => {
     expect(tries).to.equal(3);
   });
 
-  it("O5: finds a program in the PATH of the step's environment", async () => {
-    const path = join(folder, "bin");
+  it("finds a program in the PATH of the step's environment", async () => {
+    const path = inFolder("bin");
     mkdirSync(path);
-    writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${join(folder, "ran")}\n`, { mode: 0o755 });
+    writeFileSync(join(path, "own-tool"), `#!/bin/sh\n: >${inFolder("ran")}\n`, { mode: 0o755 });
     const step: Step = {
       want: { ran: "1" },
-      probe: sh`[ -e ${join(folder, "ran")} ] && fact ran 1 || fact ran 0`,
+      probe: sh`[ -e ${inFolder("ran")} ] && fact ran 1 || fact ran 0`,
       apply: sh`own-tool`,
       tools: [{ command: "own-tool", package: "its-package" }],
     };
@@ -138,7 +135,7 @@ describe("a node's session, on this machine", () => {
     expect(outcomes()).to.deep.equal(["own changed"]);
   });
 
-  it("misses a program before anything is applied, or at its step's turn where an earlier step may bring it", async () => {
+  it("reports a missing program before anything is applied, or at its step's turn if an earlier step may install it", async () => {
     const needs: Step = {
       want: { a: "1" },
       probe: sh`fact a 0`,
@@ -149,7 +146,7 @@ describe("a node's session, on this machine", () => {
       performOn(state, [draftOf("a", first), draftOf("b", needs), draftOf("c", first)], { dryRun });
     const missed = await run(fileStep("a", "x"));
     expect(missed.outcomes()).to.deep.equal(["b failed"]);
-    expect(existsSync(join(folder, "a"))).to.equal(false);
+    expect(existsSync(inFolder("a"))).to.equal(false);
     const end = missed.events.find((event) => event.type === "step.finished" && event.outcome === "failed");
     expect(end).to.have.nested.property("problem.code", "TOOL_MISSING");
     expect(end).to.have.nested.property("problem.message").that.contains("the package its-package has it");
@@ -158,8 +155,8 @@ describe("a node's session, on this machine", () => {
     expect((await run(brings)).outcomes()).to.deep.equal(["a changed", "b failed"]);
   });
 
-  it("changes nothing in a dry run and leaves only its journal", async () => {
-    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
+  it("changes nothing in a dry run, and leaves only its journal", async () => {
+    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${inFolder("a")} ] || exit 1; fact there yes` };
     const drafts = [draftOf("a", fileStep("a", "one\ntwo\n")), draftOf("later", later)];
     const { events, outcomes } = await performOn(state, drafts, { dryRun: true, runId: "r2" });
     expect(outcomes()).to.deep.equal(["later unknown", "a would-change"].toReversed());
@@ -169,7 +166,7 @@ describe("a node's session, on this machine", () => {
     expect(events.find((event) => event.type === "step.finished" && event.title === "later")).to.include({
       reason: "after a",
     });
-    expect(readdirSync(folder)).to.deep.equal(["state"]);
+    expect(readdirSync(inFolder())).to.deep.equal(["state"]);
     expect([
       readdirSync(join(state, "runs", "r2")),
       existsSync(join(state, "owed")),
@@ -177,7 +174,7 @@ describe("a node's session, on this machine", () => {
     ]).to.deep.equal([["journal"], false, false]);
   });
 
-  it("O4: names drifts behind a missing package with their condition, and knows not only what stands on the package", async () => {
+  it("dry run: after a missing package, steps that need the package are unknown, and others name their condition", async () => {
     const { session, events } = sessionOn(state, { dryRun: true });
     const packages: Step = {
       ...stepOf(packageInstalled, { name: "webd" }),
@@ -185,16 +182,16 @@ describe("a node's session, on this machine", () => {
       guard: sh`:`,
       foresee: sh`:`,
     };
-    const given = join(folder, "given");
+    const given = inFolder("given");
     writeFileSync(given, "x", { mode: 0o644 });
     const steps: readonly (readonly [string, Step, Partial<PlannedStep>?])[] = [
       ["packages", packages],
-      // A place that no package uses.
+      // Places that no package uses.
       ["file in order", stepOf(fileManaged, { path: given, content: "x" })],
-      ["file", stepOf(fileManaged, { path: join(folder, "new"), content: "x" })],
-      ["link", stepOf(symlinkManaged, { path: join(folder, "link"), target: "given" })],
+      ["file", stepOf(fileManaged, { path: inFolder("new"), content: "x" })],
+      ["link", stepOf(symlinkManaged, { path: inFolder("link"), target: "given" })],
       ["kcore's own folder", stepOf(directoryManaged, { path: "/usr/local/kcore-o4" })],
-      // A place that a package may use.
+      // Places that a package may use.
       ["setting", stepOf(fileManaged, { path: "/etc/kcore-o4.conf", content: "x" })],
       ["folder in order", stepOf(directoryManaged, { path: "/etc/ssl" })],
       ["account in order", stepOf(userManaged, { name: "daemon" })],
@@ -206,11 +203,11 @@ describe("a node's session, on this machine", () => {
       ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
       ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
-      // A package brings the program, but the program does not run.
+      // The missing package would bring the program, but the condition keeps the step from running it.
       ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
       // Files that only the package brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
-      ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
+      ["its user's file", stepOf(fileManaged, { path: inFolder("own"), content: "x", owner: "kcore-webd" })],
       ["its program", stepOf(commandRun, { argv: ["kcore-o4-webctl", "-t"] })],
       ["its service", stepOf(serviceRunning, { name: "kcore-o4-webd" })],
       ["its leftover", stepOf(fileAbsent, { path: "/usr/share/kcore-o4-webd" })],
@@ -222,10 +219,10 @@ describe("a node's session, on this machine", () => {
     await session.perform([{ stage: "t", drafts: drafts.slice(14) }]);
     await session.finish("done");
     const [brings, changes] = ["unless packages brings it", "unless packages changes it"];
-    const told = events.flatMap((event) =>
+    const reported = events.flatMap((event) =>
       event.type === "step.finished" ? [[event.title, event.outcome, event.reason ?? ""]] : [],
     );
-    expect(told).to.deep.equal([
+    expect(reported).to.deep.equal([
       ["packages", "would-change", ""],
       ["file in order", "ok", ""],
       ["file", "would-change", ""],
@@ -252,8 +249,8 @@ describe("a node's session, on this machine", () => {
     ]);
   });
 
-  it("tells a milestone only when it is reached: in a dry run not of what would change or is unknown", async () => {
-    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
+  it("reports only reached milestones, in a dry run none of steps that would change or are unknown", async () => {
+    const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${inFolder("a")} ] || exit 1; fact there yes` };
     const drafts = [
       draftOf("here", { want: { a: "1" }, probe: sh`fact a 1` }, { milestone: "here" }),
       draftOf("a", fileStep("a", "x"), { milestone: "file" }),
@@ -266,7 +263,7 @@ describe("a node's session, on this machine", () => {
     expect(milestones).to.deep.equal(["here"]);
   });
 
-  it("G5: keeps the agent's part of status.json, and the milestones of former runs", async () => {
+  it("keeps the agent's part of status.json, and the milestones of former runs", async () => {
     const agent = { state: "running", labels: { note: 'it\'s "odd" \\ $(x)' } };
     const statusAfter = async (runId: string, milestones: readonly string[]): Promise<unknown> => {
       const drafts = [
@@ -289,8 +286,8 @@ describe("a node's session, on this machine", () => {
     });
   });
 
-  it("tells a failure in status.json before the steps that react to it", async () => {
-    const seen = join(folder, "seen");
+  it("writes a failure to status.json before the steps that react to the failure", async () => {
+    const seen = inFolder("seen");
     const drafts = [
       draftOf("before", commandStep(sh`:`)),
       draftOf("a", commandStep(sh`false`)),
@@ -300,8 +297,8 @@ describe("a node's session, on this machine", () => {
     expect(JSON.parse(readFileSync(seen, "utf8"))).to.deep.include({ error: "failed at a" });
   });
 
-  it("S-3 leaves what was granted a word, whatever stands in it", async () => {
-    const odd = `it's $(touch ${join(folder, "run")}) "odd"`;
+  it("S-3 keeps any text of a grant one word", async () => {
+    const odd = `it's $(touch ${inFolder("run")}) "odd"`;
     const drafts = [
       draftOf("disk", {
         want: { one: "yes", odd: "yes" },
@@ -309,19 +306,19 @@ describe("a node's session, on this machine", () => {
 granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       }),
     ];
-    // If a wipe is possible, the run says that no disk of this name could be saved.
+    // Where a wipe is possible, the run reports that no disk of this name could be saved.
     for (const [dryRun, wanted] of [
       [true, "done"],
       [false, "DISK_NOT_SAVED"],
     ] as const) {
       const { outcome, problem } = await performOn(state, drafts, { grants: ["S1", odd], dryRun });
-      expect([problem?.code ?? outcome, readdirSync(folder)]).to.deep.equal([wanted, ["state"]]);
+      expect([problem?.code ?? outcome, readdirSync(inFolder())]).to.deep.equal([wanted, ["state"]]);
     }
   });
 
-  it("F-3 does what is left when a run that was stopped or had failed is resumed", async () => {
+  it("F-3 performs the remaining steps when a failed run is resumed", async () => {
     const shared = { runId: "again", nonce: "0".repeat(32) };
-    const cure = join(folder, "cure");
+    const cure = inFolder("cure");
     const sick: Step = {
       want: { well: "yes" },
       probe: sh`[ -e ${cure} ] && fact well yes || fact well no`,
@@ -329,7 +326,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     };
     const drafts = [draftOf("a", fileStep("a", "x")), draftOf("sick", sick), draftOf("b", fileStep("b", "y"))];
     const first = await performOn(state, drafts, shared);
-    expect([first.outcome, existsSync(join(folder, "b"))]).to.deep.equal(["failed", false]);
+    expect([first.outcome, existsSync(inFolder("b"))]).to.deep.equal(["failed", false]);
 
     writeFileSync(cure, "");
     const recorded = new Map<string, readonly Outcome[]>([
@@ -337,11 +334,11 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       ["test/sick", ["failed"]],
     ]);
     const second = await performOn(state, drafts, { ...shared, resumed: true, recorded });
-    expect([second.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect([second.outcome, readFileSync(inFolder("b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["sick ok", "b changed"]);
   });
 
-  it("F-3 ends a runner that was stopped before its bastion died, and does what is left", async () => {
+  it("F-3 ends a runner that was stopped before its bastion died, and performs the remaining steps", async () => {
     const shared = { runId: "idle", nonce: "1".repeat(32) };
     const drafts = [draftOf("slow", commandStep(sh`sleep 1`)), draftOf("b", fileStep("b", "y"))];
     // A bastion that died does not come back beside the next one.
@@ -355,15 +352,15 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const recorded = new Map<string, readonly Outcome[]>([["test/slow", ["changed"]]]);
     const second = await performOn(state, drafts, { ...shared, resumed: true, recorded });
     await first.session.finish("interrupted");
-    expect([second.outcome, readFileSync(join(folder, "b"), "utf8")]).to.deep.equal(["done", "y"]);
+    expect([second.outcome, readFileSync(inFolder("b"), "utf8")]).to.deep.equal(["done", "y"]);
     expect(second.outcomes()).to.deep.equal(["b changed"]);
   });
 
-  describe("of a step that an earlier process of the run began", () => {
-    /** Begins, loses its bastion, and is taken over by another one, which is there when it prints something. */
+  describe("a step that an earlier process of the run started", () => {
+    /** Starts the step, loses the bastion, and takes over with another one before the step prints anything. */
     async function takenOver(draft: (apply: Sh) => UnresolvedStep, onSecond = () => undefined): Promise<TestSession> {
       const shared = { runId: "taken", nonce: "2".repeat(32) };
-      const gate = join(folder, "gate");
+      const gate = inFolder("gate");
       const work = [
         { stage: "r", drafts: [draftOf("begun", commandStep(sh`echo a value`), { register: "begun" })] },
         { stage: "s", drafts: [draft(sh`until [ -e ${gate} ]; do sleep 0.05; done; echo out; echo err >&2`)] },
@@ -385,18 +382,18 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       await second.session.finish(result.outcome, result.problem);
       return second;
     }
-    const saidBy = (run: TestSession) => printedIn(run).toSorted();
+    const outputOf = (run: TestSession) => printedIn(run).toSorted();
 
-    it("F-3 tells what it would have told itself", async () => {
+    it("F-3 reports the output to the bastion that took over", async () => {
       const taken = await takenOver((apply) => draftOf("taken", commandStep(apply)));
-      expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
+      expect(outputOf(taken)).to.deep.equal(["err\n", "out\n"]);
       expect(taken.events.find(({ type }) => type === "step.finished")).to.include({
         outcome: "changed",
         always: true,
       });
     });
 
-    it("F-3 knows what it rests on: facts and registered values", async () => {
+    it("F-3 is planned again with facts and registered values", async () => {
       const needs = { facts: true, steps: ["begun"] };
       const taken = await takenOver((apply) =>
         draftOf(
@@ -408,13 +405,13 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
           { needs },
         ),
       );
-      expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
+      expect(outputOf(taken)).to.deep.equal(["err\n", "out\n"]);
     });
 
-    it("S-7 tells nothing of what a sensitive one prints, nor of what cannot be planned any more and may be one", async () => {
+    it("S-7 keeps its output hidden when it is sensitive, or when planning fails after the takeover", async () => {
       const hush = await takenOver((apply) => draftOf("taken", commandStep(apply), { sensitive: true }));
-      expect([saidBy(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
-      rmSync(join(folder, "gate"));
+      expect([outputOf(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
+      rmSync(inFolder("gate"));
       rmSync(state, { recursive: true });
       let isSecond = false;
       const other = await takenOver(
@@ -425,12 +422,12 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
           }),
         () => void (isSecond = true),
       );
-      expect([saidBy(other), other.outcomes()]).to.deep.equal([[], ["taken changed"]]);
+      expect([outputOf(other), other.outcomes()]).to.deep.equal([[], ["taken changed"]]);
     });
   });
 
-  it("F-17 ends a step whose first look was aborted, and applies nothing", async () => {
-    const [looks, made] = [join(folder, "looks"), join(folder, "made")];
+  it("F-17 is interrupted in its first probe by an abort, and applies nothing", async () => {
+    const [looks, made] = [inFolder("looks"), inFolder("made")];
     const hangs: Step = {
       want: { made: "yes" },
       probe: sh`echo x >>${looks}; [ ! -e ${made} ] || fact made yes; sleep 30`,
@@ -446,9 +443,9 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(readFileSync(looks, "utf8")).to.equal("x\n");
   });
 
-  it("fails alone when a file of the project is not what it was, and frees the node", async () => {
+  it("fails when a project file changed meanwhile, and frees the node", async () => {
     const { session } = sessionOn(state, { runId: "r9" });
-    const gone = new Blob({
+    const changedBlob = new Blob({
       sha256: blobOf("x").sha256,
       size: 1,
       sensitive: false,
@@ -456,17 +453,17 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     });
     const step: Step = {
       ...fileStep("x", "x"),
-      data: { kind: "file", path: join(folder, "x"), blob: gone, makeDirs: false },
+      data: { kind: "file", path: inFolder("x"), blob: changedBlob, makeDirs: false },
     };
     const [problem] = await problemsOf(() => session.perform([{ stage: "s", drafts: [draftOf("x", step)] }]));
     await session.finish("failed");
-    expect([problem?.code, existsSync(join(folder, "x"))]).to.deep.equal(["FILE_UNREADABLE", false]);
+    expect([problem?.code, existsSync(inFolder("x"))]).to.deep.equal(["FILE_UNREADABLE", false]);
     expect(readdirSync(join(state, "runs", "r9"))).to.deep.equal(["journal"]);
   });
 
-  it("lets those that watch a command follow what it says of itself", async () => {
+  it("runs watchers of a command by its reported change, not by its run", async () => {
     const sync = (cmd: string) => stepOf(commandRun, { cmd, changed: { whenCode: [2] } });
-    const told = async (cmd: string, dryRun = false) => {
+    const applySync = async (cmd: string, dryRun = false) => {
       const drafts = [
         draftOf("look", stepOf(commandRun, { cmd: "echo seen", check: true }), { register: "look" }),
         draftOf("sync", sync(cmd), { register: "sync" }),
@@ -482,23 +479,29 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       ];
       const runId = `run-${cmd.replaceAll(/\W/g, "")}`;
       const { outcomes, events } = await performOn(state, drafts, { dryRun, runId });
-      const written = existsSync(join(folder, "told")) ? readFileSync(join(folder, "told"), "utf8") : "";
+      const written = existsSync(inFolder("told")) ? readFileSync(inFolder("told"), "utf8") : "";
       const always = events.flatMap((event) => (event.type === "step.finished" && event.always ? [event.step] : []));
       expect(always).to.deep.equal([]);
       return [...outcomes(), written];
     };
-    expect(await told("true", true)).to.deep.equal([
+    expect(await applySync("true", true)).to.deep.equal([
       "look ok",
       "sync unknown",
       "after unknown",
       "told would-change",
       "",
     ]);
-    expect(await told("true")).to.deep.equal(["look ok", "sync ok", "after skipped", "told changed", "seen 0 false 0"]);
+    expect(await applySync("true")).to.deep.equal([
+      "look ok",
+      "sync ok",
+      "after skipped",
+      "told changed",
+      "seen 0 false 0",
+    ]);
     // A reaction that an earlier run owes stays owed.
     writeFileSync(join(state, "owed", stepKey("test/after")), "");
-    expect((await told("exit 0"))[2]).to.equal("after changed");
-    expect(await told("exit 2")).to.deep.equal([
+    expect((await applySync("exit 0"))[2]).to.equal("after changed");
+    expect(await applySync("exit 2")).to.deep.equal([
       "look ok",
       "sync changed",
       "after changed",
@@ -507,8 +510,8 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     ]);
   });
 
-  it("restarts what watches a change, also in a later run when this one died before it", async () => {
-    const log = join(folder, "log");
+  it("restarts the watcher of a change, in a later run if the first one failed before", async () => {
+    const log = inFolder("log");
     const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`echo restarted >>${log}` };
     const config = draftOf("config", fileStep("conf", "v1"));
     const broken: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`exit 1` };
@@ -534,9 +537,9 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(readFileSync(log, "utf8")).to.equal("restarted\n");
   });
 
-  it("owes nothing for what was refused before anything was changed, but for what was changed before", async () => {
+  it("owes no reaction for a refused step, but for a change before it", async () => {
     const service: Step = { want: { active: "yes" }, probe: sh`fact active yes`, react: sh`:` };
-    const nowhere = { path: join(folder, "d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
+    const nowhere = { path: inFolder("d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
     const picky = draftOf("picky", stepOf(fileDownloaded, nowhere));
     const config = draftOf("config", fileStep("conf", "v1"));
     const run = async (...drafts: UnresolvedStep[]): Promise<readonly string[]> => {
@@ -552,7 +555,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(await run(config)).to.deep.equal(["config ok", "service changed"]);
   });
 
-  it("does not call its own lock of before a reboot news, but another run's", async () => {
+  it("warns of a lock taken over from a dead run, not from its own run before a reboot", async () => {
     const takenFrom = async (run: string, current?: string) => {
       const folder = join(state, "runs", run);
       for (const made of [state, join(state, "lock"), join(state, "runs"), folder]) mkdirSync(made, { mode: 0o700 });
@@ -566,17 +569,17 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const dead = ["took the lock over from a dead run (other of root@vm)"];
     expect(await takenFrom("other")).to.deep.equal(dead);
     expect(await takenFrom("other", "12 345 60 1\n")).to.deep.equal(dead);
-    // M6: an empty `current` means that the other run had ended its last step, which rebooted the node.
+    // An empty `current` means that the other run had completed its last step, which rebooted the node.
     expect(await takenFrom("other", "")).to.deep.equal([]);
   });
 
-  it("tells both streams of a step in the order in which they came, whole lines at a time", async () => {
+  it("reports both streams of a step in order of arrival, in whole lines", async () => {
     const mixed = commandStep(sh`for word in one two three; do
   echo "$word out"; sleep 0.1; printf '%s ' "$word" >&2; sleep 0.1; echo err >&2; sleep 0.1
 done; printf 'no end'`);
     const { events } = await performOn(state, [draftOf("mixed", mixed)]);
-    const told = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
-    const lines = told.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
+    const output = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
+    const lines = output.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
     expect(lines).to.deep.equal([
       ...["one", "two", "three"].flatMap((word) => [`out ${word} out\n`, `err ${word} err\n`]),
       "out no end",
@@ -584,32 +587,36 @@ done; printf 'no end'`);
     expect(events.at(-1)?.type).to.not.equal("step.output");
   });
 
-  it("waits a moment for what a step's children still say, however long the step took", async () => {
+  it("waits briefly for output of a step's children after the step", async () => {
     const slow = commandStep(sh`sleep 5; { sleep 0.7; echo late; } & echo early`);
     expect(printedIn(await performOn(state, [draftOf("slow", slow)])).join("")).to.equal("early\nlate\n");
   });
 
-  it("waits for no daemon that holds a step's output, and takes no word of the daemon for a later step's", async () => {
-    const holds = commandStep(sh`{ sleep 5; echo daemon; exec sleep 60; } &
-echo $! >${join(folder, "daemon")}
+  it("waits for no daemon that holds a step's output, and counts none of its output as a later step's", async () => {
+    const holds =
+      commandStep(sh`{ until [ -e ${inFolder("go")} ]; do sleep 0.1; done; echo daemon; : >${inFolder("said")}; exec sleep 60; } &
+echo $! >${inFolder("daemon")}
 echo up`);
     const says = (name: string) => draftOf(name, commandStep(sh`echo ${name}`));
-    const later = draftOf("later", commandStep(sh`sleep 3; echo later`));
+    const later = draftOf(
+      "later",
+      commandStep(sh`: >${inFolder("go")}; until [ -e ${inFolder("said")} ]; do sleep 0.1; done; echo later`),
+    );
     try {
       const run = await performOn(state, [says("first"), draftOf("holds", holds), later, says("last")]);
       expect(printedIn(run)).to.deep.equal(["first\n", "up\n", "later\n", "last\n"]);
     } finally {
-      process.kill(Number(readFileSync(join(folder, "daemon"), "utf8")));
+      process.kill(Number(readFileSync(inFolder("daemon"), "utf8")));
     }
   });
 
-  it("has four FIFOs for the output of however many steps", async () => {
+  it("has four FIFOs for the output of many steps", async () => {
     const fifos = commandStep(sh`find "$K_RUN/out" -type p | wc -l`);
     const drafts = Array.from({ length: 12 }, (_, index) => draftOf(`step ${index}`, fifos));
     expect(printedIn(await performOn(state, drafts))).to.deep.equal(drafts.map(() => "4\n"));
   });
 
-  it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async () => {
+  it("F-10 F-11 keeps the first and last part of endless output, with bytes escaped", async () => {
     const noisy = commandStep(sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`);
     const { events } = await performOn(state, [draftOf("noisy", noisy)]);
     const pieces = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
@@ -628,7 +635,7 @@ echo up`);
     expect(pieces.reduce((sum, { skipped = 0 }) => sum + skipped, 0)).to.be.greaterThan(0);
   });
 
-  it("lets a step go on that moves bytes, however slowly, and ends one that moves none, saying how many it had moved", async () => {
+  it("keeps a slow step that moves bytes, and ends one that moves none, naming the bytes moved", async () => {
     // Bytes of the process and of its children count alike.
     const moves = sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`;
     const stops = sh`head -c 3000000 /dev/zero >/dev/null; sleep 300`;
@@ -641,7 +648,7 @@ echo up`);
     expect(problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
   });
 
-  it("keeps the hard limit of a step that moves bytes for ever", async () => {
+  it("applies the time limit to a step that always moves bytes", async () => {
     const busy = commandStep(sh`while :; do head -c 5000 /dev/zero >/dev/null; done`, { stall: 6 });
     const result = await performOn(state, [draftOf("busy", busy, { timeout: 8 })]);
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");

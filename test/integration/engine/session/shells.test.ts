@@ -1,5 +1,5 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { release, tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { release } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
@@ -13,6 +13,7 @@ import { openLocal } from "#engine/transport/local-host.ts";
 import { childCpuClock } from "#support/cpu.ts";
 import { commandStep, draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 
@@ -35,29 +36,27 @@ function withShell(shell: string): Connect {
 const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const long = "x".repeat(60_000);
 
-describe("a whole session, whatever /bin/sh is", () => {
-  let folder: string;
-  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-shells-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+describe("a whole session with any /bin/sh", () => {
+  const at = folderOfEachTest("shells");
 
   /** A file of exactly these bytes. */
   const put = (name: string, content: string | Uint8Array): Step =>
-    stepOfData({ kind: "file", path: join(folder, name), blob: blobOf(content), mode: "0644", makeDirs: false });
+    stepOfData({ kind: "file", path: at(name), blob: blobOf(content), mode: "0644", makeDirs: false });
   const everyByte = Buffer.from(Array.from({ length: 255 }, (_, index) => index + 1));
   const contents: Readonly<Record<string, string | Uint8Array>> = {
     "plain text": "all work and no play\n",
     nothing: "",
-    "blank ends": "\n\n a \\n 'quoted' \"$HOME\" `id`\n\n\n",
+    "blanks at both ends": "\n\n a \\n 'quoted' \"$HOME\" `id`\n\n\n",
     "every byte that a shell can hold": Buffer.concat([everyByte, everyByte.toReversed(), everyByte]),
-    "bytes that it cannot": Buffer.concat([Buffer.alloc(3), everyByte, Buffer.alloc(3)]),
+    "bytes that a shell cannot hold": Buffer.concat([Buffer.alloc(3), everyByte, Buffer.alloc(3)]),
     "more than one part": Buffer.alloc(1_500_000, "kcore\n"),
   };
 
   for (const shell of shells)
-    it(`converges, and finds all in order the second time, with ${shell}`, async function () {
+    it(`converges, and finds everything in order the second time, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const connect = withShell(shell);
-      const state = join(folder, "state");
+      const state = at("state");
       const drafts = [
         draftOf("says", commandStep(sh`echo "it's \\me"`), { register: "said" }),
         ...Object.entries(contents).map(([what, content], index) => draftOf(what, put(`file${index}`, content))),
@@ -76,13 +75,13 @@ describe("a whole session, whatever /bin/sh is", () => {
         expect(readdirSync(join(state, "runs", outcome))).to.deep.equal(["journal"]);
         expect(readdirSync(join(state, "lock")).length).to.equal(1);
       }
-      expect(readFileSync(join(folder, "later"), "utf8")).to.equal("it's \\me");
+      expect(readFileSync(at("later"), "utf8")).to.equal("it's \\me");
       for (const [index, content] of Object.values(contents).entries())
-        expect(readFileSync(join(folder, `file${index}`)).equals(Buffer.from(content))).to.equal(true);
+        expect(readFileSync(at(`file${index}`)).equals(Buffer.from(content))).to.equal(true);
     });
 
   for (const shell of shells)
-    it(`O1: runs a command and gathers facts without a runner, with ${shell}`, async function () {
+    it(`runs a command and gathers facts without a runner, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const connect = withShell(shell);
       async function* stdin() {
@@ -90,19 +89,19 @@ describe("a whole session, whatever /bin/sh is", () => {
       }
       const argv = ["sh", "-c", "cat; printf '%s\\n' \"$@\"; echo apart >&2; exit 3", "sh", "a\\nb", "it's\n$HOME"];
       const command = draftOf("command", { want: {}, probe: sh`:`, apply: sh`exec ${argv}` });
-      const asked = await performOn(folder, [command], { connect }, runnerlessSessions({ query: "ping", stdin }));
+      const asked = await performOn(at(), [command], { connect }, runnerlessSessions({ query: "ping", stdin }));
       expect(asked.problem?.message).to.equal("“command” failed with exit code 3");
       const printed = asked.events.flatMap((event) => (event.type === "step.output" ? [event] : []));
       const of = (stream: string) => printed.map((event) => (event.stream === stream ? event.text : "")).join("");
       expect([of("out"), of("err")]).to.deep.equal(["givena\\nb\nit's\n$HOME\n", "apart\n"]);
-      const told = await performOn(folder, [], { connect }, runnerlessSessions({ query: "facts", stdin }));
-      expect(told.outcome).to.equal("done");
-      const facts = told.events.find((event) => event.type === "node.facts")?.facts;
+      const gathered = await performOn(at(), [], { connect }, runnerlessSessions({ query: "facts", stdin }));
+      expect(gathered.outcome).to.equal("done");
+      const facts = gathered.events.find((event) => event.type === "node.facts")?.facts;
       expect(facts).to.have.nested.property("kernel.release", release());
     });
 
   for (const shell of shells)
-    it(`sends of very many contents those that a step asks for itself, with ${shell}`, async function () {
+    it(`sends of 2,500 contents only those that a step asks for, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const read: number[] = [];
       const offers = Array.from({ length: 2_500 }, (_, index) => {
@@ -114,8 +113,8 @@ describe("a whole session, whatever /bin/sh is", () => {
         return new Blob({ sha256: blob.sha256, size: blob.size, sensitive: false, read: counted });
       });
       const list = blobOf(offers.map((blob) => `${blobName(blob)} ${blob.size}\n`).join(""));
-      const got = join(folder, "got");
-      // All but every fifth are missing: two portions, the first of a thousand.
+      const got = at("got");
+      // All but every fifth are asked for: two portions, the first of a thousand.
       const step: Step = {
         want: { got: "1" },
         probe: sh`if [ -e ${got}.last ]; then fact got 1; else fact got 0; fi`,
@@ -124,28 +123,28 @@ describe("a whole session, whatever /bin/sh is", () => {
         offers,
       };
       for (const outcome of ["changed", "ok"]) {
-        const run = sessionOn(join(folder, "state"), { connect: withShell(shell), runId: outcome });
+        const run = sessionOn(at("state"), { connect: withShell(shell), runId: outcome });
         await run.session.perform([{ stage: "s", drafts: [draftOf("many", step)] }], { isLast: true });
         await run.session.finish("done");
         expect(run.outcomes(), JSON.stringify(run.events)).to.deep.equal([`many ${outcome}`]);
         // The program; the list; the contents that the step asked for.
         expect(run.session.exchanges).to.equal(outcome === "changed" ? 4 : 1);
-        expect(readdirSync(join(folder, "state", "runs", outcome))).to.deep.equal(["journal"]);
+        expect(readdirSync(at("state", "runs", outcome))).to.deep.equal(["journal"]);
       }
       expect(read).to.have.length(2_000);
       expect(readFileSync(got, "utf8")).to.equal(read.map((index) => `${index}\n`).join(""));
     });
 
   for (const shell of shells)
-    it(`tells much at once, in order and with little work, with ${shell}`, async function () {
+    it(`reports many notes in order and with little CPU, with ${shell}`, async function () {
       if (!existsSync(shell)) return this.skip();
       const lines = many.flatMap((line) => (line === "line 100" ? [line, long] : [line]));
-      writeFileSync(join(folder, "lines"), `${lines.join("\n")}\n`);
-      const tells = commandStep(sh`sed "s/^/$k_nonce note $k_key /" ${join(folder, "lines")} >&5`);
+      writeFileSync(at("lines"), `${lines.join("\n")}\n`);
+      const notes = commandStep(sh`sed "s/^/$k_nonce note $k_key /" ${at("lines")} >&5`);
       const used = childCpuClock();
-      const run = await performOn(join(folder, "state"), [draftOf("tells", tells)], { connect: withShell(shell) });
+      const run = await performOn(at("state"), [draftOf("notes", notes)], { connect: withShell(shell) });
       expect(run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []))).to.deep.equal(lines);
-      // A shell that searches for the end of the last line takes ten times as long.
+      // A shell that scans for the end of the last line needs ten times as much.
       expect(used(), "ms of processor").to.be.lessThan(2_500);
     });
 });

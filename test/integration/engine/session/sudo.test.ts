@@ -1,6 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
 import type { LookMemory, OpenSession, SessionOptions } from "#engine/session/session.ts";
@@ -9,6 +7,7 @@ import { sh } from "#engine/step/sh.ts";
 import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { commandStep, draftOf, performOn } from "#support/sessions.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** A sudo with the password “secret” that logs its arguments; real sudo is in test/lab/sudo. */
 const sudo = (log: string): string => `#!/bin/sh
@@ -23,11 +22,11 @@ done
 `;
 
 describe("the environment of steps", () => {
-  it("O5: is the same whatever a login brings along", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "kcore-env-"));
-    const transport = createTransport({ home: folder });
-    const file = join(folder, "env");
-    const { problem } = await performOn(join(folder, "state"), [draftOf("env", commandStep(sh`env >${file}`))], {
+  const at = folderOfEachTest("env");
+  it("does not depend on the login's variables", async () => {
+    const transport = createTransport({ home: at() });
+    const file = at("env");
+    const { problem } = await performOn(at("state"), [draftOf("env", commandStep(sh`env >${file}`))], {
       connect: async (endpoint, options) => {
         const host = await transport.connect(endpoint, options);
         const brought = "POSIXLY_CORRECT=1 TMPDIR=/nowhere LC_ALL=de_DE.UTF-8 HOME=/nowhere USER=me XDG_RUNTIME_DIR=/x";
@@ -38,7 +37,6 @@ describe("the environment of steps", () => {
     const own = readFileSync(file, "utf8")
       .split("\n")
       .filter((line) => !/^(K_|k_|PWD=|OLDPWD=|SHLVL=|_=|$)/.test(line));
-    rmSync(folder, { recursive: true, force: true });
     expect(own.toSorted().map((line) => line.replace(/^PATH=.*/, "PATH=…"))).to.deep.equal([
       "HOME=/root",
       "LANG=C.UTF-8",
@@ -53,15 +51,13 @@ describe("the environment of steps", () => {
 });
 
 describe("becoming root by sudo", () => {
-  let folder: string;
+  const at = folderOfEachTest("sudo");
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "kcore-sudo-"));
-    chmodSync(folder, 0o700);
-    writeFileSync(join(folder, "sudo"), sudo(join(folder, "log")), { mode: 0o755 });
+    chmodSync(at(), 0o700);
+    writeFileSync(at("sudo"), sudo(at("log")), { mode: 0o755 });
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  interface How {
+  interface RunOptions {
     readonly open?: OpenSession;
     readonly command?: Step;
     readonly looks?: LookMemory;
@@ -71,33 +67,33 @@ describe("becoming root by sudo", () => {
   async function runWith(
     password: string | undefined | readonly string[],
     nonce: string,
-    { open, command = step, looks }: How = {},
+    { open, command = step, looks }: RunOptions = {},
   ) {
     const typed = [password].flat();
-    const transport = createTransport({ home: folder });
-    const how = {
+    const transport = createTransport({ home: at() });
+    const options = {
       nonce,
       endpoint: { name: "n1", transport: "ssh" as const, address: "n1", port: 22, user: "ops", hostKeys: [], jump: [] },
       sudoPassword: () => Promise.resolve(typed.shift()),
       ...(looks && { looks }),
       connect: async (endpoint: Endpoint, options?: ConnectOptions) => {
         const host = await transport.connect({ ...endpoint, transport: "local" }, options);
-        const found = `PATH=${folder}:$PATH; export PATH;`;
+        const found = `PATH=${at()}:$PATH; export PATH;`;
         const exec: Host["exec"] = (line, given) => host.exec(`${found} ${line}`, given);
         return { ...host, exec };
       },
     } satisfies Partial<SessionOptions>;
-    const run = await performOn(join(folder, "state"), [draftOf("is", command)], how, open);
+    const run = await performOn(at("state"), [draftOf("is", command)], options, open);
     return { ...run, code: run.problem?.code };
   }
 
-  it("looks as root, and goes on in the same shell where something differs", async () => {
+  it("probes as root without a runner, and continues in the same shell when something differs", async () => {
     const hashes = new Set<string>();
     const looks: LookMemory = {
       has: (hash) => hashes.has(hash),
       add: (more) => more.forEach((hash) => hashes.add(hash)),
     };
-    const file = join(folder, "made");
+    const file = at("made");
     const command: Step = {
       want: { there: "yes" },
       probe: sh`if [ -e ${file} ]; then fact there yes; else fact there no; fi`,
@@ -109,50 +105,50 @@ describe("becoming root by sudo", () => {
     };
     expect(await run("a")).to.deep.equal([undefined, 1, "is changed"]);
     expect(await run("b")).to.deep.equal([undefined, 1, "is ok"]);
-    expect(readdirSync(join(folder, "state/runs")).length).to.equal(1);
+    expect(readdirSync(at("state/runs")).length).to.equal(1);
     rmSync(file);
     expect(await run("c")).to.deep.equal([undefined, 2, "is changed"]);
   });
 
-  it("S-8: tells the run's nonce in no argument, the password goes by stdin", async () => {
+  it("S-8: passes password and nonce to sudo on stdin, not as arguments", async () => {
     const nonce = "0123456789abcdef".repeat(2);
     expect(await runWith("secret", nonce)).to.deep.include({ outcome: "done", code: undefined });
-    const log = readFileSync(join(folder, "log"), "utf8");
+    const log = readFileSync(at("log"), "utf8");
     expect(log).to.contain("-S -p").and.not.contain(nonce).and.not.contain("secret");
   });
 
-  it("V4: takes a sudo password at the third try, and gives up after it", async () => {
+  it("accepts a sudo password at the third try, and gives up after it", async () => {
     const done = { outcome: "done", code: undefined };
     expect(await runWith(["tpyo", "tpyo", "secret"], "e".repeat(32))).to.include(done);
     const { code } = await runWith(["a", "b", "c", "secret"], "d".repeat(32));
     expect(code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
-  it("O1: a command without a runner has its stdin, its streams apart and its exit code behind a password too", async () => {
+  it("a command without a runner keeps stdin, streams and exit code behind a password", async () => {
     async function* stdin() {
       yield await Promise.resolve(Buffer.from("given\n"));
     }
     const command = { want: {}, probe: sh`:`, apply: sh`exec sh -c 'cat; echo apart >&2; exit 7'` };
     const open = runnerlessSessions({ query: "ping", stdin });
-    const looked = await runWith("secret", "e".repeat(32), { open, command });
-    expect(looked).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
-    const told = looked.events.map((event) =>
+    const ended = await runWith("secret", "e".repeat(32), { open, command });
+    expect(ended).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
+    const reported = ended.events.map((event) =>
       event.type === "step.output"
         ? `${event.stream} ${event.text}`
         : event.type === "step.finished"
           ? String(event.exitStatus)
           : "",
     );
-    expect(told).to.include.members(["out given\n", "err apart\n", "7"]);
-    expect(existsSync(join(folder, "state"))).to.equal(false);
+    expect(reported).to.include.members(["out given\n", "err apart\n", "7"]);
+    expect(existsSync(at("state"))).to.equal(false);
     expect((await runWith("guess", "d".repeat(32), { open, command })).code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
-  it("S-8: knows a wrong password after one try", async () => {
+  it("S-8: recognises a wrong password after one try", async () => {
     expect(await runWith("guess", "f".repeat(32))).to.deep.include({ outcome: "failed", code: "SUDO_PASSWORD_WRONG" });
   });
 
-  it("O7: tells what sudo said where it wants a password and none is given", async () => {
+  it("reports sudo's message when a password is needed and none is given", async () => {
     const { problem } = await runWith(undefined, "a".repeat(32));
     expect(problem?.code).to.equal("SUDO_PASSWORD_NEEDED");
     expect(problem?.detail).to.equal("sudo: Account or password is expired, reset your password and try again");

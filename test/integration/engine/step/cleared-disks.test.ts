@@ -41,9 +41,9 @@ describe("the disks of a deployment (F-18)", () => {
       stateDir: folder.path,
       ...options,
     });
-  const hold = ({ device }: LoopDisk): void => void execFileSync("mkfs.ext4", ["-qF", device]);
+  const formatDisk = ({ device }: LoopDisk): void => void execFileSync("mkfs.ext4", ["-qF", device]);
 
-  it("M2: are shown by a dry run with what they are and what they hold, blank ones too", async () => {
+  it("are listed by a dry run with identity and contents, blank ones too", async () => {
     const { outcome, notes } = await run({ dryRun: true });
     expect(outcome).to.equal("ok");
     const lines = notes.join("\n").split("\n");
@@ -52,14 +52,14 @@ describe("the disks of a deployment (F-18)", () => {
       expect(lines[index])
         .to.contain(device)
         .and.match(/ 16 MiB .*: blank$/);
-    hold(second);
+    formatDisk(second);
     const { problem } = await run({ dryRun: true });
     expect([problem?.code, problem?.detail]).to.satisfy(
       ([code, detail = ""]: readonly [string, string?]) => code === "DISK_HAS_DATA" && detail.includes("holds ext4"),
     );
   });
 
-  it("M2: are refused by a dry run where a name is that of two, or of none", async () => {
+  it("are refused by a dry run for an ambiguous or unknown name", async () => {
     const lsblk = `[ "$*" != "-dnPo NAME,SERIAL,WWN" ] || printf 'NAME="%s" SERIAL="twin" WWN=""\\n' $(ls /sys/block)`;
     const codes = await Promise.all(
       ["twin", "no such disk"].map(async (serial) => {
@@ -71,9 +71,9 @@ describe("the disks of a deployment (F-18)", () => {
   });
 
   for (const shell of shellsOf(import.meta.filename))
-    it(`M8: are all judged before the first one is touched, and wiped as granted, on ${shell}`, async () => {
-      hold(first);
-      hold(second);
+    it(`are all checked before the first one is wiped, and wiped as granted, on ${shell}`, async () => {
+      formatDisk(first);
+      formatDisk(second);
       const before = sums();
       const one = grantOf(await run({}, shell));
       const half = await run({ granted: [one] }, shell);
@@ -89,7 +89,7 @@ describe("the disks of a deployment (F-18)", () => {
         expect(spawnSync("blkid", ["-p", device], { encoding: "utf8" }).stdout).to.equal("");
     });
 
-  it("M8: leave a table of kcore's to what keeps it, and a disk in use alone", async () => {
+  it("keep a table that kcore made, and are refused while in use", async () => {
     const step = stepOf(diskCleared, { disks: [{ byId: first.byId }] });
     const [, guid = ""] = /each_disk \S+ \S+ '?([0-9a-f-]{36})/.exec(String(step.probe)) ?? [];
     execFileSync("sgdisk", ["-o", "-U", guid, "-n1:0:+4M", first.device]);
@@ -97,7 +97,7 @@ describe("the disks of a deployment (F-18)", () => {
     const { outcome, notes } = await run({ dryRun: true });
     expect([outcome, sums()]).to.deep.equal(["ok", before]);
     expect(notes.join("\n")).to.contain("a table of kcore's");
-    hold(second);
+    formatDisk(second);
     const grant = grantOf(await run());
     const place = join(folder.path, "mount");
     mkdirSync(place);

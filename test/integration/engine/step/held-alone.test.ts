@@ -11,32 +11,32 @@ import { useLoopDisk } from "#support/loop-disk.ts";
 import { shellsOf } from "#support/shells.ts";
 import { runStepOn, stepOf } from "#support/steps.ts";
 
-/** On a disk of this machine, a file behind a loop device. */
-describe("a disk that is held alone", () => {
+/** Uses a disk of this machine: a file behind a loop device. */
+describe("a disk that is locked for exclusive use", () => {
   const disk = useLoopDisk("alone");
 
   const facts = async (shell: string, device: string): Promise<Readonly<Record<string, string>>> => {
     const probe = sh`${diskFunctions}
 ${exclusiveOpen}
 hold ${device} || :
-fact unheld "\${unheld:-nothing}"
+fact lockError "\${unheld:-nothing}"
 wipefs -a -n ${device} >/dev/null 2>&1; fact other "$?"
 echo written | dd of=${device} conv=notrunc 2>/dev/null; fact writer "$?"
 release
 fact left "$(ls -l /proc/$$/fd | grep -c " ${device}$")"
 wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
     const step = await runStepOn(shell, { want: { after: "0" }, probe });
-    if (step.have["unheld"] === undefined) throw new Error(JSON.stringify(step));
+    if (step.have["lockError"] === undefined) throw new Error(JSON.stringify(step));
     return step.have;
   };
 
   for (const shell of shellsOf(import.meta.filename)) {
-    it(`is opened by nobody else until it is released, on ${shell}`, async () => {
+    it(`is closed to other openers until its release, on ${shell}`, async () => {
       const found = await facts(shell, disk().device);
-      expect(found).to.include({ unheld: "nothing", other: "1", writer: "0", left: "0", after: "0" });
+      expect(found).to.include({ lockError: "nothing", other: "1", writer: "0", left: "0", after: "0" });
     });
 
-    it(`is not wiped for what came onto it between the guard and the hold, on ${shell}`, async () => {
+    it(`is not wiped when data arrived between guard and lock, on ${shell}`, async () => {
       disk().write(new Uint8Array(disk().size));
       const { device, byId } = disk();
       const late = `case $* in *--lock=*) echo dear | dd of=${device} conv=notrunc,fsync 2>/dev/null ;; esac`;
@@ -47,7 +47,7 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
       expect(run.stderr).not.to.contain("written");
     });
 
-    it(`is not had while something else has it, on ${shell}`, async () => {
+    it(`is not locked while it is mounted, on ${shell}`, async () => {
       spawnSync("mkfs.ext4", ["-qF", disk().device]);
       const place = mkdtempSync(join(disk().folder, "mount-"));
       // In a mount namespace of its own: a namespace that another test makes would keep a copy of the mount, and thus the disk.
@@ -57,8 +57,8 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
       const ended = once(holder, "exit");
       await once(holder.stdout, "data");
       try {
-        const { unheld, left } = await facts(shell, disk().device);
-        expect(unheld).to.match(/cannot be opened alone: wipefs: error: .* busy$/);
+        const { lockError, left } = await facts(shell, disk().device);
+        expect(lockError).to.match(/cannot be opened alone: wipefs: error: .* busy$/);
         expect(left).to.equal("0");
       } finally {
         holder.stdin.end();

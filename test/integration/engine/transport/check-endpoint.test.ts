@@ -9,7 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 const good: Endpoint = { name: "n1", transport: "ssh", address: "n1", port: 22, user: "root", hostKeys: [], jump: [] };
 
 describe("endpoints", () => {
-  it("of any bytes never spawn, open a socket or ask DNS, unless they pass (S-2)", async () => {
+  it("with arbitrary bytes start no process, socket or DNS query unless they are valid (S-2)", async () => {
     let touched = 0;
     const asked: string[] = [];
     const hook = createHook({

@@ -11,15 +11,15 @@ import { codeOf } from "#support/rejection.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** One implementation of Host, ready to be connected to. */
+/** An implementation of Host under test. */
 interface TransportUnderTest {
   connect(): Promise<Host>;
-  /** Ends all connections without a farewell; absent if the transport has none. */
+  /** Drops all connections; absent for a transport without one. */
   lose?(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-/** The promises of every transport. */
+/** Tests that hold for every transport. */
 function describeTransport(name: string, start: () => Promise<TransportUnderTest>): void {
   describe(`transport: ${name}`, () => {
     let transport: TransportUnderTest;
@@ -33,17 +33,17 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
     });
     afterEach(() => host?.close());
 
-    it("gives a command's output and exit code", async () => {
+    it("returns a command's output and exit code", async () => {
       const channel = await host.exec("echo hello; exit 3");
       expect(await text(channel.stdout)).to.equal("hello\n");
       expect(await channel.exit).to.deep.equal({ code: 3 });
     });
 
-    it("resolves the exit of a command that prints nothing without anybody reading", async () => {
+    it("resolves the exit of a command without output when nobody reads", async () => {
       expect(await (await host.exec("exit 0")).exit).to.deep.equal({ code: 0 });
     });
 
-    it("gives the signal that ended a command", async () => {
+    it("returns the signal that ended a command", async () => {
       const channel = await host.exec("kill -9 $$");
       expect(await text(channel.stdout)).to.equal("");
       const exit = await channel.exit;
@@ -51,7 +51,7 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect([{ signal: "SIGKILL" }, { code: 137 }]).to.deep.include(exit);
     });
 
-    it("sends the first input with the command, and what is written after it in order", async () => {
+    it("sends the first input with the command, and later writes in order", async () => {
       const channel = await host.exec("cat", { input: "one " });
       await channel.write("two ");
       await channel.write(Buffer.from("three"));
@@ -59,14 +59,14 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect(await text(channel.stdout)).to.equal("one two three");
     });
 
-    it("sends a first input that is larger than any window", async () => {
+    it("sends a first input larger than any window", async () => {
       const input = randomBytes(5 * 1024 * 1024);
       const channel = await host.exec("sha256sum", { input });
       channel.end();
       expect(await text(channel.stdout)).to.include(sha256(input));
     });
 
-    it("carries 20 MB in and out unharmed", async () => {
+    it("transfers 20 MB in both directions unchanged", async () => {
       const input = randomBytes(20 * 1024 * 1024);
       const channel = await host.exec("cat");
       const received = buffer(channel.stdout);
@@ -76,7 +76,7 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect(await channel.exit).to.deep.equal({ code: 0 });
     });
 
-    it("keeps the last 64 KiB of stderr, also when nobody reads stdout yet", async () => {
+    it("keeps the last 64 KiB of stderr, even while stdout is not read", async () => {
       const channel = await host.exec("head -c 300000 /dev/zero | tr '\\0' x >&2; echo END >&2; echo out");
       expect(await text(channel.stdout)).to.equal("out\n");
       await channel.exit;
@@ -84,12 +84,12 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect(channel.stderrTail().endsWith("xEND\n")).to.equal(true);
     });
 
-    it("gives the command no terminal", async () => {
+    it("gives a command no terminal", async () => {
       const channel = await host.exec("if [ -t 0 ] || [ -t 1 ] || [ -t 2 ]; then echo terminal; else echo none; fi");
       expect(await text(channel.stdout)).to.equal("none\n");
     });
 
-    it("holds a command back while nobody reads its output", async () => {
+    it("blocks a command while its output is not read", async () => {
       const size = 30_000_000;
       const channel = await host.exec(`head -c ${size} /dev/zero; echo written >&2`);
       await sleep(300);
@@ -99,7 +99,7 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect(channel.stderrTail()).to.equal("written\n");
     });
 
-    it("makes a writer wait while the command does not read", async () => {
+    it("blocks a writer while the command does not read", async () => {
       const channel = await host.exec("read -r go; cat >/dev/null & wait; cat >/dev/null; echo read");
       let written = false;
       const writing = (async () => {
@@ -114,13 +114,13 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect(await text(channel.stdout)).to.equal("read\n");
     });
 
-    it("rejects a write to a command that has ended", async () => {
+    it("rejects a write to an ended command", async () => {
       const channel = await host.exec("exit 0");
       await channel.exit;
       expect(await codeOf(channel.write("late"))).to.equal("CHANNEL_CLOSED");
     });
 
-    it("rejects a write that was waiting when its command ended", async () => {
+    it("rejects a pending write when its command ends", async () => {
       const channel = await host.exec("sleep 0.2");
       const writing = (async () => {
         for (let sent = 0; sent < 30; sent++) await channel.write(Buffer.alloc(1024 * 1024));
@@ -129,7 +129,7 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       await channel.exit;
     });
 
-    it("ends a closed channel at once with an unknown outcome, and goes on with the others", async () => {
+    it("ends a closed channel at once with an unknown outcome, and keeps the others", async () => {
       const other = await host.exec("cat");
       const channel = await host.exec("echo begun; sleep 60");
       const stdout = channel.stdout[Symbol.asyncIterator]();
@@ -178,12 +178,12 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       }
     });
 
-    it("tells that a port cannot be reached from the host", async () => {
+    it("reports a port that the host cannot reach", async () => {
       const code = await codeOf(host.forward("127.0.0.1", await freePort()));
       expect(["FORWARD_FAILED", "HOST_UNREACHABLE"]).to.include(code);
     });
 
-    it("keeps our environment from commands", async () => {
+    it("keeps the bastion's environment from commands", async () => {
       process.env["KCORE_CANARY"] = "secret";
       try {
         expect(await text((await host.exec("env")).stdout)).not.to.include("KCORE_CANARY");
@@ -192,7 +192,7 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       }
     });
 
-    it("ends everything when closed, twice as well as once", async () => {
+    it("ends all channels when it is closed, once or twice", async () => {
       const channel = await host.exec("sleep 2");
       await host.close();
       await host.close();
@@ -201,7 +201,7 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       expect(await codeOf(host.exec("true"))).to.be.oneOf(["HOST_UNREACHABLE", "CHANNEL_CLOSED"]);
     });
 
-    it("gives an unknown outcome when the connection is lost (F-1)", async function () {
+    it("reports an unknown outcome when the connection is lost (F-1)", async function () {
       if (!transport.lose) this.skip();
       const channel = await host.exec("echo begun; read -r x; echo never");
       const stdout = channel.stdout[Symbol.asyncIterator]();
@@ -232,7 +232,10 @@ async function startEcho(): Promise<{ server: Server; port: number }> {
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-async function over(starting: Promise<SshServer>, kind: "ssh" | "openssh" = "ssh"): Promise<TransportUnderTest> {
+async function openTransport(
+  starting: Promise<SshServer>,
+  kind: "ssh" | "openssh" = "ssh",
+): Promise<TransportUnderTest> {
   const server = await starting;
   const transport = createTransport({ home: server.folder });
   return {
@@ -245,10 +248,10 @@ async function over(starting: Promise<SshServer>, kind: "ssh" | "openssh" = "ssh
   };
 }
 
-describeTransport("ssh2 on OpenSSH", () => over(startSshd()));
-describeTransport("ssh2 on dropbear", () => over(startDropbear()));
-describeTransport("OpenSSH's client on OpenSSH", () => over(startSshd(), "openssh"));
-describeTransport("OpenSSH's client on dropbear", () => over(startDropbear(), "openssh"));
+describeTransport("ssh2 on OpenSSH", () => openTransport(startSshd()));
+describeTransport("ssh2 on dropbear", () => openTransport(startDropbear()));
+describeTransport("OpenSSH's client on OpenSSH", () => openTransport(startSshd(), "openssh"));
+describeTransport("OpenSSH's client on dropbear", () => openTransport(startDropbear(), "openssh"));
 describeTransport("local", () => {
   const transport = createTransport({ home: "/nonexistent" });
   const here = { name: "here", transport: "local", address: "localhost", port: 22, user: "root" } as const;

@@ -32,7 +32,7 @@ describe("host keys on a real sshd", () => {
     return createTransport({ home: server.folder, knownHostsFiles: [file] });
   };
 
-  it("refuses an unknown key, shows its fingerprint and how to trust it, and sends nothing about the user (S-1)", async () => {
+  it("refuses an unknown key, names its fingerprint and the command to trust it, and sends nothing about the user (S-1)", async () => {
     const line = await startDelayLine({ target: server });
     try {
       const error = await rejectionOf(
@@ -50,7 +50,7 @@ describe("host keys on a real sshd", () => {
     }
   });
 
-  it("refuses a changed key, shows both fingerprints, and sends nothing about the user (S-1, F-23)", async () => {
+  it("refuses a changed key, names both fingerprints, and sends nothing about the user (S-1, F-23)", async () => {
     const error = await rejectionOf(transport.connect(server.endpoint({ name: "n1", hostKeys: [otherKey] })));
     expect(error.problems[0]?.code).to.equal("HOST_KEY_CHANGED");
     expect(error.problems[0]?.hint).to.include("kcore roster trust --replace n1");
@@ -58,7 +58,7 @@ describe("host keys on a real sshd", () => {
     expect(await server.log()).not.to.match(/Accepted|Postponed|authenticating user|Failed/);
   });
 
-  it("refuses a host whose key became one of another type (S-1, F-23)", async () => {
+  it("refuses a host that now has a key of another type (S-1, F-23)", async () => {
     const reinstalled = await startSshd({ hostKeyTypes: ["ecdsa"] });
     try {
       const error = await rejectionOf(transport.connect(reinstalled.endpoint({ hostKeys: [otherKey] })));
@@ -70,14 +70,14 @@ describe("host keys on a real sshd", () => {
   });
 
   for (const type of ["ed25519", "ecdsa", "rsa"])
-    it(`asks for the pinned key when the host has several: ${type}`, async () => {
+    it(`requests the pinned type when the host has several keys: ${type}`, async () => {
       const hostKeys = [await keyOf(type)];
       const host = await transport.connect(server.endpoint({ hostKeys }));
       expect(host.fingerprint).to.equal(fingerprintOf(hostKeys[0] ?? ""));
       await host.close();
     });
 
-  it("believes known_hosts when the roster pins nothing, plain and hashed", async () => {
+  it("accepts plain and hashed entries of known_hosts when the roster pins no key", async () => {
     const name = `[127.0.0.1]:${server.port}`;
     for (const hashed of [false, true]) {
       const known = await withKnownHosts(`${name} ${server.hostKey}`);
@@ -87,17 +87,17 @@ describe("host keys on a real sshd", () => {
     }
   });
 
-  it("does not let known_hosts add to the roster's pins", async () => {
+  it("ignores known_hosts when the roster pins a key", async () => {
     const known = await withKnownHosts(`[127.0.0.1]:${server.port} ${server.hostKey}`);
     expect(await codeOf(known.connect(server.endpoint({ hostKeys: [otherKey] })))).to.equal("HOST_KEY_CHANGED");
   });
 
-  it("never accepts a revoked key, pinned or not", async () => {
+  it("refuses a revoked key even when it is pinned", async () => {
     const known = await withKnownHosts(`@revoked * ${server.hostKey}`);
     expect(await codeOf(known.connect(server.endpoint()))).to.equal("HOST_KEY_REVOKED");
   });
 
-  it("scans the key that the host proves to hold, without logging in", async () => {
+  it("scans the key that the host proves to hold, without a login", async () => {
     const before = await server.log();
     const key = await transport.scanHostKey(server.endpoint({ hostKeys: [otherKey] }));
     expect(`${key.type} ${key.key}`).to.equal(server.hostKey);

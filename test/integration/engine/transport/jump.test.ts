@@ -30,7 +30,7 @@ describe("jump hosts on real sshds", () => {
     return printed;
   };
 
-  it("goes through a chain, each host verified by its own pins and entered by its own key (S-2, S-9)", async () => {
+  it("are chained, each verified by its own pins and entered by its own key (S-2, S-9)", async () => {
     const printed = await output(
       target.endpoint({ jump: hops }),
       "pwd; echo ${SSH_AUTH_SOCK:-no agent}; echo $SSH_CONNECTION",
@@ -42,7 +42,7 @@ describe("jump hosts on real sshds", () => {
     expect(await inner.log()).to.include("Accepted publickey");
   });
 
-  it("connects to a jump host once for all the nodes behind it", async () => {
+  it("are connected to once for all nodes behind them", async () => {
     const before = (await outer.log()).split("Accepted publickey").length;
     const nodes = Array.from({ length: 6 }, () => output(target.endpoint({ jump: hops }), "echo here"));
     expect(await Promise.all(nodes)).to.deep.equal(Array.from({ length: 6 }, () => "here\n"));
@@ -50,7 +50,7 @@ describe("jump hosts on real sshds", () => {
     expect(logins).to.be.at.most(1);
   });
 
-  it("refuses a hop whose key changed and names the hop, not the node (S-1)", async () => {
+  it("are refused and named when their key has changed (S-1)", async () => {
     const file = join(outer.folder, "other");
     const hostKeys = [await makeKey(file)];
     const jump = [outer.endpoint({ name: "outer", hostKeys })];
@@ -59,14 +59,14 @@ describe("jump hosts on real sshds", () => {
     expect(error.message).to.include("outer").and.not.include("n1");
   });
 
-  it("refuses a node whose key is another one behind an honest hop (S-1)", async () => {
+  it("do not hide a changed key of the node (S-1)", async () => {
     const hostKeys = [await makeKey(join(outer.folder, "other2"))];
     const error = await rejectionOf(transport.connect(target.endpoint({ name: "n1", jump: hops, hostKeys })));
     expect(error.problems[0]?.code).to.equal("HOST_KEY_CHANGED");
     expect(error.message).to.include("n1");
   });
 
-  it("tells a hop that may not, or cannot, connect onwards", async () => {
+  it("are named when they may not connect onwards", async () => {
     const closed = await startSshd({ config: ["AllowTcpForwarding no"] });
     try {
       const error = await rejectionOf(
@@ -79,7 +79,7 @@ describe("jump hosts on real sshds", () => {
     }
   });
 
-  it("tells every node when their hop is lost", async () => {
+  it("end the connections of all nodes behind them when they are lost", async () => {
     const lost = await startSshd();
     try {
       const jump = [lost.endpoint({ name: "lost" })];
@@ -93,7 +93,7 @@ describe("jump hosts on real sshds", () => {
     }
   });
 
-  it("scans a host key through a hop", async () => {
+  it("let a host key be scanned through them", async () => {
     const key = await transport.scanHostKey(target.endpoint({ jump: hops, hostKeys: [] }));
     expect(`${key.type} ${key.key}`).to.equal(target.hostKey);
   });

@@ -15,7 +15,7 @@ import { startSshd } from "#support/sshd.ts";
 
 const run = promisify(execFile);
 
-describe("identities on a real sshd", () => {
+describe("login keys on a real sshd", () => {
   let server: SshServer;
   let transport: Transport;
   let agent: { socket: string; child: ChildProcess };
@@ -49,7 +49,7 @@ describe("identities on a real sshd", () => {
     ["rsa", ["-b", "3072"]],
     ["rsa", ["-b", "2048", "-m", "PEM"]],
   ] as const)
-    it(`logs in with a key of type ${[type, ...extra].join(" ")}, signed at once`, async () => {
+    it(`logs in with a key of type ${[type, ...extra].join(" ")} in one round trip`, async () => {
       const identityFile = await newKey(`key-${type}-${extra.length}`, type, "", [...extra]);
       const before = (await server.log()).length;
       expect(await logIn({ identityFile })).to.equal("root no agent");
@@ -62,7 +62,7 @@ describe("identities on a real sshd", () => {
     expect(await logIn({ user: "nobody2" })).to.equal("nobody2 no agent");
   });
 
-  it("asks for an encrypted key's passphrase once a run, and decrypts it once", async () => {
+  it("asks for an encrypted key's passphrase once, and decrypts the key once", async () => {
     const identityFile = await newKey("encrypted", "ed25519", "correct horse");
     const once = createTransport({ home: server.folder, knownHostsFiles: [] });
     let asked = 0;
@@ -71,7 +71,7 @@ describe("identities on a real sshd", () => {
     expect(asked).to.equal(1);
   });
 
-  it("tells a missing and a wrong passphrase", async () => {
+  it("reports a missing and a wrong passphrase", async () => {
     const identityFile = await newKey("encrypted2", "ed25519", "right");
     expect(await codeOf(transport.connect(server.endpoint({ identityFile })))).to.equal("KEY_PASSPHRASE");
     const passphrase = () => Promise.resolve("wrong");
@@ -82,7 +82,7 @@ describe("identities on a real sshd", () => {
     });
   });
 
-  it("names what is wrong with a key file: absent, open to others, PKCS#8, no key, a cipher ssh2 lacks", async () => {
+  it("names what is wrong with a key file: absent, readable by others, PKCS#8, no key, unsupported cipher", async () => {
     const at = (name: string) => join(server.folder, name);
     const open = await newKey("open", "ed25519");
     await chmod(open, 0o644);
@@ -104,7 +104,7 @@ describe("identities on a real sshd", () => {
     ]);
   });
 
-  it("tells which keys were refused, and what else the host would take", async () => {
+  it("names the refused keys and the methods that the host accepts", async () => {
     const identityFile = join(server.folder, "stranger");
     await makeKey(identityFile);
     const error = await rejectionOf(transport.connect(server.endpoint({ name: "n1", identityFile })));
@@ -113,7 +113,7 @@ describe("identities on a real sshd", () => {
     expect(error.problems[0]?.detail).to.include(identityFile).and.include("it accepts: publickey");
   });
 
-  it("finds the right one of an agent's keys, and never takes the agent along (S-9)", async () => {
+  it("finds the accepted key of an agent, and does not forward the agent (S-9)", async () => {
     for (const name of ["a1", "a2"]) {
       await makeKey(join(server.folder, name));
       await addToAgent(agent.socket, join(server.folder, name));
@@ -126,11 +126,11 @@ describe("identities on a real sshd", () => {
     const channel = await host.exec('test -z "$SSH_AUTH_SOCK"');
     expect(await channel.exit).to.deep.equal({ code: 0 });
     await host.close();
-    // With several keys, the client first asks the host; other tests look for this line to see that it does not.
+    // With several keys, the client asks before signing; other tests expect this line to be absent.
     expect(await server.log()).to.include("Postponed publickey");
   });
 
-  it("lets the agent sign for an encrypted key file instead of asking", async () => {
+  it("lets the agent sign for an encrypted key file instead of asking for the passphrase", async () => {
     const identityFile = await newKey("in-agent", "ed25519", "secret");
     // The same key without its passphrase, for the agent.
     await copyFile(identityFile, `${identityFile}.plain`);
@@ -141,7 +141,7 @@ describe("identities on a real sshd", () => {
     expect(await logIn({ identityFile, passphrase }, withAgent)).to.equal("root no agent");
   });
 
-  it("uses the usual files of ~/.ssh, and says so when there is no key at all", async () => {
+  it("uses the default files of ~/.ssh, and reports when there is no key", async () => {
     const home = join(server.folder, "usual-home");
     await mkdir(join(home, ".ssh"), { recursive: true });
     const usual = createTransport({ home, knownHostsFiles: [] });
@@ -151,7 +151,7 @@ describe("identities on a real sshd", () => {
     await (await usual.connect(endpoint)).close();
   });
 
-  it("names an agent that does not answer", async () => {
+  it("reports an agent that does not answer", async () => {
     const lost = createTransport({ home: "/nonexistent", agentSocket: "/nonexistent/agent", knownHostsFiles: [] });
     const { identityFile: _, ...endpoint } = server.endpoint();
     expect(await codeOf(lost.connect(endpoint))).to.equal("AGENT_UNREACHABLE");
@@ -183,7 +183,7 @@ describe("an agent with more keys than the server tries", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("O7: tells what the server said, how many keys were left, and how to name the right one", async () => {
+  it("is reported with the server's messages, the keys tried, and how to name the right key", async () => {
     const { identityFile: _, ...endpoint } = server.endpoint({ name: "n1" });
     const [problem] = (await rejectionOf(transport.connect(endpoint))).problems;
     expect(problem?.code).to.equal("AUTH_FAILED");
@@ -192,7 +192,7 @@ describe("an agent with more keys than the server tries", () => {
     expect(problem?.hint).to.include("identityFile: ~/.ssh/KEY.pub");
   });
 
-  it("O7: offers the one key of the agent of which identityFile is the public half, whoever may read that", async () => {
+  it("offers only the key whose public half identityFile names", async () => {
     const host = await transport.connect(server.endpoint({ identityFile: `${right}.pub` }));
     await host.close();
     const strange = join(server.folder, "strange");
@@ -205,7 +205,7 @@ describe("an agent with more keys than the server tries", () => {
     });
   });
 
-  it("O7: names the ssh program as the way for a user's certificate", async () => {
+  it("refuses a user's certificate, and suggests transport: openssh", async () => {
     const key = join(server.folder, "certified");
     await makeKey(key);
     await run("ssh-keygen", ["-q", "-s", server.identityFile, "-I", "me", "-n", "root", `${key}.pub`]);

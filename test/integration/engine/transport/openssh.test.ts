@@ -27,7 +27,7 @@ function processesIn(words: string): readonly string[] {
     }
   });
 }
-const folders = () =>
+const connectionFolders = () =>
   readdirSync(tmpdir()).filter((name) => /^kcore-\w{6}$/.test(name) && existsSync(join(tmpdir(), name, "known_hosts")));
 
 const output = async (host: Host, command: string) => text((await host.exec(command)).stdout);
@@ -57,7 +57,7 @@ describe("OpenSSH's own client on a real sshd", () => {
   });
   const endpoint = (fields: Partial<Endpoint> = {}) => server.endpoint({ transport: "openssh", ...fields });
 
-  it("tells the key in use, and refuses one that is not pinned (S-1)", async () => {
+  it("shows the presented key, and refuses one that is not pinned (S-1)", async () => {
     const host = await transport.connect(endpoint());
     expect([host.fingerprint.slice(0, 7), host.hostKey]).to.deep.equal(["SHA256:", server.hostKey]);
     await host.close();
@@ -70,15 +70,15 @@ describe("OpenSSH's own client on a real sshd", () => {
     });
   });
 
-  it("says why it could not log in, or not reach the host", async () => {
+  it("reports why a login or a connection failed", async () => {
     const stranger = join(server.folder, "stranger");
     await makeKey(stranger);
     const refused = await rejectionOf(transport.connect(endpoint({ identityFile: stranger })));
     expect(refused.problems[0]).to.include({ code: "AUTH_FAILED" });
     expect(refused.problems[0]?.detail).to.include("Permission denied (publickey)");
-    const nobody = await rejectionOf(transport.connect(endpoint({ port: await freePort() })));
-    expect([nobody.problems[0]?.code, nobody.exitCode]).to.deep.equal(["HOST_UNREACHABLE", 3]);
-    expect(nobody.problems[0]?.message).to.include("Connection refused");
+    const noServer = await rejectionOf(transport.connect(endpoint({ port: await freePort() })));
+    expect([noServer.problems[0]?.code, noServer.exitCode]).to.deep.equal(["HOST_UNREACHABLE", 3]);
+    expect(noServer.problems[0]?.message).to.include("Connection refused");
   });
 
   it("goes through jump hosts, each verified by its own pins (S-2)", async () => {
@@ -91,7 +91,7 @@ describe("OpenSSH's own client on a real sshd", () => {
     expect(await codeOf(transport.connect(endpoint({ jump })))).to.be.oneOf(["HOST_KEY_CHANGED", "HOST_UNREACHABLE"]);
   });
 
-  it("takes what the user's ssh_config has for the address, but neither its trust nor its questions", async () => {
+  it("uses the user's ssh_config for addresses and keys, but not for trust", async () => {
     const home = join(server.folder, "user");
     await mkdir(join(home, ".ssh"), { recursive: true });
     const lines = [
@@ -110,7 +110,7 @@ describe("OpenSSH's own client on a real sshd", () => {
     expect(await codeOf(own.connect({ ...plain, hostKeys: [] }))).to.equal("HOST_KEY_UNKNOWN");
   });
 
-  it("drops what a login shell's own files print, and tells a command's 255 from its own", async () => {
+  it("drops output of start-up files, and distinguishes a command's code 255 from ssh's own", async () => {
     await writeFile(join(server.home("loud"), ".profile"), "echo welcome\n");
     const host = await transport.connect(endpoint({ user: "loud" }));
     const channel = await host.exec("printf 'a\\nb'; printf 'no line break' >&2; exit 255");
@@ -119,7 +119,7 @@ describe("OpenSSH's own client on a real sshd", () => {
     await host.close();
   });
 
-  it("says when the server allows no more channels, and makes no connection of its own for it", async () => {
+  it("reports a refused channel, and opens no further connection", async () => {
     const host = await transport.connect(endpoint());
     const logins = async () => (await server.log()).split("Accepted publickey").length;
     const before = await logins();
@@ -132,26 +132,26 @@ describe("OpenSSH's own client on a real sshd", () => {
     await host.close();
   });
 
-  it("leaves no process and no file, closed or called off", async () => {
+  it("leaves no process and no file after close or abort", async () => {
     const host = await transport.connect(endpoint());
     const channel = await host.exec("cat");
-    expect(folders()).to.have.length(1);
-    const [folder = "none"] = folders();
+    expect(connectionFolders()).to.have.length(1);
+    const [folder = "none"] = connectionFolders();
     expect(processesIn(folder).length).to.be.at.least(3);
     await host.close();
     await channel.exit;
     await eventually(() => processesIn(folder).length === 0);
-    expect(folders()).to.deep.equal([]);
+    expect(connectionFolders()).to.deep.equal([]);
     const stop = new AbortController();
     const connecting = transport.connect(endpoint(), { signal: stop.signal });
-    await eventually(() => folders().length === 1);
-    const [called = "none"] = folders();
+    await eventually(() => connectionFolders().length === 1);
+    const [abortedFolder = "none"] = connectionFolders();
     stop.abort();
     expect(await codeOf(connecting)).to.equal("INTERRUPTED");
-    await eventually(() => processesIn(called).length === 0 && folders().length === 0);
+    await eventually(() => processesIn(abortedFolder).length === 0 && connectionFolders().length === 0);
   });
 
-  it("ends with the process that opened it, also if that is killed", async () => {
+  it("ends with the process that opened it, even if that is killed", async () => {
     const { jump: _, passphrase: __, ...plain } = endpoint();
     const script = `import { createTransport } from "#engine/transport/connect.ts";
       const host = await createTransport({ home: "/nonexistent" }).connect(${JSON.stringify({ ...plain, jump: [] })});
@@ -162,9 +162,9 @@ describe("OpenSSH's own client on a real sshd", () => {
       stdio: ["ignore", "pipe", "inherit"],
     });
     await once(child.stdout, "data");
-    const [folder = "none"] = folders();
+    const [folder = "none"] = connectionFolders();
     expect(processesIn(folder).length).to.be.at.least(3);
     child.kill("SIGKILL");
-    await eventually(() => processesIn(folder).length === 0 && folders().length === 0);
+    await eventually(() => processesIn(folder).length === 0 && connectionFolders().length === 0);
   });
 });

@@ -13,7 +13,7 @@ const problemOf = async (promise: Promise<unknown>) => (await rejectionOf(promis
 const password = "only this: ünd “x”";
 
 /** A real sshd with accounts of its own, which accepts root's password and no key. */
-describe("a machine that knows a password and no key", () => {
+describe("installing a key by password", () => {
   const transport = createTransport({ home: "/nonexistent" });
   const connect = (endpoint: Endpoint) => transport.connect(endpoint);
   const admitKey = async (endpoint: Endpoint, given: string) =>
@@ -39,7 +39,7 @@ describe("a machine that knows a password and no key", () => {
       });
       afterEach(() => server.stop());
 
-      it("takes the key by one login, and keys alone from then on (S-9)", async () => {
+      it("takes one login, and later logins need the key only (S-9)", async () => {
         expect((await problemOf(connect(endpoint())))?.code).to.equal("AUTH_FAILED");
         expect(await admitKey(endpoint(), password)).to.equal(server.identityFile);
         expect((await stat(file)).mode & 0o777).to.equal(0o600);
@@ -53,7 +53,7 @@ describe("a machine that knows a password and no key", () => {
         expect(log).not.to.contain(password);
       });
 
-      it("keeps the keys that stand there, also behind a last line without an end", async () => {
+      it("keeps the present keys, even after a last line without a line feed", async () => {
         await writeFile(file, "# mine\nssh-ed25519 AAAA somebody", { mode: 0o600 });
         await admitKey(endpoint(), password);
         const lines = (await readFile(file, "utf8")).split("\n");
@@ -62,7 +62,7 @@ describe("a machine that knows a password and no key", () => {
         await (await connect(endpoint())).close();
       });
 
-      it("says so when the key finds no place", async () => {
+      it("is reported as failed when the file of keys cannot be written", async () => {
         await rm(join(file, ".."), { recursive: true });
         await writeFile(join(file, ".."), "no folder");
         const problem = await problemOf(admitKey(endpoint(), password));
@@ -70,7 +70,7 @@ describe("a machine that knows a password and no key", () => {
         expect(problem?.message).to.match(/^n1 let root log in, but did not take the key: .*\.ssh/);
       });
 
-      it("hears a wrong password once, and none before its own key was verified (S-1, S-9)", async () => {
+      it("tries a wrong password once, and none before the host key is verified (S-1, S-9)", async () => {
         const wrong = await problemOf(admitKey(endpoint(), "wrong"));
         expect(wrong).to.deep.include({
           code: "AUTH_FAILED",
@@ -86,7 +86,7 @@ describe("a machine that knows a password and no key", () => {
       });
     });
 
-  it("says so where passwords are not taken", async () => {
+  it("is refused with the accepted methods when the server takes no passwords", async () => {
     const server = await startSshd();
     try {
       const refused = await problemOf(admitKey(server.endpoint(), password));

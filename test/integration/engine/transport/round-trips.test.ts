@@ -38,7 +38,7 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   }
 }
 
-/** The least of some counts. On a busy machine one flight may be split into two parts; two flights never merge. */
+/** The lowest counts of several tries. On a busy machine one flight may be split in two; two flights never merge. */
 async function turnsOf(wanted: { login: number; start: number }, port: number, endpoint: (port: number) => Endpoint) {
   const counts: Awaited<ReturnType<typeof countTurns>>[] = [];
   const least = (name: "login" | "start"): number => Math.min(...counts.map((count) => count[name]));
@@ -64,7 +64,7 @@ describe("the round trips of a session", () => {
         expect(await turnsOf(wanted, server.port, (port) => server.endpoint({ port }))).to.deep.equal(wanted);
       });
 
-      it("are four for a login that depends on what the server names", async () => {
+      it("are four for a login whose signature needs the server's algorithms", async () => {
         const identityFile = join(server.folder, "rsa");
         const key = await makeKey(identityFile, "rsa");
         await appendFile(join(server.home("root"), ".ssh", "authorized_keys"), `${key}\n`);
@@ -74,11 +74,11 @@ describe("the round trips of a session", () => {
       });
     });
 
-  it("are as many as politeness takes with a server of which nothing is known", async () => {
+  it("are more with an unknown server, which gets no request in advance", async () => {
     // ECDSA, for ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
     const makePair = () => ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
     const [host, login] = [makePair(), makePair()];
-    const folder = await makeTempDir("polite");
+    const folder = await makeTempDir("unknown-server");
     const identityFile = join(folder.path, "key");
     await writeFile(identityFile, login.private, { mode: 0o600 });
     const server = startEcho(host.private);
