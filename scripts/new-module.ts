@@ -1,4 +1,7 @@
-/** `npm run new:module NAME`: writes a module, its table of cases and its line in docs/modules.md, and makes the registry anew. */
+/**
+ * `npm run new:module NAME`: writes a module, its table of cases and its line in docs/modules.md, and makes the registry anew. The sample in
+ * test/lab/catalogue, its row under “Platforms” and its costs in docs/performance.md are the author's: tests ask for them.
+ */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,15 +59,16 @@ function moduleRow({ name, summary, args }: ModuleDefinition): string {
   return `| ${name} | ${summary} | ${words.join(" ")} |`;
 }
 
-/** The page with the module's row in its place among the others. */
-function withRow(page: string, name: string, row: string): string {
-  const lines = page.split("\n");
+/** docs/modules.md with the module's row in its place among the others, in the table of arguments. */
+export function withRow(page: string, name: string, row: string): string {
+  const [modules = "", ...rest] = page.split(/(?=^## Platforms$)/m);
+  const lines = modules.split("\n");
   const rowName = (line: string): string | undefined => /^\| ([a-z0-9_]+\.[A-Za-z0-9_]+)\s*\|/.exec(line)?.[1];
   const after = lines.findLastIndex((line) => {
     const other = rowName(line);
     return /^\| ?--/.test(line) || (other !== undefined && other < name);
   });
-  return lines.toSpliced(after + 1, 0, row).join("\n");
+  return [lines.toSpliced(after + 1, 0, row).join("\n"), ...rest].join("");
 }
 
 async function main(name: string | undefined): Promise<void> {
@@ -85,4 +89,4 @@ async function main(name: string | undefined): Promise<void> {
   for (const written of [file, table, docs]) console.log(written);
 }
 
-await main(process.argv[2]);
+if (import.meta.main) await main(process.argv[2]);

@@ -116,7 +116,7 @@ async function runRequested(
   }
 }
 
-/** The spec that the bastion signed: a controller cannot make this machine run another command. @throws KcoreError UPDATE_UNSIGNED */
+/** The spec that the bastion signed under this name: a controller can make this machine run only its commands. @throws KcoreError UPDATE_UNSIGNED */
 function signedSpec({ cluster, name }: HookRunnerOptions, { signed }: UpdateView): UpdateSpec {
   const { rootPem, cluster: own } = cluster;
   const statement = UpdateStatement.safeParse(verifyStatement(signed, { rootPem, cluster: own }));
