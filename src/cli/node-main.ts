@@ -173,10 +173,10 @@ type Maintenance = (
 
 /** The work on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Maintenance>> = {
-  found: async (_, options) => (await import("#controller/maintain.ts")).foundHere(options),
+  found: async (_, options) => (await import("#controller/found-or-join.ts")).foundHere(options),
   restore: async ([file = ""], options) => (await import("#controller/restore-state.ts")).restoreHere(file, options),
   repair: async (_, options) => (await import("#controller/restore-state.ts")).repairHere(options),
-  join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
+  join: async (endpoints, options) => (await import("#controller/found-or-join.ts")).joinHere(endpoints, options),
 };
 
 process.exitCode = await main(process.argv.slice(2));

@@ -10,7 +10,7 @@ import type { Register } from "./register.ts";
 export type MergeKind =
   /** Last writer wins (Johnson and Thomas, RFC 677, 1975): by milliseconds, counter, origin. */
   | "lww"
-  /** Approvals: (epoch, rejected > approved > pending), then last writer: within an epoch a reject wins. */
+  /** Approvals: (epoch, rejected > approved > pending), then last writer wins. A reject stays until an approve has read it (cluster/rejects.ts). */
   | "approval"
   /** Records of an update: a deletion wins, since the name of a removed update is not reused; else the highest epoch, then last writer. */
   | "epoch"

@@ -5,7 +5,7 @@ import { ApiRefusal, openApi, type ApiClient, type Credentials } from "#api/clie
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import type { Registration } from "#api/schemas.ts";
-import { foundHere } from "#controller/maintain.ts";
+import { foundHere } from "#controller/found-or-join.ts";
 import { serveController } from "#controller/serve.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { firstCertificate } from "#pki/chain.ts";

@@ -99,7 +99,7 @@ function addRestoreOptions(command: Command): Command {
 }
 
 /** Loaded when commands on the controller's own machine need them. */
-const loadMaintenance = () => import("#controller/maintain.ts");
+const loadMaintenance = () => import("#controller/found-or-join.ts");
 const loadPutBack = () => import("#controller/restore-state.ts");
 
 function machineOptions(configFile: string) {

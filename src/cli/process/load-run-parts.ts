@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { nodeLooks } from "#engine/orchestrate/looks.ts";
+import { lookMemories } from "#engine/orchestrate/looks.ts";
 import { managedThings } from "#engine/orchestrate/managed.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/run-types.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
@@ -88,7 +88,7 @@ export async function loadParts(openRunnerless?: OpenSession): Promise<(input: R
       opensCa: async (passphrase) => (await import("./opens-ca.ts")).opensCa(passphrase, header.request.context),
       openFiles: openFileLimit(),
       now: Date.now,
-      ...(!openRunnerless && { managed: managedThings(project), looks: nodeLooks(project) }),
+      ...(!openRunnerless && { managed: managedThings(project), looks: lookMemories(project) }),
       ...input,
       ...io,
     };

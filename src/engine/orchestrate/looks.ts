@@ -6,7 +6,7 @@ import type { LookMemory } from "#engine/session/session.ts";
 const mostLooks = 200;
 
 /** The looks that found nodes in order, in the project's `.kcore/looks`, one file for each node. A new node with a former node's name has none. */
-export function nodeLooks(project: string): (node: NodeEntry) => LookMemory {
+export function lookMemories(project: string): (node: NodeEntry) => LookMemory {
   return ({ name, id }) => {
     const kept = readNodeFile(project, "looks", name);
     const known = new Set(kept?.["id"] === id && Array.isArray(kept["looks"]) ? (kept["looks"] as string[]) : []);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellText } from "#engine/step/shell-text.ts";
-import { withinTime } from "#engine/step/within-time.ts";
+import { withinCpuTime } from "#engine/step/within-cpu-time.ts";
 import { nodeAt, plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { unknownKeys } from "#engine/yaml/issues.ts";
 import { Problems } from "#engine/yaml/problems.ts";
@@ -59,7 +59,7 @@ function limitTime<Schema extends z.ZodType>(schema: Schema): Schema {
   const run = schema._zod.run.bind(schema._zod);
   schema._zod.run = (payload, context) => {
     const input: unknown = payload.value;
-    const checked = withinTime(() => run(payload, context));
+    const checked = withinCpuTime(() => run(payload, context));
     if (checked) return checked.value;
     const message =
       "takes too long to check, or leads back to itself: look at the patterns and references of its schema";

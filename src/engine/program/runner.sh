@@ -117,7 +117,8 @@ k_unlock() {
 
 # ---- waiting ---------------------------------------------------------------------------------------------------------
 
-# k_tick: once a second checks the follower's beat and the running step's time limit, and wakes the waiting runner.
+# k_tick: once a second checks the follower's beat and the running step's time limit, and wakes the waiting runner. Past the limit
+# the step's process group gets TERM, after five seconds KILL; the step's shell outlives TERM until then (step.sh, k_on_term).
 k_tick() {
   [ -z "$k_ticker" ] || return 0
   (

@@ -74,6 +74,6 @@ function requestLines(request: RunnerlessRequest): readonly string[] {
         `k_unlock ${quote(request.stateDir)} ${quote(request.run)} ${quote(request.isLook ? "look" : "")}`,
       ];
     case "end":
-      return [sayHello, shippedText("end-command"), `k_end ${quote(request.pid)}`];
+      return [sayHello, shippedText("end-exec"), `k_end ${quote(request.pid)}`];
   }
 }

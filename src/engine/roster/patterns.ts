@@ -1,4 +1,4 @@
-import { withinTime } from "#engine/step/within-time.ts";
+import { withinCpuTime } from "#engine/step/within-cpu-time.ts";
 import type { KcoreError } from "#errors/problem.ts";
 
 const MAX_PATTERN = 200;
@@ -58,7 +58,7 @@ export function matchPattern(
   } catch (error) {
     throw fail(`not a regular expression: ${(error as Error).message.replace(/^.*: /, "")}`);
   }
-  const found = withinTime(() => names.filter((name) => regex.test(name)));
+  const found = withinCpuTime(() => names.filter((name) => regex.test(name)));
   if (found === undefined) throw fail("the regular expression takes too long");
   return found.value;
 }

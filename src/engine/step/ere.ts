@@ -1,4 +1,4 @@
-import { withinTime } from "./within-time.ts";
+import { withinCpuTime } from "./within-cpu-time.ts";
 
 /** Characters that a back slash makes literal both in an ERE and in JavaScript; \< or \w are GNU extensions. */
 const plainBehindSlash = String.raw`.[]()*+?{}|^$\/-"`;
@@ -23,7 +23,7 @@ export function ereFinds(pattern: string, line: string): boolean | undefined {
   const source = isAscii(pattern) && isAscii(line) ? translate(pattern) : undefined;
   if (source === undefined) return undefined;
   try {
-    return withinTime(() => new RegExp(source).test(line))?.value;
+    return withinCpuTime(() => new RegExp(source).test(line))?.value;
   } catch {
     return undefined;
   }

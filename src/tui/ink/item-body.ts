@@ -4,7 +4,7 @@ import type { Problem } from "#errors/problem.ts";
 import { causeFirst, endOfDetail } from "../cause-line.ts";
 import { quietOf, type WorkItem, outcomeLabel } from "../work-item.ts";
 import { outcomeMark } from "./marks.ts";
-import { quietSpans } from "./nodes.ts";
+import { quietSpans } from "./node-table.ts";
 import { finder, outputRows, type OutputRow } from "./output-rows.ts";
 import type { SceneProps } from "./scene.ts";
 import { takeColumns, widthOf } from "#base/text.ts";

@@ -6,7 +6,7 @@ import { besides, filled, ruled, titled, windowAround } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
-import { countsLine, nodeLines, stepsText } from "./nodes.ts";
+import { countsLine, nodeLines, stepsText } from "./node-table.ts";
 import { isSamePlace, isSameStep, mostMatches, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
 import type { Extent, Scene, SceneProps } from "./scene.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { runTasks } from "#base/tasks.ts";
-import { foundHere, joinHere } from "#controller/maintain.ts";
+import { foundHere, joinHere } from "#controller/found-or-join.ts";
 import { repairHere, restoreHere } from "#controller/restore-state.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";

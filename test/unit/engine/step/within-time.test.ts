@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { withinTime } from "#engine/step/within-time.ts";
+import { withinCpuTime } from "#engine/step/within-cpu-time.ts";
 
-describe("withinTime", () => {
+describe("withinCpuTime", () => {
   it("repeats work that waited longer than it computed", () => {
     let runs = 0;
     const work = (): number => {
@@ -9,19 +9,19 @@ describe("withinTime", () => {
       if (runs === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
       return runs;
     };
-    expect(withinTime(work, 100)).to.deep.equal({ value: 2 });
+    expect(withinCpuTime(work, 100)).to.deep.equal({ value: 2 });
   });
 
   it("returns undefined for endless work and for too deep recursion", () => {
-    expect(withinTime(() => /^(a+)+$/.test(`${"a".repeat(50)}b`), 50)).to.equal(undefined);
+    expect(withinCpuTime(() => /^(a+)+$/.test(`${"a".repeat(50)}b`), 50)).to.equal(undefined);
     const deep = (): number => 1 + deep();
-    expect(withinTime(deep, 1000)).to.equal(undefined);
+    expect(withinCpuTime(deep, 1000)).to.equal(undefined);
   });
 
   it("throws the errors of the work", () => {
     const fail = (): never => {
       throw new TypeError("broken");
     };
-    expect(() => withinTime(fail)).to.throw(TypeError, "broken");
+    expect(() => withinCpuTime(fail)).to.throw(TypeError, "broken");
   });
 });

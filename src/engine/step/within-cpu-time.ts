@@ -11,7 +11,7 @@ const script = new Script("work()");
  * operator's regular expression or JSON Schema may. On a busy machine `work` may be begun again. Other errors of `work` are
  * thrown.
  */
-export function withinTime<T>(work: () => T, timeout = defaultLimit): { readonly value: T } | undefined {
+export function withinCpuTime<T>(work: () => T, timeout = defaultLimit): { readonly value: T } | undefined {
   context["work"] = work;
   for (let elapsed = timeout; ; elapsed *= 2) {
     const before = process.cpuUsage();
