@@ -127,7 +127,8 @@ export function parseCount(text: string): number {
 
 /** The age that an option's value says, in milliseconds. @throws InvalidArgumentError */
 export function parseAge(text: string): number {
-  const seconds = parseDuration(text);
+  // No seconds: `30s` for `30d` would remove nearly all.
+  const seconds = /^\d+[mhdw]$/.test(text) ? parseDuration(text) : undefined;
   if (seconds !== undefined) return seconds * 1000;
   throw new InvalidArgumentError("an age is wanted: 90m, 36h, 30d, 8w");
 }

@@ -57,8 +57,8 @@ export async function restoreHere(
   });
   const { size } = await backup.stat();
   const copyBackup = async (say: SayProgress): Promise<void> => {
-    // Root does nothing from here on: in another user's folder a path may become a link at any moment. Not before the task: its
-    // view loads files that the state's owner may be unable to read.
+    // Root does nothing from here on: in another user's folder a path may become a link at any moment. The view of the
+    // task is loaded by then: the state's owner may be unable to read its files.
     becomeOwner(home);
     const chunks = reportingBytes(backup.createReadStream(), say, size);
     await pipeline(chunks, createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch((cause: Error) => {

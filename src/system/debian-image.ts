@@ -127,7 +127,7 @@ export async function imageFromFile(file: string): Promise<SystemImage> {
 
 async function findImage(file: string): Promise<SystemImage | undefined> {
   const measured = await readCached(`${file}.json`, FileMeasure);
-  if (!measured || (await isOld(file))) return undefined;
+  if (!measured || (await isOlderThan(longestAge, file))) return undefined;
   const { size } = await stat(file).catch(() => ({ size: 0 }));
   return measured.size === size ? { file, ...measured } : undefined;
 }
@@ -157,7 +157,8 @@ async function makeImage(
     const measured = await measure(aside);
     await placeFile(aside, file);
     await durableJson(`${file}.json`, FileMeasure, measured).write();
-    await removeOldImages(cache);
+    // The image is whole, whether or not the others can go.
+    await removeOldImages(cache).catch(() => undefined);
     return { file, ...measured };
   } finally {
     await rm(aside, { force: true });
@@ -165,20 +166,20 @@ async function makeImage(
   }
 }
 
-/** Removes images that are too old to be used again, those of other choices included. */
+/** Removes images that no run has used for at least thirty days, those of other choices included. */
 async function removeOldImages(cache: string): Promise<void> {
   for (const name of await readdir(cache)) {
     const file = join(cache, name);
-    if (!/^debian-.*\.tar\.gz$/.test(name) || !(await isOld(file))) continue;
+    if (!/^debian-.+-[0-9a-f]{16}\.tar\.gz$/.test(name) || !(await isOlderThan(2 * longestAge, file))) continue;
     await rm(file, { force: true });
     await rm(`${file}.json`, { force: true });
   }
 }
 
-/** Whether a file is older than thirty days, or gone. */
-async function isOld(file: string): Promise<boolean> {
+/** Whether a file is older than `age` milliseconds, or gone. */
+async function isOlderThan(age: number, file: string): Promise<boolean> {
   const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: 0 }));
-  return Date.now() - mtimeMs > longestAge;
+  return Date.now() - mtimeMs > age;
 }
 
 /** The first URL from which this machine's apt gets packages. */

@@ -77,7 +77,7 @@ export function bastionTasks({ out, isScreen, isSilent = false }: TaskOptions): 
       process.exit(exitCodes.interrupted);
     };
     // A command with a handler of its own ends its tasks itself.
-    const signals = (["SIGINT", "SIGTERM"] as const).filter((signal) => process.listenerCount(signal) === 0);
+    const signals = (["SIGINT", "SIGTERM", "SIGHUP"] as const).filter((signal) => process.listenerCount(signal) === 0);
     for (const signal of signals) process.once(signal, leave);
     try {
       await list.run();

@@ -11,6 +11,8 @@ const Beat = z.object({
   alive: z.boolean(),
   reason: z.string().optional(),
   usage: NodeUsage.optional(),
+  /** Milliseconds for which it may have waited before it was sent to the peers. */
+  held: z.number().min(0).optional(),
 });
 type Beat = z.infer<typeof Beat>;
 
@@ -54,7 +56,8 @@ export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, mon
     const before = own.get(id);
     const isNews = before === undefined || before.beat.alive !== beat.alive || before.beat.reason !== beat.reason;
     own.set(id, { beat, heardMono: monotonic() });
-    replica.shareSoft(`${prefix}${id}`, { boot, seq: ++seq }, beat as Json, isNews ? 0 : shareWithinMs);
+    const held = isNews ? 0 : shareWithinMs;
+    replica.shareSoft(`${prefix}${id}`, { boot, seq: ++seq }, { ...beat, held } as Json, held);
   };
   const latest = (id: string): { readonly beat: Beat; readonly ageMs: number } | undefined => {
     const direct = own.get(id);
@@ -69,8 +72,8 @@ export function watchNodeLives({ replica, controllerId, staleAfterMs, clock, mon
     for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
       const data = sender === controllerId ? undefined : beatOf(value);
       if (!data) continue;
-      // A heartbeat is no newer than the message about it, so a peer's clock that is ahead gains nothing.
-      const at = Math.min(data.at, clock() - (monotonic() - receivedMono));
+      // A heartbeat is no newer than the message about it, less its wait, so a peer's clock that is ahead gains nothing.
+      const at = Math.min(data.at, clock() - (monotonic() - receivedMono) - (data.held ?? 0));
       if (!best || best.beat.at < at) best = { beat: { ...data, at }, receivedMono };
     }
     return best;

@@ -146,8 +146,9 @@ k_tick() {
         fi
         k_poke
       fi
-      # By the open descriptor, not by name: the runner must wake up also if its folder was deleted.
-      echo . >&8
+      # By the open descriptor, not by name: the runner must wake up also if its folder was deleted. While a step runs, the runner
+      # reads nothing, and a full FIFO would stop this loop.
+      [ -n "$k_cpid" ] || echo . >&8
     done
   ) </dev/null >/dev/null 2>&1 &
   k_ticker=$!
@@ -315,7 +316,8 @@ k_start_readers() {
   exec 6<&- 7<&-
 }
 
-# k_end_readers: ends the readers once they have read all. The next readers get other FIFOs.
+# k_end_readers: leaves the readers to the processes that hold their FIFOs; the readers end after these. The next readers get other
+# FIFOs.
 k_end_readers() {
   k_readers=
   exec 3>&- 4>&-
@@ -368,11 +370,11 @@ k_child() {
   : >"$K_RUN/current"
   if [ -n "$live" ]; then
     # The readers have all within milliseconds, unless a daemon that the step left behind holds its output open. Then these
-    # readers are left to the daemon, after three seconds by the clock: the ticks of a long step all wait in the FIFO.
+    # readers are left to the daemon, after three seconds.
     k_until= k_left=2
     while [ "$k_left" != 0 ]; do
       read -r k_up _ </proc/uptime
-      [ "${k_up%%.*}" -lt "${k_until:=$((${k_up%%.*} + 4))}" ] || { k_end_readers && break; }
+      [ "${k_up%%.*}" -lt "${k_until:=$((${k_up%%.*} + 4))}" ] || { k_end_readers; break; }
       IFS= read -r k_line <&8
       case $k_line in [oe]" $i $k_turn") k_left=$((k_left - 1)) ;; esac
     done

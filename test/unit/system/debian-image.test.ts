@@ -59,17 +59,24 @@ describe("an image of Debian", () => {
     expect(await calls()).to.have.length(3);
   });
 
-  it("removes images older than thirty days when it is built", async () => {
+  it("removes images that were not used for thirty days when it is built", async () => {
     await fakeSetpriv("echo tree >$out");
     const { file } = await build();
     const cache = dirname(file);
-    const [old, recent] = ["debian-bullseye-0.tar.gz", "debian-trixie-0.tar.gz"];
-    for (const name of [old, `${old}.json`, recent]) await writeFile(join(cache, name), "");
-    const longAgo = Date.now() / 1000 - 31 * 86_400;
-    for (const path of [file, join(cache, old)]) await utimes(path, longAgo, longAgo);
+    const [old, recent] = ["debian-bullseye-0123456789abcdef.tar.gz", "debian-trixie-0123456789abcdef.tar.gz"];
+    const others = [recent, "debian-mine.tar.gz"];
+    for (const name of [old, `${old}.json`, ...others]) await writeFile(join(cache, name), "");
+    const daysAgo = (days: number): number => Date.now() / 1000 - days * 86_400;
+    for (const [name, days] of [
+      [basename(file), 31],
+      [old, 61],
+      [recent, 59],
+      ["debian-mine.tar.gz", 61],
+    ] as const)
+      await utimes(join(cache, name), daysAgo(days), daysAgo(days));
     await build();
     expect((await readdir(cache)).toSorted()).to.deep.equal(
-      [basename(file), `${basename(file)}.json`, recent].toSorted(),
+      [basename(file), `${basename(file)}.json`, ...others].toSorted(),
     );
   });
 

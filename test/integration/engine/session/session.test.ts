@@ -648,6 +648,12 @@ echo up`);
     expect(problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
   });
 
+  it("applies the time limit to a step that ran until the runner's FIFO was full", async () => {
+    const fills = commandStep(sh`timeout 1 tr '\0' '\n' </dev/zero 1<>"$K_RUN/ctl"; exec sleep 300`);
+    const result = await performOn(state, [draftOf("fills", fills, { timeout: 3 })]);
+    expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
+  });
+
   it("applies the time limit to a step that always moves bytes", async () => {
     const busy = commandStep(sh`while :; do head -c 5000 /dev/zero >/dev/null; done`, { stall: 6 });
     const result = await performOn(state, [draftOf("busy", busy, { timeout: 8 })]);

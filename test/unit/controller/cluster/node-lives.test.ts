@@ -60,6 +60,13 @@ describe("the liveness of nodes", () => {
     expect(liveness.of("a").isReady).to.equal(false);
   });
 
+  it("counts a heartbeat that waited at a controller whose clock is ahead from before its wait", () => {
+    peerReports({ at: now - 1_000, alive: false });
+    // Received 4 s before, when it was sent.
+    peerReports({ at: now + 2_000, alive: true, held: 5_000 }, "live/a", "c3");
+    expect(liveness.of("a").isReady).to.equal(false);
+  });
+
   it("gives live nodes 90 s after the controller's restart, and keeps silent and stopped nodes as they were", () => {
     liveness.hear("gone");
     now += 91_000;
