@@ -155,7 +155,10 @@ function refuseFiles(step: Step, { module, source }: StepParts, user: string): v
   });
 }
 
-/** Refuses `risk` for a change that cannot be reverted, and for a step that other steps' results may leave out. */
+/**
+ * Refuses `risk` for a change that cannot be reverted, together with `runAs`, and together with `onChanges` or `onFailure`, which can
+ * leave the step out; refuses `confirm` without `risk`.
+ */
 function refuseTrial(
   step: Step,
   { module, source, requisites }: StepParts,
