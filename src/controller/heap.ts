@@ -10,7 +10,7 @@ export function limitHeapGrowth(): void {
   setFlagsFromString("--heap-growing-percent=50");
 }
 
-/** The fewest deleted registers that justify a collection: they leave tens of MB behind. */
+/** The minimum number of deleted registers that justifies a collection: they leave tens of MB behind. */
 const fewestDeleted = 10_000;
 
 /**
